@@ -1,0 +1,82 @@
+# `make demo` and `make test` each work in a fresh clone with nothing else typed. They share one virtual environment,
+# .venv, and install into it only what is missing: a second run starts at once.
+
+VENV := .venv
+BIN := $(VENV)/bin
+OUT := build/demo
+
+# The newest-looking name is not always a working Python (a pyenv shim exists for versions that are switched off), so
+# each candidate is run before it is believed. `make PYTHON=/path/to/python` decides for itself.
+CANDIDATES := $(or $(PYTHON),python3 python3.12 python3.13 python3.11 python3.14 python)
+CHECK := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+
+# Where Triton has no wheels (macOS, Windows) there is no simulated device: the demo then says so and stays on the CPU.
+HAS_TRITON = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("triton") is None)'
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types tests format clean
+
+help:
+	@echo "make demo     train on real digits on the CPU, then on a simulated CUDA device"
+	@echo "make test     lint, type-check and test, as continuous integration does"
+	@echo "make lint | types | tests     one of the three"
+	@echo "make format   format the code, sort the imports, write the type stubs anew"
+	@echo "make clean    remove .venv and everything built"
+
+$(BIN)/python:
+	@for candidate in $(CANDIDATES); do \
+		if "$$candidate" -c '$(CHECK)' >/dev/null 2>&1; then \
+			echo "Making $(VENV) with $$("$$candidate" -c 'import sys; print(sys.executable, sys.version.split()[0])')"; \
+			"$$candidate" -m venv --clear $(VENV) && exit 0; \
+		fi; \
+	done; \
+	echo "No Python 3.11 or newer with its venv module among: $(CANDIDATES). Name one: make PYTHON=/path/to/python ..." >&2; exit 1
+
+# Editable installs follow the source by themselves; only pyproject.toml makes them stale. An environment that another
+# tool made may come without pip.
+INSTALL = $(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(VENV)/demo.installed: pyproject.toml | $(BIN)/python
+	@echo "Installing tritensor with what the demo needs (Triton is about 200 MB to download, once)"
+	@$(INSTALL) --editable '.[examples,triton]'
+	@touch $@
+
+$(VENV)/dev.installed: pyproject.toml | $(BIN)/python
+	@echo "Installing tritensor with what its tests need (Triton is about 200 MB to download, once)"
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@ $(VENV)/demo.installed
+
+demo: $(VENV)/demo.installed
+	@mkdir -p $(OUT)
+	@if $(HAS_TRITON); then \
+		echo "== On the CPU; TRITENSOR_SIMULATE_CUDA=1 gives the checkpoint a second device to move to" && \
+		TRITENSOR_SIMULATE_CUDA=1 $(BIN)/python examples/train_digits.py --device cpu --save $(OUT)/cpu.pt && \
+		echo && \
+		echo "== On a simulated CUDA device, every kernel checked against its NumPy reference (TRITENSOR_CHECK=1)" && \
+		TRITENSOR_SIMULATE_CUDA=1 TRITENSOR_CHECK=1 \
+			$(BIN)/python examples/train_digits.py --device cuda --epochs 2 --save $(OUT)/simulated.pt; \
+	else \
+		echo "== On the CPU; Triton has no wheels for this platform, so there is no simulated device" && \
+		$(BIN)/python examples/train_digits.py --device cpu --save $(OUT)/cpu.pt; \
+	fi
+
+test: lint types tests
+
+lint: $(VENV)/dev.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/dev.installed
+	$(BIN)/mypy
+
+tests: $(VENV)/dev.installed
+	$(BIN)/python -m pytest -q
+
+format: $(VENV)/dev.installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/python -m tools.stub
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

@@ -1,0 +1,177 @@
+"""What is measured on the CPU, one case a row, with the targets that it is measured against.
+
+A statement is written in the vocabulary that tritensor, torch and, unless `numpy=` says otherwise, NumPy share; `lib`
+is the library and the inputs are float32 arrays of random normal numbers, under their names. The same statement on
+float64 NumPy arrays is the truth that results are held against, unless `exact=` computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from benchmarks.training import Arrays, Prepare, chain, exact_chain, exact_perceptron, perceptron
+
+EPSILON = 2.0**-23  # of float32
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: `targets` are times ours/theirs, by peer; a peer without a target is measured all the same.
+
+    An error up to `rounding` is float32's own, whatever a peer's error happens to be.
+    """
+
+    name: str
+    title: str
+    statement: str
+    inputs: Mapping[str, tuple[int, ...]]
+    targets: dict[str, float]
+    numpy: str | None = "same"
+    requires_grad: bool = False
+    prepare: Prepare | None = None
+    check: str | None = None
+    exact: Callable[[Arrays], Any] | None = None
+    nonfinite: bool = True
+    positive: bool = False
+    scale: float = 1.0
+    rounding: float = EPSILON
+    names: dict[str, object] = field(default_factory=dict)
+
+    def arrays(self, nonfinite: bool = False) -> dict[str, np.ndarray]:
+        """The inputs; with `nonfinite` the first few elements of each are NaN and the infinities."""
+        generator = np.random.default_rng(0)
+        arrays = {}
+        for name, shape in self.inputs.items():
+            array = generator.standard_normal(shape, dtype=np.float32) * np.float32(self.scale)
+            arrays[name] = np.abs(array) if self.positive else array
+            if nonfinite:
+                arrays[name].reshape(-1)[:3] = np.nan, np.inf, -np.inf
+        return arrays
+
+    def statement_for(self, library: ModuleType) -> str | None:
+        """The statement as `library` writes it; None where it has no such thing."""
+        if library is np and self.numpy != "same":
+            return self.numpy
+        return self.statement
+
+    def namespace(self, library: ModuleType, arrays: Arrays, device: str = "cpu") -> dict[str, object]:
+        """The names that the statement needs: `arrays` handed to `library` on `device`."""
+        if library is np:
+            return {"lib": np, **self.names, **arrays}
+        tensors = {name: library.from_numpy(array).to(device) for name, array in arrays.items()}
+        if self.requires_grad:
+            tensors = {name: tensor.requires_grad_() for name, tensor in tensors.items()}
+        prepared = self.prepare(library, tensors) if self.prepare else {}
+        return {"lib": library, "F": getattr(library.nn, "functional", None), **self.names, **tensors, **prepared}
+
+    def answer(self, library: ModuleType, arrays: Arrays, device: str = "cpu") -> np.ndarray:
+        """What `library` computes, flattened to one float64 vector."""
+        statement = self.check or self.statement_for(library)
+        assert statement is not None
+        return flatten(eval(statement, self.namespace(library, arrays, device)))
+
+    def truth(self, arrays: Arrays) -> np.ndarray:
+        """The float64 answer, flattened."""
+        if self.exact is not None:
+            return flatten(self.exact(arrays))
+        with np.errstate(all="ignore"):
+            return self.answer(np, {name: array.astype(np.float64) for name, array in arrays.items()})
+
+
+def flatten(result: Any) -> np.ndarray:
+    if isinstance(result, (tuple, list)):
+        return np.concatenate([flatten(part) for part in result])
+    if hasattr(result, "detach"):
+        result = result.detach().cpu().numpy()
+    return np.asarray(result, dtype=np.float64).reshape(-1)
+
+
+def naive_softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def naive_layer_norm(x: np.ndarray) -> np.ndarray:
+    return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+
+
+def step_of(features: int, hidden: int, batch: int, target: float) -> Case:
+    shapes = {"x": (batch, features), "w0": (hidden, features), "b0": (hidden,), "w1": (10, hidden), "b1": (10,)}
+    return Case(
+        f"step_{hidden}",
+        f"training step {features}-{hidden}-10, batch {batch}, Adam",
+        "step()",
+        {**shapes, "scores": (batch, 10)},
+        {"torch": target},
+        numpy=None,
+        prepare=perceptron,
+        check="trained()",
+        exact=exact_perceptron,
+        nonfinite=False,
+        scale=0.05,
+    )
+
+
+TEN = {"a": (10,), "b": (10,)}
+MILLION = 1_000_000
+ROWS = {"x": (4096, 1024)}  # 4 M elements
+
+CASES = (
+    Case("add_10", "a + b, 10 elements", "a + b", TEN, {"numpy": 2.2, "torch": 0.65}),
+    Case(
+        "add_10_grad",
+        "a + b, 10 elements, requires_grad",
+        "a + b",
+        TEN,
+        {"numpy": 2.9, "torch": 0.55},
+        requires_grad=True,
+    ),
+    Case("reshape", "x.reshape(2, 50)", "x.reshape(2, 50)", {"x": (10, 10)}, {"torch": 0.8}),
+    Case("slice", "x[2:7]", "x[2:7]", {"x": (10, 10)}, {"torch": 0.8}),
+    Case("transpose", "x.transpose(0, 1)", "x.transpose(0, 1)", {"x": (10, 10)}, {"torch": 0.8}, "x.transpose(1, 0)"),
+    Case(
+        "backward_1000",
+        "backward of a chain of 1,000 small nodes",
+        "backward()",
+        {"h": (10,), "w": (10,), "b": (10,)},
+        {"torch": 0.8},
+        numpy=None,
+        prepare=chain,
+        exact=exact_chain,
+        nonfinite=False,
+    ),
+    Case("add_1m", "a + b, 1 M", "a + b", {"a": (MILLION,), "b": (MILLION,)}, {"numpy": 0.7, "torch": 0.6}),
+    Case("add_10m", "a + b, 10 M", "a + b", {"a": (10 * MILLION,), "b": (10 * MILLION,)}, {"numpy": 0.7, "torch": 0.6}),
+    Case("exp_1m", "exp, 1 M", "lib.exp(x)", {"x": (MILLION,)}, {"numpy": 1.05, "torch": 0.9}),
+    Case("tanh_1m", "tanh, 1 M", "lib.tanh(x)", {"x": (MILLION,)}, {"numpy": 1.05, "torch": 0.9}),
+    Case("sqrt_1m", "sqrt, 1 M", "lib.sqrt(x)", {"x": (MILLION,)}, {"numpy": 1.05, "torch": 0.9}, positive=True),
+    Case("sum_rows", "sum over rows, 4 M", "x.sum(1)", ROWS, {"numpy": 0.6, "torch": 1.5}),
+    Case("sum_columns", "sum over columns, 4 M", "x.sum(0)", ROWS, {"numpy": 0.7, "torch": 0.4}),
+    # One number, and a sum that cancels: which library comes closest is luck, so rounding is given some room.
+    Case("sum_all", "sum of all, 4 M", "x.sum()", ROWS, {"numpy": 0.8, "torch": 2.2}, rounding=4 * EPSILON),
+    Case(
+        "softmax",
+        "softmax 4096x1024",
+        "F.softmax(x, dim=1)",
+        ROWS,
+        {"numpy": 0.6, "torch": 2.2},
+        numpy="naive(x)",
+        names={"naive": naive_softmax},
+    ),
+    Case(
+        "layer_norm",
+        "layer norm 4096x1024",
+        "F.layer_norm(x, (1024,))",
+        ROWS,
+        {"numpy": 0.6, "torch": 1.8},
+        numpy="naive(x)",
+        names={"naive": naive_layer_norm},
+    ),
+    step_of(784, 128, 32, 0.75),
+    step_of(784, 512, 128, 1.0),
+)

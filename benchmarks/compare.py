@@ -1,0 +1,230 @@
+"""tritensor beside NumPy and torch, case by case, one thread each.
+
+    python -m benchmarks.compare --device cpu [--only 'add_*'] [--json PATH]
+
+Both libraries run in this process on the same inputs, in blocks of A B B A; a row gives the median of ours/theirs over
+the blocks, its spread, and the target. A ratio above its target is marked SHORT. Beside each speed stands the error
+against float64, which must not be above 1.5 times torch's. A whole run writes benchmarks/results/cpu.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import importlib
+import importlib.util
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import benchmarks
+from benchmarks.cases import CASES, Case
+from benchmarks.import_time import take_turns
+from benchmarks.measure import Comparison, side_by_side, timer
+
+RESULTS = Path(benchmarks.__file__).parent / "results"
+IMPORT_OVER_NUMPY = 0.080  # seconds that `import tritensor` may take on top of NumPy's own
+IMPORT_OF_TORCH = 0.15
+
+
+def relative_error(result: np.ndarray, truth: np.ndarray) -> float:
+    """The Frobenius norm of the difference over that of the truth."""
+    return float(np.linalg.norm(result - truth) / np.linalg.norm(truth))
+
+
+def accuracy(case: Case, ours: ModuleType, peers: dict[str, ModuleType], device: str) -> dict[str, Any]:
+    """Errors against float64 of ours and of the peers, and whether ours is as good as it must be.
+
+    Held against torch where it is there, else against NumPy's float32; where neither has the case, 1e-5 must do.
+    """
+    arrays = case.arrays()
+    truth = case.truth(arrays)
+    errors = {"tritensor": relative_error(case.answer(ours, arrays, device), truth)}
+    for name, peer in peers.items():
+        if case.statement_for(peer) is not None:
+            errors[name] = relative_error(case.answer(peer, arrays), truth)
+    held_against = errors.get("torch", errors.get("numpy", 1e-5 / 1.5))
+    allowed = max(1.5 * held_against, case.rounding)
+    report = {"errors": errors, "allowed": allowed, "accurate": errors["tritensor"] <= allowed}
+    if case.nonfinite:
+        arrays = case.arrays(nonfinite=True)
+        result, truth = case.answer(ours, arrays, device), case.truth(arrays)
+        same = np.array_equal(np.isnan(result), np.isnan(truth)) and np.array_equal(
+            result[np.isinf(truth)], truth[np.isinf(truth)]
+        )
+        report["nonfinite"] = same
+        report["accurate"] = report["accurate"] and same
+    return report
+
+
+def speed(case: Case, ours: ModuleType, peers: dict[str, ModuleType]) -> dict[str, Any]:
+    """Comparisons by peer, as plain numbers."""
+    arrays = case.arrays()
+    rows = {}
+    for name, peer in peers.items():
+        statement = case.statement_for(peer)
+        if statement is None:
+            continue
+        run = timer(case.statement, case.namespace(ours, arrays))
+        rows[name] = row(side_by_side(run, timer(statement, case.namespace(peer, arrays))), case.targets.get(name))
+    return rows
+
+
+def row(measured: Comparison, target: float | None) -> dict[str, Any]:
+    return {
+        "ours_us": measured.ours * 1e6,
+        "theirs_us": measured.theirs * 1e6,
+        "ratio": measured.ratio,
+        "spread": measured.spread,
+        "target": target,
+        "met": None if target is None else measured.ratio <= target,
+    }
+
+
+def import_row(peers: dict[str, ModuleType]) -> dict[str, Any]:
+    """Import times in the shape of a case's row."""
+    times = take_turns(["tritensor", *peers])
+    ours = statistics.median(times["tritensor"])
+    rows = {}
+    for name in peers:
+        ratios = [a / b for a, b in zip(times["tritensor"], times[name], strict=True)]
+        measured = Comparison(ours, statistics.median(times[name]), tuple(ratios))
+        target = 1 + IMPORT_OVER_NUMPY / measured.theirs if name == "numpy" else IMPORT_OF_TORCH
+        rows[name] = row(measured, target)
+    return rows
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were taken on."""
+    model = platform.processor() or platform.machine()
+    if os.path.exists("/proc/cpuinfo"):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
+    return {"processor": model, "cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"}
+
+
+def load() -> float | None:
+    """How many processes wanted a core over the last minute, where the system says so."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def commit() -> str:
+    """The commit measured, with `+changes` where the working tree differs from it."""
+    folder = Path(benchmarks.__file__).parent
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False).stdout.strip()
+
+    return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "--", ":/tritensor") else "")
+
+
+def duration(microseconds: float) -> str:
+    """Three digits and a unit."""
+    for unit, size in (("us", 1), ("ms", 1e3), ("s", 1e6)):
+        if microseconds < 1000 * size or unit == "s":
+            break
+    return f"{microseconds / size:.3g} {unit}"
+
+
+def print_heading(peers: list[str]) -> None:
+    print("ratios are ours/theirs, median and spread over blocks of A B B A; the error is against float64\n")
+    columns = "".join(f"{name:>10}{'ratio':>7}  {'spread':<13}{'target':<14}" for name in peers)
+    print(f"{'case':<42}{'ours':>9}{columns}   error")
+
+
+def print_row(title: str, rows: dict[str, Any], peers: list[str], checked: dict[str, Any] | None) -> None:
+    cells = [f"{title:<42}{duration(next(iter(rows.values()))['ours_us']):>9}"]
+    for name in peers:
+        if name not in rows:
+            cells.append(" " * 46)
+            continue
+        entry = rows[name]
+        spread = "{:.2f} to {:.2f}".format(*entry["spread"])
+        goal = "" if entry["target"] is None else f"<= {entry['target']:.2f}"
+        verdict = {None: "", True: "ok", False: "SHORT"}[entry["met"]]
+        cells.append(f"{duration(entry['theirs_us']):>10}{entry['ratio']:>7.2f}  {spread:<13}{goal:<8}{verdict:<6}")
+    if checked:
+        verdict = "ok" if checked["accurate"] else "WRONG"
+        cells.append(f"{checked['errors']['tritensor']:>8.1e} <= {checked['allowed']:.1e} {verdict}")
+    print("".join(cells).rstrip(), flush=True)
+
+
+def summary(results: dict[str, Any]) -> int:
+    """Print what fell short; the number of results that are not accurate."""
+    judged = [
+        (name, peer, entry)
+        for name, result in results.items()
+        for peer, entry in result["speed"].items()
+        if entry["met"] is not None
+    ]
+    short = [f"{name} against {peer}" for name, peer, entry in judged if not entry["met"]]
+    wrong = [name for name, result in results.items() if not result.get("accuracy", {}).get("accurate", True)]
+    print(f"\n{len(judged) - len(short)} of {len(judged)} targets met")
+    if short:
+        print(f"SHORT: {', '.join(short)}")
+    if wrong:
+        print(f"WRONG, so their speeds do not count: {', '.join(wrong)}")
+    return len(wrong)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("cpu",), default="cpu")
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="cases by name, as in 'add_*'; writes no JSON")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="where to write the figures")
+    options = parser.parse_args(arguments)
+    cases = [case for case in CASES if fnmatch.fnmatch(case.name, options.only)]
+    with_import = fnmatch.fnmatch("import", options.only)
+    if not cases and not with_import:
+        parser.error(f"--only {options.only!r} names none of: {', '.join([*(c.name for c in CASES), 'import'])}")
+
+    ours = importlib.import_module("tritensor")
+    peers: dict[str, ModuleType] = {"numpy": np}
+    if importlib.util.find_spec("torch") is not None:
+        peers["torch"] = importlib.import_module("torch")
+        peers["torch"].set_num_threads(1)
+    versions = {name: module.__version__ for name, module in {"tritensor": ours, **peers}.items()}
+    print(f"Python {platform.python_version()}, {', '.join(map(' '.join, versions.items()))}, one thread each")
+    load_before = load()
+    if load_before is not None and load_before > 0.5:
+        print(f"the machine is busy (load {load_before}): expect wide spreads, and do not publish these figures")
+    print_heading(list(peers))
+
+    results: dict[str, Any] = {}
+    for case in cases:
+        rows, checked = speed(case, ours, peers), accuracy(case, ours, peers, options.device)
+        if not rows:
+            continue
+        results[case.name] = {"title": case.title, "speed": rows, "accuracy": checked}
+        print_row(case.title, rows, list(peers), checked)
+    if with_import:
+        results["import"] = {"title": "import", "speed": import_row(peers)}
+        print_row("import", results["import"]["speed"], list(peers), None)
+    wrong = summary(results)
+
+    path = options.json or (RESULTS / f"{options.device}.json" if options.only == "*" else None)
+    if path is not None:
+        facts = {
+            "date": time.strftime("%Y-%m-%d"),
+            "commit": commit(),
+            "machine": {**machine(), "load_before": load_before},
+            "versions": {"python": platform.python_version(), **versions},
+            "threads": 1,
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({**facts, "cases": results}, indent=1) + "\n")
+        print(f"wrote {path}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

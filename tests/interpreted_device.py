@@ -1,0 +1,114 @@
+"""A device that the library takes for a real one: launches arrive as plain numbers, as at cuda-core, and are then run
+in Triton's interpreter from these numbers alone. What the host path gets wrong gives wrong results."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tritensor import dtypes, settings
+from tritensor.drivers import selection
+from tritensor.drivers.simulator import Simulator
+from tritensor.kernels import elementwise_kernel, matmul_kernels, replay
+from tritensor.kernels import plan as plans
+from tritensor.kernels.source import Float64, Int64
+
+
+class Interpreted(Simulator):
+    """Host memory like a simulator's; not simulated to whoever asks."""
+
+    is_simulated = False
+
+    def __init__(self, count: int = 1) -> None:
+        super().__init__(count)
+        self.launches: list[tuple[str, tuple[Any, ...]]] = []
+        self.failure: Exception | None = None
+        self.placed: list[int] = []
+
+    def launch(self, queue: Any, grid: tuple[int, int, int], loaded: Any, *values: Any) -> None:
+        """What cuda-core's `launch` does."""
+        from tritensor.kernels import interpreter
+
+        if self.failure is not None:
+            raise self.failure
+        assert all(type(value) in (int, float) for value in values), values
+        kernel, signature, constants, name = loaded
+        self.launches.append((name, values))
+        pending = iter(values[:-2])
+        arguments = tuple(_argument(entry, pending) for entry in signature)
+        assert next(pending, None) is None
+        assert values[-2:] == (0, 0)
+
+        self._push(queue, lambda: interpreter.run(kernel, grid, arguments, dict(constants), name, None))
+
+    def make(self, driver: Any, kernel: Any, signature: Any, constants: Any, device: int, warps: int, stages: int,
+             name: Any) -> plans.Plan:  # fmt: skip
+        """What `plan._make` does."""
+        core = SimpleNamespace(
+            launch=self.launch,
+            LaunchConfig=lambda grid, block, shmem_size: grid,
+            Device=lambda index: SimpleNamespace(set_current=lambda: self.placed.append(index)),
+        )
+        metadata = SimpleNamespace(num_warps=warps, shared=0, global_scratch_size=0, profile_scratch_size=0)
+        name = name or kernel.family
+        loaded = kernel, signature, constants, name
+        return plans.Plan(driver, device, loaded, name, metadata, core, tuple(plans.pointers(signature)))
+
+
+class _Pointer:
+    """What the interpreter needs to know of an array when nothing checks its addresses."""
+
+    shape, strides, size = (1,), (1,), 1
+
+    def __init__(self, address: int, dtype: Any) -> None:
+        self.address, self.dtype, self.itemsize = address, dtype, dtype.itemsize
+
+    def data_ptr(self) -> int:
+        return self.address
+
+
+_BY_TRITON = {entry.triton: entry.numpy for entry in dtypes.ALL if entry.triton}
+
+
+def _argument(entry: Any, values: Iterator[Any]) -> Any:
+    """An argument of a kernel from its type and the numbers of the launch."""
+    if not entry or not isinstance(entry[0], str):
+        return tuple(_argument(inner, values) for inner in entry)
+    type, attribute = entry
+    if type == "constexpr":
+        return attribute
+    if attribute == 1:
+        return 1
+    value = next(values)
+    if type[0] == "*":
+        assert attribute is None or value % attribute == 0
+        return _Pointer(value, _BY_TRITON[type[1:]])
+    if type == "fp32":
+        return struct.unpack("<f", struct.pack("<i", value))[0]
+    if type == "fp64":
+        return Float64(value)
+    return Int64(value) if type == "i64" else value
+
+
+@contextmanager
+def interpreted_device(patch: pytest.MonkeyPatch, count: int = 1) -> Iterator[Interpreted]:
+    """The block's CUDA devices are interpreted ones that pass for real; nothing of them is remembered afterwards."""
+    driver = Interpreted(count)
+    # nothing is known of the arrays that kernels may touch
+    with patch.context() as inner, settings.sanitize(False):
+        inner.setattr(selection, "_simulations", [driver])
+        inner.setattr(plans, "_make", driver.make)
+        inner.setattr(plans, "_plans", {})
+        inner.setattr(elementwise_kernel, "_bound", {})
+        inner.setattr(matmul_kernels, "_products", {})
+        inner.setattr(replay.active, "wanted", False)
+        replay.begin()
+        yield driver
+        driver.synchronize_all()
+    replay.active.wanted = False
+    replay.forget()

@@ -1,0 +1,249 @@
+"""Making tensors: dtypes, devices, sharing, and what is refused before anything is made."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+import tritensor as torch
+from tritensor import dtypes
+
+needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="fills on a device need Triton")
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda:1", marks=needs_triton)])
+def place(request):
+    if request.param == "cpu":
+        yield torch.device("cpu")
+    else:
+        with torch.cuda.simulate(devices=2):
+            yield torch.device(request.param)
+
+
+FACTORIES = {
+    "zeros": lambda **kw: torch.zeros(2, 3, **kw),
+    "ones": lambda **kw: torch.ones((2, 3), **kw),
+    "full": lambda **kw: torch.full((2, 3), 1, **kw),
+    "empty": lambda **kw: torch.empty([2, 3], **kw),
+    "arange": lambda **kw: torch.arange(0, 6, **kw),
+    "linspace": lambda **kw: torch.linspace(0, 5, 6, **kw),
+    "logspace": lambda **kw: torch.logspace(0, 1, 6, **kw),
+    "eye": lambda **kw: torch.eye(2, 3, **kw),
+    "tensor": lambda **kw: torch.tensor([[0, 1, 1], [1, 0, 1]], **kw),
+}
+PLAIN = {"zeros": torch.float32, "ones": torch.float32, "full": torch.int64, "empty": torch.float32,
+         "arange": torch.int64, "linspace": torch.float32, "logspace": torch.float32, "eye": torch.float32,
+         "tensor": torch.int64}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_every_factory_on_every_device(name: str, place) -> None:
+    make = FACTORIES[name]
+    plain = make(device=place)
+    assert plain.dtype is PLAIN[name] and plain.device == place and not plain.requires_grad and plain.is_leaf
+    assert plain.numel() == 6 and plain.is_contiguous()
+    reference = make(device="cpu")
+    if name != "empty":
+        assert plain.tolist() == reference.tolist()
+    for kind in dtypes.ALL:
+        if place.type == "cuda" and kind.is_complex:
+            continue
+        made = make(dtype=kind, device=place)
+        assert made.dtype is kind and made.device == place
+        if name != "empty":
+            assert made.tolist() == make(dtype=kind).tolist()
+    grown = make(dtype=torch.float64, device=place, requires_grad=True)
+    assert grown.requires_grad and grown.is_leaf
+    with pytest.raises(RuntimeError, match="only Tensors of floating point and complex dtype can require gradients"):
+        make(dtype=torch.int32, device=place, requires_grad=True)
+    with torch.device(place):
+        assert make().device == place
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_every_factory_refuses(name: str) -> None:
+    for wrong in ("float32", 3, [torch.float32]):
+        with pytest.raises(TypeError, match="argument 'dtype' must be tritensor"):
+            FACTORIES[name](dtype=wrong)
+    with pytest.raises(RuntimeError, match="Expected one of cpu, cuda"):
+        FACTORIES[name](device="gpu")
+    with pytest.raises(RuntimeError, match="Invalid device string"):
+        FACTORIES[name](device="cuda:x")
+
+
+@pytest.mark.parametrize("make", [torch.zeros, torch.ones, torch.empty, lambda size: torch.full(size, 1),
+                                  lambda size: torch.ones(1).new_zeros(size)])  # fmt: skip
+def test_sizes_that_are_none(make) -> None:
+    with pytest.raises(RuntimeError, match=r"Trying to create tensor with negative dimension -1: \[2, -1\]"):
+        make((2, -1))
+    for wrong in ((2.0,), ("2",), (None,), ([1, 2], 3)):
+        with pytest.raises(TypeError, match="a shape must be made of integers"):
+            make(wrong)
+    assert make(()).shape == () and make([0, 3]).shape == (0, 3) and make((np.int64(2),)).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "shape"),
+    [
+        (1, torch.int64, ()),
+        (1.0, torch.float32, ()),
+        (True, dtypes.bool_, ()),
+        (1j, torch.complex64, ()),
+        ([], torch.float32, (0,)),
+        ([[]], torch.float32, (1, 0)),
+        ([1, 2.5], torch.float32, (2,)),
+        ([True, 2], torch.int64, (2,)),
+        (range(3), torch.int64, (3,)),
+        (((1, 2), [3, 4]), torch.int64, (2, 2)),
+        (np.float32(1), torch.float32, ()),
+        (np.float64(1), torch.float64, ()),
+        (np.arange(3, dtype=np.int8), torch.int8, (3,)),
+        (np.zeros((2, 0), np.float16), torch.float16, (2, 0)),
+    ],
+)
+def test_dtype_of_data(data, kind, shape) -> None:
+    made = torch.tensor(data)
+    assert made.dtype is kind and made.shape == shape
+    assert torch.as_tensor(data).dtype is kind and torch.asarray(data).shape == shape
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "words"),
+    [
+        ([[1, 2], [3]], ValueError, r"expected sequence of length 2 at dim 1 \(got 1\)"),
+        ([[[1], [2]], [[1], [2, 3]]], ValueError, r"expected sequence of length 1 at dim 2 \(got 2\)"),
+        ([[1, 2], 3], TypeError, "not a sequence"),
+        ([1, [2]], TypeError, "must be real number, not list"),
+        ("abc", TypeError, r"new\(\): invalid data type 'str'"),
+        (["a"], ValueError, "too many dimensions 'str'"),
+        ([1, "a"], TypeError, r"new\(\): invalid data type 'str'"),
+        (None, RuntimeError, "Could not infer dtype of NoneType"),
+        ([1, None], RuntimeError, "Could not infer dtype of NoneType"),
+        ({1: 2}, RuntimeError, "Could not infer dtype of dict"),
+        ({1, 2}, RuntimeError, "Could not infer dtype of set"),
+        (object(), RuntimeError, "Could not infer dtype of object"),
+        (2**63, ValueError, "Overflow when unpacking long"),
+        ([10**400], ValueError, "Overflow when unpacking long"),
+        (np.array(["a"]), TypeError, r"can't convert np\.ndarray of type"),
+        (np.array([object()]), TypeError, r"can't convert np\.ndarray of type"),
+    ],
+)
+def test_data_that_are_no_numbers(data, error, words) -> None:
+    with pytest.raises(error, match=words):
+        torch.tensor(data)
+    with pytest.raises(error, match=words):
+        torch.as_tensor(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [([300], "uint8"), ([-256], "uint8"), ([-129], "int8"), ([2**31], "int32"), ([1e10], "int32"), ([-1.5], "uint8"),
+     ([float("nan")], "int64"), ([float("inf")], "int64")],
+)  # fmt: skip
+def test_numbers_that_do_not_fit(data, kind) -> None:
+    with pytest.raises(RuntimeError, match=f"value cannot be converted to type {kind} without overflow"):
+        torch.tensor(data, dtype=getattr(torch, kind))
+    with pytest.raises(RuntimeError, match=f"value cannot be converted to type {kind} without overflow"):
+        torch.full((2,), data[0], dtype=getattr(torch, kind))
+
+
+def test_numbers_that_wrap_or_round_as_in_pytorch() -> None:
+    assert torch.tensor([-1, -255], dtype=torch.uint8).tolist() == [255, 1]
+    assert torch.tensor(np.array([300]), dtype=torch.uint8).tolist() == [44]
+    assert torch.tensor([1.7, -1.7], dtype=torch.int8).tolist() == [1, -1]
+    assert torch.tensor([70000.0], dtype=torch.float16).tolist() == [float("inf")]
+    assert torch.tensor([2**63], dtype=torch.uint64).tolist() == [2**63]
+    assert torch.tensor([0.1], dtype=torch.float64).item() == 0.1
+
+
+def test_tensor_copies_and_as_tensor_shares() -> None:
+    array = np.arange(3.0)
+    copied, shared, same_kind = torch.tensor(array), torch.as_tensor(array), torch.as_tensor(array, dtype=torch.float64)
+    converted = torch.as_tensor(array, dtype=torch.float32)
+    array[0] = 9
+    assert [copied[0].item(), shared[0].item(), same_kind[0].item(), converted[0].item()] == [0, 9, 9, 0]
+    x = torch.ones(2, requires_grad=True)
+    assert torch.as_tensor(x) is x and torch.tensor(x) is not x and not torch.tensor(x).requires_grad
+    y = torch.tensor(x)
+    y[0] = 5
+    assert x.tolist() == [1, 1] and torch.tensor([x.sum(), 2]).tolist() == [2.0, 2.0]
+
+
+def test_from_numpy() -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    x = torch.from_numpy(array)
+    array[0, 0] = 7
+    x[1, 2] = 8
+    assert x[0, 0].item() == 7 and array[1, 2] == 8 and torch.from_numpy(array.T).stride() == (1, 3)
+    assert torch.from_numpy(array[:, ::2]).tolist() == array[:, ::2].tolist()
+    assert torch.from_numpy(np.array(3.5)).shape == () and torch.from_numpy(np.zeros((0, 2))).shape == (0, 2)
+    for wrong, error, words in (
+        ([1], TypeError, r"expected np\.ndarray \(got list\)"),
+        (np.float32(1), TypeError, r"expected np\.ndarray \(got float32\)"),
+        (array[::-1], ValueError, "At least one stride in the given numpy array is negative"),
+        (np.array(["a"]), TypeError, r"can't convert np\.ndarray of type"),
+    ):
+        with pytest.raises(error, match=words):
+            torch.from_numpy(wrong)
+
+
+def test_likes_and_news(place) -> None:
+    x = torch.ones(2, 3, dtype=torch.float64, device=place, requires_grad=True)
+    for made, value in (
+        (torch.zeros_like(x), 0), (torch.ones_like(x), 1), (torch.full_like(x, 3), 3), (torch.empty_like(x), None),
+        (x.new_zeros(2, 3), 0), (x.new_ones((2, 3)), 1), (x.new_full((2, 3), 4), 4), (x.new_empty(2, 3), None),
+        (x.new_tensor([[5] * 3] * 2), 5),
+    ):  # fmt: skip
+        assert made.dtype is torch.float64 and made.device == place and made.shape == (2, 3) and not made.requires_grad
+        assert value is None or made.tolist() == [[value] * 3] * 2
+    other = torch.zeros_like(x, dtype=torch.int8, device="cpu")
+    assert other.dtype is torch.int8 and other.device.type == "cpu"
+    assert (
+        x.new_zeros(1, dtype=torch.int32).dtype is torch.int32 and torch.ones_like(x, requires_grad=True).requires_grad
+    )
+    for function in (torch.zeros_like, torch.ones_like, torch.empty_like, lambda y: torch.full_like(y, 1)):
+        with pytest.raises(TypeError, match=r"argument 'input' .* must be Tensor, not list"):
+            function([1])
+
+
+def test_ranges() -> None:
+    assert (
+        torch.arange(3).tolist() == torch.arange(end=3).tolist() == torch.arange(torch.tensor(3)).tolist() == [0, 1, 2]
+    )
+    assert torch.arange(5, 1, -2).tolist() == [5, 3] and torch.arange(0, 1, 0.25).dtype is torch.float32
+    assert torch.linspace(0, 1, 1).tolist() == [0] and torch.linspace(0, 1, 0).shape == (0,)
+    assert torch.logspace(0, 3, 4, base=2).tolist() == [1, 2, 4, 8] and torch.eye(0).shape == (0, 0)
+    for call, error, words in (
+        (lambda: torch.arange(1, 5, 0), RuntimeError, "step must be nonzero"),
+        (lambda: torch.arange(5, 1), RuntimeError, "upper bound and lower bound inconsistent with step sign"),
+        (lambda: torch.arange(float("nan")), RuntimeError, "unsupported range"),
+        (lambda: torch.arange(0, float("inf")), RuntimeError, "unsupported range"),
+        (lambda: torch.arange("a"), TypeError, r"arange\(\)"),
+        (lambda: torch.linspace(0, 1, -1), RuntimeError, "number of steps must be non-negative"),
+        (lambda: torch.logspace(0, 1, -1), RuntimeError, "number of steps must be non-negative"),
+        (lambda: torch.eye(-1), RuntimeError, "negative dimension"),
+        (lambda: torch.full(2, 3), TypeError, r"full\(\): argument 'size'"),
+        (lambda: torch.full((2,), "a"), TypeError, r"full\(\): argument 'fill_value'"),
+        (lambda: torch.full((2,), None), TypeError, r"full\(\): argument 'fill_value'"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+
+
+def test_legacy_constructor() -> None:
+    assert torch.Tensor([1, 2]).dtype is torch.float32 and torch.Tensor(2, 0).shape == (2, 0)
+    assert torch.Tensor().shape == (0,) and torch.Tensor(torch.Size([0, 2])).shape == (0, 2)
+    x = torch.tensor([1, 2])
+    shared = torch.Tensor(x)
+    shared[0] = 9
+    assert x.tolist() == [9, 2] and shared.dtype is torch.int64
+    for wrong in (1.5, "a", None, object()):
+        with pytest.raises(TypeError, match=r"new\(\): data must be a sequence"):
+            torch.Tensor(wrong)
+
+
+def test_scalar_tensor_and_pinned() -> None:
+    assert torch.scalar_tensor(2).dtype is torch.float32 and torch.scalar_tensor(2, dtype=torch.int8).item() == 2
+    assert torch.zeros(2, pin_memory=True).tolist() == [0, 0]

@@ -1,0 +1,409 @@
+"""The driver of real devices.
+
+The tests run on a GPU where there is one, and on any Linux machine with cuda-core and a C compiler over a stub of
+libcuda that keeps "device" memory on the host (libcuda_stub.c).
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import types
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tritensor import buffer, cuda, devices, drivers
+from tritensor import settings as options
+from tritensor.drivers import cuda as real
+from tritensor.errors import DeviceError
+
+HERE = Path(__file__).parent
+CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
+F32 = np.dtype(np.float32)
+
+
+def numbers(*shape):
+    return np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+# -- what is found
+
+
+class Bindings:
+    """As much of cuda.bindings.driver as looking for devices takes."""
+
+    CUresult = int
+
+    def __init__(self, init=0, count=1):
+        self.init, self.count = init, count
+
+    def cuInit(self, flags):
+        if isinstance(self.init, Exception):
+            raise self.init
+        return (self.init,)
+
+    def cuDeviceGetCount(self):
+        return 0, self.count
+
+    def cuGetErrorString(self, status):
+        return 0, b"it is tired"
+
+    def cuGetErrorName(self, status):
+        return 0, b"CUDA_ERROR_TIRED"
+
+
+@pytest.fixture
+def modules(monkeypatch):
+    """What `import cuda.bindings.driver` and `import cuda.core` give; None for a package that is not installed."""
+    found = {"cuda.core": types.SimpleNamespace(Device=None, EventOptions=dict)}
+
+    def import_module(name):
+        if found.get(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}")
+        return found[name]
+
+    monkeypatch.setattr(real.importlib, "import_module", import_module)
+    return found
+
+
+@pytest.mark.parametrize(("there", "words"), [(False, real.NO_DRIVER), (True, "No CUDA device can be used.")])
+def test_a_missing_package_is_said_apart_from_a_missing_driver(modules, monkeypatch, there, words):
+    monkeypatch.setattr(real, "_library_is_there", lambda: there)
+    driver, reasons = real.find()
+    assert driver is None
+    assert reasons[0] == words
+    assert "cuda-core" in reasons[-1]
+    assert "No module named 'cuda.bindings.driver'" in reasons[-1]
+
+
+@pytest.mark.parametrize(("bindings", "words", "fact"), [
+    (Bindings(init=OSError("no libcuda")), real.NO_DRIVER, "no libcuda"),
+    (Bindings(init=100), "No CUDA GPUs are available", "finds no device"),
+    (Bindings(count=0), "No CUDA GPUs are available", "finds no device"),
+    (Bindings(init=999), "CUDA could not be started", "it is tired (CUDA_ERROR_TIRED)"),
+])  # fmt: skip
+def test_why_there_is_no_device_is_said(modules, bindings, words, fact):
+    modules["cuda.bindings.driver"] = bindings
+    driver, reasons = real.find()
+    assert driver is None
+    assert reasons[0] == words
+    assert fact in "\n".join(reasons)
+
+
+def test_hidden_devices_are_pointed_out(modules, monkeypatch):
+    modules["cuda.bindings.driver"] = Bindings(count=0)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert "CUDA_VISIBLE_DEVICES is ''" in real.find()[1][-1]
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert real.find()[1][-1] == ""
+
+
+@pytest.mark.parametrize("place", ["cuda.core", "cuda.core.experimental"])
+@pytest.mark.parametrize("spelling", ["timing_enabled", "enable_timing"])
+def test_older_versions_of_cuda_core_are_taken_too(modules, place, spelling):
+    class EventOptions:
+        def __init__(self, **given):
+            if set(given) != {spelling}:
+                raise TypeError(given)
+            self.timing = given[spelling]
+
+    modules["cuda.core"] = types.SimpleNamespace()
+    modules[place] = types.SimpleNamespace(Device=None, EventOptions=EventOptions)
+    modules["cuda.bindings.driver"] = Bindings(count=3)
+    driver, reasons = real.find()
+    assert reasons == []
+    assert driver.device_count() == 3
+    assert not driver.is_simulated
+    assert (driver._plain_event.timing, driver._timed_event.timing) == (False, True)
+
+
+def test_a_library_that_is_not_there_is_not_loaded(monkeypatch):
+    def load(name):
+        assert "cuda" in name
+        raise OSError(name)
+
+    monkeypatch.setattr(real.ctypes, "CDLL", load)
+    assert not real._library_is_there()
+    monkeypatch.setattr(real.ctypes, "CDLL", lambda name: None)
+    assert real._library_is_there()
+
+
+# -- a device, or the stub of one
+
+
+@pytest.fixture
+def driver():
+    with options.simulate_cuda(0):
+        found = drivers.active()
+        if found is None:
+            pytest.skip("no CUDA device here; the tests run on a stub of the driver as well")
+        yield found
+        found.synchronize(0)
+
+
+def test_the_device_is_described(driver):
+    found = cuda.get_device_properties(0)
+    assert found.name == cuda.get_device_name() != ""
+    assert "Simulated" not in found.name
+    assert (found.major, found.minor) == cuda.get_device_capability() >= (5, 0)
+    assert found.warp_size == 32
+    assert found.multi_processor_count > 0
+    assert found.L2_cache_size > 0
+    assert found.shared_memory_per_block_optin >= 48 << 10
+    assert driver.properties(0) is found
+    free, total = cuda.mem_get_info()
+    assert 0 < free <= total
+    assert total <= found.total_memory * 1.01
+
+
+@pytest.mark.parametrize("chunk", [64, 4 << 20])
+@pytest.mark.parametrize("non_blocking", [False, True])
+@pytest.mark.parametrize("pinned", [False, True])
+def test_bytes_come_back_as_they_went(driver, monkeypatch, chunk, non_blocking, pinned):
+    monkeypatch.setattr(buffer, "CHUNK", chunk)
+    host = buffer.pin(numbers(33, 7)) if pinned else numbers(33, 7)
+    array = buffer.from_host(host, CUDA0, non_blocking)
+    host[:] = -1
+    np.testing.assert_array_equal(buffer.to_host(array), numbers(33, 7))
+    pending = buffer.to_host(array[::2, 1::3].transpose((1, 0)), non_blocking=True)
+    np.testing.assert_array_equal(pending.wait(), numbers(33, 7)[::2, 1::3].T)
+    assert pending.done()
+    same = buffer.copy_across(array[:, 2:], CUDA0)
+    np.testing.assert_array_equal(buffer.to_host(same), numbers(33, 7)[:, 2:])
+    buffer.copy_into(array, np.zeros((33, 7), np.float32))
+    assert not buffer.to_host(array).any()
+    driver.fill(array.data_ptr(), 0xFF, array.nbytes, driver.current_stream(0).handle)
+    assert np.isnan(buffer.to_host(array)).all()
+
+
+def test_memory_is_used_again_and_handed_back(driver):
+    gc.collect()
+    cuda.empty_cache()
+    before = cuda.memory_stats()
+    first = buffer.empty((1000,), F32, CUDA0)
+    address = first.data_ptr()
+    assert address % 256 == 0
+    del first
+    assert buffer.empty((1000,), F32, CUDA0).data_ptr() == address
+    assert cuda.memory_stats()["driver_allocations"] == before["driver_allocations"] + 1
+    cuda.empty_cache()
+    assert cuda.memory_reserved() == before["reserved"]
+
+
+def test_pinned_memory_is_given_back_to_the_system(driver, monkeypatch):
+    freed, free = [], driver._cuda.cuMemFreeHost
+    monkeypatch.setattr(driver._cuda, "cuMemFreeHost", lambda address: freed.append(address) or free(address))
+    memory = driver.allocate_pinned(1000)
+    address, view = memory.ctypes.data, memory[10:]
+    assert (memory.nbytes, memory.dtype) == (1000, np.uint8)
+    del memory
+    assert freed == []
+    del view
+    assert freed == [address]
+
+
+def test_asking_for_too_much_raises_and_leaves_the_rest_usable(driver):
+    array = buffer.from_host(numbers(100), CUDA0)
+    with pytest.raises(cuda.OutOfMemoryError, match=r"^CUDA out of memory. Tried to allocate"):
+        buffer.empty((2 * driver.total_memory(0),), np.dtype(np.int8), CUDA0)
+    np.testing.assert_array_equal(buffer.to_host(array), numbers(100))
+
+
+def test_streams_are_ordered_by_events(driver):
+    stream = cuda.Stream(priority=-100)
+    assert stream.handle.priority <= 0
+    assert stream.handle.is_nonblocking
+    assert not cuda.default_stream().handle.is_nonblocking
+    assert stream.cuda_stream != cuda.default_stream().cuda_stream
+    start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+    with cuda.stream(stream):
+        start.record()
+        array = buffer.from_host(numbers(1000), CUDA0, non_blocking=True)
+        end.record()
+    array.buffer.record_stream(cuda.current_stream())
+    cuda.current_stream().wait_event(end)
+    cuda.current_stream().wait_stream(stream)
+    np.testing.assert_array_equal(buffer.to_host(array), numbers(1000))
+    end.synchronize()
+    assert end.query()
+    assert start.elapsed_time(end) >= 0
+    end.record(stream)
+    stream.synchronize()
+    assert stream.query()
+    del array
+    again = buffer.from_host(numbers(1000), CUDA0)
+    np.testing.assert_array_equal(buffer.to_host(again), numbers(1000))
+    with pytest.raises(DeviceError, match="is not simulated"):
+        driver.submit(stream, print)
+
+
+def test_other_threads_use_the_device_too(driver):
+    found = []
+
+    def work():
+        array = buffer.from_host(numbers(50), CUDA0)
+        found.append(buffer.to_host(array))
+        found.append(cuda.current_stream() is cuda.default_stream())
+        driver.pinned.empty_cache()
+        found.append(buffer.is_pinned(buffer.pin(numbers(3))))
+
+    pending = buffer.to_host(buffer.from_host(numbers(7), CUDA0), non_blocking=True)
+    reader = threading.Thread(target=lambda: found.append(pending.done() or pending.wait() is not None))
+    reader.start()
+    reader.join()
+    assert found.pop()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    np.testing.assert_array_equal(found[0], numbers(50))
+    assert found[1:] == [True, True]
+
+
+def test_an_ordinal_that_is_not_there_is_refused(driver):
+    beyond = cuda.device_count()
+    for ask in (cuda.set_device, cuda.synchronize, cuda.get_device_name, cuda.mem_get_info, cuda.Stream):
+        with pytest.raises(DeviceError, match=r"^CUDA error: invalid device ordinal"):
+            ask(beyond)
+
+
+def test_devices_copy_to_one_another(driver):
+    if cuda.device_count() < 2:
+        pytest.skip("one device only")
+    array = buffer.from_host(numbers(100), CUDA0)
+    moved = buffer.copy_across(array, CUDA1)
+    assert moved.device is CUDA1
+    np.testing.assert_array_equal(buffer.to_host(moved), numbers(100))
+    with cuda.device(1):
+        assert cuda.current_stream().device is CUDA1
+        assert cuda.Stream().handle.device.device_id == 1
+        driver.synchronize(0)
+        assert not cuda.current_stream().handle.is_nonblocking
+    assert cuda.default_stream(1).handle.device.device_id == 1
+    side = cuda.Stream(1)
+    side.wait_stream(cuda.current_stream(0))
+    assert driver.queue_done(side.handle) in (True, False)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_says_that_it_cannot_use_cuda(driver):
+    array = buffer.from_host(numbers(3), CUDA0)
+    stream = cuda.Stream()
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python warns of forking beside threads
+        child = os.fork()
+    if child == 0:
+        try:
+            text = ""
+            for use in (lambda: buffer.to_host(array), lambda: buffer.empty((2,), F32, CUDA0), cuda.synchronize):
+                try:
+                    use()
+                except RuntimeError as error:
+                    text += str(error).splitlines()[0] + "\n"
+            del array, stream
+            gc.collect()
+            os.write(writer, text.encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        lines = pipe.read().splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you "
+                               "must use the 'spawn' start method") for line in lines)  # fmt: skip
+    np.testing.assert_array_equal(buffer.to_host(array), numbers(3))
+    assert stream.query()
+
+
+# -- the stub
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory):
+    """Runs Python with the stub as its libcuda."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not sys.platform.startswith("linux") or compiler is None or importlib.util.find_spec("cuda") is None:
+        pytest.skip("the stub needs Linux, a C compiler and cuda-core")
+    if os.environ.get("STUB_DEVICES"):
+        pytest.skip("this is the stub")
+    folder = tmp_path_factory.mktemp("stub")
+    source, library = HERE / "libcuda_stub.c", folder / "libcuda.so.1"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-w", "-o", library, source, "-ldl"], check=True)
+
+    def run(*arguments, **variables):
+        ours = {"LD_LIBRARY_PATH": str(folder), "PYTHONPATH": str(HERE.parent), "STUB_DEVICES": "1"}
+        environment = {**os.environ, "TRITENSOR_SIMULATE_CUDA": "0", **ours, **variables}
+        return subprocess.run(
+            [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=120
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_driver_works_on_a_stub(stub, count):
+    result = stub("-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", __file__, STUB_DEVICES=str(count))
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "no CUDA device here" not in result.stdout
+    assert ("one device only" in result.stdout) == (count == 1)
+
+
+FAULT = """
+import os
+from tritensor import cuda
+stream, event = cuda.Stream(), cuda.Event()
+event.record(stream)
+for status in ("700", "719"):
+    os.environ["STUB_STATUS"] = status
+    for use in (stream.synchronize, event.synchronize, cuda.synchronize, stream.query):
+        try:
+            use()
+        except RuntimeError as error:
+            print(type(error).__name__, error)
+os.environ["STUB_STATUS"] = "600"
+print(stream.query(), event.query())
+"""
+
+
+def test_a_failed_device_is_reported_where_it_is_waited_for(stub):
+    text = stub("-c", FAULT).stdout
+    assert text.count("DeviceError CUDA error: an illegal memory access was encountered\n") == 2, text
+    assert text.count("DeviceError CUDA error: an illegal memory access was encountered (CUDA_ERROR") == 2, text
+    assert text.count("DeviceError CUDA error: work that was waited for has failed\n") == 2, text
+    assert text.count("DeviceError CUDA error: stub error (CUDA_ERROR_STUB)") == 2, text
+    assert text.count("CUDA_LAUNCH_BLOCKING=1") == 8
+    assert text.endswith("False False\n")
+
+
+def test_tensors_may_live_to_the_end_of_the_program(stub):
+    code = """
+import atexit, numpy as np
+from tritensor import buffer, cuda, devices
+array = buffer.from_host(np.ones(3, "f4"), devices.cuda(0))
+array.buffer.record_stream(cuda.Stream())
+pending = buffer.to_host(array, non_blocking=True)
+pinned = buffer.pin(np.ones(3))
+cycle = [array]
+cycle.append(cycle)
+atexit.register(lambda: print(buffer.to_host(array)))
+"""
+    for variables in ({}, {"STUB_DEVICES": "0", "TRITENSOR_SIMULATE_CUDA": "1"}):
+        result = stub("-W", "error", "-c", code, **variables)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "[1. 1. 1.]\n", "")
+
+
+def test_a_driver_without_a_device_is_no_driver(stub):
+    code = "from tritensor import cuda; print(cuda.is_available(), cuda.device_count()); cuda.synchronize()"
+    result = stub("-c", code, STUB_DEVICES="0")
+    assert result.stdout == "False 0\n"
+    assert "DeviceError: No CUDA GPUs are available" in result.stderr
+    assert "TRITENSOR_SIMULATE_CUDA=1" in result.stderr

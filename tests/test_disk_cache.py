@@ -1,0 +1,324 @@
+"""Compiled kernels on disk: found without Triton, told apart by all that matters, safe under many writers."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from tritensor import dtypes, settings
+from tritensor.errors import DeviceError
+from tritensor.kernels import disk_cache, replay
+from tritensor.kernels import plan as plans
+from tritensor.kernels.disk_cache import Compiled, load, path_of, store
+from tritensor.kernels.launch import device_function, kernel
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+HERE = Path(__file__).parent
+SIGNATURE = (("*fp32", 16), ("i32", 16))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path) -> Any:
+    with settings.cache_dir(str(tmp_path / "cache")):
+        yield tmp_path / "cache"
+
+
+def kernels_in(folder: Path) -> list[Path]:
+    return sorted((folder / "tritensor").glob("*/*.kernel"))
+
+
+# ---- the key --------------------------------------------------------------------------------------------------------
+
+FACTOR = 2.0
+
+
+@device_function
+def inner(x):
+    return x * FACTOR
+
+
+@device_function
+def outer(x, count):
+    return outer_steps(x) if count else inner(x)
+
+
+def outer_steps(x):
+    return outer(x, 0)
+
+
+@kernel
+def first_kernel(out_ptr, count, BODY: tl.constexpr, BLOCK: tl.constexpr = 16):
+    index = tl.arange(0, BLOCK)
+    tl.store(out_ptr + index, outer(BODY(index), 1), mask=index < count)
+
+
+def key(body: Any = inner, **changes: Any) -> Path:
+    arguments: dict[str, Any] = {"kernel": first_kernel, "signature": SIGNATURE, "constants": {"BODY": body}}
+    arguments |= {"capability": (9, 0), "warps": 4, "stages": 3, "name": None}
+    return path_of(**(arguments | changes))
+
+
+def scaled(factor: Any) -> Any:
+    @device_function(name="scaled")
+    def body(x):
+        return x * factor
+
+    return body
+
+
+def test_equal_arguments_have_one_key_and_others_another() -> None:
+    assert key() == key()
+    assert key() == key(constants={"BODY": inner, "BLOCK": 16})
+    assert key(scaled(2)) == key(scaled(2))
+    different = [
+        *(key(), key(scaled(2)), key(scaled(3)), key(scaled(2.0)), key(scaled(True)), key(scaled((2, 3)))),
+        *(key(scaled(dtypes.float32)), key(scaled(inner)), key(scaled(outer)), key(scaled(None)), key(scaled(np))),
+        *(key(capability=(8, 0)), key(warps=8), key(stages=4), key(name="other"), key(signature=SIGNATURE[:1])),
+        *(key(signature=(("*fp32", None), SIGNATURE[1])), key(constants={"BODY": inner, "BLOCK": 32})),
+        *(key(constants={"BODY": inner, "BLOCK": True}), key(constants={"BODY": inner, "BLOCK": 16.0})),
+    ]
+    assert len(set(different)) == len(different)
+
+
+def test_a_change_in_any_function_or_value_that_is_named_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    def anew() -> Path:
+        for each in (first_kernel, inner, outer):
+            each.fingerprint = None
+        return key()
+
+    found = {anew()}
+    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3.0)
+    found.add(anew())
+    monkeypatch.setattr(sys.modules[__name__], "inner", scaled(5))
+    found.add(anew())
+    monkeypatch.setattr(sys.modules[__name__], "outer_steps", lambda x: x)
+    found.add(anew())
+    assert len(found) == 4
+    first_kernel.fingerprint = inner.fingerprint = outer.fingerprint = None
+
+
+def test_a_name_without_a_value_yet_and_sets_in_code() -> None:
+    @device_function
+    def late(x):
+        return later(x) if x in {"b", "a", "c"} else (lambda y: y)(x)
+
+    before = key(late)
+    late.fingerprint = None
+    later = inner
+    assert key(late) != before
+
+
+def test_the_environment_of_triton_counts_but_for_where_files_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key()
+    monkeypatch.setenv("TRITON_CACHE_DIR", "/elsewhere")
+    assert key() == before
+    monkeypatch.setenv("TRITON_PTXAS_PATH", "/other/ptxas")
+    assert key() != before
+
+
+def test_files_lie_where_tritons_cache_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with settings.cache_dir("/given"):
+        assert disk_cache.folder() == Path("/given/tritensor")
+    with settings.cache_dir(""):
+        monkeypatch.setenv("TRITON_CACHE_DIR", "/variable")
+        assert disk_cache.folder() == Path("/variable/tritensor")
+        monkeypatch.delenv("TRITON_CACHE_DIR")
+        monkeypatch.setenv("TRITON_HOME", "/home/elsewhere")
+        assert disk_cache.folder() == Path("/home/elsewhere/.triton/cache/tritensor")
+        monkeypatch.delenv("TRITON_HOME")
+        assert disk_cache.folder() == Path.home() / ".triton" / "cache" / "tritensor"
+
+
+def test_the_key_is_the_same_in_every_process() -> None:
+    code = "from tests.test_disk_cache import key, scaled, outer; print(key(scaled(outer)).name)"
+    names = set()
+    for seed in ("1", "2"):
+        variables = {**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONHASHSEED": seed}
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=variables,
+                               cwd=HERE.parent)  # fmt: skip
+        names.add(found.stdout)
+    assert len(names) == 1
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
+def test_functions_of_tritons_count_by_their_own_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    jit = SimpleNamespace(cache_key="one")
+    body = scaled(jit)
+    before = key(body)
+    jit.cache_key = "two"
+    body.fingerprint = None
+    assert key(body) != before
+
+
+# ---- the files ------------------------------------------------------------------------------------------------------
+
+SOME = Compiled(b"\x7fELF\n\x00cubin\n", "add", 512, 8, 0, 16)
+
+
+def test_what_was_stored_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "ab" / "file.kernel"
+    assert load(path) is None
+    store(path, SOME)
+    assert load(path) == SOME
+    assert [each.name for each in path.parent.iterdir()] == ["file.kernel"]
+
+
+@pytest.mark.parametrize("damage", [
+    lambda data: b"", lambda data: data[:10], lambda data: data[:-1], lambda data: data[:-1] + b"?",
+    lambda data: b"another format\n" + data, lambda data: data.replace(b"shared", b"shaped"),
+    lambda data: data.replace(b"{", b"["), lambda data: data.split(b"\n")[0] + b"\n3\n",
+])  # fmt: skip
+def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "file.kernel"
+    store(path, SOME)
+    path.write_bytes(damage(path.read_bytes()))
+    assert load(path) is None
+    store(path, SOME)
+    assert load(path) == SOME
+
+
+def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    store(tmp_path / "file" / "sub" / "x.kernel", SOME)
+
+    def refuse(*paths: Any) -> None:
+        raise OSError("read-only")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    store(tmp_path / "x.kernel", SOME)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file"]
+    monkeypatch.setattr(os, "unlink", refuse)
+    store(tmp_path / "x.kernel", SOME)
+    assert load(tmp_path / "x.kernel") is None
+
+
+# ---- loading a plan -------------------------------------------------------------------------------------------------
+
+
+class Core:
+    """cuda-core: what is loaded is written down, and refused where `refuses` says so."""
+
+    def __init__(self) -> None:
+        self.loaded: list[bytes] = []
+        self.refuses: Callable[[bytes], bool] = lambda cubin: False
+        self.ObjectCode = SimpleNamespace(from_cubin=self.from_cubin)
+        self.launch = self.LaunchConfig = None
+
+    def from_cubin(self, cubin: bytes) -> Any:
+        self.loaded.append(cubin)
+        if self.refuses(cubin):
+            raise RuntimeError("CUDA_ERROR_INVALID_IMAGE")
+        return SimpleNamespace(get_kernel=lambda name: SimpleNamespace(handle=name))
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a plan as a fresh process would; counts compilations in `made.count`."""
+    core = Core()
+    driver = SimpleNamespace(capability=lambda index: (9, 0), device_count=lambda: 1)
+    monkeypatch.setattr(plans, "_needs_cuda_core", lambda name: core)
+    monkeypatch.setattr(replay, "begin", lambda: None)
+
+    def compile(*arguments: Any) -> Compiled:
+        make.count += 1  # type: ignore[attr-defined]
+        return SOME
+
+    def make() -> Any:
+        return plans._make(driver, first_kernel, SIGNATURE, {"BODY": inner}, 0, 4, 3, "op")
+
+    make.core, make.count = core, 0  # type: ignore[attr-defined]
+    monkeypatch.setattr(plans, "_compile", compile)
+    return make
+
+
+def test_a_kernel_is_compiled_once_for_all_processes(made: Any, folder: Path) -> None:
+    for _ in range(3):
+        plan = made()
+        assert (plan.name, plan.kernel.handle, plan.scratch) == ("op", "add", [0, 16])
+    assert made.count == 1
+    assert made.core.loaded == [SOME.cubin] * 3
+    assert len(kernels_in(folder)) == 1
+
+
+def test_a_damaged_file_is_compiled_and_written_anew(made: Any, folder: Path) -> None:
+    made()
+    (path,) = kernels_in(folder)
+    path.write_bytes(path.read_bytes()[:-3])
+    made()
+    made()
+    assert made.count == 2
+    assert load(path) == SOME
+
+
+def test_code_that_the_driver_refuses_is_compiled_anew_and_then_reported(made: Any, folder: Path) -> None:
+    made()
+    (path,) = kernels_in(folder)
+    store(path, SOME._replace(cubin=b"of another driver"))
+    made.core.refuses = lambda cubin: cubin != SOME.cubin
+    made()
+    assert made.count == 2
+    assert load(path) == SOME
+    made.core.refuses = lambda cubin: True
+    with pytest.raises(DeviceError, match=r"(?s)CUDA error.*at the launch of op.*INVALID_IMAGE"):
+        made()
+
+
+# ---- several processes ----------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys, time
+import tritensor as torch
+x = torch.ones(64, device="cuda")
+if len(sys.argv) > 1:
+    time.sleep(max(0, float(sys.argv[1]) - time.time()))
+start = time.perf_counter()
+y = x + x
+print("triton" in sys.modules, time.perf_counter() - start)
+"""
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    packages = all(importlib.util.find_spec(name) is not None for name in ("triton", "cuda"))
+    if not sys.platform.startswith("linux") or compiler is None or not packages:
+        pytest.skip("the stub needs Linux, a C compiler, Triton and cuda-core")
+    found = tmp_path_factory.mktemp("stub")
+    command = [compiler, "-shared", "-fPIC", "-O1", "-w", "-o", str(found / "libcuda.so.1")]
+    subprocess.run([*command, str(HERE / "libcuda_stub.c"), "-ldl"], check=True)
+    return found
+
+
+def start(stub: Path, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    variables = {"LD_LIBRARY_PATH": str(stub), "PYTHONPATH": str(HERE.parent), "TRITENSOR_CACHE_DIR": str(folder)}
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, env={**os.environ, **variables, "TRITENSOR_SIMULATE_CUDA": "0"})  # fmt: skip
+
+
+def test_processes_that_start_together_and_one_that_comes_later(stub: Path, folder: Path) -> None:
+    import time
+
+    together = [start(stub, folder, str(time.time() + 2)) for _ in range(3)]
+    for process in together:
+        out, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+        assert out.startswith("True")
+    assert len(kernels_in(folder)) == 2  # the fill of ones() and the sum
+    assert all(load(path) is not None for path in kernels_in(folder))
+    assert not list((folder / "tritensor").glob("*/.*"))
+    out, errors = start(stub, folder).communicate(timeout=120)
+    imported, seconds = out.split()
+    assert imported == "False", "a warm start needs no Triton"
+    assert float(seconds) < 0.5

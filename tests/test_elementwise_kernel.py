@@ -1,0 +1,201 @@
+"""The one elementwise kernel, driven directly: layouts, dtypes, numbers, constants, block sizes and grid orders."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tritensor import buffer, devices, drivers, dtypes, settings
+from tritensor.kernels import elementwise_kernel as family
+from tritensor.kernels.elementwise_kernel import launch_elementwise
+from tritensor.kernels.launch import launch
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+pytest.importorskip("triton")
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+GENERATOR = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def simulation():
+    with drivers.simulate(devices=2) as simulated:
+        yield simulated
+
+
+class Declared(SimpleNamespace):
+    """What the kernel's host side reads of an operator."""
+
+    def __init__(self, body, kinds=(), inputs=("x", "y")):
+        super().__init__(body=body, name=body.__name__, inputs=inputs, kinds=dict(kinds))
+
+    __hash__ = object.__hash__
+
+
+def on_device(array):
+    return buffer.from_host(np.ascontiguousarray(array), devices.cuda(1))
+
+
+def new(shape, dtype):
+    return buffer.empty(shape, np.dtype(dtype), devices.cuda(1))
+
+
+def subtract(x, y):
+    return x - y
+
+
+def sum_and_order(x, y):
+    return x + y, x > y
+
+
+def scaled(x, factor, mode, flag):
+    if mode == "square":
+        x = x * x
+    if flag:
+        x = -x
+    return x * factor
+
+
+def chosen(x, y, z):
+    return tl.where(x, y, z)
+
+
+SUBTRACT = Declared(subtract)
+LAYOUTS = {
+    "contiguous": ((5, 7), lambda x: x, lambda y: y),
+    "row": ((5, 7), lambda x: x, lambda y: y[:1]),
+    "column": ((5, 7), lambda x: x, lambda y: y[:, :1]),
+    "outer": ((5, 7), lambda x: x[:1], lambda y: y[:, :1]),
+    "transposed": ((5, 7), lambda x: x, lambda y: y.reshape((7, 5)).transpose((1, 0))),
+    "reversed": ((5, 7), lambda x: x[::-1], lambda y: y[:, ::-1]),
+    "strided": ((3, 4), lambda x: x[::2, ::2], lambda y: y[1:4, 3:]),
+    "vector": ((5, 7), lambda x: x, lambda y: y[0]),
+    "ranks": ((2, 1, 5, 7), lambda x: x, lambda y: y.as_strided((2, 1, 5, 1), (1, 9, 7, 3), 0)),
+    "one": ((1, 1), lambda x: x[:1, :1], lambda y: y[4:, 6:]),
+}
+
+
+def numpy_view(array, view, name):
+    if name == "ranks" and view is LAYOUTS["ranks"][2]:
+        return np.lib.stride_tricks.as_strided(array, (2, 1, 5, 1), tuple(4 * step for step in (1, 9, 7, 3)))
+    return view(array)
+
+
+@pytest.mark.parametrize("order", ["forward", "reverse", "shuffle"])
+@pytest.mark.parametrize("block", [0, 4])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_any_layout_of_operands(name, block, order):
+    shape, of_x, of_y = LAYOUTS[name]
+    x, y = GENERATOR.standard_normal((2, 5, 7), dtype=np.float32)
+    out = new(shape, np.float32)
+    with settings.block(block), settings.grid_order(order):
+        launch_elementwise(SUBTRACT, [out], [of_x(on_device(x)), of_y(on_device(y))], dtypes.float32, {})
+    expected = np.broadcast_to(of_x(x) - numpy_view(y, of_y, name), shape)
+    assert np.array_equal(buffer.to_host(out), expected)
+
+
+def test_the_output_may_be_a_view_and_an_input():
+    x = GENERATOR.standard_normal((6, 8), dtype=np.float32)
+    whole = on_device(x)
+    part = whole[1:4, ::-2]
+    launch_elementwise(SUBTRACT, [part], [part, 1], dtypes.float32, {})
+    x[1:4, ::-2] -= 1
+    assert np.array_equal(buffer.to_host(whole), x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, BFLOAT16, np.int32, np.int64, np.uint8], ids=str)
+def test_every_dtype_is_computed_in_its_own_or_in_float32(dtype):
+    x, y = (GENERATOR.integers(100, 120, 21).astype(dtype) for _ in range(2))
+    compute = dtypes.float32 if np.dtype(dtype).itemsize == 2 else dtypes.of(np.dtype(dtype))
+    total, order = new((21,), dtype), new((21,), bool)
+    launch_elementwise(Declared(sum_and_order), [total, order], [on_device(x), on_device(y)], compute, {})
+    wide = compute.numpy
+    assert np.array_equal(buffer.to_host(total), (x.astype(wide) + y.astype(wide)).astype(dtype))
+    assert np.array_equal(buffer.to_host(order), x > y)
+
+
+@pytest.mark.parametrize(("dtype", "number"), [(np.float64, 0.1), (np.float32, 0.1), (np.int64, 2**40), (np.int64, 1)])
+def test_numbers_have_the_precision_of_the_computation(dtype, number):
+    x = GENERATOR.integers(0, 9, 5).astype(dtype)
+    out = new((5,), dtype)
+    for operands, expected in (
+        ([on_device(x), number], x - dtype(number)),
+        ([number, on_device(x)], dtype(number) - x),
+    ):
+        launch_elementwise(SUBTRACT, [out], operands, dtypes.of(np.dtype(dtype)), {})
+        assert np.array_equal(buffer.to_host(out), expected)
+
+
+def test_a_negative_zero_is_not_a_zero():
+    operator, out = Declared(scaled, inputs=("x",)), new((1,), np.float32)
+    for factor in (0.0, -0.0, 0, 1):
+        metadata = {"factor": factor, "mode": "plain", "flag": False}
+        launch_elementwise(operator, [out], [on_device(np.ones(1, np.float32))], dtypes.float32, metadata)
+        assert np.array_equal(np.signbit(buffer.to_host(out)), [np.signbit(factor)])
+
+
+@pytest.mark.parametrize("mode", ["square", "plain"])
+@pytest.mark.parametrize("flag", [True, False, None])
+def test_metadata_follows_the_operands(mode, flag):
+    x, out = GENERATOR.standard_normal(9, dtype=np.float32), new((9,), np.float32)
+    metadata = {"factor": 0.5, "mode": mode, "flag": flag}
+    launch_elementwise(Declared(scaled, inputs=("x",)), [out], [on_device(x)], dtypes.float32, metadata)
+    expected = x * x if mode == "square" else x
+    assert np.array_equal(buffer.to_host(out), (-expected if flag else expected) * np.float32(0.5))
+
+
+def test_an_input_may_have_a_dtype_of_its_own():
+    x, y, z = GENERATOR.standard_normal((3, 12), dtype=np.float32)
+    out = new((12,), np.float32)
+    operator = Declared(chosen, {"x": dtypes.bool_}, inputs=("x", "y", "z"))
+    launch_elementwise(operator, [out], [on_device(x > 0), on_device(y), on_device(z)], dtypes.float32, {})
+    assert np.array_equal(buffer.to_host(out), np.where(x > 0, y, z))
+
+
+def test_nothing_is_launched_for_no_elements():
+    out = new((0, 4), np.float32)
+    launch_elementwise(SUBTRACT, [out], [out, 1.0], dtypes.float32, {})
+
+
+def test_a_last_block_that_is_not_full_is_compiled_apart():
+    x, out = GENERATOR.standard_normal(37, dtype=np.float32), new((37,), np.float32)
+    with settings.block(16):
+        launch_elementwise(SUBTRACT, [out], [on_device(x), 1], dtypes.float32, {})
+    assert np.array_equal(buffer.to_host(out), x - 1)
+
+
+def test_offsets_beyond_32_bits_take_64(monkeypatch):
+    bound = []
+    monkeypatch.setattr(family, "bind", lambda *args, **options: bound.append(args) or (lambda *arrays: None))
+    monkeypatch.setattr(family, "_bound", {})
+    small = new((4, 4), np.float32)
+    far = buffer.DeviceArray(small.buffer, (4, 4), (1 << 30, 1), 0, small.dtype, small.device)
+    for array in (small, far):
+        launch_elementwise(SUBTRACT, [small], [array, 1], dtypes.float32, {})
+    constants = [args[3] for args in bound]
+    assert [entry["INDEX64"] for entry in constants] == [False, True]
+    (kernel, grid, arguments, _, device), x = bound[0], GENERATOR.standard_normal((4, 4), dtype=np.float32)
+    arguments = (arguments[0], (on_device(x), 1.0), *arguments[2:])
+    launch(kernel, grid, arguments, {**constants[0], "INDEX64": True}, device)
+    assert np.array_equal(buffer.to_host(small), x - 1)
+
+
+def test_remembered_launches_do_not_pile_up(monkeypatch):
+    monkeypatch.setattr(family, "bind", lambda *args, **options: lambda *arrays: None)
+    monkeypatch.setattr(family, "_bound", {})
+    x = new((4,), np.float32)
+    for number in range(5000):
+        launch_elementwise(SUBTRACT, [x], [x, number], dtypes.float32, {})
+    assert len(family._bound) <= 4096
+
+
+def test_a_real_device_moves_4_kb_in_a_program(simulation, monkeypatch):
+    arrays = {size: new((8,), dtype) for size, dtype in ((8, np.float64), (4, np.float32), (2, np.float16))}
+    monkeypatch.setattr(type(simulation), "is_simulated", False)
+    assert [family._block_size([arrays[2]], [array], 8) for array in arrays.values()] == [512, 1024, 2048]

@@ -1,0 +1,174 @@
+"""Changes in place: versions, views that share storage, histories that follow, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tritensor as torch
+
+
+def leaf(*values: float) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+
+
+def test_views_share_memory_and_version() -> None:
+    x = torch.zeros(4)
+    views = [x[1:3], x.view(2, 2), x.reshape(2, 2).t(), x.detach(), x[None]]
+    x.add_(1)
+    assert all((v == 1).all() for v in views)
+    assert all(v._version == 1 for v in views)
+    views[0].mul_(5)
+    assert x.tolist() == [1, 5, 5, 1] and x._version == 2
+
+
+def test_data_and_numpy_change_unseen() -> None:
+    x = torch.ones(2)
+    x.data.add_(1)
+    x.numpy()[0] = 7
+    assert x.tolist() == [7, 2] and x._version == 0
+
+
+def test_leaf_and_its_views_are_refused() -> None:
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place"):
+        x[0:1].mul_(2)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x[0] = 5
+    assert x.tolist() == [1.0, 2.0] and x._version == 0
+    with torch.no_grad():
+        x.add_(1)
+    assert x.tolist() == [2.0, 3.0]
+
+
+def test_history_follows_a_change() -> None:
+    w = leaf(2.0, 3.0)
+    y = w * 2
+    y.mul_(w.detach())
+    y.add_(1)
+    y.sum().backward()
+    assert w.grad.tolist() == [4.0, 6.0]
+
+
+def test_a_tensor_without_history_gets_one() -> None:
+    w = leaf(2.0, 3.0)
+    x = torch.zeros(2, dtype=torch.float64)
+    x.add_(w)
+    assert x.requires_grad and not x.is_leaf
+    (x * x).sum().backward()
+    assert w.grad.tolist() == [4.0, 6.0]
+
+
+def test_change_of_a_view_changes_its_base_history() -> None:
+    w = leaf(1.0, 2.0, 3.0)
+    base = w * 2
+    base[0:1].mul_(10)
+    base.sum().backward()
+    assert w.grad.tolist() == [20.0, 2.0, 2.0]
+
+
+def test_change_of_a_base_changes_its_views_history() -> None:
+    w = leaf(1.0, 2.0, 3.0)
+    base = w * 1
+    early = base[1:]
+    base.mul_(3)
+    (early * torch.tensor([1.0, 10.0], dtype=torch.float64)).sum().backward()
+    assert w.grad.tolist() == [0.0, 3.0, 30.0]
+
+
+def test_change_through_a_view_of_a_view() -> None:
+    w = leaf(*range(6))
+    base = w * 1
+    matrix = base.view(2, 3)
+    column = matrix[:, 1]
+    column.copy_(torch.zeros(2, dtype=torch.float64))
+    other = matrix.t()[2]
+    (base.sum() + other.sum()).backward()
+    assert w.grad.tolist() == [1.0, 0.0, 2.0, 1.0, 0.0, 2.0]
+
+
+def test_assignment_into_zeros() -> None:
+    w = leaf(1.0, 2.0)
+    buffer = torch.zeros(2, 2, dtype=torch.float64)
+    for i in range(2):
+        buffer[i] = w * (i + 1)
+    (buffer * buffer).sum().backward()
+    assert w.grad.tolist() == [10.0, 20.0]
+
+
+def test_copy_of_a_leaf_itself() -> None:
+    w = leaf(1.0, 2.0)
+    x = torch.zeros(2, dtype=torch.float64)
+    x.copy_(w)
+    (x * 3).sum().backward()
+    assert w.grad.tolist() == [3.0, 3.0]
+
+
+def test_second_derivative_through_a_change() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x * x
+        y[0:1].add_(x[1:2] ** 3)
+        return y
+
+    assert torch.autograd.gradcheck(function, leaf(1.0, 2.0, 3.0))
+    assert torch.autograd.gradgradcheck(function, leaf(1.0, 2.0, 3.0))
+
+
+def test_a_factor_that_needs_the_old_value_keeps_it() -> None:
+    """The gradient of x in y *= x reads the y that was overwritten. PyTorch raises; here the node keeps a copy."""
+    x = leaf(1.0, 2.0)
+    y = x * x
+    y[0:1].mul_(x[1:2])
+    y.sum().backward()
+    assert x.grad.tolist() == [4.0, 5.0]
+
+
+def test_what_does_not_fit_is_refused_unchanged() -> None:
+    x = torch.ones(3)
+    with pytest.raises(RuntimeError, match=r"output with shape \[3\] doesn't match the broadcast shape \[2, 3\]"):
+        x.add_(torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+        torch.ones(3, dtype=torch.int64).add_(torch.ones(3))
+    with pytest.raises(RuntimeError, match="The expanded size of the tensor"):
+        x.copy_(torch.ones(4))
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory"):
+        torch.zeros(1).expand(3).add_(1)
+    frozen = np.ones(2, np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(RuntimeError, match="read-only"):
+        torch.from_numpy(frozen).add_(1)
+    with pytest.raises(TypeError, match="must be Tensor"):
+        x.copy_([1, 2, 3])
+    assert x.tolist() == [1.0] * 3 and x._version == 0
+
+
+def test_dtype_stays() -> None:
+    half = torch.ones(2, dtype=torch.float16)
+    half.add_(torch.ones(2, dtype=torch.float32))
+    assert half.dtype is torch.float16 and half.tolist() == [2.0, 2.0]
+
+
+def test_fill_and_zero() -> None:
+    x = torch.ones(2, 2)
+    x.t().fill_(3)
+    assert x.tolist() == [[3, 3], [3, 3]]
+    assert x.zero_() is x and not x.any()
+    with pytest.raises(RuntimeError, match="fill_ only supports 0-dimension value tensor"):
+        x.fill_(torch.ones(2))
+    w = leaf(4.0)
+    y = torch.zeros(3, dtype=torch.float64)
+    y.fill_(w[0])
+    y.sum().backward()
+    assert w.grad.item() == 3.0
+
+
+def test_augmented_assignment_changes_in_place() -> None:
+    x = torch.ones(2)
+    same = x
+    x += 1
+    x *= 3
+    x -= 2
+    x /= 2
+    assert same is x and x.tolist() == [2.0, 2.0] and x._version == 4

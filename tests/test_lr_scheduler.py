@@ -1,0 +1,227 @@
+"""Learning rate schedules: the rates of each epoch, used together, saved and resumed, against PyTorch's."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import pytest
+
+import tritensor as torch
+from tritensor import nn, optim
+from tritensor.optim import lr_scheduler
+
+
+class Inverse:
+    """A callable object: its attributes are saved with the schedule."""
+
+    def __init__(self, slope):
+        self.slope = slope
+
+    def __call__(self, epoch):
+        return 1 / (1 + self.slope * epoch)
+
+
+def cosine(epoch):
+    return 0.1 + (1 - 0.1) * (1 + math.cos(math.pi * epoch / 4)) / 2
+
+
+# Each with what it makes of an initial rate of 1.
+SCHEDULES = {
+    "lambda": (lambda module, opt: module.LambdaLR(opt, Inverse(0.5)), lambda epoch: 1 / (1 + 0.5 * epoch)),
+    "step": (lambda module, opt: module.StepLR(opt, 3, gamma=0.5), lambda epoch: 0.5 ** (epoch // 3)),
+    "multi": (
+        lambda module, opt: module.MultiStepLR(opt, [2, 5, 5], gamma=0.5),
+        lambda epoch: 0.5 ** sum(epoch >= milestone for milestone in (2, 5, 5)),
+    ),
+    "exponential": (lambda module, opt: module.ExponentialLR(opt, 0.9), lambda epoch: 0.9**epoch),
+    "linear": (
+        lambda module, opt: module.LinearLR(opt, 0.2, 0.8, total_iters=6),
+        lambda epoch: 0.2 + 0.6 * min(epoch, 6) / 6,
+    ),
+    "cosine": (lambda module, opt: module.CosineAnnealingLR(opt, 4, eta_min=0.1), cosine),
+}
+
+
+def optimizer(*rates):
+    return optim.SGD([{"params": nn.Parameter(torch.zeros(1)), "lr": rate} for rate in rates])
+
+
+def run(schedule, opt, epochs):
+    rates = []
+    for _ in range(epochs):
+        rates.append([group["lr"] for group in opt.param_groups])
+        opt.step()
+        schedule.step()
+    return rates
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_rates_follow_the_formula(name):
+    make, formula = SCHEDULES[name]
+    opt = optimizer(1.0)
+    rates = [rate for (rate,) in run(make(lr_scheduler, opt), opt, 20)]
+    assert rates == pytest.approx([formula(epoch) for epoch in range(20)], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in SCHEDULES if name != "cosine"])
+def test_every_group_has_its_own_rate(name):
+    make, _ = SCHEDULES[name]
+    opt = optimizer(1.0, 3.0)
+    for one, three in run(make(lr_scheduler, opt), opt, 8):
+        assert three == pytest.approx(3 * one)
+
+
+def test_schedules_multiply():
+    opt = optimizer(1.0)
+    schedules = [
+        lr_scheduler.ExponentialLR(opt, 0.9),
+        lr_scheduler.StepLR(opt, 2, 0.5),
+        lr_scheduler.LinearLR(opt, 0.5),
+    ]
+    for epoch in range(6):
+        expected = 0.9**epoch * 0.5 ** (epoch // 2) * (0.5 + 0.5 * min(epoch, 5) / 5)
+        assert opt.param_groups[0]["lr"] == pytest.approx(expected)
+        opt.step()
+        for schedule in schedules:
+            schedule.step()
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_saved_schedule_goes_on_where_it_was(name):
+    make, _ = SCHEDULES[name]
+    reference = optimizer(1.0)
+    expected = run(make(lr_scheduler, reference), reference, 12)
+    first = optimizer(1.0)
+    schedule = make(lr_scheduler, first)
+    rates = run(schedule, first, 7)
+    saved = pickle.loads(pickle.dumps((first.state_dict(), schedule.state_dict())))
+    second = optimizer(1.0)
+    resumed = make(lr_scheduler, second)
+    second.load_state_dict(saved[0])
+    resumed.load_state_dict(saved[1])
+    assert resumed.get_last_lr() == [group["lr"] for group in second.param_groups]
+    assert rates + run(resumed, second, 5) == [pytest.approx(rate) for rate in expected]
+
+
+def test_resuming_by_epoch():
+    opt = optimizer(1.0)
+    with pytest.raises(KeyError, match=r"param 'initial_lr' is not specified in param_groups\[0\] when resuming"):
+        lr_scheduler.StepLR(opt, 3, last_epoch=4)
+    opt.param_groups[0]["initial_lr"] = 1.0
+    opt.param_groups[0]["lr"] = 0.5
+    assert lr_scheduler.StepLR(opt, 3, gamma=0.5, last_epoch=2).get_last_lr() == [0.5]
+    assert lr_scheduler.MultiStepLR(opt, [3], last_epoch=2).get_last_lr() == [0.5]
+    assert lr_scheduler.LinearLR(opt, 0.5, last_epoch=2).get_last_lr() == [0.5]
+    assert lr_scheduler.LambdaLR(opt, lambda epoch: epoch, last_epoch=2).get_last_lr() == [3.0]
+
+
+def test_attributes_of_a_callable_object_are_saved():
+    opt = optimizer(1.0, 1.0)
+    schedule = lr_scheduler.LambdaLR(opt, [Inverse(0.5), lambda epoch: 1.0])
+    state = schedule.state_dict()
+    assert state["lr_lambdas"] == [{"slope": 0.5}, None]
+    other = lr_scheduler.LambdaLR(optimizer(1.0, 1.0), [Inverse(9.0), lambda epoch: 1.0])
+    other.load_state_dict(state)
+    assert other.lr_lambdas[0].slope == 0.5
+
+
+def test_a_step_before_the_optimizers_warns():
+    opt = optimizer(1.0)
+    schedule = lr_scheduler.ExponentialLR(opt, 0.9)
+    with pytest.warns(
+        UserWarning, match=r"Detected call of `lr_scheduler.step\(\)` before `optimizer.step\(\)`"
+    ) as caught:
+        schedule.step()
+    assert caught[0].filename == __file__
+    schedule.step()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda opt: lr_scheduler.StepLR(3, 1), TypeError, "int is not an Optimizer"),
+        (lambda opt: lr_scheduler.ReduceLROnPlateau(3), TypeError, "int is not an Optimizer"),
+        (lambda opt: lr_scheduler.LambdaLR(opt, [abs, abs]), ValueError, "Expected 1 lr_lambdas, but got 2"),
+        (
+            lambda opt: lr_scheduler.LinearLR(opt, 0),
+            ValueError,
+            "Starting multiplicative factor expected to be greater",
+        ),
+        (
+            lambda opt: lr_scheduler.LinearLR(opt, 1, 2),
+            ValueError,
+            "Ending multiplicative factor expected to be between",
+        ),
+        (lambda opt: lr_scheduler.ReduceLROnPlateau(opt, factor=1.0), ValueError, "Factor should be < 1.0."),
+        (lambda opt: lr_scheduler.ReduceLROnPlateau(opt, "x"), ValueError, "mode x is unknown!"),
+        (
+            lambda opt: lr_scheduler.ReduceLROnPlateau(opt, threshold_mode="x"),
+            ValueError,
+            "threshold mode x is unknown!",
+        ),
+        (lambda opt: lr_scheduler.ReduceLROnPlateau(opt, min_lr=[1, 2]), ValueError, "expected 1 min_lrs, got 2"),
+        (lambda opt: lr_scheduler.LRScheduler(opt), NotImplementedError, r"LRScheduler defines no get_lr\(\)"),
+    ],
+)
+def test_misuse(make, error, words):
+    with pytest.raises(error, match=words):
+        make(optimizer(1.0))
+
+
+MEASURED = [5.0, 4.0, 4.0, 3.99999, 4.5, 3.0, 3.1, 3.1, 3.1, float("nan"), 3.1, 2.0, 2.0, 2.0, 2.0, 2.0, 1.0]
+PLATEAUS = {
+    "min": {"patience": 1, "factor": 0.5},
+    "max": {"mode": "max", "patience": 2, "factor": 0.5},
+    "abs": {"patience": 0, "factor": 0.5, "threshold_mode": "abs", "threshold": 0.7},
+    "max-abs": {"mode": "max", "patience": 0, "threshold_mode": "abs", "threshold": 0.05},
+    "cooldown": {"patience": 0, "factor": 0.5, "cooldown": 2},
+    "bounded": {"patience": 0, "factor": 0.1, "min_lr": 0.02},
+    "bounded each": {"patience": 0, "factor": 0.1, "min_lr": [0.5]},
+    "eps": {"patience": 0, "factor": 0.5, "eps": 0.2},
+}
+
+
+def test_plateaus():
+    opt = optimizer(1.0)
+    schedule = lr_scheduler.ReduceLROnPlateau(opt, factor=0.5, patience=1, cooldown=1)
+    rates = []
+    for value in [3.0, 2.0, 2.0, torch.tensor(2.0), 2.0, 2.0, 2.0, 1.0]:
+        schedule.step(value)
+        rates.append(schedule.get_last_lr()[0])
+    # two epochs without improvement are one too many; the one after a reduction does not count
+    assert rates == [1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25]
+    assert not schedule.in_cooldown
+    other = lr_scheduler.ReduceLROnPlateau(optimizer(1.0))
+    other.load_state_dict(schedule.state_dict())
+    assert (other.best, other.patience, other.last_epoch) == (1.0, 1, 8)
+
+
+# ---- against PyTorch ------------------------------------------------------------------------------------------
+
+
+def their_optimizer(peer):
+    return peer.optim.SGD([peer.nn.Parameter(peer.zeros(1))], lr=1.0)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_rates_equal_pytorchs(name):
+    peer = pytest.importorskip("torch")
+    make, _ = SCHEDULES[name]
+    ours, theirs = optimizer(1.0), their_optimizer(peer)
+    expected = run(make(peer.optim.lr_scheduler, theirs), theirs, 30)
+    assert run(make(lr_scheduler, ours), ours, 30) == [pytest.approx(rates, rel=1e-12) for rates in expected]
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", PLATEAUS)
+def test_plateaus_equal_pytorchs(name):
+    peer = pytest.importorskip("torch")
+    ours, theirs = optimizer(1.0), their_optimizer(peer)
+    one = lr_scheduler.ReduceLROnPlateau(ours, **PLATEAUS[name])
+    other = peer.optim.lr_scheduler.ReduceLROnPlateau(theirs, **PLATEAUS[name])
+    for value in MEASURED:
+        one.step(value)
+        other.step(value)
+        assert one.get_last_lr() == pytest.approx(other.get_last_lr()), value

@@ -1,0 +1,541 @@
+"""Matrix products: ranks, strides, dtypes, precision, what is refused, and the code that comes out of the kernel."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+
+import numpy as np
+import pytest
+
+import tritensor as torch
+from tritensor import buffer, dtypes, settings
+from tritensor.functional import addmm, bmm, dot, inner, linear, matmul, mm, mv, outer
+from tritensor.kernels import matmul as family
+from tritensor.kernels.matmul_kernels import TABLES, Blocks, choose_blocks, finish_kernel, matmul_kernel
+
+needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
+
+SHAPES = [((2, 3), (3, 4)), ((33, 70), (70, 20)), ((40,), (40,)), ((40,), (40, 5)), ((5, 40), (40,)),
+          ((4, 5, 6), (6, 7)), ((4, 5, 6), (4, 6, 7)), ((2, 1, 5, 6), (3, 6, 7)), ((5, 6), (3, 6, 7)),
+          ((6,), (3, 6, 7)), ((3, 5, 6), (6,)),
+          ((4, 1, 6), (4, 6, 3)), ((3, 1, 6), (6, 2)), ((70,), (2, 70, 1)), ((17, 100), (100, 18)), ((3, 0), (0, 4)),
+          ((0, 3), (3, 4)), ((2, 0, 3), (3, 4)), ((1, 1), (1, 1))]  # fmt: skip
+EXACT = ["int64", "int32", "int16", "uint8"]
+TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-13}
+
+
+def numbers(shape, dtype, seed=0):
+    rng = np.random.default_rng((seed, *shape))
+    kind = getattr(dtypes, dtype).numpy
+    drawn = rng.integers(-5, 6, shape) if dtype in EXACT else rng.standard_normal(shape)
+    return np.asarray(drawn).astype(kind)
+
+
+def expected(a, b):
+    """The product summed in float64 (or in the integers' own ring)."""
+    if a.dtype.kind in "iu":
+        return np.matmul(a, b)
+    return np.matmul(a.astype(np.float64), b.astype(np.float64))
+
+
+def assert_close(result, wanted, depth):
+    found = result.detach().cpu().numpy()
+    assert found.shape == wanted.shape
+    name = result.dtype.name
+    if name in EXACT:
+        np.testing.assert_array_equal(found, wanted)
+    else:
+        bound = TOLERANCE[name] * max(depth, 1) ** 0.5 * 4
+        np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", *EXACT])
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_cpu_product_is_the_sum_of_products(shapes, dtype):
+    a, b = (numbers(shape, dtype, seed) for seed, shape in enumerate(shapes))
+    result = torch.from_numpy(a) @ torch.from_numpy(b)
+    assert result.dtype is getattr(dtypes, dtype)
+    assert_close(result, expected(a, b), shapes[0][-1])
+
+
+@needs_triton
+@pytest.mark.parametrize("block", [0, 16])
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_kernel_takes_every_rank(shapes, block):
+    a, b = (numbers(shape, "float32", seed) for seed, shape in enumerate(shapes))
+    with torch.cuda.simulate(devices=1), settings.block(block):
+        assert_close(torch.from_numpy(a).cuda() @ torch.from_numpy(b).cuda(), expected(a, b), shapes[0][-1])
+
+
+@needs_triton
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", *EXACT])
+def test_kernel_takes_every_dtype(dtype):
+    a, b = numbers((20, 70), dtype), numbers((70, 18), dtype)
+    with torch.cuda.simulate(devices=1):
+        for block in (0, 16):
+            with settings.block(block):
+                result = torch.from_numpy(a).cuda() @ torch.from_numpy(b).cuda()
+                assert result.dtype is getattr(dtypes, dtype)
+                assert_close(result, expected(a, b), 70)
+
+
+def layouts(array):
+    """The same CUDA matrix in several layouts of memory."""
+    x = torch.from_numpy(array).cuda()
+    wide = torch.zeros(2 * len(array), 2 * array.shape[1] + 1).cuda()
+    wide[::2, 1::2] = x
+    return [x, x.mT.contiguous().mT, wide[::2, 1::2], x[:1].expand(x.shape) if (array == array[0]).all() else x]
+
+
+@needs_triton
+def test_operands_of_any_strides_are_read_in_place(monkeypatch):
+    a, b = numbers((20, 37), "float32"), numbers((37, 18), "float32")
+    with torch.cuda.simulate(devices=1), settings.block(16):
+        cases = [(x, y) for x in layouts(a) for y in layouts(b)]
+        row = torch.from_numpy(a[:1].copy()).cuda().expand(20, 37)
+        made = []
+        allocate = buffer.empty
+        monkeypatch.setattr(buffer, "empty", lambda *args: made.append(args[0]) or allocate(*args))
+        results = [x @ y for x, y in cases]
+        assert made == [(20, 18)] * len(cases)
+        for result in results:
+            assert_close(result, expected(a, b), 37)
+        assert_close(row @ cases[0][1], expected(np.repeat(a[:1], 20, 0), b), 37)
+
+
+@needs_triton
+def test_a_depth_of_whole_blocks_needs_no_masks(monkeypatch):
+    from tritensor.kernels import matmul_kernels
+
+    monkeypatch.setattr(matmul_kernels, "_REMEMBERED", 2)
+    monkeypatch.setattr(matmul_kernels, "_products", {})
+    with torch.cuda.simulate(devices=1), settings.block(16):
+        for rows in (5, 6, 7):
+            a, b = numbers((rows, 32), "float32"), numbers((32, 18), "float32")
+            assert_close(torch.from_numpy(a).cuda() @ torch.from_numpy(b).cuda(), expected(a, b), 32)
+            assert len(matmul_kernels._products) <= 2
+
+
+def test_cost_counts_each_operand_once_and_two_operations_a_product():
+    x, y, out = np.zeros((4, 5), np.float32), np.zeros((5, 6), np.float32), np.zeros((4, 6), np.float32)
+    assert family.matmul.cost([out], [x, y], {}) == (4 * (20 + 30 + 24), 2 * 4 * 5 * 6)
+    assert family.linear.cost([out], [x, y.T, None], {})[0] == 4 * (20 + 30 + 24)
+
+
+@needs_triton
+def test_batches_of_any_strides():
+    a, b = numbers((2, 3, 5, 20), "float32"), numbers((3, 1, 20, 6), "float32")
+    with torch.cuda.simulate(devices=1):
+        x, y = torch.from_numpy(a).cuda(), torch.from_numpy(b).cuda()
+        swapped = x.transpose(0, 1)
+        assert_close(swapped @ y, expected(a.transpose(1, 0, 2, 3), b), 20)
+        assert_close(swapped @ y[0, 0], expected(a.transpose(1, 0, 2, 3), b[0, 0]), 20)
+
+
+# ---- linear -------------------------------------------------------------------------------------------------------
+
+
+@needs_triton
+@pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"])
+@pytest.mark.parametrize(("shape", "bias"), [
+    ((9, 40), (6,)), ((2, 5, 20), (6,)), ((40,), (6,)), ((9, 100), (9, 6)), ((9, 100), None), ((9, 20), (1,)),
+    ((9, 20), ()),
+])  # fmt: skip
+def test_bias_and_activation_run_in_the_kernel(shape, bias, activation):
+    x, w = torch.from_numpy(numbers(shape, "float32")), torch.from_numpy(numbers((6, shape[-1]), "float32", 1))
+    b = None if bias is None else torch.from_numpy(numbers(bias, "float32", 2))
+    wanted = linear(x, w, b, activation=activation)
+    if activation is not None:
+        plain = linear(x, w, b)
+        operator = torch.operator.registry[activation]
+        np.testing.assert_allclose(wanted.numpy(), operator(plain).numpy(), rtol=1e-5, atol=1e-6)
+    with torch.cuda.simulate(devices=1):
+        for block in (0, 16):
+            with settings.block(block):
+                result = linear(x.cuda(), w.cuda(), None if b is None else b.cuda(), activation=activation)
+                assert_close(result, wanted.numpy().astype(np.float64), shape[-1])
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
+def test_an_activation_has_its_gradient(activation):
+    x = torch.from_numpy(numbers((3, 4), "float64")).requires_grad_()
+    w = torch.from_numpy(numbers((2, 4), "float64", 1)).requires_grad_()
+    b = torch.from_numpy(numbers((2,), "float64", 2)).requires_grad_()
+    assert torch.autograd.gradcheck(lambda *inputs: linear(*inputs, activation=activation), (x, w, b))
+    assert linear(x, w, b, activation=activation).grad_fn.name().lower().startswith(activation[:4])
+
+
+def test_an_unknown_activation_is_refused():
+    x = torch.ones(2, 2)
+    with pytest.raises(RuntimeError, match="an activation inside the operator has no gradient"):
+        family.linear(x.clone().requires_grad_(), x, activation="relu")
+    for name in ("no such thing", "add", "leaky_relu", "sum"):
+        with pytest.raises(TypeError, match="activation must name an operator of one input"):
+            linear(x, x, activation=name)
+
+
+def test_a_scalar_bias_on_the_cpu_goes_with_cuda_operands():
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("simulated kernels need Triton")
+    with torch.cuda.simulate(devices=1):
+        x = torch.ones(2, 3).cuda()
+        assert linear(x, x, torch.tensor(1.0)).tolist() == [[4.0, 4.0], [4.0, 4.0]]
+
+
+# ---- gradients ----------------------------------------------------------------------------------------------------
+
+
+SMALL = [((2, 3), (3, 2)), ((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((2, 2, 3), (3, 2)), ((2, 2, 3), (2, 3, 2)),
+         ((2, 1, 2, 3), (2, 3, 1)), ((3,), (2, 3, 2)), ((2, 2, 3), (3,)), ((2, 3), (2, 3, 2))]  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", SMALL, ids=str)
+def test_gradients_of_every_rank(shapes):
+    x, y = (torch.from_numpy(numbers(shape, "float64", seed)).requires_grad_() for seed, shape in enumerate(shapes))
+    assert torch.autograd.gradcheck(matmul, (x, y))
+    assert torch.autograd.gradgradcheck(matmul, (x, y))
+    only = torch.from_numpy(numbers(shapes[1], "float64", 5))
+    assert torch.autograd.gradcheck(lambda x: x @ only, (x,))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3,), (2, 2, 3)])
+@pytest.mark.parametrize("bias", [(2,), None, (1,)])
+def test_gradients_of_linear(shape, bias):
+    x = torch.from_numpy(numbers(shape, "float64")).requires_grad_()
+    w = torch.from_numpy(numbers((2, 3), "float64", 1)).requires_grad_()
+    inputs = (x, w) if bias is None else (x, w, torch.from_numpy(numbers(bias, "float64", 2)).requires_grad_())
+    assert torch.autograd.gradcheck(linear, inputs)
+    assert torch.autograd.gradgradcheck(linear, inputs)
+
+
+def test_complex_products_have_conjugate_gradients():
+    z = np.array([[1 + 2j, 3 - 1j], [0.5j, 2.0]])
+    x, y = torch.tensor(z, requires_grad=True), torch.tensor(z.T.copy(), requires_grad=True)
+    (x @ y).backward(torch.ones(2, 2, dtype=torch.complex128))
+    np.testing.assert_allclose(x.grad.numpy(), np.ones((2, 2)) @ z.conj())
+    np.testing.assert_allclose(y.grad.numpy(), z.conj().T @ np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("needs", [(a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1)])
+def test_the_quick_path_agrees_with_the_operator(needs):
+    made = [numbers((5, 8), "float32"), numbers((4, 8), "float32", 1), numbers((4,), "float32", 2)]
+    found = []
+    for call in (family.quick_linear, family.linear):
+        inputs = [torch.from_numpy(x).requires_grad_(bool(need)) for x, need in zip(made, needs, strict=True)]
+        out = call(*inputs)
+        if any(needs):
+            out.backward(torch.from_numpy(numbers((5, 4), "float32", 3)))
+        found.append([out.detach(), *[x.grad for x in inputs]])
+    for first, second in zip(*found, strict=True):
+        assert (first is None) == (second is None)
+        if first is not None:
+            np.testing.assert_allclose(first.numpy(), second.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_wide_linear_is_contiguous():
+    out = linear(torch.ones(2, 8), torch.ones(64, 8), torch.ones(64))
+    assert out.is_contiguous()
+    assert (out == 9).all()
+
+
+def test_infinite_elements_warn_about_nothing():
+    x = torch.tensor([[float("inf"), 1.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert linear(x, torch.ones(1, 2), torch.tensor([float("-inf")])).isnan().all()
+        assert (x @ torch.zeros(2, 1)).isnan().all()
+
+
+@needs_triton
+def test_gradients_on_a_device_are_those_of_the_cpu():
+    made = [numbers((9, 20), "float32"), numbers((6, 20), "float32", 1), numbers((6,), "float32", 2)]
+    found = []
+    with torch.cuda.simulate(devices=1):
+        for device in ("cpu", "cuda"):
+            inputs = [torch.from_numpy(x).to(device).requires_grad_() for x in made]
+            linear(*inputs).backward(torch.ones(9, 6, device=device))
+            found.append([x.grad.cpu().numpy() for x in inputs])
+    for first, second in zip(*found, strict=True):
+        np.testing.assert_allclose(first, second, rtol=1e-5, atol=1e-5)
+
+
+# ---- named special cases ------------------------------------------------------------------------------------------
+
+
+def test_named_products():
+    a, b, v = numbers((2, 3), "float64"), numbers((3, 4), "float64", 1), numbers((3,), "float64", 2)
+    x, y, w = torch.from_numpy(a), torch.from_numpy(b), torch.from_numpy(v)
+    for result, wanted in (
+        (mm(x, y), a @ b), (x.mm(y), a @ b), (mv(x, w), a @ v), (x.mv(w), a @ v), (dot(w, w), v @ v), (w.dot(w), v @ v),
+        (bmm(x.unsqueeze(0), y.unsqueeze(0)), (a @ b)[None]), (inner(x, w), a @ v), (inner(x, x), a @ a.T),
+        (inner(w, torch.tensor(2.0, dtype=torch.float64)), v * 2), (outer(w, w), np.outer(v, v)),
+        (w.ger(w), np.outer(v, v)),
+        (x.matmul(y), a @ b), (torch.matmul(x, y), a @ b), (linear(x, w), a @ v),
+        (addmm(torch.ones(4, dtype=torch.float64), x, y), a @ b + 1),
+        (addmm(torch.ones(2, 4, dtype=torch.float64), x, y, beta=2, alpha=3), a @ b * 3 + 2),
+        (addmm(torch.full((4,), float("nan"), dtype=torch.float64), x, y, beta=0), a @ b),
+    ):  # fmt: skip
+        np.testing.assert_allclose(result.numpy(), wanted, rtol=1e-12)
+
+
+# ---- what is refused ----------------------------------------------------------------------------------------------
+
+
+def ones(*shape, dtype=torch.float32):
+    return torch.ones(*shape, dtype=dtype)
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: ones(2, 3) @ ones(2, 3), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x3\)"),
+    (lambda: ones(4, 2, 3) @ ones(2, 3), r"mat1 and mat2 shapes cannot be multiplied \(8x3 and 2x3\)"),
+    (lambda: ones(2) @ ones(3, 2), r"mat1 and mat2 shapes cannot be multiplied \(1x2 and 3x2\)"),
+    (lambda: ones(4, 2, 3) @ ones(4, 2, 3),
+     r"Expected size for first two dimensions of batch2 tensor to be: \[4, 3\] but got: \[4, 2\]."),
+    (lambda: ones(4, 2, 3) @ ones(5, 3, 2), r"The size of tensor a \(4\) must match the size of tensor b \(5\)"),
+    (lambda: ones(2, 3) @ ones(2), r"size mismatch, got input \(2\), mat \(2x3\), vec \(2\)"),
+    (lambda: ones(2) @ ones(3), r"inconsistent tensor size, expected tensor \[2\] and src \[3\]"),
+    (lambda: ones() @ ones(3, 3), r"both arguments to matmul need to be at least 1D, but they are 0D and 2D"),
+    (lambda: mm(ones(2), ones(3, 3)), "self must be a matrix"),
+    (lambda: mm(ones(2, 2), ones(3)), "mat2 must be a matrix"),
+    (lambda: bmm(ones(2, 2), ones(3, 3, 3)), "batch1 must be a 3D tensor"),
+    (lambda: bmm(ones(2, 2, 2), ones(3, 3)), "batch2 must be a 3D tensor"),
+    (lambda: bmm(ones(1, 2, 2), ones(2, 2, 2)), "Expected size for first two dimensions of batch2 tensor"),
+    (lambda: mv(ones(2), ones(3)), r"vector \+ matrix @ vector expected, got 1, 1, 1"),
+    (lambda: dot(ones(2, 2), ones(3)), "1D tensors expected, but got 2D and 1D tensors"),
+    (lambda: inner(ones(2, 2), ones(3)), r"inner\(\) the last dimension must match"),
+    (lambda: outer(ones(2, 2), ones(3)), "outer: Expected 1-D argument self, but got 2-D"),
+    (lambda: outer(ones(2), ones(3, 3)), "outer: Expected 1-D argument vec2, but got 2-D"),
+    (lambda: addmm(ones(4), ones(2, 3), ones(4, 3)), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x3\)"),
+    (lambda: addmm(ones(4), ones(3), ones(3, 4)), "mat1 must be a matrix, got 1-D tensor"),
+    (lambda: addmm(ones(3), ones(2, 3), ones(3, 4)), r"The expanded size of the tensor \(4\) must match"),
+    (lambda: addmm(ones(3), ones(2, 3), ones(3, 4), alpha=2), r"The expanded size of the tensor \(4\) must match"),
+    (lambda: linear(ones(2, 3), ones(4, 2)), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x4\)"),
+    (lambda: linear(ones(3), ones(4, 2)), r"mat1 and mat2 shapes cannot be multiplied \(1x3 and 2x4\)"),
+    (lambda: linear(ones(2, 3), ones(4, 3), ones(5)), r"The expanded size of the tensor \(4\) must match the existing"),
+    (lambda: linear(ones(2, 3), ones(3), ones()), "mat2 must be a matrix, got 1-D tensor"),
+])  # fmt: skip
+def test_shapes_that_do_not_fit_are_refused_in_pytorchs_words(call, message):
+    with pytest.raises(RuntimeError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: ones(2, 3) @ ones(3, 2, dtype=torch.float64),
+     "expected m1 and m2 to have the same dtype, but got: float != double"),
+    (lambda: ones(2, 3, dtype=torch.int64) @ ones(3, 2),
+     "expected m1 and m2 to have the same dtype, but got: long int != float"),
+    (lambda: ones(2, 2, dtype=torch.float16) @ ones(2, 2, dtype=torch.bfloat16), "got: c10::Half != c10::BFloat16"),
+    (lambda: linear(ones(2, 3), ones(4, 3), ones(4, dtype=torch.float64)),
+     "to have the same dtype, but got: float != double"),
+    (lambda: ones(2, 2, dtype=torch.bool) @ ones(2, 2, dtype=torch.bool), "not implemented for 'Bool'"),
+])  # fmt: skip
+def test_dtypes_are_never_mixed(call, message):
+    with pytest.raises(RuntimeError, match=message):
+        call()
+
+
+def test_only_tensors_are_multiplied():
+    x = torch.ones(2, 2)
+    for call in (lambda: x @ 2, lambda: 2 @ x, lambda: x @ None, lambda: np.ones((2, 2), np.float32) @ x):
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(TypeError, match=r"matmul\(\): argument 'other' \(position 2\) must be Tensor, not NoneType"):
+        matmul(x, None)
+    with pytest.raises(TypeError, match=r"linear\(\): argument 'bias' \(position 3\) must be Tensor, not float"):
+        family.linear(x, x, 1.0)
+
+
+@needs_triton
+def test_operands_on_different_devices_are_named():
+    with torch.cuda.simulate(devices=2):
+        x = torch.ones(2, 2)
+        with pytest.raises(RuntimeError, match=r"(?s)Expected all tensors to be on the same device.*weight.*cuda:1"):
+            linear(x.cuda(0), x.cuda(1))
+        with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+            x @ x.cuda()
+
+
+# ---- how the kernel is chosen and compiled ------------------------------------------------------------------------
+
+
+def test_blocks_follow_the_shape():
+    assert choose_blocks("half", 8192, 8192, 8192, 1, 132) == TABLES["half"][0]
+    assert choose_blocks("half", 1024, 1024, 1024, 1, 132) == TABLES["half"][2]
+    assert choose_blocks("half", 512, 512, 512, 64, 132) == TABLES["half"][0]
+    assert choose_blocks("half", 512, 512, 64, 1, 132) == TABLES["half"][3]
+    assert choose_blocks("half", 1, 40000, 4096, 1, 132).rows == 16
+    assert choose_blocks("sum", 4, 4, 4096, 1, 132).split == 1
+    deep = choose_blocks("single", 64, 64, 65536, 1, 132)
+    assert deep.split == 32
+    assert choose_blocks("single", 64, 64, 64, 1, 132).split == 1
+    with settings.block(8):
+        assert choose_blocks("half", 99, 99, 99, 1, 132) == Blocks(16, 16, 16, 4, 1, 3)
+
+
+def test_precision_of_float32_is_a_choice():
+    before = torch.get_float32_matmul_precision()
+    assert before == "highest"
+    try:
+        torch.set_float32_matmul_precision("high")
+        assert torch.get_float32_matmul_precision() == "high"
+        with pytest.warns(UserWarning, match="is not one of 'highest', 'high', or 'medium'"):
+            torch.set_float32_matmul_precision("some")
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@needs_triton
+def test_offsets_of_64_bits_reach_the_same_elements():
+    from tritensor.kernels.launch import launch
+
+    a, b = numbers((20, 40), "float32"), numbers((40, 18), "float32")
+    with torch.cuda.simulate(devices=1):
+        x, y = torch.from_numpy(a).cuda()._data, torch.from_numpy(b).cuda()._data
+        out = torch.zeros(20, 18).cuda()
+        sizes = (20, 18, 40, (1,), (0, 18, 1), (0, 40, 1), (0, 18, 1), (0, 0, 0))
+        constants = {"EPILOGUE": None, "OUT_DTYPE": dtypes.float32, "TOTAL": dtypes.float32, "PRODUCT": "ieee",
+                     "RANK": 1, "BIAS_ROWS": False, "SPLIT": 1, "EVEN": False, "WIDE": True, "BLOCK_M": 16,
+                     "BLOCK_N": 16,
+                     "BLOCK_K": 16, "GROUP": 8}  # fmt: skip
+        launch(matmul_kernel, (4,), (out._data, x, y, (), *sizes), constants, out.device)
+        assert_close(out, expected(a, b), 40)
+
+
+def compiled(table, blocks, target, transposed=(False, False), **changes):
+    from tritensor.kernels.launch import compile_ahead
+
+    kind, total, product = {"half": (dtypes.bfloat16, dtypes.float32, "ieee"),
+                            "single": (dtypes.float32, dtypes.float32, "ieee"),
+                            "double": (dtypes.float64, dtypes.float64, "ieee"),
+                            "sum": (dtypes.int64, dtypes.int64, "sum")}[table]  # fmt: skip
+    pointer = f"*{kind.triton}:16"
+    steps = [("i32:16", "i32:1", "i32:16") if flipped else ("i32:16", "i32:16", "i32:1") for flipped in transposed]
+    signature = (pointer, pointer, pointer, (pointer,), "i32:16", "i32:16", "i32:16", ("i32:1",),
+                 ("i32:16", "i32:16", "i32:1"), *steps, ("i32", "i32", "i32:1"))  # fmt: skip
+    constants = {"EPILOGUE": None, "OUT_DTYPE": kind, "TOTAL": total, "PRODUCT": product, "RANK": 1, "BIAS_ROWS": False,
+                 "SPLIT": 1, "EVEN": True, "WIDE": False, "BLOCK_M": blocks.rows, "BLOCK_N": blocks.cols,
+                 "BLOCK_K": blocks.depth, "GROUP": 8, **changes}  # fmt: skip
+    return compile_ahead(matmul_kernel, signature, constants, target, blocks.warps, blocks.stages)
+
+
+@needs_triton
+@pytest.mark.parametrize(("blocks", "transposed", "even"), [
+    *((blocks, (False, False), True) for blocks in TABLES["half"]),
+    (TABLES["half"][0], (True, True), True),
+    (TABLES["half"][1], (False, True), False),
+], ids=str)  # fmt: skip
+def test_half_products_are_wgmma_fed_by_wide_copies(blocks, transposed, even):
+    facts = compiled("half", blocks, ("cuda", 90), transposed, EVEN=even)
+    sass = facts.asm["sass"]
+    assert facts.local_bytes == 0
+    assert facts.shared <= 232448
+    assert "wgmma.mma_async" in facts.asm["ptx"]
+    assert "HGMMA" in sass
+    assert sass.count("LDGSTS") == sass.count("LDGSTS.E.BYPASS.128") + sass.count("LDGSTS.E.128") > 0
+
+
+@needs_triton
+@pytest.mark.parametrize("table", ["single", "double", "sum"])
+def test_other_products_compile_without_spills(table):
+    assert compiled(table, TABLES[table][0], ("cuda", 90)).local_bytes == 0
+
+
+@needs_triton
+def test_tf32x3_products_are_wgmma():
+    facts = compiled("single", TABLES["single"][0], ("cuda", 90), (False, True), PRODUCT="tf32x3")
+    assert facts.local_bytes == 0
+    assert facts.asm["ptx"].count("wgmma.mma_async") % 3 == 0
+
+
+@needs_triton
+@pytest.mark.parametrize("target", [("cuda", 80), ("cuda", 100), ("hip", "gfx942")], ids=str)
+@pytest.mark.parametrize("table", list(TABLES))
+def test_products_compile_for_every_target(table, target):
+    facts = compiled(table, TABLES[table][-1], target, EVEN=False)
+    assert facts.local_bytes == 0
+    if target[0] == "cuda" and table == "half":
+        assert "mma" in facts.asm["ptx"]
+
+
+@needs_triton
+@pytest.mark.parametrize("target", [("cuda", 90), ("hip", "gfx942")], ids=str)
+def test_the_second_step_of_a_split_product_compiles(target):
+    from tritensor.kernels.launch import compile_ahead
+
+    signature = ("*bf16:16", "*fp32:16", ("*bf16:16",), "i32:16", ("i32", "i32:16"), ("i32", "i32:1"))
+    constants = {"EPILOGUE": None, "OUT_DTYPE": dtypes.bfloat16, "RANK": 2, "SPLIT": 8, "BLOCK": 1024}
+    facts = compile_ahead(finish_kernel, signature, constants, target)
+    assert facts.local_bytes == 0
+    split = compiled("half", TABLES["half"][-1], target, SPLIT=4, EVEN=False)
+    assert split.local_bytes == 0
+
+
+# ---- einsum -------------------------------------------------------------------------------------------------------
+
+
+EQUATIONS = [("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ij->ji", (2, 3)), ("ii", (3, 3)),
+             ("ii->i", (3, 3)),
+             ("ij->", (2, 3)), ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)), ("...ij,...jk->...ik", (5, 2, 3), (3, 4)),
+             ("i,j->ij", (2,), (3,)), ("ij,ij->ij", (2, 3), (2, 3)), ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)),
+             ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)), ("...i->...", (2, 3)), ("b...->...", (2, 3)),
+             (" i j , j k -> i k ", (2, 3), (3, 4)), ("aab->b", (2, 2, 3)), ("i...,i...->...", (2, 3), (2, 4, 3)),
+             ("ab,ab->", (2, 3), (2, 3)), ("ba,cb", (2, 3), (4, 2)), ("...a,...a", (2, 3), (2, 3)),
+             ("i,i,i->", (3,), (3,), (3,)),
+             ("ij,kl->", (2, 3), (4, 5)), ("ij,j->j", (0, 3), (3,))]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EQUATIONS, ids=str)
+def test_einsum(case):
+    equation, *shapes = case
+    arrays = [numbers(shape, "float64", seed) for seed, shape in enumerate(shapes)]
+    wanted = np.einsum(equation, *arrays)
+    found = torch.einsum(equation, *[torch.from_numpy(array) for array in arrays])
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        torch.einsum(equation, [torch.from_numpy(array) for array in arrays]).numpy(), wanted, atol=1e-12
+    )
+
+
+def test_einsum_broadcasts_dimensions_of_size_1():
+    x, y = torch.from_numpy(numbers((2, 3), "float64")), torch.from_numpy(numbers((1, 3), "float64", 1))
+    np.testing.assert_allclose(torch.einsum("ab,ab->", x, y).numpy(), (x.numpy() * y.numpy()).sum())
+    np.testing.assert_allclose(torch.einsum("ab,ab->ab", x, y).numpy(), x.numpy() * y.numpy())
+
+
+def test_einsum_has_gradients():
+    x = torch.from_numpy(numbers((2, 2, 3), "float64")).requires_grad_()
+    y = torch.from_numpy(numbers((3, 2), "float64", 1)).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, y: torch.einsum("aij,ja->ai", x, y), (x, y))
+    assert torch.autograd.gradgradcheck(lambda x, y: torch.einsum("aai,ia->a", x, y), (x, y))
+
+
+@pytest.mark.parametrize(("equation", "shapes", "message"), [
+    ("ij,jk", [(2, 3), (2, 3)],
+     "subscript j has size 2 for operand 1 which does not broadcast with previously seen size 3"),
+    ("ij", [(2, 3), (3, 4)], "more operands were provided than specified in the equation"),
+    ("ij,jk", [(2, 3)], "fewer operands were provided than specified in the equation"),
+    ("ijk", [(2, 3)], r"the number of subscripts in the equation \(3\) does not match the number of dimensions \(2\)"),
+    ("ijk...", [(2, 3)],
+     r"the number of subscripts in the equation \(3\) does not match the number of dimensions \(2\)"),
+    ("ij->ik", [(2, 3)], "output subscript k does not appear in the equation for any input operand"),
+    ("ij->ii", [(2, 3)], "output subscript i appears more than once in the output"),
+    ("i1", [(2, 3)], "invalid subscript given at index 1 in the equation string"),
+    ("ij->i->j", [(2, 3)], "invalid subscript given at index 5 in the equation string"),
+    ("ii", [(2, 3)], "subscript i is repeated for operand 0 but the sizes don't match, 3 != 2"),
+    ("ij->i.", [(2, 3)], r"found '.' for output that is not part of any ellipsis \(...\)"),
+    ("..ij", [(2, 3)], "found '.' for operand 0 that is not part of any ellipsis"),
+    ("...i...", [(2, 3)], "found '.' for operand 0 for which an ellipsis was already found"),
+])  # fmt: skip
+def test_equations_that_do_not_fit_are_refused(equation, shapes, message):
+    with pytest.raises(RuntimeError, match=message):
+        torch.einsum(equation, *[torch.ones(shape) for shape in shapes])
+
+
+def test_einsum_needs_an_equation_and_operands():
+    with pytest.raises(ValueError, match="must specify the equation string and at least one operand"):
+        torch.einsum("")
+    with pytest.raises(TypeError, match="the equation must be a string"):
+        torch.einsum(torch.ones(2), [0])

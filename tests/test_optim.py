@@ -1,0 +1,594 @@
+"""Optimizers: the steps against independent formulas, groups, state that follows its parameters, saved state."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import tritensor as torch
+from tritensor import cuda, nn, optim
+from tritensor.errors import OutOfMemoryError, ShapeError
+from tritensor.kernels import optimizers as steps
+
+SETTINGS = {
+    "sgd": (optim.SGD, {"lr": 0.1}),
+    "sgd-decay-maximize": (optim.SGD, {"lr": 0.1, "weight_decay": 0.3, "maximize": True}),
+    "sgd-momentum": (optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+    "sgd-dampening": (optim.SGD, {"lr": 0.1, "momentum": 0.8, "dampening": 0.3, "weight_decay": 0.1}),
+    "sgd-nesterov": (optim.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True, "maximize": True}),
+    "adam": (optim.Adam, {"lr": 0.01}),
+    "adam-decay": (optim.Adam, {"lr": 0.01, "weight_decay": 0.2, "betas": (0.8, 0.95), "eps": 1e-3}),
+    "adam-amsgrad-maximize": (optim.Adam, {"lr": 0.01, "amsgrad": True, "maximize": True}),
+    "adam-decay-maximize": (optim.Adam, {"lr": 0.01, "weight_decay": 0.2, "maximize": True}),
+    "adamw": (optim.AdamW, {"lr": 0.01, "weight_decay": 0.2}),
+    "adamw-amsgrad": (optim.AdamW, {"lr": 0.01, "amsgrad": True}),
+}
+
+
+def by_hand(kind, options, start, gradients):
+    """The parameter after each gradient, one number at a time in float64, from the papers' formulas."""
+    sign = -1 if options.get("maximize") else 1
+    lr, decay = options["lr"], options.get("weight_decay", 1e-2 if kind is optim.AdamW else 0)
+    beta1, beta2 = options.get("betas", (0.9, 0.999))
+    result = []
+    for index, theta in enumerate(start):
+        m = v = highest = 0.0
+        direction = None
+        for t, gradient in enumerate(gradients, 1):
+            g = sign * gradient[index]
+            if kind is optim.AdamW:
+                theta -= lr * decay * theta
+            else:
+                g += decay * theta
+            if kind is optim.SGD:
+                momentum = options.get("momentum", 0)
+                if momentum:
+                    kept = 1 - options.get("dampening", 0)
+                    direction = g if direction is None else momentum * direction + kept * g
+                    g = g + momentum * direction if options.get("nesterov") else direction
+                theta -= lr * g
+            else:
+                m = beta1 * m + (1 - beta1) * g
+                v = beta2 * v + (1 - beta2) * g**2
+                highest = max(highest, v)
+                second = highest if options.get("amsgrad") else v
+                theta -= lr * (m / (1 - beta1**t)) / (math.sqrt(second / (1 - beta2**t)) + options.get("eps", 1e-8))
+        result.append(theta)
+    return result
+
+
+def parameter(values, dtype=torch.float32, device="cpu"):
+    return nn.Parameter(torch.tensor(values, dtype=dtype, device=device))
+
+
+def run(kind, options, start, gradients, dtype=torch.float32, device="cpu"):
+    param = parameter(start, dtype, device)
+    optimizer = kind([param], **options)
+    for gradient in gradients:
+        param.grad = torch.tensor(gradient, dtype=dtype, device=device)
+        optimizer.step()
+    return param
+
+
+START = [1.0, -2.0, 0.5, 0.0]
+GRADIENTS = [[0.5, 1.0, -3.0, 0.0], [1.5, -1.0, 0.1, 0.0], [-0.2, 0.3, 4.0, 1e-3], [0.0, 2.0, 1.0, -1.0]]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float32, 2e-6), (torch.float64, 1e-12), (torch.bfloat16, 3e-2)]
+)
+def test_steps_follow_the_formulas(name, dtype, tolerance, device):
+    kind, options = SETTINGS[name]
+    param = run(kind, options, START, GRADIENTS, dtype, device)
+    assert param.dtype is dtype
+    expected = by_hand(kind, options, START, GRADIENTS)
+    np.testing.assert_allclose(param.detach().cpu().double().numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_kernels_agree_with_the_references(name):
+    kind, options = SETTINGS[name]
+    with cuda.simulate(devices=1), torch.testing.checked():
+        on_device = run(kind, options, START, GRADIENTS, device="cuda").detach().cpu()
+    torch.testing.assert_close(on_device, run(kind, options, START, GRADIENTS).detach(), rtol=1e-5, atol=1e-6)
+
+
+CASES = [
+    (steps.adam, {}),
+    (steps.adam, {"l2": 0.3, "sign": -1.0}),
+    (steps.adam, {"shrink": 0.9, "correction1": 0.5, "correction2": 0.25}),
+    (steps.adam_amsgrad, {"l2": 0.1}),
+    (steps.sgd, {"weight_decay": 0.5}),
+    (steps.sgd, {"sign": -1.0}),
+    (steps.sgd_momentum, {}),
+    (steps.sgd_momentum, {"nesterov": 1.0, "weight_decay": 0.1, "sign": -1.0}),
+    (steps.sgd_momentum, {"dampening": 0.4}),
+]
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 50, 101, 150])
+@pytest.mark.parametrize(("operator", "changed"), CASES)
+def test_the_quick_step_equals_the_reference(operator, changed, size, monkeypatch):
+    """Also where the arrays are longer than one chunk, of which the last is shorter."""
+    monkeypatch.setattr(steps, "CHUNK", 50)
+    monkeypatch.setattr(steps, "_scratch", steps._Scratch())
+    numbers = {**operator.metadata, **changed}
+    random = np.random.default_rng(size)
+    tensors = [
+        torch.tensor(random.random(size) - (0.5 if position < 2 else 0)) for position in range(len(operator.inputs))
+    ]
+    expected = operator(*tensors, **numbers)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    assert steps.Step(operator, numbers).quick(tensors[0], tensors[1], tensors[2:])
+    for got, want in zip([tensors[0], *tensors[2:]], expected, strict=True):
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-12, atol=1e-15)
+
+
+def test_the_quick_step_leaves_the_gradient_alone():
+    for name, (kind, options) in SETTINGS.items():
+        param = parameter(START)
+        param.grad = torch.tensor(GRADIENTS[0])
+        kind([param], **options).step()
+        assert param.grad.tolist() == pytest.approx(GRADIENTS[0]), name
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam])
+def test_strided_and_half_parameters_take_the_general_way(kind):
+    options = {"lr": 0.1, **({"momentum": 0.9} if kind is optim.SGD else {})}
+    plain = parameter([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    turned = nn.Parameter(torch.tensor([[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]).t())
+    assert not turned.is_contiguous()
+    turned_grad = parameter([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    gradient = torch.tensor([[1.0, -2.0, 3.0], [0.5, 0.1, -1.0]])
+    for param, grad in ((plain, gradient), (turned, gradient), (turned_grad, gradient.t().contiguous().t())):
+        optimizer = kind([param], **options)
+        for _ in range(3):
+            param.grad = grad
+            optimizer.step()
+    torch.testing.assert_close(turned.detach(), plain.detach())
+    torch.testing.assert_close(turned_grad.detach(), plain.detach())
+
+
+def test_a_gradient_of_another_dtype_is_taken():
+    param = parameter(START)
+    param.grad = torch.tensor(GRADIENTS[0])
+    param.data = param.data.double()
+    optim.SGD([param], lr=0.1).step()
+    assert param.dtype is torch.float64
+    assert param.tolist() == pytest.approx(by_hand(optim.SGD, {"lr": 0.1}, START, GRADIENTS[:1]))
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam])
+def test_a_step_counts_as_a_change_in_place(kind):
+    param = parameter([2.0])
+    product = param * param
+    param.grad = torch.ones(1)
+    kind([param]).step()
+    with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
+        product.backward()
+
+
+def test_infinite_and_undefined_gradients_go_through_without_warnings():
+    for kind in (optim.SGD, optim.Adam):
+        param = parameter([1.0, 1.0, 1.0])
+        param.grad = torch.tensor([float("inf"), float("nan"), 1e30])
+        kind([param], lr=0.1).step()
+        assert np.isfinite(param.detach().numpy()).tolist() in ([False, False, True], [False, False, True])
+
+
+def test_a_step_closure_records_gradients():
+    param = parameter([1.0])
+    optimizer = optim.SGD([param], lr=0.5)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (param * 3).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 3
+    assert param.item() == -0.5
+    assert optimizer.step() is None
+
+
+def test_parameters_without_gradient_are_passed_over():
+    moved, kept = parameter([1.0]), parameter([1.0])
+    moved.grad = torch.ones(1)
+    for optimizer in (optim.SGD([moved, kept], momentum=0.9), optim.Adam([moved, kept])):
+        optimizer.step()
+        assert list(optimizer.state) == [moved]
+    assert kept.item() == 1
+
+
+# ---- groups ---------------------------------------------------------------------------------------------------
+
+
+def test_groups_have_their_own_options():
+    slow, fast = parameter([1.0]), parameter([1.0])
+    optimizer = optim.SGD([{"params": slow}, {"params": [fast], "lr": 1.0}], lr=0.1)
+    for param in (slow, fast):
+        param.grad = torch.ones(1)
+    optimizer.step()
+    assert (slow.item(), fast.item()) == (pytest.approx(0.9), 0.0)
+    later = parameter([1.0])
+    optimizer.add_param_group({"params": later, "momentum": 0.5})
+    assert [group["lr"] for group in optimizer.param_groups] == [0.1, 1.0, 0.1]
+    optimizer.param_groups[0]["lr"] = 0.0
+    slow.grad = torch.ones(1)
+    optimizer.step()
+    assert slow.item() == pytest.approx(0.9)
+
+
+def test_named_parameters():
+    model = nn.Linear(2, 1)
+    optimizer = optim.SGD(model.named_parameters())
+    assert optimizer.param_groups[0]["param_names"] == ["weight", "bias"]
+    assert optimizer.state_dict()["param_groups"][0]["param_names"] == ["weight", "bias"]
+    with pytest.raises(ValueError, match="all optimizer param groups should be with/without names"):
+        optimizer.add_param_group({"params": parameter([1.0])})
+    plain = optim.SGD(model.parameters()).state_dict()
+    optimizer.load_state_dict(plain)
+    assert optimizer.param_groups[0]["param_names"] == ["weight", "bias"]
+    with pytest.raises(ValueError, match="Some param names are missing"):
+        optim.SGD([("a", parameter([1.0])), parameter([1.0])])
+
+
+W = nn.Parameter(torch.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: optim.SGD([], lr=1), ValueError, "optimizer got an empty parameter list"),
+        (lambda: optim.SGD(W, lr=1), TypeError, "params argument given to the optimizer should be an iterable of"),
+        (lambda: optim.SGD([1], lr=1), TypeError, "optimizer can only optimize Tensors, but one of the params is int"),
+        (lambda: optim.SGD([{"params": {W}}]), TypeError, "optimizer parameters need to be organized in ordered"),
+        (lambda: optim.SGD([W * 2]), ValueError, "can't optimize a non-leaf Tensor"),
+        (lambda: optim.SGD([{"params": W}, {"params": [W]}]), ValueError, "some parameters appear in more than one"),
+        (lambda: optim.SGD([W], lr=-1), ValueError, "Invalid learning rate: -1"),
+        (lambda: optim.SGD([W], lr=float("nan")), ValueError, "Invalid learning rate: nan"),
+        (lambda: optim.SGD([W], momentum=-0.5), ValueError, "Invalid momentum value: -0.5"),
+        (lambda: optim.SGD([W], weight_decay=-1), ValueError, "Invalid weight_decay value: -1"),
+        (lambda: optim.SGD([W], nesterov=True), ValueError, "Nesterov momentum requires a momentum and zero dampening"),
+        (lambda: optim.Adam([W], lr=-0.1), ValueError, "Invalid learning rate: -0.1"),
+        (lambda: optim.Adam([W], eps=-1), ValueError, "Invalid epsilon value: -1"),
+        (lambda: optim.Adam([W], betas=(1.0, 0.9)), ValueError, "Invalid beta parameter at index 0: 1.0"),
+        (lambda: optim.Adam([W], betas=(0.9, -1)), ValueError, "Invalid beta parameter at index 1: -1"),
+        (lambda: optim.AdamW([W], weight_decay=-1), ValueError, "Invalid weight_decay value: -1"),
+        (lambda: optim.SGD([W]).add_param_group([W]), TypeError, "param_group must be a dict, but got <class 'list'>"),
+    ],
+)  # fmt: skip
+def test_misuse_raises_in_pytorchs_words(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_a_group_that_is_refused_is_not_added():
+    optimizer = optim.SGD([W])
+    group = {"params": [parameter([1.0]), W]}
+    with pytest.raises(ValueError, match="more than one"):
+        optimizer.add_param_group(group)
+    assert len(optimizer.param_groups) == 1
+    assert list(group) == ["params"]
+
+
+def test_duplicates_in_a_group_warn():
+    with pytest.warns(UserWarning, match="optimizer contains a parameter group with duplicate parameters"):
+        optim.SGD([W, W])
+
+
+def test_required_options():
+    class Needs(optim.Optimizer):
+        def __init__(self, params):
+            super().__init__(params, {"speed": optim.optimizer.required})
+
+    with pytest.raises(
+        ValueError, match="parameter group didn't specify a value of required optimization parameter speed"
+    ):
+        Needs([W])
+    assert repr(optim.optimizer.required) == "<required parameter>"
+    optimizer = Needs([{"params": [W], "speed": 2}])
+    with pytest.raises(NotImplementedError, match=r"Needs defines no step\(\)"):
+        optimizer.step()
+
+
+def test_repr_lists_the_groups():
+    text = repr(optim.SGD([W], lr=0.5))
+    assert text.startswith("SGD (\nParameter Group 0\n    dampening: 0\n")
+    assert text.endswith("    weight_decay: 0\n)")
+
+
+def test_zero_grad():
+    param = parameter([1.0])
+    param.grad = torch.ones(1)
+    optimizer = optim.SGD([param])
+    grad = param.grad
+    optimizer.zero_grad(set_to_none=False)
+    assert param.grad is grad
+    assert grad.item() == 0
+    optimizer.zero_grad()
+    assert param.grad is None
+
+
+# ---- state ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["sgd-momentum", "adam", "adamw-amsgrad"])
+def test_state_follows_a_model_that_was_moved_or_cast(name):
+    kind, options = SETTINGS[name]
+    steady, moved = parameter(START), parameter(START)
+    model = nn.Module()
+    model.param = moved
+    one, other = kind([steady], **options), kind([moved], **options)
+    with cuda.simulate(devices=2):
+        for place, gradient in zip(("cpu", "cuda:0", "cuda:1", "cpu"), GRADIENTS, strict=True):
+            steady.grad = torch.tensor(gradient)
+            model.to(place)
+            moved.grad = torch.tensor(gradient, device=place)
+            one.step()
+            other.step()
+            tensors = {key: value for key, value in other.state[moved].items() if key != "step"}
+            assert {str(value.device) for value in tensors.values()} == {place}
+    torch.testing.assert_close(moved.detach(), steady.detach(), rtol=1e-5, atol=1e-6)
+    model.double()
+    moved.grad = torch.tensor(GRADIENTS[0], dtype=torch.float64)
+    other.step()
+    tensors = {key: value for key, value in other.state[moved].items() if key != "step"}
+    assert {value.dtype for value in tensors.values()} == {torch.float64}
+
+
+def test_to_moves_the_state():
+    param = parameter(START)
+    param.grad = torch.tensor(GRADIENTS[0])
+    optimizer = optim.Adam([param])
+    optimizer.step()
+    with cuda.simulate(devices=1):
+        assert optimizer.to("cuda") is optimizer
+        state = optimizer.state[param]
+        assert state["exp_avg"].is_cuda
+        assert not state["step"].is_cuda
+        optimizer.step()
+        assert not optimizer.state[param]["exp_avg"].is_cuda
+
+
+def test_state_that_does_not_fit_on_the_device_stays_where_it_was():
+    params = [nn.Parameter(torch.zeros(size)) for size in (100, 200_000)]
+    for param in params:
+        param.grad = torch.ones(param.shape)
+    optimizer = optim.Adam(params)
+    optimizer.step()
+    with cuda.simulate(devices=1, memory="1MB"), pytest.raises(OutOfMemoryError):
+        optimizer.to("cuda")
+    assert not any(value.is_cuda for state in optimizer.state.values() for value in state.values())
+    optimizer.step()
+
+
+def test_a_failed_step_changes_nothing():
+    param = parameter(START)
+    param.grad = torch.tensor(GRADIENTS[0])
+    optimizer = optim.Adam([param])
+    optimizer.step()
+    state = optimizer.state[param]
+    state["exp_avg"] = torch.zeros(3)
+    before = param.tolist(), state["exp_avg_sq"].tolist(), state["step"].item()
+    with pytest.raises(ShapeError, match=r"The size of exp_avg \(3,\) must match the size of param \(4,\)"):
+        optimizer.step()
+    assert before == (param.tolist(), state["exp_avg_sq"].tolist(), state["step"].item())
+
+
+def test_saved_state_continues_where_it_was():
+    kind, options = SETTINGS["adam-amsgrad-maximize"]
+    reference = run(kind, options, START, GRADIENTS)
+    first = parameter(START)
+    one = kind([first], **options)
+    for gradient in GRADIENTS[:2]:
+        first.grad = torch.tensor(gradient)
+        one.step()
+    second = nn.Parameter(first.detach().clone())
+    saved = pickle.loads(pickle.dumps(one.state_dict()))
+    other = kind([second], lr=5.0)
+    other.load_state_dict(saved)
+    for gradient in GRADIENTS[2:]:
+        second.grad = torch.tensor(gradient)
+        other.step()
+    torch.testing.assert_close(second.detach(), reference.detach())
+    assert one.state[first]["step"].item() == 2
+
+
+def test_the_state_dict_has_pytorchs_form():
+    params = [parameter([1.0]), parameter([2.0]), parameter([3.0])]
+    optimizer = optim.Adam([{"params": params[:1]}, {"params": params[1:], "lr": 0.5}])
+    params[2].grad = torch.ones(1)
+    optimizer.step()
+    state = optimizer.state_dict()
+    assert list(state) == ["state", "param_groups"]
+    assert list(state["state"]) == [2]
+    assert set(state["state"][2]) == {"step", "exp_avg", "exp_avg_sq"}
+    assert [group["params"] for group in state["param_groups"]] == [[0], [1, 2]]
+    assert state["param_groups"][1]["lr"] == 0.5
+
+
+def test_loaded_state_takes_the_parameters_dtype_and_device():
+    source = parameter([1.0, 2.0])
+    source.grad = torch.ones(2)
+    one = optim.Adam([source])
+    one.step()
+    with cuda.simulate(devices=1):
+        param = parameter([1.0, 2.0], torch.bfloat16, "cuda")
+        other = optim.Adam([param])
+        other.load_state_dict(one.state_dict())
+        state = other.state[param]
+        assert (state["exp_avg"].dtype, str(state["exp_avg"].device)) == (torch.bfloat16, "cuda:0")
+        assert (state["step"].dtype, str(state["step"].device)) == (torch.float32, "cpu")
+
+
+def test_loaded_state_is_not_shared():
+    param = parameter([1.0])
+    param.grad = torch.ones(1)
+    one = optim.Adam([param])
+    one.step()
+    other = optim.Adam([param])
+    other.load_state_dict(one.state_dict())
+    other.step()
+    assert one.state[param]["step"].item() == 1
+    assert one.state[param]["exp_avg"].item() == pytest.approx(0.1)
+
+
+def test_state_that_belongs_to_no_parameter_and_nested_state_are_kept():
+    optimizer = optim.SGD([W])
+    state = optimizer.state_dict()
+    state["state"] = {0: {"history": [torch.ones(1), (2, torch.ones(1))], "table": {"step": torch.ones(1)}}, "note": 5}
+    optimizer.load_state_dict(state)
+    assert optimizer.state["note"] == 5
+    assert optimizer.state[W]["history"][1][0] == 2
+    assert optimizer.state_dict()["state"]["note"] == 5
+
+
+def test_state_dicts_that_do_not_fit_are_refused():
+    one = optim.Adam([parameter([1.0])])
+    two = optim.Adam([{"params": parameter([1.0])}, {"params": parameter([1.0])}])
+    pair = optim.Adam([parameter([1.0]), parameter([1.0])])
+    with pytest.raises(ValueError, match="loaded state dict has a different number of parameter groups"):
+        one.load_state_dict(two.state_dict())
+    with pytest.raises(
+        ValueError, match="loaded state dict contains a parameter group that doesn't match the size of optim"
+    ):
+        one.load_state_dict(pair.state_dict())
+    wide = parameter([1.0, 2.0])
+    wide.grad = torch.ones(2)
+    other = optim.Adam([wide], lr=7.0)
+    other.step()
+    with pytest.raises(
+        ValueError, match=r"loaded state dict has exp_avg of shape \(2,\) for parameter 0, which has shape"
+    ):
+        one.load_state_dict(other.state_dict())
+    assert one.param_groups[0]["lr"] == 1e-3
+    assert len(one.state) == 0
+
+
+def test_step_counts_of_other_kinds_are_taken():
+    param = parameter(START)
+    optimizer = optim.Adam([param], lr=0.01)
+    param.grad = torch.tensor(GRADIENTS[0])
+    optimizer.step()
+    with cuda.simulate(devices=1):
+        for count in (1, torch.tensor(1.0), torch.tensor(1.0, device="cuda")):
+            optimizer.state[param]["step"] = count
+            optimizer.step()
+            assert optimizer.state[param]["step"].item() == 2
+
+
+def test_deepcopy_and_pickle():
+    param = parameter(START)
+    param.grad = torch.tensor(GRADIENTS[0])
+    optimizer = optim.Adam([param], lr=0.01)
+    optimizer.register_step_post_hook(lambda *rest: None)
+    optimizer.step()
+    for other in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):
+        (twin,) = other.param_groups[0]["params"]
+        assert twin is not param
+        assert other.state[twin]["exp_avg"].tolist() == optimizer.state[param]["exp_avg"].tolist()
+        twin.grad = torch.tensor(GRADIENTS[1])
+        other.step()
+
+
+def test_options_that_an_old_state_dict_lacks_get_their_defaults():
+    optimizer = optim.Adam([parameter([1.0])])
+    state = optimizer.state_dict()
+    del state["param_groups"][0]["decoupled_weight_decay"]
+    optimizer.load_state_dict(state)
+    assert optimizer.param_groups[0]["decoupled_weight_decay"] is False
+
+
+# ---- hooks ----------------------------------------------------------------------------------------------------
+
+
+def test_step_hooks_run_once_around_the_step():
+    class Twice(optim.SGD):
+        def step(self, closure=None):
+            super().step(closure)
+            return super().step(closure)
+
+    param = parameter([1.0])
+    param.grad = torch.ones(1)
+    optimizer = Twice([param], lr=0.25)
+    calls = []
+    optimizer.register_step_pre_hook(lambda opt, args, kwargs: calls.append(("before", param.item())))
+    handle = optimizer.register_step_post_hook(lambda opt, args, kwargs: calls.append(("after", param.item())))
+    optimizer.step()
+    assert calls == [("before", 1.0), ("after", 0.5)]
+    handle.remove()
+    optimizer.step()
+    assert len(calls) == 3
+
+
+def test_a_pre_hook_may_change_the_arguments():
+    optimizer = optim.SGD([W])
+    optimizer.register_step_pre_hook(lambda opt, args, kwargs: ((lambda: "loss",), {}))
+    assert optimizer.step() == "loss"
+    optimizer.register_step_pre_hook(lambda opt, args, kwargs: 3)
+    with pytest.raises(RuntimeError, match="must return None or a tuple of"):
+        optimizer.step()
+
+
+def test_state_dict_hooks():
+    optimizer = optim.SGD([W])
+    calls = []
+    optimizer.register_state_dict_pre_hook(lambda opt: calls.append("second"))
+    optimizer.register_state_dict_pre_hook(lambda opt: calls.append("first"), prepend=True)
+    optimizer.register_state_dict_post_hook(lambda opt, state: {**state, "note": 1})
+    optimizer.register_load_state_dict_pre_hook(lambda opt, state: {**state, "state": {0: {"x": state["note"]}}})
+    optimizer.register_load_state_dict_post_hook(lambda opt: calls.append("loaded"))
+    state = optimizer.state_dict()
+    assert state["note"] == 1
+    optimizer.load_state_dict(state)
+    assert optimizer.state[W] == {"x": 1}
+    assert calls == ["first", "second", "loaded"]
+
+
+# ---- against PyTorch ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", SETTINGS)
+def test_steps_equal_pytorchs(name):
+    peer = pytest.importorskip("torch")
+    kind, options = SETTINGS[name]
+    random = np.random.default_rng(0)
+    start = random.standard_normal((5, 7)).astype(np.float32)
+    gradients = random.standard_normal((6, 5, 7)).astype(np.float32)
+    theirs = peer.nn.Parameter(peer.tensor(start))
+    optimizer = getattr(peer.optim, kind.__name__)([theirs], **options)
+    for gradient in gradients:
+        theirs.grad = peer.tensor(gradient)
+        optimizer.step()
+    ours = run(kind, options, start.tolist(), gradients.tolist())
+    np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.peer
+def test_pytorchs_state_dict_can_be_loaded():
+    peer = pytest.importorskip("torch")
+    theirs = peer.nn.Parameter(peer.tensor(START))
+    optimizer = peer.optim.Adam([theirs], lr=0.01)
+    for gradient in GRADIENTS[:2]:
+        theirs.grad = peer.tensor(gradient)
+        optimizer.step()
+    saved = optimizer.state_dict()
+    saved["state"] = {
+        position: {key: torch.from_numpy(value.numpy()) for key, value in entry.items()}
+        for position, entry in saved["state"].items()
+    }
+    ours = parameter(theirs.tolist())
+    resumed = optim.Adam([ours])
+    resumed.load_state_dict(saved)
+    for gradient in GRADIENTS[2:]:
+        theirs.grad, ours.grad = peer.tensor(gradient), torch.tensor(gradient)
+        optimizer.step()
+        resumed.step()
+    np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-5, atol=1e-8)

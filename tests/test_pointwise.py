@@ -1,0 +1,496 @@
+"""Elementwise functions: PyTorch's semantics and words, against definitions from Python's own mathematics."""
+
+from __future__ import annotations
+
+import math
+import operator as python
+
+import numpy as np
+import pytest
+
+import tritensor as torch
+from tritensor.kernels.branchless import masked, select
+from tritensor.kernels.elementwise import Elementwise
+from tritensor.operator import registry
+
+F = torch.nn.functional
+INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
+nan, inf = math.nan, math.inf
+
+
+@pytest.fixture(params=["cpu", "cuda"], autouse=False)
+def place(request):
+    """Run a test on the CPU and in simulation."""
+    if request.param == "cpu":
+        yield torch.device("cpu")
+        return
+    pytest.importorskip("triton")
+    with torch.cuda.simulate(devices=1):
+        yield torch.device("cuda:0")
+
+
+def of(values, place, dtype=None):
+    return torch.tensor(values, dtype=dtype, device=place)
+
+
+# ---- the words of errors --------------------------------------------------------------------------------------
+
+i, f, b = torch.tensor([1, 2]), torch.tensor([1.0, 2.0]), torch.tensor([True, False])
+REFUSED = [
+    (lambda: i**-1, RuntimeError, "Integers to negative integer powers are not allowed."),
+    (lambda: i.pow_(-1), RuntimeError, "Integers to negative integer powers are not allowed."),
+    (lambda: b**b, RuntimeError, "\"pow\" not implemented for 'Bool'"),
+    (lambda: b - b, RuntimeError, "Subtraction, the `-` operator, with a bool tensor is not supported."),
+    (lambda: 1 - b, RuntimeError, "Subtraction, the `-` operator, with a bool tensor is not supported."),
+    (lambda: i - b, RuntimeError, "Subtraction, the `-` operator, with a bool tensor is not supported."),
+    (lambda: i - True, RuntimeError, "Subtraction, the `-` operator, with a bool tensor is not supported."),
+    (lambda: -b, RuntimeError, "Negation, the `-` operator, on a bool tensor is not supported."),
+    (lambda: +b, RuntimeError, r"The `\+` operator, on a bool tensor is not supported."),
+    (lambda: f & f, RuntimeError, "\"bitwise_and\" not implemented for 'Float'"),
+    (lambda: f | 1, RuntimeError, "\"bitwise_or\" not implemented for 'Float'"),
+    (lambda: f << 1, RuntimeError, "\"bitwise_left_shift\" not implemented for 'Float'"),
+    (lambda: ~f, TypeError, r"~ \(operator.invert\) is only implemented on integer and Boolean-type tensors"),
+    (lambda: i // 0, RuntimeError, "ZeroDivisionError"),
+    (lambda: i % 0, RuntimeError, "ZeroDivisionError"),
+    (lambda: torch.fmod(i, 0), RuntimeError, "ZeroDivisionError"),
+    (lambda: torch.div(i, 0, rounding_mode="trunc"), RuntimeError, "ZeroDivisionError"),
+    (lambda: torch.div(i, 2, rounding_mode="up"), RuntimeError, "div expected rounding_mode to be one of None, 'tr"),
+    (lambda: torch.add(i, 1, alpha=0.5), RuntimeError, "For integral input tensors, argument alpha must not be"),
+    (lambda: torch.sub(f, f, alpha=True), RuntimeError, "Boolean alpha only supported for Boolean results."),
+    (lambda: torch.clamp(f), RuntimeError, "torch.clamp: At least one of 'min' or 'max' must not be None"),
+    (lambda: torch.lerp(f, f.double(), 0.5), RuntimeError, "lerp: expected tensors of the same dtype"),
+    (lambda: torch.addcdiv(i, i, i), RuntimeError, "\"addcdiv\" not implemented for 'Long'"),
+    (lambda: torch.where(f, f, f), RuntimeError, "where expected condition to be a boolean tensor"),
+    (lambda: torch.isclose(f, f.double()), RuntimeError, "tritensor.float32 did not match tritensor.float64"),
+    (lambda: torch.isclose(f, f, rtol=-1), RuntimeError, "rtol and atol must be greater than or equal to zero"),
+    (lambda: b.relu(), RuntimeError, "Boolean inputs not supported for relu"),
+    (lambda: F.gelu(i), RuntimeError, "\"gelu\" not implemented for 'Long'"),
+    (lambda: F.gelu(f, approximate="x"), RuntimeError, "approximate argument must be either none or tanh."),
+    (lambda: i.add_(0.5), RuntimeError, "result type Float can't be cast to the desired output type Long"),
+    (lambda: i.div_(2), RuntimeError, "result type Float can't be cast to the desired output type Long"),
+    (lambda: torch.exp(1.0), TypeError, r"exp\(\): argument 'input' \(position 1\) must be Tensor, not float"),
+    (lambda: torch.exp([1.0]), TypeError, r"exp\(\): argument 'input' \(position 1\) must be Tensor, not list"),
+    (lambda: f.maximum([1]), TypeError, r"maximum\(\): argument 'y' \(position 2\) must be Tensor, not list"),
+    (lambda: f + [1], TypeError, "unsupported operand type"),  # noqa: RUF005
+    (lambda: 2 ** torch.tensor([[1.0]]) + "x", TypeError, "unsupported operand type"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[2][:40])
+def test_refused_in_pytorchs_words(case) -> None:
+    call, kind, words = case
+    with pytest.raises(kind, match=words):
+        call()
+    assert i.tolist() == [1, 2] and f.tolist() == [1.0, 2.0] and b.tolist() == [True, False]
+
+
+# ---- arithmetic -----------------------------------------------------------------------------------------------
+
+PYTHON = [python.add, python.sub, python.mul, python.truediv, python.floordiv, python.mod]
+
+
+@pytest.mark.parametrize("function", PYTHON)
+def test_operators_mean_what_they_mean_in_python(function, place) -> None:
+    left, right = [7, -7, 7, -7, 6, 0], [2, 2, -2, -2, 3, 5]
+    expected = [function(x, y) for x, y in zip(left, right, strict=True)]
+    for kind in (torch.int32, torch.int64, torch.float32, torch.float64):
+        assert function(of(left, place, kind), of(right, place, kind)).tolist() == pytest.approx(expected)
+        assert function(of(left, place, kind), 3).tolist() == pytest.approx([function(x, 3) for x in left])
+        assert function(13, of(right, place, kind)).tolist() == pytest.approx([function(13, y) for y in right])
+        changed = of(left, place, torch.float64)
+        same = getattr(python, f"i{function.__name__}")(changed, of(right, place, kind))
+        assert same is changed and changed.tolist() == pytest.approx(expected)
+
+
+def test_quotients_without_fraction(place) -> None:
+    x, y = of([7.0, -7.0, 7.0, -7.0, 1.0, -1.0, inf, 2.0, 1.0], place), of([2.0, 2, -2, -2, inf, inf, 2, 0, nan], place)
+    assert torch.fmod(x, y).tolist() == pytest.approx([1, -1, 1, -1, 1, -1, nan, nan, nan], nan_ok=True)
+    assert torch.remainder(x, y).tolist() == pytest.approx([1, 1, -1, -1, 1, inf, nan, nan, nan], nan_ok=True)
+    assert torch.floor_divide(x, y).tolist() == pytest.approx([3, -4, -4, 3, 0, -1, nan, inf, nan], nan_ok=True)
+    truncated = torch.div(x, y, rounding_mode="trunc").tolist()
+    assert truncated == pytest.approx([3, -3, -3, 3, 0, 0, inf, inf, nan], nan_ok=True)
+    x, y = of([7, -7, 7, -7], place), of([2, 2, -2, -2], place)
+    assert torch.fmod(x, y).tolist() == [1, -1, 1, -1]
+    assert torch.div(x, y, rounding_mode="trunc").tolist() == [3, -3, -3, 3]
+    assert torch.div(x, y, rounding_mode="floor").tolist() == [3, -4, -4, 3]
+
+
+def test_integers_divided_by_a_zero_in_a_tensor_give_zero(place) -> None:
+    for kind in INTEGERS:
+        x, y = of([5, 7, 0], place, kind), of([0, 2, 0], place, kind)
+        assert (x // y).tolist() == [0, 3, 0] and (x % y).tolist() == [0, 1, 0]
+        assert torch.fmod(x, y).tolist() == [0, 1, 0]
+        assert torch.div(x, y, rounding_mode="trunc").tolist() == [0, 3, 0]
+
+
+def test_integer_powers(place) -> None:
+    base, exponent = [0, 1, -1, -1, 2, -3, 5, 2], [0, 5, 3, 4, 10, 3, 0, 62]
+    assert (of(base, place) ** of(exponent, place)).tolist() == [x**y for x, y in zip(base, exponent, strict=True)]
+    inverse = of([1, -1, -1, 2, 0, -3], place) ** of([-1, -1, -2, -1, -1, -3], place)
+    assert inverse.tolist() == [1, -1, 1, 0, 0, 0]
+    assert (2 ** of([0, 1, 5], place)).tolist() == [1, 2, 32] and (of([3], place) ** 0).tolist() == [1]
+    assert (of([200], place, torch.uint8) ** 2).tolist() == [200**2 % 256]
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 4, 5, 0.5, 1.5, -1, -2, -3, -0.5, inf])
+def test_powers_of_floats(exponent, place) -> None:
+    base = np.array([0.0, -0.0, 1.0, -1.0, 2.5, -2.5, inf, -inf, nan, 1e-30, 3e9])
+    with np.errstate(all="ignore"):
+        expected = np.power(base, np.full(base.shape, exponent))  # C's pow; a single exponent may take a short way
+    np.testing.assert_allclose((of(base, place) ** exponent).cpu().numpy(), expected, rtol=1e-13)
+    powers = torch.pow(of(base, place), of(exponent, place, torch.float64))
+    np.testing.assert_allclose(powers.cpu().numpy(), expected, rtol=1e-13)
+    assert (of(2.0, place, torch.float64) ** exponent).item() == 2.0**exponent  # without dimensions
+    x = of(base[2:6], place).requires_grad_()
+    (x**exponent).sum().backward()
+    if exponent != inf:
+        with np.errstate(all="ignore"):
+            slope = exponent * np.power(base[2:6], np.full(4, exponent - 1.0))
+        np.testing.assert_allclose(x.grad.cpu().numpy(), slope, rtol=1e-12)
+
+
+def test_scaled_sums_and_products(place) -> None:
+    x, y, z = of([1.0, 2.0], place), of([3.0, 4.0], place), of([2.0, 8.0], place)
+    assert torch.add(x, y, alpha=2).tolist() == [7, 10] and torch.sub(x, y, alpha=0.5).tolist() == [-0.5, 0]
+    assert torch.add(2, y).tolist() == [5, 6] and torch.sub(2, y).tolist() == [-1, -2]
+    assert torch.div(6, z).tolist() == [3, 0.75]
+    assert torch.addcmul(x, y, z, value=0.5).tolist() == [4, 18] and torch.addcmul(x, y, z).tolist() == [7, 34]
+    assert torch.addcdiv(x, y, z, value=2).tolist() == [4, 3] and torch.addcdiv(x, y, z).tolist() == [2.5, 2.5]
+    assert torch.lerp(x, z, 0.25).tolist() == [1.25, 3.5] and torch.lerp(x, z, 1.0).tolist() == [2, 8]
+    assert torch.lerp(x, z, of([0.0, 0.5], place)).tolist() == [1, 5]
+    flags = of([True, False], place)
+    assert torch.add(flags, flags, alpha=True).tolist() == [True, False]
+    x.add_(y, alpha=2).sub_(z, alpha=3).sub_(1).add_(2)
+    assert x.tolist() == [2.0, -13.0]
+
+
+def test_booleans_add_as_or_and_multiply_as_and(place) -> None:
+    x, y = of([True, True, False], place), of([True, False, False], place)
+    assert (x + y).tolist() == [True, True, False] and (x * y).tolist() == [True, False, False]
+    assert (x + 1).dtype is torch.int64 and (x * 1.5).dtype is torch.float32 and (x / y).dtype is torch.float32
+
+
+def test_numbers_beyond_a_dtype_wrap_alike_everywhere(place) -> None:
+    x = of([44, 3], place, torch.uint8)
+    assert (x + 300).tolist() == [88, 47] and (x - 256).tolist() == [44, 3] and (x & -1).tolist() == [44, 3]
+    assert (x < 300).tolist() == [False, True]  # 300 is 44 in uint8, in PyTorch too
+    assert (of([1], place, torch.int8) + 200).tolist() == [-55]
+    assert (of([True], place) + 300).tolist() == [301]
+
+
+def test_magnitude_and_sign(place) -> None:
+    x = of([-2.5, 0.0, -0.0, 3.0, nan, -inf], place)
+    assert abs(x).tolist() == pytest.approx([2.5, 0, 0, 3, nan, inf], nan_ok=True)
+    assert torch.sign(x).tolist() == [-1, 0, 0, 1, 0, -1]
+    assert torch.sgn(of([-3, 0, 9], place)).tolist() == [-1, 0, 1]
+    assert torch.sign(of([7, 0], place, torch.uint8)).tolist() == [1, 0]
+    assert torch.sign(of([True, False], place)).dtype is torch.bool
+    assert (+x) is x and torch.square(of([-3], place)).tolist() == [9]
+
+
+def test_magnitude_of_complex_numbers_is_real() -> None:
+    x = torch.tensor([3 + 4j, 0j])
+    assert x.abs().dtype is torch.float32 and x.abs().tolist() == [5.0, 0.0]
+    assert torch.sgn(x).tolist() == pytest.approx([0.6 + 0.8j, 0])
+
+
+# ---- the larger and the smaller -------------------------------------------------------------------------------
+
+
+def test_nan_wins_a_maximum_and_loses_an_fmax(place) -> None:
+    x, y = of([1.0, nan, 3.0, nan], place), of([2.0, 2.0, nan, nan], place)
+    assert torch.maximum(x, y).tolist() == pytest.approx([2, nan, nan, nan], nan_ok=True)
+    assert torch.minimum(x, y).tolist() == pytest.approx([1, nan, nan, nan], nan_ok=True)
+    assert torch.fmax(x, y).tolist() == pytest.approx([2, 2, 3, nan], nan_ok=True)
+    assert torch.fmin(x, y).tolist() == pytest.approx([1, 2, 3, nan], nan_ok=True)
+
+
+def test_equal_operands_share_the_gradient() -> None:
+    for function, slope in ((torch.maximum, [0.5, 0, 1]), (torch.minimum, [0.5, 1, 0])):
+        x, y = (torch.tensor(values, requires_grad=True) for values in ([1.0, 2.0, 3.0], [1.0, 5.0, 0.0]))
+        function(x, y).sum().backward()
+        assert x.grad.tolist() == slope and y.grad.tolist() == [1 - part for part in slope]
+
+
+def test_clamp(place) -> None:
+    x = of([-2.0, 0.5, 3.0, nan], place)
+    for result, expected in (
+        (torch.clamp(x, 0, 1), [0, 0.5, 1, nan]),
+        (x.clamp(min=0), [0, 0.5, 3, nan]),
+        (x.clip(max=of(1.0, place)), [-2, 0.5, 1, nan]),
+        (torch.clamp(x, of([-1.0, 1.0, 0.0, 0.0], place), 2), [-1, 1, 2, nan]),
+        (torch.clamp(x, 2, 1), [1, 1, 1, nan]),
+        (torch.clamp_min(x, 0), [0, 0.5, 3, nan]),
+        (F.hardtanh(x), [-1, 0.5, 1, nan]),
+        (F.relu6(x * 4), [0, 2, 6, nan]),
+    ):
+        assert result.tolist() == pytest.approx(expected, nan_ok=True)
+    assert torch.clamp(of([1, 5], place), 0.5, 2).dtype is torch.float32
+    assert F.hardtanh(x, inplace=True) is x and x.tolist() == pytest.approx([-1, 0.5, 1, nan], nan_ok=True)
+
+
+def test_clamp_passes_gradients_at_its_bounds() -> None:
+    x = torch.tensor([-1.0, 0.0, 0.5, 1.0, 2.0, nan], requires_grad=True)
+    x.clamp(0, 1).sum().backward()
+    assert x.grad.tolist() == [0, 1, 1, 1, 0, 0]
+
+
+# ---- comparison, logic, bits ----------------------------------------------------------------------------------
+
+
+def test_comparisons_are_boolean(place) -> None:
+    x, y = of([1.0, 2.0, nan], place), of([1.0, 1.0, nan], place)
+    for function, expected in ((python.eq, [1, 0, 0]), (python.ne, [0, 1, 1]), (python.lt, [0, 0, 0]),
+                               (python.le, [1, 0, 0]), (python.gt, [0, 1, 0]), (python.ge, [1, 1, 0])):  # fmt: skip
+        assert function(x, y).dtype is torch.bool and function(x, y).tolist() == [bool(flag) for flag in expected]
+        assert function(x, 1).tolist() == [function(value, 1) for value in x.tolist()]
+    assert (x == None) is False and (x != "text") is True  # noqa: E711
+    assert len({x, y}) == 2
+    assert of([1, 0], place).eq_(1).tolist() == [1, 0] and of([2.0, 3.0], place).lt_(2.5).tolist() == [1.0, 0.0]
+
+
+def test_logic_takes_every_dtype(place) -> None:
+    x, y = of([0.0, 2.0, nan, 0.0], place), of([0, 1, 0, 3], place)
+    assert torch.logical_and(x, y).tolist() == [False, True, False, False]
+    assert torch.logical_or(x, y).tolist() == [False, True, True, True]
+    assert torch.logical_xor(x, y).tolist() == [False, False, True, True]
+    assert torch.logical_not(x).tolist() == [True, False, False, True]
+    assert of([True, False], place).logical_and_(of([True, True], place)).tolist() == [True, False]
+    assert of([3, 0], place).logical_not_().tolist() == [0, 1]
+
+
+def test_bits(place) -> None:
+    for kind in INTEGERS:
+        x, y = of([12, 5], place, kind), of([10, 3], place, kind)
+        assert (x & y).tolist() == [8, 1] and (x | y).tolist() == [14, 7] and (x ^ y).tolist() == [6, 6]
+        assert (6 & x).tolist() == [4, 4] and (1 | x).tolist() == [13, 5] and (1 ^ x).tolist() == [13, 4]
+        assert (~x).tolist() == ([243, 250] if kind is torch.uint8 else [-13, -6])
+        x &= 4
+        x |= 1
+        x ^= 3
+        x <<= 1
+        assert x.tolist() == [12, 12]
+    flags = of([True, False], place)
+    assert (~flags).tolist() == [False, True] and (flags & True).tolist() == [True, False]
+
+
+def test_shifts_by_all_bits_leave_the_sign(place) -> None:
+    for kind in INTEGERS:
+        bits = torch.iinfo(kind).bits
+        x = of([5, 1, 100], place, kind)
+        assert (x >> 1).tolist() == [2, 0, 50] and (x << 1).tolist()[:2] == [10, 2] and (1 << x)[1].item() == 2
+        assert (x << bits).tolist() == [0, 0, 0] and (x >> bits).tolist() == [0, 0, 0]
+        assert (200 >> of([3], place, kind)).tolist() == ([25] if bits > 8 or kind is torch.uint8 else [-7])
+        if kind is not torch.uint8:
+            assert (of([-8], place, kind) >> bits).tolist() == [-1] and (x >> -1).tolist() == [0, 0, 0]
+
+
+# ---- exponentials, angles, rounding ---------------------------------------------------------------------------
+
+FUNCTIONS = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos",
+             "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_agree_with_pythons(name, place) -> None:
+    x = np.concatenate([np.linspace(-5, 5, 101), [0.47, -0.47, 4.0, 30.0, 1e-9, 80.0]])
+    scalar = getattr(math, name) if name != "exp2" else lambda value: 2.0**value
+
+    ends = {("log", 0.0): -inf, ("log2", 0.0): -inf, ("log10", 0.0): -inf, ("log1p", -1.0): -inf,
+            ("atanh", 1.0): inf, ("atanh", -1.0): -inf}  # fmt: skip
+
+    def exact(value: float) -> float:
+        try:
+            return scalar(value)
+        except ValueError:  # where Python raises, at an end of the domain or outside it
+            return ends.get((name, value), nan)
+
+    # as many units in the last place as the reference is from a correctly rounded result; float32 erf is rational
+    for kind, allowed in ((torch.float64, 4.0), (torch.float32, 7.0 if name == "erf" else 4.0)):
+        points = of(x, place, kind)
+        with np.errstate(all="ignore"):
+            got = getattr(torch, name)(points).cpu().numpy()
+            expected = np.array([exact(value) for value in points.cpu().double().tolist()])
+            units = np.abs(got - expected) / np.spacing(np.abs(expected).astype(got.dtype)).astype(np.float64)
+        wrong = ~((units <= allowed) | (got == expected) | (np.isnan(got) & np.isnan(expected)))
+        assert not wrong.any(), (points.cpu().numpy()[wrong][:3], got[wrong][:3], expected[wrong][:3])
+
+
+def test_erf_has_an_end(place) -> None:
+    x = of([-inf, inf, nan, -0.0, 40.0, -40.0, 27.0], place)
+    for kind in (torch.float32, torch.float64):
+        result = torch.erf(x.to(kind))
+        assert result.tolist() == pytest.approx([-1, 1, nan, 0, 1, -1, 1], nan_ok=True)
+        assert math.copysign(1, result[3].item()) == -1 and result.abs()[:2].tolist() == [1.0, 1.0]
+        assert torch.erfc(x.to(kind)).tolist()[:6] == pytest.approx([2, 0, nan, 1, 0, 2], nan_ok=True)
+    assert torch.erf(of(0.5, place)).item() == pytest.approx(math.erf(0.5))  # without dimensions
+    assert torch.erfc(of(27.0, place, torch.float64)).item() == pytest.approx(math.erfc(27.0), rel=1e-5)
+
+
+def test_two_operand_functions(place) -> None:
+    x, y = of([3.0, -1.0, 1e30, -inf], place), of([4.0, 2.0, 1e30, -inf], place)
+    assert torch.hypot(x, y).tolist() == pytest.approx([5, math.sqrt(5), math.sqrt(2) * 1e30, inf])
+    angles = [math.atan2(u, v) for u, v in zip(x.tolist(), y.tolist(), strict=True)]
+    assert torch.atan2(x, y).tolist() == pytest.approx(angles)
+    summed = torch.logaddexp(of([1.0, 1000.0, -inf], place), of([2.0, 1000.0, -inf], place)).tolist()
+    assert summed == pytest.approx([math.log(math.e + math.e**2), 1000 + math.log(2), -inf])
+    assert torch.rsqrt(of([4.0, 0.0], place)).tolist() == [0.5, inf]
+    assert torch.reciprocal(of([4], place)).tolist() == [0.25]
+
+
+def test_rounding(place) -> None:
+    x = of([-2.5, -0.5, 0.5, 1.5, 2.4, nan, inf], place)
+    assert torch.round(x).tolist() == pytest.approx([-2, 0, 0, 2, 2, nan, inf], nan_ok=True)
+    assert torch.floor(x).tolist() == pytest.approx([-3, -1, 0, 1, 2, nan, inf], nan_ok=True)
+    assert torch.ceil(x).tolist() == pytest.approx([-2, 0, 1, 2, 3, nan, inf], nan_ok=True)
+    assert torch.trunc(x).tolist() == pytest.approx([-2, 0, 0, 1, 2, nan, inf], nan_ok=True)
+    assert torch.frac(x[:5]).tolist() == pytest.approx([-0.5, -0.5, 0.5, 0.5, 0.4])
+    assert torch.round(of([1.25, 1234.5], place), decimals=1).tolist() == pytest.approx([1.2, 1234.5])
+    assert torch.round(of([1250.0, 1234.5], place), decimals=-2).tolist() == pytest.approx([1200, 1200])
+    big = of([2**62 + 1], place)
+    for function in (torch.round, torch.floor, torch.ceil, torch.trunc):
+        result = function(big)
+        assert result.tolist() == [2**62 + 1] and result.data_ptr() != big.data_ptr()
+    assert of([1.7], place).round_().tolist() == [2.0]
+
+
+def test_what_is_no_ordinary_number(place) -> None:
+    x = of([1.0, nan, inf, -inf], place)
+    assert torch.isnan(x).tolist() == [False, True, False, False]
+    assert torch.isinf(x).tolist() == [False, False, True, True]
+    assert torch.isfinite(x).tolist() == [True, False, False, False]
+    assert torch.nan_to_num(x, nan=2.0, posinf=3.0, neginf=-3.0).tolist() == [1, 2, 3, -3]
+    limits = torch.finfo(torch.float16)
+    assert torch.nan_to_num(x.half()).tolist() == [1, 0, limits.max, limits.min]
+    assert torch.nan_to_num(of([1, 2], place)).tolist() == [1, 2] and torch.isnan(of([1], place)).tolist() == [False]
+    assert x.nan_to_num_().isfinite().all()
+
+
+def test_closeness(place) -> None:
+    x = of([1.0, inf, nan], place)
+    assert torch.isclose(x, x).tolist() == [True, True, False]
+    assert torch.isclose(x, x, equal_nan=True).tolist() == [True, True, True]
+    assert torch.isclose(x, of([1.0 + 5e-6, -inf, 1.0], place)).tolist() == [True, False, False]
+    assert torch.isclose(of([100], place), of([101], place), rtol=0.02).item()
+    assert torch.isclose(of([True], place), of([True], place)).item()
+    assert torch.allclose(x[:2], x[:2]) and not torch.allclose(x[:1], x[:1] + 1)
+    assert torch.equal(x[:2], x[:2]) and not torch.equal(x, x) and not torch.equal(x[:2], x[:1])
+
+
+# ---- activations ----------------------------------------------------------------------------------------------
+
+
+def test_activations_against_their_formulas(place) -> None:
+    x = np.linspace(-6, 6, 41)
+    formulas = {
+        F.relu: lambda v: max(v, 0.0),
+        F.silu: lambda v: v / (1 + math.exp(-v)),
+        F.gelu: lambda v: 0.5 * v * (1 + math.erf(v / math.sqrt(2))),
+        (lambda t: F.gelu(t, approximate="tanh")): lambda v: (
+            0.5 * v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))),
+        (lambda t: F.leaky_relu(t, 0.1)): lambda v: v if v > 0 else 0.1 * v,
+        (lambda t: F.leaky_relu(t, 1.5)): lambda v: v if v > 0 else 1.5 * v,
+        (lambda t: F.leaky_relu(t, -0.5)): lambda v: v if v > 0 else -0.5 * v,
+        (lambda t: F.elu(t, 1.5)): lambda v: v if v > 0 else 1.5 * math.expm1(v),
+        (lambda t: F.softplus(t, 2.0, 3.0)): lambda v: v if 2 * v > 3 else math.log1p(math.exp(2 * v)) / 2,
+        torch.sigmoid: lambda v: 1 / (1 + math.exp(-v)),
+        F.mish: lambda v: v * math.tanh(math.log1p(math.exp(v))),
+        F.logsigmoid: lambda v: -math.log1p(math.exp(-v)),
+        F.softsign: lambda v: v / (1 + abs(v)),
+        F.tanhshrink: lambda v: v - math.tanh(v),
+    }  # fmt: skip
+    for function, formula in formulas.items():
+        expected = [formula(value) for value in x]
+        np.testing.assert_allclose(function(of(x, place)).cpu().numpy(), expected, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(function(of(x, place, torch.float32)).cpu().numpy(), expected, rtol=2e-5, atol=1e-6)
+        assert function(of(x[3], place)).item() == pytest.approx(expected[3])
+
+
+def test_activations_of_what_is_no_ordinary_number(place) -> None:
+    x = of([nan, inf, -inf], place)
+    assert F.relu(x).tolist() == pytest.approx([nan, inf, 0], nan_ok=True)
+    assert torch.sigmoid(x).tolist() == pytest.approx([nan, 1, 0], nan_ok=True)
+    assert F.elu(x).tolist() == pytest.approx([nan, inf, -1], nan_ok=True)
+    assert F.softplus(x).tolist() == pytest.approx([nan, inf, 0], nan_ok=True)
+    assert F.leaky_relu(x).tolist() == pytest.approx([nan, inf, -inf], nan_ok=True)
+
+
+def test_relu_of_every_layout() -> None:
+    matrix = torch.randn(30, 40)
+    for x in (torch.randn(200, 200), matrix, matrix.t(), torch.randn(9)[::2], torch.randn(())):
+        assert F.relu(x).tolist() == torch.where(x > 0, x, torch.zeros_like(x)).tolist()
+        assert F.relu(x.double()).tolist() == F.relu(x).tolist()
+
+
+def test_relu_does_not_pass_a_gradient_where_it_is_zero() -> None:
+    x = torch.tensor([-1.0, 0.0, 2.0, nan], requires_grad=True)
+    x.relu().backward(torch.tensor([inf, nan, 3.0, 4.0]))
+    assert x.grad.tolist() == [0, 0, 3, 4]
+
+
+def test_activations_in_place() -> None:
+    for function in (F.relu, F.silu, F.elu, F.leaky_relu, F.mish, F.relu6):
+        x = torch.randn(5)
+        expected = function(x)
+        assert function(x, inplace=True) is x and torch.equal(x, expected)
+
+
+# ---- in place -------------------------------------------------------------------------------------------------
+
+
+def test_gradients_of_changes_in_place_use_the_old_values(place) -> None:
+    x = of([0.5, 1.5], place, torch.float64).requires_grad_()
+    ((x * 2).pow_(3).exp_().clamp_(min=-1).mul_(x).log_()).sum().backward()
+    y = of([0.5, 1.5], place, torch.float64).requires_grad_()
+    (((y * 2) ** 3).exp().clamp(min=-1) * y).log().sum().backward()
+    assert x.grad.tolist() == y.grad.tolist()
+
+
+def test_a_changed_operand_is_still_noticed() -> None:
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2)
+    product = x * y
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+
+
+# ---- what is made from the registry ---------------------------------------------------------------------------
+
+
+def test_every_method_is_a_function_too() -> None:
+    for operator in registry.values():
+        if isinstance(operator, Elementwise):
+            for name in operator.methods:
+                assert getattr(torch, name).__doc__, name
+                assert getattr(torch.Tensor, name).__doc__, name
+
+
+def test_functions_take_pytorchs_keywords() -> None:
+    x, y = torch.tensor([4.0]), torch.tensor([2.0])
+    assert torch.sqrt(input=x).item() == 2 and torch.pow(input=x, other=y).item() == 16
+    assert torch.clamp_min(input=x, min=5).item() == 5 and torch.clamp(input=x, max=1).item() == 1
+    assert torch.addcmul(input=x, tensor1=y, tensor2=y, value=2).item() == 12
+    assert torch.lerp(input=x, end=y, weight=0.5).item() == 3
+    assert torch.exp.__name__ == "exp" and torch.exp.__module__ == "tritensor.functional.pointwise"
+
+
+# ---- choosing by bits -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["bool", "int8", "float16", "float32", "int64", "float64", "complex64", "complex128"])
+def test_choosing_by_bits_equals_where(kind) -> None:
+    rng = np.random.default_rng(0)
+    condition = rng.random((5, 7)) < 0.5
+    x, y = (rng.integers(-3, 4, (5, 7)).astype(kind) for _ in range(2))
+    wide = y.astype("complex128")
+    for pair in ((x, y), (x, 0), (0, y), (x, y[0]), (x[0], y), (x.T.copy().T, y), (x, 1), (2, y), (x, wide)):
+        np.testing.assert_array_equal(select(condition, *pair), np.where(condition, *pair))
+    np.testing.assert_array_equal(masked(condition, x), np.where(condition, x, 0))
+    np.testing.assert_array_equal(masked(condition[0], x), np.where(condition[0], x, 0))
+    assert select(np.array(True), np.array(1.5), np.array(2.5)) == 1.5
+
+
+def test_choosing_by_bits_keeps_every_bit() -> None:
+    x = np.array([nan, -0.0, inf], np.float32)
+    chosen = select(np.array([True, True, False]), x, np.zeros(3, np.float32))
+    assert np.isnan(chosen[0]) and np.signbit(chosen[1]) and chosen[2] == 0

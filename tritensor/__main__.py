@@ -1,0 +1,31 @@
+"""The command line: `python -m tritensor doctor` and `python -m tritensor inspect FILE`."""
+
+from __future__ import annotations
+
+import sys
+
+USAGE = """usage: python -m tritensor COMMAND
+
+  doctor          what is installed, which devices there are, why CUDA is or is not available
+  inspect FILE    what a checkpoint holds, and whether loading it would be refused"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; returns the exit status."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["doctor"] and len(words) == 1:
+        from .doctor import report
+
+        print(report())
+        return 0
+    if words[:1] == ["inspect"] and len(words) > 1:
+        from .serialization.inspect import main as inspect
+
+        return inspect(words[1:])
+    asked = words in ([], ["-h"], ["--help"])
+    print(USAGE, file=sys.stdout if asked else sys.stderr)
+    return 0 if asked else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

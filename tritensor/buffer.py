@@ -1,0 +1,450 @@
+"""Device memory that somebody owns, arrays laid over it, and every copy between host and devices.
+
+A CPU tensor holds a `numpy.ndarray`. A CUDA tensor holds a `DeviceArray`: shape, strides, offset and dtype over a
+`Buffer`. The host result of a copy that is still under way is a `PendingArray`, which its first reader resolves.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import layout, settings
+from .drivers import ledger, selection
+from .drivers.memory import Arena, Block, PinnedBlock, is_pinned
+from .errors import ArgumentError, ShapeError, explain
+from .form import Form, form_of, form_of_new
+
+if TYPE_CHECKING:
+    from .devices import device as Device
+    from .drivers import Driver, Stream
+
+__all__ = [
+    "Buffer",
+    "DeviceArray",
+    "PendingArray",
+    "copy_across",
+    "copy_into",
+    "empty",
+    "from_host",
+    "is_pinned",
+    "pin",
+    "to_host",
+]
+
+# Copies are cut into pieces of this size, so that the host fills one while the device reads the one before.
+CHUNK = 4 << 20
+
+
+class Buffer:
+    """Memory of one device. It goes back to the stream that it came from when the last reference to it goes."""
+
+    __slots__ = ("__weakref__", "address", "arena", "block", "nbytes")
+
+    address: int
+    arena: Arena
+    block: Block
+    nbytes: int  # as asked for; the block may be larger
+
+    @property
+    def driver(self) -> Driver:
+        """The driver that the memory came from."""
+        return self.arena.driver
+
+    @property
+    def device(self) -> Device:
+        """The device that the memory is on."""
+        return self.arena.device
+
+    @property
+    def users(self) -> list[Arena]:
+        """The arenas of other streams that have used the memory."""
+        return self.block.users or []
+
+    def record_stream(self, stream: Stream) -> None:
+        """Say that work of another stream uses this memory, so that it is not given out again before that is done."""
+        arena = stream.arena
+        if arena is not self.arena and arena not in self.users:
+            self.block.users = [*self.users, arena]
+
+    def __del__(self) -> None:
+        block = self.block
+        if block.users is None:  # what `give` does, without the 60 ns of a call
+            self.arena.heap.allocated -= block.size
+            block.bin.append(block)
+        else:
+            self.arena.give(block)
+
+
+class DeviceArray:
+    """An array in device memory, with `numpy.ndarray`'s names for its views; strides and offset count elements.
+
+    Views share the buffer and cost no copy. The constructor checks nothing: it is on the path of every operator.
+    """
+
+    __slots__ = ("_form", "buffer", "device", "dtype", "offset", "shape", "strides")
+
+    _form: Form | None  # once somebody has asked
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        offset: int,
+        dtype: np.dtype[Any],
+        device: Device,
+    ) -> None:
+        self.buffer = buffer
+        self.shape = shape
+        self.strides = strides
+        self.offset = offset
+        self.dtype = dtype
+        self.device = device
+        self._form = None
+
+    @property
+    def form(self) -> Form:
+        """What launches depend on, shared by all arrays that are alike."""
+        found = self._form
+        if found is None:
+            found = self._form = form_of(self)
+        return found
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions there are."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, repeated ones counted each time."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return self.buffer.address + self.offset * self.dtype.itemsize
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        return layout.is_contiguous(self.shape, self.strides)
+
+    def transpose(self, axes: tuple[int, ...]) -> DeviceArray:
+        """The dimensions in another order."""
+        shape, strides = layout.permute(self.shape, self.strides, axes)
+        return DeviceArray(self.buffer, shape, strides, self.offset, self.dtype, self.device)
+
+    def reshape(self, shape: tuple[int, ...]) -> DeviceArray:
+        """Another shape of the same elements in the same order; one size may be -1.
+
+        Raises:
+            layout.NotViewable: that takes a copy. ShapeError: another number of elements.
+        """
+        shape = layout.infer_shape(shape, prod(self.shape))
+        strides = layout.reshape_strides(self.shape, self.strides, shape)
+        return DeviceArray(self.buffer, shape, strides, self.offset, self.dtype, self.device)
+
+    def __getitem__(self, key: Any) -> DeviceArray:
+        shape, strides, offset = layout.index(self.shape, self.strides, self.offset, key)
+        return DeviceArray(self.buffer, shape, strides, offset, self.dtype, self.device)
+
+    def broadcast_to(self, shape: tuple[int, ...]) -> DeviceArray:
+        """The array repeated along new dimensions and those of size 1."""
+        strides = layout.broadcast_strides(self.shape, self.strides, shape)
+        return DeviceArray(self.buffer, shape, strides, self.offset, self.dtype, self.device)
+
+    def as_strided(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> DeviceArray:
+        """Any shape and strides over the buffer; the offset counts from the buffer's start.
+
+        Raises:
+            ShapeError: an element would lie outside of the buffer.
+        """
+        low, high = layout.span(shape, strides, offset)
+        if low < 0 or high * self.dtype.itemsize > self.buffer.nbytes:
+            raise ShapeError(
+                f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, and itemsize "
+                f"{self.dtype.itemsize} requiring a storage size of {high * self.dtype.itemsize} are out of bounds for "
+                f"storage of size {self.buffer.nbytes}")  # fmt: skip
+        return DeviceArray(self.buffer, shape, strides, offset, self.dtype, self.device)
+
+    def view_dtype(self, dtype: np.dtype[Any]) -> DeviceArray:
+        """The same bits as another type of the same size."""
+        if dtype.itemsize != self.dtype.itemsize:
+            raise ShapeError(explain(
+                f"view: {self.dtype.name} and {dtype.name} differ in size", remedy="convert with .to() instead"
+            ))  # fmt: skip
+        return DeviceArray(self.buffer, self.shape, self.strides, self.offset, dtype, self.device)
+
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        raise ArgumentError(
+            f"can't convert {self.device} device type tensor to numpy. "
+            "Use Tensor.cpu() to copy the tensor to host memory first.")  # fmt: skip
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<DeviceArray {self.dtype.name}{list(self.shape)} strides {list(self.strides)} on {self.device}>"
+
+
+class PendingArray:
+    """The host result of a device-to-host copy that may still be under way; nothing in it may be read before `wait`."""
+
+    __slots__ = ("_driver", "_mark", "_raw", "dtype", "shape")
+
+    def __init__(self, raw: np.ndarray, driver: Driver, mark: Any) -> None:
+        self._raw = raw
+        self._driver = driver
+        self._mark = mark
+        self.shape = raw.shape
+        self.dtype = raw.dtype
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions there are."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    def done(self) -> bool:
+        """Whether `wait` would return at once."""
+        return self._mark is None or self._driver.mark_done(self._mark)
+
+    def wait(self) -> np.ndarray:
+        """The finished array, contiguous; the host waits for this copy and for nothing else."""
+        if self._mark is not None:
+            ledger.note("sync")
+            self._driver.mark_synchronize(self._mark)
+            self._mark = None
+            self._raw = np.asarray(self._raw, order="C")
+        return self._raw
+
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        raise ArgumentError("a copy that is still under way cannot become a NumPy array: wait() for it first")
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) -> DeviceArray:
+    """Uninitialised memory for the current stream of a device (with an index); full of NaN where it is simulated.
+
+    Raises:
+        DeviceError: no such device. OutOfMemoryError: no room; the message lists the largest live buffers.
+    """
+    driver = selection.active() or selection.require()
+    arena = driver.current_stream(device.index).arena  # type: ignore[arg-type]
+    form = form_of_new(shape, dtype, device)
+    array = new(arena, form)
+    if arena.poison:
+        block = array.buffer.block
+        block.owner = weakref.ref(array.buffer)
+        driver.fill(block.address, 0xFF if dtype.kind in "fcV" else 0xA5, block.size, arena.queue)
+    return array
+
+
+_make = object.__new__
+
+
+def new(arena: Arena, form: Form) -> DeviceArray:
+    """Uninitialised memory of an arena in a form of new arrays; it is not poisoned."""
+    block = arena.take((form, ledger.call_site()) if settings.debug.value else form)
+    # no constructors: calling one costs twice as much as setting the fields
+    buffer: Buffer = _make(Buffer)
+    buffer.address = block.address
+    buffer.arena = arena
+    buffer.block = block
+    buffer.nbytes = form.nbytes
+    array: DeviceArray = _make(DeviceArray)
+    array.buffer = buffer
+    array.shape = form.shape
+    array.strides = form.strides
+    array.offset = 0
+    array.dtype = form.dtype
+    array.device = form.device
+    array._form = form
+    if trace is not None:
+        trace(array)
+    return array
+
+
+# Told of every new array while a call is being recorded (`kernels/recording.py`).
+trace: Callable[[DeviceArray], None] | None = None
+
+
+def from_host(array: np.ndarray, device: Device, non_blocking: bool = False) -> DeviceArray:
+    """A contiguous copy of a host array on a device.
+
+    The array may be changed as soon as this returns, whatever `non_blocking` says: small or pageable sources have been
+    copied to pinned memory by then, and large pinned ones are read by the device while the host waits.
+    """
+    result = empty(array.shape, array.dtype, device)
+    _upload(result, array, non_blocking)
+    return result
+
+
+def to_host(array: DeviceArray, non_blocking: bool = False) -> Any:
+    """A contiguous host copy, as an ndarray, or as a PendingArray with `non_blocking`.
+
+    Waits for every stream that is known to use the memory, and for nothing else. An array with gaps is copied with
+    them, from its lowest element to its highest, and packed on the host; make a very sparse view contiguous first.
+    """
+    dtype, itemsize = array.dtype, array.dtype.itemsize
+    low, high = layout.span(array.shape, array.strides, array.offset)
+    nbytes = (high - low) * itemsize
+    if nbytes == 0:
+        return np.empty(array.shape, dtype)
+    driver, stream = _ready(array)
+    address = array.data_ptr() - (array.offset - low) * itemsize
+    ledger.note("d2h", nbytes, non_blocking)
+    if non_blocking:
+        block = driver.pinned.take(nbytes)
+        raw = block.array((nbytes,), np.dtype(np.uint8))
+        driver.copy_d2h(raw, address, stream.handle)
+        mark = driver.record(stream.handle)
+        driver.pinned.fly(block, mark)  # even if nobody ever waits, the copy has somewhere to go
+        array.buffer.record_stream(stream)
+        return PendingArray(_laid_out(raw, array, low), driver, mark)
+    raw = np.empty(nbytes, np.uint8)
+    _download(driver, stream, raw, address)
+    return np.asarray(_laid_out(raw, array, low), order="C")
+
+
+def copy_across(array: DeviceArray, device: Device, non_blocking: bool = False) -> DeviceArray:
+    """A copy on another CUDA device (or the same), with the same strides; the devices do it by themselves.
+
+    The current streams of both devices wait for one another, so the result is right without `non_blocking` or with it.
+    """
+    low, high = layout.span(array.shape, array.strides, array.offset)
+    packed = empty((high - low,), array.dtype, device)
+    result = DeviceArray(packed.buffer, array.shape, array.strides, array.offset - low, array.dtype, device)
+    if high > low:
+        source = array.data_ptr() - (array.offset - low) * array.dtype.itemsize
+        _copy_d2d(packed, source, array, packed.nbytes)
+    return result
+
+
+def copy_into(target: DeviceArray, source: np.ndarray | DeviceArray, non_blocking: bool = False) -> None:
+    """Overwrite a contiguous device array with an array of the same shape and dtype: a host array, or a contiguous one
+    on any CUDA device.
+
+    Raises:
+        ShapeError: shapes, dtypes or strides do not fit; nothing has been written.
+    """  # fmt: skip
+    if target.shape != source.shape or target.dtype != source.dtype:
+        raise ShapeError(explain(
+            "copy_into: the arrays differ", f"target {target.dtype.name}{list(target.shape)}, "
+            f"source {source.dtype.name}{list(source.shape)}"))  # fmt: skip
+    if not target.is_contiguous() or (isinstance(source, DeviceArray) and not source.is_contiguous()):
+        raise ShapeError("copy_into: arrays on a device must be contiguous")
+    if target.size == 0:
+        return
+    if isinstance(source, DeviceArray):
+        _copy_d2d(target, source.data_ptr(), source, target.nbytes)
+    else:
+        _upload(target, source, non_blocking)
+
+
+def pin(array: np.ndarray) -> np.ndarray:
+    """A contiguous copy in pinned host memory; the array itself where it is pinned already or there is no device."""
+    driver = selection.active()
+    if driver is None or is_pinned(array):
+        return array
+    result = driver.pinned.take(max(array.nbytes, 1)).array(array.shape, array.dtype)
+    result[...] = array
+    return result
+
+
+def _ready(array: DeviceArray) -> tuple[Driver, Stream]:
+    """The stream to copy an array by: the current one, after every other stream that is known to use the memory."""
+    buffer = array.buffer
+    driver = buffer.arena.driver
+    stream = driver.current_stream(array.device.index)  # type: ignore[arg-type]
+    queue = stream.handle
+    for arena in (buffer.arena, *buffer.users):
+        if arena.queue is not queue:
+            driver.wait(queue, driver.record(arena.queue))
+    return driver, stream
+
+
+def _upload(target: DeviceArray, source: np.ndarray, non_blocking: bool) -> None:
+    if source.size == 0:
+        return
+    driver, stream = _ready(target)
+    target.buffer.record_stream(stream)
+    source = np.asarray(source, order="C")
+    host = source.reshape(-1).view(np.uint8)
+    pinned = is_pinned(source)
+    ledger.note("h2d", host.nbytes, pinned)
+    if pinned and not non_blocking and host.nbytes > CHUNK // 4:
+        ledger.note("sync")
+        driver.copy_h2d(target.data_ptr(), host, stream.handle)
+        driver.mark_synchronize(driver.record(stream.handle))
+        return
+    address = target.data_ptr()
+    for start in range(0, host.nbytes, CHUNK):
+        part = host[start : start + CHUNK]
+        block = driver.pinned.take(part.nbytes)
+        staged = block.bytes[: part.nbytes]
+        staged[:] = part
+        driver.copy_h2d(address + start, staged, stream.handle)
+        driver.pinned.fly(block, driver.record(stream.handle))
+
+
+def _download(driver: Driver, stream: Stream, host: np.ndarray, address: int) -> None:
+    """Copy to pageable memory: the device fills one pinned block while the host empties the one before."""
+    ledger.note("sync")
+    flying: deque[tuple[int, int, PinnedBlock, Any]] = deque()
+    for start in range(0, host.nbytes, CHUNK):
+        size = min(CHUNK, host.nbytes - start)
+        block = driver.pinned.take(size)
+        driver.copy_d2h(block.bytes[:size], address + start, stream.handle)
+        flying.append((start, size, block, driver.record(stream.handle)))
+        if len(flying) > 2:
+            _land(driver, host, *flying.popleft())
+    for each in flying:
+        _land(driver, host, *each)
+
+
+def _land(driver: Driver, host: np.ndarray, start: int, size: int, block: PinnedBlock, mark: Any) -> None:
+    driver.mark_synchronize(mark)
+    host[start : start + size] = block.bytes[:size]
+
+
+def _copy_d2d(target: DeviceArray, address: int, source: DeviceArray, nbytes: int) -> None:
+    driver, stream = _ready(source)
+    _, target_stream = _ready(target)
+    ledger.note("d2d", nbytes)
+    stream.wait_stream(target_stream)  # the target's memory may still be in use by what came before
+    places = target_stream.arena.heap.index, stream.arena.heap.index
+    driver.copy_d2d(target.data_ptr(), address, nbytes, stream.handle, places)
+    target_stream.wait_stream(stream)
+    source.buffer.record_stream(stream)
+    target.buffer.record_stream(target_stream)
+
+
+def _laid_out(raw: np.ndarray, array: DeviceArray, low: int) -> np.ndarray:
+    """The bytes of an array's span as the array itself; strides are bytes from here on."""
+    itemsize = array.dtype.itemsize
+    strides = tuple(stride * itemsize for stride in array.strides)
+    return np.ndarray(array.shape, array.dtype, raw, (array.offset - low) * itemsize, strides)

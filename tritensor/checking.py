@@ -1,0 +1,143 @@
+"""Checked mode: the reference beside every kernel launch.
+
+With `TRITENSOR_CHECK=1`, or inside `tritensor.testing.checked()`, each launch on a CUDA device (simulated or real) is
+followed by the operator's NumPy reference on copies of the same inputs. The two are compared on the largest and on the
+root-mean-square error, with a tolerance that depends on dtype and operator. A difference raises `KernelMismatchError`
+and leaves a replay: the inputs in an `.npz` file and a script of ten lines that runs the operator on them again.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .buffer import DeviceArray, to_host
+from .errors import KernelMismatchError, explain
+from .operator import Operator
+
+__all__ = ["compare_with_reference", "mismatch", "tolerance"]
+
+# Largest error allowed, relative to the largest magnitude nearby and absolute: a few roundings of the dtype. The
+# root-mean-square error may be a quarter of that, because a kernel that is wrong in a few places only has a large
+# maximum and one that is slightly wrong everywhere has a large mean.
+_TOLERANCE = {
+    dtypes.float16: (2e-3, 1e-3),
+    dtypes.bfloat16: (1.6e-2, 8e-3),
+    dtypes.float32: (1e-5, 1e-5),
+    dtypes.float64: (1e-12, 1e-12),
+}
+
+
+def tolerance(operator: Operator, dtype: dtypes.dtype, terms: int = 1) -> tuple[float, float]:
+    """The (relative, absolute) tolerance of an operator's results; `terms` numbers were summed for each of them.
+
+    An operator may widen it by its attribute `slack` (a factor). Sums of n terms in another order differ by about
+    sqrt(n) roundings.
+    """
+    if dtype.category < dtypes.FLOATING:
+        return 0.0, 0.0
+    relative, absolute = _TOLERANCE[dtype]
+    factor = getattr(operator, "slack", 1.0) * max(1.0, terms**0.5)
+    return relative * factor, absolute * factor
+
+
+def mismatch(result: np.ndarray, expected: np.ndarray, relative: float, absolute: float) -> str | None:
+    """What is wrong with `result`, in words; None when it agrees with `expected`."""
+    if result.shape != expected.shape:
+        return f"shape {result.shape}, expected {expected.shape}"
+    if result.dtype != expected.dtype:
+        return f"dtype {result.dtype}, expected {expected.dtype}"
+    if not result.size:
+        return None
+    if result.dtype.kind in "biu":
+        wrong = result != expected
+        if not wrong.any():
+            return None
+        return _worst(result, expected, wrong.astype(np.float64))
+    x, y = result.astype(np.float64), expected.astype(np.float64)
+    same = (x == y) | (np.isnan(x) & np.isnan(y))
+    with np.errstate(all="ignore"):
+        error = np.where(same, 0.0, np.abs(x - y))
+        allowed = absolute + relative * np.abs(y)
+        bad = ~same & ~(error <= allowed)
+        if bad.any():
+            return _worst(result, expected, np.where(bad, np.where(np.isfinite(error), error / allowed, np.inf), 0.0))
+        rms = float(np.sqrt(np.mean(np.square(np.where(np.isfinite(error), error / allowed, 0.0)))))
+    if rms > 0.5:
+        return f"root-mean-square error {rms:.3g} of the tolerance (at most 0.5), though no element is beyond it"
+    return None
+
+
+def _worst(result: np.ndarray, expected: np.ndarray, score: np.ndarray) -> str:
+    place = np.unravel_index(int(np.argmax(score)), score.shape)
+    where = tuple(int(i) for i in place)
+    return (f"worst element {where}: kernel {result[place]!r}, reference {expected[place]!r}; "
+            f"{int(np.count_nonzero(score))} of {score.size} elements differ")  # fmt: skip
+
+
+def compare_with_reference(
+    operator: Operator,
+    outs: Sequence[DeviceArray],
+    arrays: Sequence[Any],
+    compute: dtypes.dtype,
+    results: tuple[dtypes.dtype, ...],
+    metadata: dict[str, Any],
+) -> None:
+    """Run the reference on host copies of a launch's inputs and compare.
+
+    Raises:
+        KernelMismatchError: with operator, shapes, strides, dtypes, the worst element and where the replay is.
+    """
+    inputs = [to_host(value) if value.__class__ is DeviceArray else value for value in arrays]
+    expected = operator.compute(inputs, compute, results, metadata)
+    terms = max([1, *(value.size for value in inputs if isinstance(value, np.ndarray))]) // max(1, outs[0].size)
+    for name, out, wanted in zip(operator.outputs, outs, expected, strict=True):
+        relative, absolute = tolerance(operator, dtypes.of(out.dtype), terms)
+        problem = mismatch(to_host(out), wanted, relative, absolute)
+        if problem is not None:
+            facts = [
+                f"{label}: shape {value.shape}, strides {value.strides}, {dtypes.of(value.dtype)}"
+                for label, value in zip(operator.inputs, arrays, strict=False)
+                if value.__class__ is DeviceArray
+            ]
+            raise KernelMismatchError(explain(
+                f"{operator.name}: the kernel and its reference disagree on {name}", problem, *facts,
+                f"metadata: {metadata}", f"computed in {compute} on {out.device}",
+                remedy=f"run {_write_replay(operator, inputs, metadata, str(out.device))}"))  # fmt: skip
+
+
+_REPLAY = '''"""Replay of a kernel that disagreed with its reference: {name}."""
+import numpy as np
+import tritensor
+from tritensor.operator import registry
+
+stored = np.load({path!r})
+arrays = [stored[f"x{{i}}"].view(kind) if kind else None for i, kind in enumerate({kinds!r})]
+numbers = {numbers!r}
+with tritensor.cuda.simulate(devices={devices}), tritensor.testing.checked():
+    inputs = [n if a is None else tritensor.from_numpy(a).to({device!r}) for a, n in zip(arrays, numbers)]
+    print(registry[{name!r}](*inputs, **{metadata!r}))
+'''
+
+
+def _write_replay(operator: Operator, inputs: Sequence[Any], metadata: dict[str, Any], device: str) -> str:
+    """Write the inputs and the script; return the script's path."""
+    folder = tempfile.mkdtemp(prefix=f"tritensor-{operator.name}-")
+    path = os.path.join(folder, "inputs.npz")
+    # .npz knows no bfloat16: the bytes are stored, and the dtype's name beside them
+    stored = {f"x{i}": np.ascontiguousarray(value).view(np.uint16) if value.dtype == dtypes.bfloat16.numpy else value
+              for i, value in enumerate(inputs) if isinstance(value, np.ndarray)}  # fmt: skip
+    np.savez(path, **stored)  # type: ignore[arg-type]
+    script = os.path.join(folder, "replay.py")
+    kinds = [dtypes.of(value.dtype).name if isinstance(value, np.ndarray) else "" for value in inputs]
+    text = _REPLAY.format(name=operator.name, path=path, kinds=kinds, device=device, metadata=metadata,
+                          numbers=[None if isinstance(value, np.ndarray) else value for value in inputs],
+                          devices=int(device.rpartition(":")[2]) + 1)  # fmt: skip
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(text)
+    return script

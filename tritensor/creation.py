@@ -1,0 +1,450 @@
+"""Making tensors: from data, filled, in ranges, and in the likeness of others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import buffer, devices, dtypes
+from .buffer import DeviceArray
+from .errors import ArgumentError, DtypeError, ShapeError, explain
+from .layout import check_shape
+from .operator import registry
+from .size import Size
+from .tensor import Tensor, blank, wrap
+
+__all__ = [
+    "arange",
+    "as_tensor",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "full_like",
+    "linspace",
+    "logspace",
+    "ones",
+    "ones_like",
+    "scalar_tensor",
+    "tensor",
+    "zeros",
+    "zeros_like",
+]
+
+
+def _first_leaf(data: Any) -> Any:
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return data
+
+
+def _as_array(data: Any, exact: bool = False) -> np.ndarray:
+    """Python numbers and nested sequences of them (or of tensors) as an array, with PyTorch's dtypes and messages.
+
+    With `exact` floats stay in double precision, for a caller who converts them to a dtype of its own.
+    """
+    if isinstance(data, (list, tuple)) and _holds_tensor(data):
+        return np.stack([_as_array(part.tolist() if isinstance(part, Tensor) else part, exact) for part in data])
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise _ragged(data) from None
+    except OverflowError:
+        raise ValueError(_OVERFLOW) from None
+    leaf = _first_leaf(data)
+    if array.dtype.kind in "USO":
+        raise _not_numbers(data)
+    if not isinstance(leaf, (np.generic, np.ndarray)):
+        if array.dtype.kind == "f" and not exact:
+            array = array.astype(dtypes.get_default_dtype().numpy)
+        elif array.dtype.kind == "c":
+            array = array.astype(dtypes.of_scalar(0j).numpy)
+        elif array.dtype.kind == "u" and not exact:
+            raise ValueError(_OVERFLOW)
+        elif array.dtype.kind == "i":
+            array = array.astype(np.int64, copy=False)
+    return array
+
+
+def _holds_tensor(data: Any) -> bool:
+    return any(isinstance(part, Tensor) or (isinstance(part, (list, tuple)) and _holds_tensor(part)) for part in data)
+
+
+_OVERFLOW = "Overflow when unpacking long long"
+
+
+def _ragged(data: Any, dim: int = 1) -> Exception:
+    """Where nested sequences stop being rectangular, in PyTorch's words."""
+    lengths = [len(part) if isinstance(part, (list, tuple, np.ndarray)) else None for part in data]
+    for part, length in zip(data, lengths, strict=True):
+        if length == lengths[0]:
+            continue
+        if lengths[0] is None:
+            return ArgumentError(f"must be real number, not {type(part).__name__}")
+        if length is None:
+            return ArgumentError(
+                explain("not a sequence", f"expected {lengths[0]} elements at dim {dim}, got {part!r}")
+            )
+        return ValueError(f"expected sequence of length {lengths[0]} at dim {dim} (got {length})")
+    if not data or lengths[0] is None:
+        return ValueError("the data are not rectangular")
+    return _ragged([row for part in data for row in part], dim + 1)  # the parts differ further down
+
+
+def _not_numbers(data: Any) -> Exception:
+    """What keeps the data from being numbers, in PyTorch's words."""
+    found = _offender(data)
+    if isinstance(found, int):
+        return ValueError(_OVERFLOW)
+    if not isinstance(found, (str, bytes)):
+        return DtypeError(explain(f"Could not infer dtype of {type(found).__name__}"))
+    kind = type(found).__name__
+    if _first_leaf(data) is found and data is not found and isinstance(found, str):
+        return ValueError(f"too many dimensions '{kind}'")
+    return ArgumentError(f"new(): invalid data type '{kind}'")
+
+
+def _offender(data: Any) -> Any:
+    """The first element that is no number (or an integer too large); the data itself if there is none."""
+    for part in data if isinstance(data, (list, tuple)) else (data,):
+        inner = _offender(part) if isinstance(part, (list, tuple)) else part
+        if not isinstance(inner, (int, float, complex, list, tuple, np.generic, np.ndarray)) or (
+            isinstance(inner, int) and not -(2**63) <= inner < 2**63
+        ):
+            return inner
+    return data
+
+
+def _dtype(dtype: Any, default: dtypes.dtype | None = None) -> np.dtype:
+    if dtype is None:
+        return (default or dtypes.get_default_dtype()).numpy
+    if not isinstance(dtype, dtypes.dtype):
+        if isinstance(dtype, type) and dtype in _PYTHON_TYPES:
+            return _PYTHON_TYPES[dtype]().numpy
+        raise ArgumentError(explain(f"argument 'dtype' must be tritensor.dtype, not {type(dtype).__name__}"))
+    return dtype.numpy
+
+
+_PYTHON_TYPES: dict[Any, Any] = {float: lambda: dtypes.float64, int: lambda: dtypes.int64, bool: lambda: dtypes.bool_}
+
+
+def _place(array: np.ndarray, device: Any, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+    """A host array as a tensor on `device`."""
+    where = devices.resolve(device)
+    result = wrap(array if where is devices.cpu else buffer.from_host(array, where))
+    if pin_memory and where is devices.cpu:
+        result = result.pin_memory()
+    if requires_grad:
+        result.requires_grad = True
+    return result
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+           pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A new tensor with a copy of `data`: numbers, nested sequences, NumPy arrays, tensors.
+
+    Floats become the default dtype, integers int64; arrays and tensors keep theirs.
+
+    >>> import tritensor as torch
+    >>> torch.tensor([[1, 2], [3, 4]])
+    tensor([[1, 2],
+            [3, 4]])
+
+    Raises:
+        ValueError: a ragged sequence. DtypeError: something that is no number.
+    """
+    if isinstance(data, Tensor):
+        source = data.detach()
+        made = source.to(device=device or source.device, dtype=dtype, copy=True)
+        return made.requires_grad_() if requires_grad else made
+    array = _as_array(data, dtype is not None) if not isinstance(data, np.ndarray) else data
+    kind = dtypes.of(array.dtype).numpy if dtype is None else _dtype(dtype)
+    copied = _cast(array, kind) if array is data else _converted(array, kind)
+    return _place(copied.copy() if copied is array else copied, device, requires_grad, pin_memory)
+
+
+def _cast(array: np.ndarray, kind: np.dtype) -> np.ndarray:
+    if array.dtype == kind:
+        return array
+    with np.errstate(all="ignore"):
+        return array.astype(kind)
+
+
+def _converted(array: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """Numbers that the user wrote, in the dtype that was asked for.
+
+    Raises:
+        DtypeError: one does not fit into an integer dtype (300 in uint8; negative ones wrap in unsigned dtypes, as in
+            PyTorch). ArgumentError: a complex number where real ones are asked for.
+    """
+    if array.dtype.kind == "c" and kind.kind != "c":
+        raise ArgumentError("must be real number, not complex")
+    if kind.kind in "iu" and array.dtype.kind in "iuf" and array.size:
+        limits = np.iinfo(kind)
+        lowest = -limits.max if kind.kind == "u" and array.dtype.kind != "f" else limits.min
+        low, high = array.min(), array.max()
+        if not (lowest <= low.item() and high.item() <= limits.max):
+            raise DtypeError(explain(
+                f"value cannot be converted to type {kind.name} without overflow",
+                f"the data go from {low.item()} to {high.item()}, {kind.name} from {limits.min} to {limits.max}",
+                remedy="take a wider dtype, or make the tensor first and wrap around with .to(dtype)"))  # fmt: skip
+    return _cast(array, kind)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`data` as a tensor, sharing memory where no copy is needed: a tensor of this dtype and device is returned
+    itself.
+    """
+    if isinstance(data, Tensor):
+        return data.to(device=data.device if device is None else device, dtype=dtype)
+    array = data if isinstance(data, np.ndarray) else _as_array(data, dtype is not None)
+    kind = dtypes.of(array.dtype).numpy if dtype is None else _dtype(dtype)
+    return _place(_cast(array, kind) if array is data else _converted(array, kind), device)
+
+
+asarray = as_tensor
+
+
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """A CPU tensor over the array's own memory.
+
+    Raises:
+        ArgumentError: not an array, a dtype without counterpart, or negative strides.
+    """
+    if not isinstance(ndarray, np.ndarray):
+        raise ArgumentError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    if any(stride < 0 for stride in ndarray.strides):
+        raise ValueError(explain("At least one stride in the given numpy array is negative, and tensors with negative "
+                                 "strides are not currently supported.", remedy="copy it: array.copy()"))  # fmt: skip
+    kind = dtypes.of(ndarray.dtype).numpy
+    return wrap(ndarray.view(kind) if ndarray.dtype.isnative else ndarray.astype(kind))
+
+
+def from_dlpack(ext_tensor: Any) -> Tensor:
+    """A CPU tensor over the memory of another library's array, which offers it through DLPack.
+
+    >>> import numpy as np
+    >>> import tritensor as torch
+    >>> torch.from_dlpack(np.arange(3.0)).dtype
+    tritensor.float64
+
+    Raises:
+        ArgumentError: the object offers no DLPack export, or its memory is not the CPU's.
+    """
+    if isinstance(ext_tensor, Tensor):
+        return ext_tensor.detach()
+    try:
+        return from_numpy(np.from_dlpack(ext_tensor))
+    except (AttributeError, BufferError, RuntimeError, TypeError) as error:
+        raise ArgumentError(explain(f"from_dlpack(): cannot take a {type(ext_tensor).__name__}", str(error))) from error
+
+
+def _size(size: tuple[Any, ...]) -> tuple[int, ...]:
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
+        size = tuple(size[0])
+    return check_shape(size)
+
+
+def _filled(shape: tuple[int, ...], value: Any, kind: np.dtype, device: Any) -> Any:
+    """The array behind `full`: filled on the device itself."""
+    where = devices.resolve(device)
+    if where is devices.cpu:
+        return np.zeros(shape, kind) if value.__class__ is not bool and value == 0 else np.full(shape, value, kind)
+    out = buffer.empty(shape, kind, where)
+    fill(out, value)
+    return out
+
+
+def fill(out: DeviceArray, value: Any) -> None:
+    """Write one number to every element of a device array."""
+    registry["copy"].start([out], [value], dtypes.of(out.dtype), {})
+
+
+def _finish(data: Any, requires_grad: bool, pin_memory: bool) -> Tensor:
+    result = wrap(data)
+    if pin_memory and data.__class__ is not DeviceArray:
+        result = result.pin_memory()
+    if requires_grad:
+        result.requires_grad = True
+    return result
+
+
+def zeros(
+    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
+    """A tensor of zeros."""
+    return _finish(_filled(_size(size), 0, _dtype(dtype), device), requires_grad, pin_memory)
+
+
+def ones(
+    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
+    """A tensor of ones."""
+    return _finish(_filled(_size(size), 1, _dtype(dtype), device), requires_grad, pin_memory)
+
+
+def full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+         pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A tensor with `fill_value` everywhere; its dtype follows the number's kind unless given."""
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    if not isinstance(size, (tuple, list)):
+        raise ArgumentError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    if not isinstance(fill_value, (bool, int, float, complex, np.generic)):
+        raise ArgumentError(
+            f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}"
+        )
+    kind = _dtype(dtype, dtypes.of_scalar(fill_value))
+    if kind.kind in "iu":
+        fill_value = _converted(np.asarray(fill_value), kind).item()
+    return _finish(
+        _filled(_size(tuple(size)), fill_value, kind, device),
+        requires_grad,
+        pin_memory,
+    )
+
+
+def empty(
+    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
+    """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
+    shape, kind, where = _size(size), _dtype(dtype), devices.resolve(device)
+    data = np.empty(shape, kind) if where is devices.cpu else buffer.empty(shape, kind, where)
+    return _finish(data, requires_grad, pin_memory)
+
+
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A 0-dimensional tensor of the default dtype."""
+    return full((), s, dtype=dtype or dtypes.get_default_dtype(), device=device)
+
+
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
+           requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Numbers from `start` (0 when one bound is given) up to, not including, `end`.
+
+    >>> import tritensor as torch
+    >>> torch.arange(1, 2.5, 0.5)
+    tensor([1.0000, 1.5000, 2.0000])
+    """
+    if end is None:
+        start, end = 0, start
+    start, end, step = [value.item() if isinstance(value, Tensor) else value for value in (start, end, step)]
+    for value in (start, end, step):
+        if not isinstance(value, (int, float, np.integer, np.floating)):
+            raise ArgumentError(f"arange(): start, end and step must be Numbers, not {type(value).__name__}")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise ShapeError(f"unsupported range: {start} -> {end}")
+    if step == 0:
+        raise ShapeError("step must be nonzero")
+    if (end - start) / step < 0:
+        raise ShapeError("upper bound and lower bound inconsistent with step sign")
+    whole = all(isinstance(value, (int, np.integer)) for value in (start, end, step))
+    kind = _dtype(dtype, dtypes.int64 if whole else None)
+    count = math.ceil((end - start) / step)
+    index = np.arange(count, dtype=np.int64 if whole else np.float64)
+    return _place((start + index * step).astype(kind), device, requires_grad)
+
+
+def linspace(start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None,
+             requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """`steps` evenly spaced numbers from `start` to `end`, both included."""
+    if steps < 0:
+        raise ShapeError("number of steps must be non-negative")
+    return _place(np.linspace(start, end, steps).astype(_dtype(dtype)), device, requires_grad)
+
+
+def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
+             requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`."""
+    if steps < 0:
+        raise ShapeError("number of steps must be non-negative")
+    return _place((float(base) ** np.linspace(start, end, steps)).astype(_dtype(dtype)), device, requires_grad)
+
+
+def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A matrix with ones on the diagonal."""
+    shape = check_shape((n, n if m is None else m))
+    return _place(np.eye(*shape, dtype=_dtype(dtype)), device, requires_grad)
+
+
+def _like(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
+    if not isinstance(input, Tensor):
+        raise ArgumentError(f"argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return {"dtype": input.dtype if dtype is None else dtype, "device": input.device if device is None else device}
+
+
+def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Zeros with the shape, dtype and device of `input`."""
+    like = _like(input, dtype, device)
+    return zeros(input.shape, **like, requires_grad=requires_grad)
+
+
+def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Ones with the shape, dtype and device of `input`."""
+    like = _like(input, dtype, device)
+    return ones(input.shape, **like, requires_grad=requires_grad)
+
+
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """`fill_value` with the shape, dtype and device of `input`."""
+    like = _like(input, dtype, device)
+    return full(input.shape, fill_value, **like, requires_grad=requires_grad)
+
+
+def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Uninitialised, with the shape, dtype and device of `input`."""
+    like = _like(input, dtype, device)
+    return empty(input.shape, **like, requires_grad=requires_grad)
+
+
+def _new_tensor(cls: type[Tensor], *data: Any) -> Tensor:
+    """`Tensor(data)` of the default dtype, `Tensor(2, 3)` uninitialised, `Tensor(x)` over the same memory."""
+    if len(data) == 1 and isinstance(data[0], Tensor):
+        made = data[0].detach()
+    elif len(data) == 1 and not isinstance(data[0], (int, Size)):
+        if not isinstance(data[0], (list, tuple, range, np.ndarray)):
+            raise ArgumentError(explain(f"new(): data must be a sequence (got {type(data[0]).__name__})",
+                                        remedy="tritensor.tensor takes numbers"))  # fmt: skip
+        made = tensor(data[0], dtype=dtypes.get_default_dtype())
+    else:
+        made = empty(*(data or (0,)))
+    return blank(cls, made._data)  # type: ignore[no-any-return]
+
+
+Tensor.__new__ = _new_tensor  # type: ignore[method-assign]
+
+
+def new_zeros(self: Tensor, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros of this size, with the dtype and on the device of the tensor unless given."""
+    return zeros(*size, **_like(self, dtype, device))
+
+
+def new_ones(self: Tensor, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones of this size, with the dtype and on the device of the tensor unless given."""
+    return ones(*size, **_like(self, dtype, device))
+
+
+def new_empty(self: Tensor, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """An uninitialised tensor of this size, with the dtype and on the device of the tensor unless given."""
+    return empty(*size, **_like(self, dtype, device))
+
+
+def new_full(self: Tensor, size: Sequence[int], fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`fill_value` in this size, with the dtype and on the device of the tensor unless given."""
+    return full(size, fill_value, **_like(self, dtype, device))
+
+
+def new_tensor(self: Tensor, data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A copy of `data`, with the dtype and on the device of the tensor unless given."""
+    return tensor(data, **_like(self, dtype, device))
+
+
+for _function in (new_zeros, new_ones, new_empty, new_full, new_tensor):
+    setattr(Tensor, _function.__name__, _function)

@@ -1,0 +1,310 @@
+"""CUDA devices, real or simulated: what there is, streams and events, memory, and the simulation itself.
+
+Names and behaviour are `torch.cuda`'s. Questions that make sense without a device are answered without one
+(`is_available`, `device_count`, `memory_allocated`, `empty_cache`); all others raise a DeviceError that says what is
+missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from . import devices
+from .drivers import DeviceProperties, Event, Stream, active, require, simulate
+from .drivers import ledger as _ledger
+from .drivers.ledger import Ledger, transfers
+from .drivers.memory import Heap, readable
+from .drivers.selection import ordinal
+from .errors import OutOfMemoryError
+from .generators import Generator, generator_of
+from .tensor import Tensor
+
+__all__ = [
+    "DeviceProperties",
+    "Event",
+    "Ledger",
+    "OutOfMemoryError",
+    "Stream",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "empty_cache",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "reset_peak_memory_stats",
+    "set_device",
+    "set_rng_state",
+    "set_stream",
+    "simulate",
+    "stream",
+    "synchronize",
+    "transfers",
+]
+
+
+# -- what there is
+
+
+def is_available() -> bool:
+    """Whether there is a CUDA device, real or simulated; `python -m tritensor doctor` says why not."""
+    return active() is not None
+
+
+def device_count() -> int:
+    """How many CUDA devices there are; 0 without a driver."""
+    driver = active()
+    return 0 if driver is None else driver.device_count()
+
+
+def current_device() -> int:
+    """The ordinal that "cuda" means in this thread.
+
+    Raises:
+        DeviceError: there is no device.
+    """
+    require()
+    return devices.current_index()
+
+
+def set_device(device: Any) -> None:
+    """Make a device what "cuda" means in this thread; a negative number changes nothing.
+
+    Raises:
+        DeviceError: no such device.
+    """
+    if not (isinstance(device, int) and device < 0):
+        require().set_device(ordinal(device))
+
+
+class device:
+    """`with tritensor.cuda.device(1):` makes a device what "cuda" means in the block; None and -1 change nothing.
+
+    >>> import tritensor.cuda
+    >>> with tritensor.cuda.simulate(devices=2), tritensor.cuda.device(1):
+    ...     tritensor.cuda.current_device()
+    1
+
+    Raises:
+        DeviceError: no such device, when the block is entered.
+    """
+
+    def __init__(self, device: Any) -> None:
+        self._device = None if isinstance(device, int) and device < 0 else device
+        self._before: list[int] = []
+
+    def __enter__(self) -> device:
+        driver = require()
+        before = devices.current_index()
+        if self._device is not None:
+            driver.set_device(ordinal(self._device))
+        self._before.append(before)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        before = self._before.pop()
+        if before != devices.current_index():
+            require().set_device(before)
+
+
+def get_device_name(device: Any = None) -> str:
+    """The name of a device (the current one unless given); a simulated one's says so."""
+    return require().name(ordinal(device))
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The compute capability of a device (the current one unless given), as in (9, 0)."""
+    return require().capability(ordinal(device))
+
+
+def get_device_properties(device: Any = None) -> DeviceProperties:
+    """Name, capability, memory, multiprocessors and more of a device (the current one unless given)."""
+    return require().properties(ordinal(device))
+
+
+def is_bf16_supported() -> bool:
+    """Whether the current device computes in bfloat16 (compute capability 8.0 and later)."""
+    return get_device_capability() >= (8, 0)
+
+
+# -- streams
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait on the host for all work on a device (the current one unless given)."""
+    driver = require()
+    _ledger.note("sync")
+    driver.synchronize(ordinal(device))
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The stream that this thread's work on a device (the current one unless given) goes to."""
+    driver = require()
+    return driver.current_stream(driver.check(ordinal(device)))
+
+
+def default_stream(device: Any = None) -> Stream:
+    """The stream of a device (the current one unless given) that is current where no other was made so."""
+    return require().default_stream(ordinal(device))
+
+
+def set_stream(stream: Stream | None) -> None:
+    """Make a stream current on its device in this thread; None changes nothing. Prefer `with stream(...)`."""
+    if stream is not None:
+        stream.driver.set_current_stream(stream)
+
+
+@contextmanager
+def stream(stream: Stream | None) -> Iterator[Stream | None]:
+    """Run the work of a block in a stream, with its device as the current one; None changes nothing.
+
+    >>> import tritensor.cuda as cuda
+    >>> with cuda.simulate():
+    ...     side = cuda.Stream()
+    ...     with cuda.stream(side):
+    ...         cuda.current_stream() is side
+    True
+    """
+    if stream is None:
+        yield None
+        return
+    driver, index = stream.driver, devices.current_index()
+    driver.set_device(stream.device.index)  # type: ignore[arg-type]
+    before = driver.set_current_stream(stream)
+    try:
+        yield stream
+    finally:
+        driver.set_current_stream(before)
+        driver.set_device(index)
+
+
+# -- memory
+
+
+def _heap(device: Any) -> Heap | None:
+    driver = active()
+    return None if driver is None else driver.heap(ordinal(device))
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """Free and total bytes of a device (the current one unless given), as all programs together leave it."""
+    return require().memory_info(ordinal(device))
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes that live tensors take up on a device, rounded up to what was taken for them; 0 without a driver."""
+    heap = _heap(device)
+    return 0 if heap is None else heap.allocated
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The most that `memory_allocated` has been since the start or `reset_peak_memory_stats`; 0 without a driver."""
+    heap = _heap(device)
+    return 0 if heap is None else heap.peak
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes taken from a device, for live tensors and for the next ones; 0 without a driver."""
+    heap = _heap(device)
+    return 0 if heap is None else heap.reserved
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """The most that `memory_reserved` has been since the start or `reset_peak_memory_stats`; 0 without a driver."""
+    heap = _heap(device)
+    return 0 if heap is None else heap.peak_reserved
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Start counting the most anew, from what is there now; nothing without a driver."""
+    heap = _heap(device)
+    if heap is not None:
+        heap.peak, heap.peak_reserved = heap.allocated, heap.reserved
+
+
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """The allocator's counters: bytes in use and held, now and at most; live buffers; requests to the driver."""
+    heap = _heap(device)
+    return {} if heap is None else heap.stats()
+
+
+def memory_summary(device: Any = None) -> str:
+    """The counters and the largest live tensors of a device, for reading.
+
+    >>> import tritensor.cuda
+    >>> with tritensor.cuda.simulate():
+    ...     print(tritensor.cuda.memory_summary())
+    cuda:0 Simulated CUDA device
+      in use now 0 bytes, at most 0 bytes
+      held now 0 bytes, at most 0 bytes
+      0 live buffers, 0 requests to the driver, of which 0 were made twice
+    """
+    driver = require()
+    index = ordinal(device)
+    found = driver.heap(index).stats()
+    lines = [
+        f"cuda:{index} {driver.name(index)}",
+        f"  in use now {readable(found['allocated'])}, at most {readable(found['allocated_peak'])}",
+        f"  held now {readable(found['reserved'])}, at most {readable(found['reserved_peak'])}",
+        f"  {found['live_buffers']} live buffers, {found['driver_allocations']} requests to the driver, of which "
+        f"{found['retries']} were made twice",
+    ]
+    largest = sorted(driver.heap(index).live(), key=lambda block: -block.nbytes)[:10]
+    return "\n".join([*lines, *(f"  live: {readable(block.nbytes)}, {block.label()}" for block in largest)])
+
+
+def empty_cache() -> None:
+    """Hand memory that no tensor uses back to the devices and the host; nothing without a driver."""
+    driver = active()
+    if driver is not None:
+        driver.empty_cache()
+
+
+# -- random numbers
+
+
+def _generator(device: Any) -> Generator:
+    return generator_of(devices.cuda(ordinal(device)))
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the current device's default generator."""
+    generator_of(devices.cuda(devices.current_index())).manual_seed(seed)
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seed the default generators of all CUDA devices."""
+    for index in range(max(device_count(), 1)):
+        generator_of(devices.cuda(index)).manual_seed(seed)
+
+
+def initial_seed() -> int:
+    """The seed of the current device's default generator."""
+    return generator_of(devices.cuda(devices.current_index())).initial_seed()
+
+
+def get_rng_state(device: Any = None) -> Tensor:
+    """The state of a device's default generator (the current device's unless given), on the CPU."""
+    return _generator(device).get_state()
+
+
+def set_rng_state(new_state: Tensor, device: Any = None) -> None:
+    """Put a device's default generator into a state that `get_rng_state` returned."""
+    _generator(device).set_state(new_state)

@@ -1,0 +1,41 @@
+"""What carries data between processes: `mpi` for the CPU and any CUDA device, `nccl` between real GPUs."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from ...drivers import active
+
+__all__ = ["Backend", "is_mpi_available", "is_nccl_available", "open_backend"]
+
+# A backend is an MpiBackend: the one for nccl carries CUDA tensors in another way, and all else by MPI too.
+Backend = Any
+
+
+def is_mpi_available() -> bool:
+    """Whether mpi4py is installed."""
+    return importlib.util.find_spec("mpi4py") is not None
+
+
+def is_nccl_available() -> bool:
+    """Whether nccl4py is installed and there is a real GPU."""
+    driver = active()
+    return driver is not None and not driver.is_simulated and importlib.util.find_spec("nccl") is not None
+
+
+def open_backend(name: str, timeout: float) -> Backend:
+    """The backend of a name, connected to the other processes.
+
+    Raises:
+        ValueError: no backend has that name. DistError: it is not installed, or cannot work here.
+    """
+    if name == "mpi":
+        from .mpi import MpiBackend
+
+        return MpiBackend(timeout)
+    if name == "nccl":
+        from .nccl import NcclBackend
+
+        return NcclBackend(timeout)
+    raise ValueError(f"Invalid backend: '{name}'; the backends are 'mpi' and 'nccl'")

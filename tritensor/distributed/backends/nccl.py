@@ -1,0 +1,219 @@
+"""The `nccl` backend: CUDA tensors go from GPU to GPU, in a stream of their own; the host does not wait.
+
+Processes are started and counted by MPI, and compare their collectives through it. One process drives one GPU, the one
+that is current when the group is made (`cuda.set_device(distributed.get_node_local_rank())`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import buffer, cuda, devices
+from ...creation import empty
+from ...drivers import active
+from ...drivers.streams import Event, Stream
+from ...errors import DeviceMismatchError, DistError, DtypeError, explain
+from ...grad_mode import no_grad
+from ...inplace import write
+from ...tensor import Tensor
+from ..reduce_op import ReduceOp
+from .mpi import MpiBackend
+
+__all__ = ["NcclBackend"]
+
+_NCCL_OPERATORS = {
+    ReduceOp.SUM: "SUM",
+    ReduceOp.AVG: "AVG",
+    ReduceOp.PRODUCT: "PROD",
+    ReduceOp.MIN: "MIN",
+    ReduceOp.MAX: "MAX",
+}
+_ON_BOOLEANS = {ReduceOp.SUM: "MAX", ReduceOp.PRODUCT: "MIN"}
+# Kinds and sizes of numbers that NCCL reduces, of those that the array interface can name.
+_CARRIED = frozenset([("f", 4), ("f", 8), ("i", 1), ("i", 4), ("i", 8), ("u", 1), ("u", 4), ("u", 8)])
+
+
+class _Span:
+    """Contiguous device memory as NCCL's binding takes it: `__cuda_array_interface__` of one dimension."""
+
+    def __init__(self, x: Tensor, as_bytes: bool = False) -> None:
+        kind = np.dtype(np.uint8) if as_bytes or x._data.dtype.kind == "b" else x._data.dtype
+        self.__cuda_array_interface__ = {
+            "version": 3,
+            "shape": (x._data.nbytes // kind.itemsize,),
+            "typestr": kind.str,
+            "data": (x.data_ptr(), False),
+            "strides": None,
+        }
+
+
+class StreamOperation:
+    """What a stream is doing: `finish()` has the current stream wait for it, and the host for nothing."""
+
+    def __init__(self, stream: Stream, finish: Callable[[], None]) -> None:
+        self._event = Event()
+        self._event.record(stream)
+        self._finish: Callable[[], None] | None = finish
+
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self._event.query()
+
+    def finish(self) -> None:
+        """Let what the current stream does from now on see the result."""
+        if self._finish is not None:
+            finish, self._finish = self._finish, None
+            cuda.current_stream(self._event.device).wait_event(self._event)
+            finish()
+
+
+class NcclBackend(MpiBackend):
+    """All processes that mpiexec started, each with one real GPU."""
+
+    name = "nccl"
+    host_waits = False
+
+    def __init__(self, timeout: float) -> None:
+        driver = active()
+        if driver is None or driver.is_simulated:
+            raise DistError(explain(
+                "ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+                "the devices are simulated" if driver is not None else "",
+                remedy='use the backend "mpi", which carries tensors of any device'))  # fmt: skip
+        self.nccl = _load()
+        super().__init__(timeout)
+        self.device = devices.cuda(devices.current_index())
+
+    def connect(self, exchange: Callable[[str], list[str]]) -> None:
+        """Make NCCL's communicator; its address travels by MPI."""
+        address = self.nccl.get_unique_id().as_bytes.hex() if self.rank == 0 else ""
+        address = exchange(address)[0]
+        with cuda.device(self.device):
+            self.stream = cuda.Stream(self.device)
+            self.communicator = self.nccl.Communicator.init(
+                self.size, self.rank, self.nccl.UniqueId.from_bytes(bytes.fromhex(address))
+            )
+
+    # ---- collectives ------------------------------------------------------------------------------------------
+
+    def _dense(self, x: Tensor) -> Tensor:
+        """The elements on our device, contiguous: the tensor itself where it is that, else a copy."""
+        if not x.is_cuda:
+            raise DistError(explain(f"No backend type associated with device type {x.device.type}",
+                                    remedy="move the tensor to the GPU, or use the backend \"mpi\""))  # fmt: skip
+        if x.device != self.device:
+            raise DeviceMismatchError(explain(
+                f"Expected all tensors to be on the same device, but the group is on {self.device} and the tensor on "
+                f"{x.device}", remedy="call cuda.set_device(...) before init_process_group"))  # fmt: skip
+        with no_grad():
+            return x.detach().contiguous()
+
+    def _reducible(self, x: Tensor, op: ReduceOp) -> tuple[Tensor, Any]:  # type: ignore[override]
+        """The elements in a dtype that NCCL reduces, and its operator."""
+        if op not in _NCCL_OPERATORS:
+            raise ValueError(f"Cannot use ReduceOp.{op.name} with NCCL")
+        name = _NCCL_OPERATORS[op]
+        dense = self._dense(x)
+        kind = dense._data.dtype
+        if kind.kind == "b":
+            name = _ON_BOOLEANS.get(op, name)
+        elif dense.is_floating_point() and kind.itemsize < 4:
+            with no_grad():
+                dense = dense.float()  # half precision is added up in single precision and rounded once
+        elif (kind.kind, kind.itemsize) not in _CARRIED:
+            raise DtypeError(explain(f"nccl does not reduce {x.dtype} tensors", remedy="convert to another dtype"))
+        return dense, getattr(self.nccl, name)
+
+    def _start(
+        self, used: Sequence[Tensor], work: Callable[[int], None], finish: Callable[[], None]
+    ) -> StreamOperation:
+        """Put work in our stream, behind what the current one holds; `used` is memory that it needs until it ends."""
+        self.stream.wait_stream(cuda.current_stream(self.device))
+        with cuda.device(self.device):
+            work(self.stream.cuda_stream)
+        for x in used:
+            x._data.buffer.record_stream(self.stream)
+        return StreamOperation(self.stream, finish)
+
+    def all_reduce(self, x: Tensor, op: ReduceOp) -> Any:
+        """Start to reduce; every process gets the result in `x`."""
+        dense, operator = self._reducible(x, op)
+        span = _Span(dense)
+        return self._start(
+            [dense],
+            lambda stream: self.communicator.allreduce(span, span, operator, stream=stream),
+            lambda: _overwrite(x, dense),
+        )
+
+    def reduce(self, x: Tensor, root: int, op: ReduceOp) -> Any:
+        """Start to reduce; the root gets the result in `x`."""
+        dense, operator = self._reducible(x, op)
+        span = _Span(dense)
+        return self._start(
+            [dense],
+            lambda stream: self.communicator.reduce(span, span, operator, root=root, stream=stream),
+            lambda: _overwrite(x, dense) if self.rank == root else None,
+        )
+
+    def broadcast(self, x: Tensor, root: int) -> Any:
+        """Start to copy the root's `x` to all."""
+        dense = self._dense(x)
+        span = _Span(dense, as_bytes=True)
+        return self._start(
+            [dense],
+            lambda stream: self.communicator.broadcast(span, span, root, stream=stream),
+            lambda: _overwrite(x, dense),
+        )
+
+    def all_gather(self, parts: Sequence[Tensor], x: Tensor) -> Any:
+        """Start to give every process every `x`, in `parts` by rank."""
+        dense = self._dense(x)
+        rows = empty(self.size, *x.shape, dtype=x.dtype, device=x.device)
+
+        def finish() -> None:
+            for rank, part in enumerate(parts):
+                _overwrite(part, rows[rank])
+
+        sent, received = _Span(dense, as_bytes=True), _Span(rows, as_bytes=True)
+        return self._start(
+            [dense, rows], lambda stream: self.communicator.allgather(sent, received, stream=stream), finish
+        )
+
+    def reduce_scatter(self, x: Tensor, parts: Sequence[Tensor], op: ReduceOp) -> Any:
+        """Start to reduce `parts`; every process gets the result of the part of its own number in `x`."""
+        joined = empty(self.size, *x.shape, dtype=x.dtype, device=x.device)
+        for rank, part in enumerate(parts):
+            buffer.copy_into(joined[rank]._data, self._dense(part)._data)
+        rows, operator = self._reducible(joined, op)
+        own = empty(x.numel(), dtype=rows.dtype, device=x.device)
+        sent, received = _Span(rows), _Span(own)
+        return self._start(
+            [rows, own],
+            lambda stream: self.communicator.reduce_scatter(sent, received, operator, stream=stream),
+            lambda: _overwrite(x, own.reshape(x.shape)),
+        )
+
+
+def _overwrite(x: Tensor, result: Tensor) -> None:
+    """Put a result where it belongs, unless it was computed there."""
+    if not (x.is_contiguous() and result.dtype is x.dtype):
+        with no_grad():
+            write(x, result.to(x.dtype))
+        return
+    if result.data_ptr() != x.data_ptr():
+        buffer.copy_into(x._data, result._data)
+    changed = x._counter = x._counter or [0, 0]
+    changed[0] += 1
+
+
+def _load() -> Any:
+    try:
+        import nccl.core as binding
+    except ImportError as error:
+        raise DistError(explain(
+            "Distributed package doesn't have NCCL built in", f"{type(error).__name__}: {error}",
+            remedy='install it with: pip install "tritensor[nccl]"; or use the backend "mpi"')) from error  # fmt: skip
+    return binding

@@ -1,0 +1,79 @@
+"""Comparing what every process is about to do, before it does it.
+
+Processes that start different collectives hang, or put numbers where they do not belong. In simulation and debug mode
+each collective therefore begins with an exchange of short records: its number, operator, shape and dtype, and the line
+that called it. If they differ, every process raises, and says what all of them were doing and where.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import DistError, explain
+from ..tape import inside_package
+
+if TYPE_CHECKING:
+    from .process_group import ProcessGroup
+
+__all__ = ["RECORD", "Call", "compare"]
+
+# Bytes of a record. They travel in one message of a fixed size, because asking for sizes first would double the cost.
+RECORD = 512
+_BETWEEN = "\x1f"
+
+
+class Call(NamedTuple):
+    """One collective: what messages about it say, and what all processes must agree on."""
+
+    operator: str
+    sequence: int
+    detail: str = ""  # "SUM", "src=0"
+    shape: tuple[int, ...] | None = None
+    dtype: Any = None
+
+    def __str__(self) -> str:
+        numbered = f"{self.operator} #{self.sequence}" if self.sequence else self.operator
+        detail = f" ({self.detail})" if self.detail else ""
+        tensor = "" if self.shape is None else f" of shape {tuple(self.shape)}, {self.dtype}"
+        return numbered + detail + tensor
+
+
+def compare(group: ProcessGroup, call: Call) -> None:
+    """Have all processes tell what they are about to do.
+
+    Raises:
+        DistError: they are not about to do the same; it is raised in all of them.
+    """
+    # the line comes last: a long shape may cut it short, but never the other way round
+    found = [text.partition(_BETWEEN) for text in group.exchange(f"{call}{_BETWEEN}{_call_site()}", call)]
+    if len({what for what, _, _ in found}) == 1:
+        return
+    first = found[0][0]
+    other = next(rank for rank, (what, _, _) in enumerate(found) if what != first)
+    raise DistError(explain(
+        f"Detected mismatch between collectives on ranks. Rank 0 is running collective: {first}, but Rank {other} is "
+        f"running collective: {found[other][0]}.",
+        *_grouped(found),
+        remedy="make all ranks start the same collectives in the same order, with tensors of the same shape and dtype",
+    ))  # fmt: skip
+
+
+def _grouped(found: list[tuple[str, str, str]]) -> list[str]:
+    """A line for each different record, with the ranks that sent it."""
+    ranks: dict[tuple[str, str], list[int]] = {}
+    for rank, (what, _, site) in enumerate(found):
+        ranks.setdefault((what, site), []).append(rank)
+    lines = []
+    for (what, site), sent_by in ranks.items():
+        shown = ", ".join(map(str, sent_by[:8])) + (f" and {len(sent_by) - 8} more" if len(sent_by) > 8 else "")
+        lines.append(f"rank{'s' if len(sent_by) > 1 else ''} {shown}: {what} at {site}")
+    return lines
+
+
+def _call_site() -> str:
+    """The line outside of this package that is being run."""
+    frame: Any = sys._getframe(2)
+    while frame.f_back is not None and inside_package(frame.f_code.co_filename):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,103 @@
+"""Ending the job when one of its processes fails, instead of leaving the others to wait.
+
+* An exception that nobody catches is printed with the rank, and ends all processes (MPI's abort). Under mpiexec that
+  holds from the import of `tritensor.distributed` on, else from `init_process_group`.
+* A process that ends, or leaves the group, tells the others; one that waits for it raises (`ProcessGroup.poll`).
+* A process that is killed or crashes is noticed by mpiexec, which ends the others.
+* One that hangs is noticed by the others' timeouts.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import time
+import traceback
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .process_group import ProcessGroup
+
+__all__ = ["arm", "launched", "unwatch", "watch"]
+
+_watched: ProcessGroup | None = None
+_hook_before: Any = None
+
+# Seconds between the message and the end. mpiexec drops what it has not read when a job is aborted: 1 message in 10.
+_LAST_WORDS = 0.5
+
+# Where launchers say which process this is: MPICH and Intel MPI, Open MPI.
+_PLACES = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
+
+
+def launched() -> tuple[int, int]:
+    """The rank and the number of processes by what the launcher put in the environment; (0, 1) without one."""
+    for rank, size in _PLACES:
+        if os.environ.get(rank, "").isdecimal() and os.environ.get(size, "").isdecimal():
+            return int(os.environ[rank]), int(os.environ[size])
+    return 0, 1
+
+
+def arm() -> None:
+    """If a launcher started this process beside others, an exception that nobody catches ends the job from now on.
+
+    A process that fails before `init_process_group` would leave the others waiting in it.
+    """
+    if launched()[1] > 1:
+        _install()
+
+
+def watch(group: ProcessGroup) -> None:
+    """End the job of a group when this process fails, from now on."""
+    global _watched
+    _watched = group
+    _install()
+    atexit.register(_leave)
+
+
+def unwatch() -> None:
+    """What goes wrong from now on is this process's own."""
+    global _watched
+    _watched = None
+    if sys.excepthook is _end_the_job:  # somebody may have put another hook in front
+        sys.excepthook = _hook_before
+    atexit.unregister(_leave)
+
+
+def _install() -> None:
+    global _hook_before
+    if sys.excepthook is not _end_the_job:
+        _hook_before, sys.excepthook = sys.excepthook, _end_the_job
+
+
+def _end_the_job(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    rank, size = (_watched.rank, _watched.size) if _watched is not None else launched()
+    if size == 1:
+        _hook_before(kind, error, trace)
+        return
+    last = f"rank {rank} of {size} ended the job: {kind.__name__} was raised and not caught there.\n"
+    if _hook_before is sys.__excepthook__:
+        # with the rank before every line, and in one piece: the others may be printing theirs
+        text = "".join(traceback.format_exception(kind, error, trace)) + last
+        sys.stderr.write("".join(f"[rank{rank}]: {line}\n" for line in text.splitlines()))
+    else:
+        _hook_before(kind, error, trace)
+        sys.stderr.write(last)
+    sys.stderr.flush()
+    sys.stdout.flush()
+    time.sleep(_LAST_WORDS)
+    if _watched is not None:
+        _watched.backend.abort()
+        return
+    with contextlib.suppress(ImportError):
+        from mpi4py import MPI
+
+        MPI.COMM_WORLD.Abort(1)
+
+
+def _leave() -> None:
+    if _watched is not None:
+        _watched.close()

@@ -1,0 +1,56 @@
+"""`python -m tritensor doctor`: what is there, what is missing, and what to install."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import sys
+
+from . import cuda, settings
+from .drivers import active
+from .drivers import doctor as missing
+
+__all__ = ["report"]
+
+_PACKAGES = ("numpy", "ml_dtypes", "safetensors", "tqdm", "triton", "cuda-core", "cuda-bindings")
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def report() -> str:
+    """The state of this installation, as text.
+
+    >>> "numpy" in report()
+    True
+    """
+    lines = [
+        f"tritensor {_version('tritensor')}, Python {platform.python_version()}, "
+        f"{platform.system()} {platform.machine()}",
+        "",
+    ]
+    lines += [f"  {package:<14} {_version(package)}" for package in _PACKAGES]
+    driver = active()
+    lines.append("")
+    if driver is None:
+        lines.append("No CUDA device is available:")
+        lines += [f"  {line}" for line in missing()]
+    else:
+        kind = "simulated in host memory" if driver.is_simulated else "real"
+        lines.append(f"{driver.device_count()} CUDA device(s), {kind}:")
+        for index in range(driver.device_count()):
+            free, total = cuda.mem_get_info(index)
+            major, minor = cuda.get_device_capability(index)
+            lines.append(f"  cuda:{index}  {cuda.get_device_name(index)}, capability {major}.{minor}, "
+                         f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free")  # fmt: skip
+    if _version("triton") == "not installed":
+        hint = 'pip install "tritensor[triton]"' if sys.platform == "linux" else "Triton is published for Linux only"
+        lines += ["", f"Simulated CUDA devices need Triton: {hint}"]
+    lines += ["", "Settings (environment variable, value now, meaning):"]
+    chosen = [value for value in vars(settings).values() if isinstance(value, settings.Setting)]
+    lines += [f"  {setting.variable:<24} {setting.value!r:<10} {setting.meaning}" for setting in chosen]
+    return "\n".join(lines)

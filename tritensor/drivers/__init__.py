@@ -1,0 +1,14 @@
+"""Drivers: where device memory, streams and events come from.
+
+There are two, behind one protocol (`Driver`): `cuda`, on cuda-core, and `simulator`, on host memory. Above this package
+only the launch of a kernel asks which one it has. Importing it imports neither CUDA nor Triton: a driver is looked for
+when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from .driver import DeviceProperties, Driver, OutOfRoom
+from .selection import active, doctor, require, simulate
+from .streams import Event, Stream
+
+__all__ = ["DeviceProperties", "Driver", "Event", "OutOfRoom", "Stream", "active", "doctor", "require", "simulate"]

@@ -1,0 +1,332 @@
+"""The driver of real CUDA devices: devices, streams and events by cuda-core, memory and copies by libcuda's own calls.
+
+Memory is stream-ordered: the device's pool hands it out in a stream's order without stopping the device. The pool keeps
+what is freed (its release threshold is raised; at 0, as it comes, it gives memory back at every synchronisation, and
+getting it again costs tens of milliseconds). cuda-core is imported when a device is first looked for.
+"""
+
+# ruff: noqa: D102  the protocol's docstrings, in driver.py, describe these methods
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import DeviceError, explain
+from .driver import DeviceProperties, Driver, OutOfRoom
+from .streams import Stream
+
+__all__ = ["CudaDriver", "find"]
+
+NO_DRIVER = "Found no NVIDIA driver on your system."
+_OUT_OF_MEMORY, _NO_DEVICE, _NOT_READY = 2, 100, 600
+_PORTABLE = 1  # pinned memory that every device may copy from
+_KEEP_EVERYTHING = 2**64 - 1
+
+
+def find() -> tuple[Driver | None, list[str]]:
+    """The driver of this machine's devices, or why there is none: PyTorch's words for it, then facts."""
+    try:
+        bindings = importlib.import_module("cuda.bindings.driver")
+        core = _import_core()
+    except ImportError as error:
+        fact = f"the cuda-core package cannot be imported ({error})"
+        if _library_is_there():
+            return None, ["No CUDA device can be used.", fact]
+        return None, [NO_DRIVER, "the driver's library (libcuda) cannot be loaded", fact]
+    try:
+        status = int(bindings.cuInit(0)[0])
+        count = 0
+        if status == 0:
+            status, count = map(int, bindings.cuDeviceGetCount())
+    except Exception as error:  # the bindings raise errors of their own making where libcuda is missing
+        return None, [NO_DRIVER, f"the driver's library (libcuda) cannot be loaded: {error}"]
+    if status in (0, _NO_DEVICE) and count == 0:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        hidden = "" if visible is None else f"CUDA_VISIBLE_DEVICES is {visible!r}, which may hide them"
+        return None, ["No CUDA GPUs are available", "the NVIDIA driver is there and finds no device", hidden]
+    if status != 0:
+        return None, ["CUDA could not be started", f"the NVIDIA driver says {_describe(bindings, status)}"]
+    return CudaDriver(bindings, core, count), []
+
+
+def _import_core() -> Any:
+    core = importlib.import_module("cuda.core")
+    # Before 1.0 the package's names were in a module called experimental.
+    return core if hasattr(core, "Device") else importlib.import_module("cuda.core.experimental")
+
+
+def _library_is_there() -> bool:
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def _describe(bindings: Any, status: int) -> str:
+    """A status as the driver words it: "out of memory (CUDA_ERROR_OUT_OF_MEMORY)"."""
+    code = bindings.CUresult(status)
+    texts = [text.decode() for error, text in (bindings.cuGetErrorString(code), bindings.cuGetErrorName(code))
+             if int(error) == 0 and text]  # fmt: skip
+    return f"{texts[0]} ({texts[1]})" if len(texts) == 2 else f"error {status}"
+
+
+class CudaDriver(Driver):
+    """The driver of the CUDA devices of this machine. A queue is a cuda.core.Stream, a mark a cuda.core.Event."""
+
+    _alive: ClassVar[weakref.WeakSet[CudaDriver]] = weakref.WeakSet()
+
+    def __init__(self, bindings: Any, core: Any, count: int) -> None:
+        super().__init__()
+        self._cuda = bindings
+        self._core = core
+        self._count = count
+        self._properties: dict[int, DeviceProperties] = {}
+        self._contexts: dict[int, Any] = {}
+        self._pools: dict[int, Any] = {}
+        self._priorities: dict[int, tuple[int, int]] = {}
+        self._plain_event = _options(core.EventOptions, timing_enabled=False)
+        self._timed_event = _options(core.EventOptions, timing_enabled=True)
+        self._alive.add(self)
+
+    # -- devices
+
+    def device_count(self) -> int:
+        return self._count
+
+    def properties(self, index: int) -> DeviceProperties:
+        found = self._properties.get(index)
+        if found is None:
+            device = self._core.Device(self.check(index))
+            major, minor = device.compute_capability
+            detail = device.properties
+            found = self._properties[index] = DeviceProperties(
+                name=device.name,
+                major=major,
+                minor=minor,
+                total_memory=int(self._call("cuDeviceTotalMem", index)),
+                multi_processor_count=detail.multiprocessor_count,
+                warp_size=detail.warp_size,
+                max_threads_per_multi_processor=detail.max_threads_per_multiprocessor,
+                shared_memory_per_block_optin=detail.max_shared_memory_per_block_optin,
+                L2_cache_size=detail.l2_cache_size,
+                clock_rate=detail.clock_rate,
+                memory_clock_rate=detail.memory_clock_rate,
+                memory_bus_width=detail.global_memory_bus_width,
+            )
+        return found
+
+    def enter(self, index: int) -> Stream:
+        self._core.Device(self.check(index)).set_current()
+        with self._lock:
+            if index not in self._pools:
+                self._prepare(index)
+        return super().enter(index)
+
+    def _prepare(self, index: int) -> None:
+        """What a device needs once: its context's handle, and a pool that keeps memory."""
+        cuda = self._cuda
+        self._contexts[index] = self._call("cuDevicePrimaryCtxRetain", index)
+        self._priorities[index] = self._call("cuCtxGetStreamPriorityRange")
+        pool = self._call("cuDeviceGetDefaultMemPool", index)
+        threshold = cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        self._call("cuMemPoolSetAttribute", pool, threshold, cuda.cuuint64_t(_KEEP_EVERYTHING))
+        self._pools[index] = pool
+
+    def set_device(self, index: int) -> None:
+        super().set_device(index)
+        self._here(index)
+
+    def _here(self, index: int) -> None:
+        """Make a device current for this thread's next calls; with one device, that happened when the thread came."""
+        if index not in self.threads.current:
+            self.enter(index)
+        elif self._count > 1:
+            self._core.Device(index).set_current()
+
+    def _here_for(self, queue: Any) -> None:
+        if self._count > 1 or not self.threads.current:
+            self._here(queue.device.device_id)
+
+    def _somewhere(self) -> None:
+        """A thread's very first call needs a device to be current, whichever it is."""
+        if not self.threads.current:
+            self.enter(0)
+
+    # -- memory
+
+    def allocate(self, index: int, nbytes: int, queue: Any) -> int:
+        self._here(index)
+        status, address = self._cuda.cuMemAllocAsync(nbytes, queue.handle)
+        if int(status) == _OUT_OF_MEMORY:
+            raise OutOfRoom
+        self._check(status, "cuMemAllocAsync")
+        return int(address)
+
+    def free(self, index: int, address: int, nbytes: int, queue: Any) -> None:
+        self._here(index)
+        self._call("cuMemFreeAsync", address, queue.handle)
+
+    def trim(self, index: int) -> None:
+        self.synchronize(index)
+        self._call("cuMemPoolTrimTo", self._pools[index], 0)
+
+    def allocate_pinned(self, nbytes: int) -> np.ndarray:
+        self._somewhere()
+        address = int(self._call("cuMemHostAlloc", nbytes, _PORTABLE))
+        memory = (ctypes.c_uint8 * nbytes).from_address(address)
+        weakref.finalize(memory, self._cuda.cuMemFreeHost, address).atexit = False
+        return np.frombuffer(memoryview(memory), np.uint8)
+
+    def memory_info(self, index: int) -> tuple[int, int]:
+        self._here(self.check(index))
+        free, total = self._call("cuMemGetInfo")
+        return int(free), int(total)
+
+    def fill(self, address: int, byte: int, nbytes: int, queue: Any) -> None:
+        self._here_for(queue)
+        self._call("cuMemsetD8Async", address, byte, nbytes, queue.handle)
+
+    def copy_h2d(self, address: int, host: np.ndarray, queue: Any) -> None:
+        self._here_for(queue)
+        self._call("cuMemcpyHtoDAsync", address, host.__array_interface__["data"][0], host.nbytes, queue.handle)
+
+    def copy_d2h(self, host: np.ndarray, address: int, queue: Any) -> None:
+        self._here_for(queue)
+        self._call("cuMemcpyDtoHAsync", host.__array_interface__["data"][0], address, host.nbytes, queue.handle)
+
+    def copy_d2d(self, target: int, source: int, nbytes: int, queue: Any, devices: tuple[int, int]) -> None:
+        self._here_for(queue)
+        to, by = devices
+        if to == by:
+            self._call("cuMemcpyDtoDAsync", target, source, nbytes, queue.handle)
+        else:
+            # works with and without direct access between the devices, and with memory of either's pool
+            self._call(
+                "cuMemcpyPeerAsync", target, self._contexts[to], source, self._contexts[by], nbytes, queue.handle
+            )
+
+    # -- streams and events
+
+    def open_queue(self, index: int, priority: int) -> Any:
+        self._here(index)
+        lowest, highest = self._priorities[index]
+        return self._open(index, nonblocking=True, priority=min(max(priority, highest), lowest))
+
+    def open_default_queue(self, index: int) -> Any:
+        # A stream of our own, so that work finds its device by its stream, in any thread. It is a blocking one: work
+        # that other libraries put in CUDA's own default stream keeps its order with ours, as with PyTorch's.
+        return self._open(index, nonblocking=False)
+
+    def _open(self, index: int, **options: Any) -> Any:
+        device = self._core.Device(index)
+        device.set_current()
+        return device.create_stream(options=self._core.StreamOptions(**options))
+
+    def queue_address(self, queue: Any) -> int:
+        return int(queue.handle)
+
+    def queue_done(self, queue: Any) -> bool:
+        self._here_for(queue)
+        (status,) = self._cuda.cuStreamQuery(queue.handle)
+        if int(status) == _NOT_READY:
+            return False
+        self._check(status, "cuStreamQuery")
+        return True
+
+    def queue_synchronize(self, queue: Any) -> None:
+        self._here_for(queue)
+        self._wait_for(queue.sync)
+
+    def synchronize(self, index: int) -> None:
+        self._here(self.check(index))
+        self._call("cuCtxSynchronize")
+
+    def record(self, queue: Any, mark: Any = None, timing: bool = False) -> Any:
+        self._here_for(queue)
+        if mark is not None:
+            return queue.record(mark)
+        return queue.record(options=self._timed_event if timing else self._plain_event)
+
+    def wait(self, queue: Any, mark: Any) -> None:
+        self._here_for(queue)
+        queue.wait(mark)
+
+    def mark_done(self, mark: Any) -> bool:
+        self._somewhere()
+        return bool(mark.is_done)
+
+    def mark_synchronize(self, mark: Any) -> None:
+        self._somewhere()
+        self._wait_for(mark.sync)
+
+    def elapsed(self, start: Any, end: Any) -> float:
+        return float(end - start)
+
+    # -- errors
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        status, *values = getattr(self._cuda, name)(*arguments)
+        if int(status) != 0:
+            self._check(status, name)
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _check(self, status: Any, name: str) -> None:
+        if int(status) != 0:
+            raise DeviceError(explain(f"CUDA error: {_describe(self._cuda, int(status))}", f"reported by {name}",
+                                      _LATE_REPORT))  # fmt: skip
+
+    def _wait_for(self, wait: Callable[[], object]) -> None:
+        try:
+            wait()
+        except Exception as error:
+            raise DeviceError(explain(
+                "CUDA error: " + ("an illegal memory access was encountered" if "ILLEGAL_ADDRESS" in str(error)
+                                  else "work that was waited for has failed"),
+                f"{type(error).__name__}: {error}", _LATE_REPORT)) from error  # fmt: skip
+
+
+_LATE_REPORT = (
+    "kernels run asynchronously: the cause may be an earlier one. CUDA_LAUNCH_BLOCKING=1 reports each where it is "
+    "launched, and a simulated device (TRITENSOR_SIMULATE_CUDA=1) checks every address"
+)
+
+
+def _options(kind: Any, timing_enabled: bool) -> Any:
+    try:
+        return kind(timing_enabled=timing_enabled)
+    except TypeError:  # the name that it had before cuda-core 1.0
+        return kind(enable_timing=timing_enabled)
+
+
+class _Forked(CudaDriver):
+    """What the driver becomes in a forked child: CUDA does not survive a fork, and every use has to say so."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "free":  # tensors that the child inherited may go; their memory is the parent's
+            return lambda *_: None
+        if name in ("__class__", "is_simulated"):
+            return object.__getattribute__(self, name)
+        raise DeviceError(explain(
+            "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the "
+            "'spawn' start method",
+            "the parent process had looked for CUDA devices before it forked",
+            remedy="multiprocessing.set_start_method('spawn') at the start of the program, or keep CUDA out of this "
+            "process"))  # fmt: skip
+
+
+def _after_fork() -> None:
+    for driver in list(CudaDriver._alive):
+        driver.__class__ = _Forked
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,91 @@
+"""The ledger: what was copied between host and device, and how often the host waited."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+__all__ = ["Entry", "Ledger", "call_site", "note", "transfers"]
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_open: list[Ledger] = []
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One copy (`h2d`, `d2h`, `d2d`) or wait (`sync`), with the line outside tritensor that asked for it."""
+
+    kind: str
+    nbytes: int
+    pinned: bool
+    site: str
+
+
+@dataclass(eq=False)
+class Ledger:
+    """The entries of a `with tritensor.cuda.transfers() as t:` block, in order."""
+
+    entries: list[Entry] = field(default_factory=list)
+
+    def count(self, kind: str) -> int:
+        """How many entries there are of a kind: `h2d`, `d2h`, `d2d` or `sync`."""
+        return sum(1 for entry in self.entries if entry.kind == kind)
+
+    def nbytes(self, kind: str) -> int:
+        """How many bytes were copied by the entries of a kind."""
+        return sum(entry.nbytes for entry in self.entries if entry.kind == kind)
+
+    def assert_at_most(
+        self, *, h2d: int | None = None, d2h: int | None = None, d2d: int | None = None, syncs: int | None = None
+    ) -> None:
+        """Fail when there were more copies or waits than this; None allows any number.
+
+        Raises:
+            AssertionError: there were; the text lists them with the lines that asked for them.
+        """
+        for kind, limit in (("h2d", h2d), ("d2h", d2h), ("d2d", d2d), ("sync", syncs)):
+            if limit is not None and self.count(kind) > limit:
+                found = [entry for entry in self.entries if entry.kind == kind]
+                lines = "\n".join(f"  {_describe(entry)}" for entry in found)
+                raise AssertionError(f"expected at most {limit} {kind}, found {len(found)}:\n{lines}")
+
+    def __str__(self) -> str:
+        return "\n".join(_describe(entry) for entry in self.entries)
+
+
+def _describe(entry: Entry) -> str:
+    size = f" {entry.nbytes} bytes" if entry.kind != "sync" else ""
+    return f"{entry.kind}{size}{' (pinned)' if entry.pinned else ''} at {entry.site}"
+
+
+def note(kind: str, nbytes: int = 0, pinned: bool = False) -> None:
+    """Write into every open ledger; costs 60 ns when there is none."""
+    if _open:
+        entry = Entry(kind, nbytes, pinned, call_site())
+        for ledger in _open:
+            ledger.entries.append(entry)
+
+
+def call_site() -> str:
+    """The line outside of tritensor that is being run: `file.py:12`."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+@contextmanager
+def transfers() -> Iterator[Ledger]:
+    """Record every copy between host and device, and every wait of the host, that happens in the block.
+
+    Counts are the same on simulated and real devices, so a test can hold a training step to them on any machine.
+    """
+    ledger = Ledger()
+    _open.append(ledger)
+    try:
+        yield ledger
+    finally:
+        _open.remove(ledger)

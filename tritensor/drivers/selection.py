@@ -1,0 +1,147 @@
+"""Which driver is in use: the simulator when asked for, the real one when it finds a device, else none."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .. import settings
+from ..devices import current_index, set_current_index
+from ..devices import device as as_device
+from ..errors import ArgumentError, DeviceError, explain
+
+if TYPE_CHECKING:
+    from .driver import Driver
+    from .simulator import Simulator
+
+__all__ = ["active", "doctor", "ordinal", "require", "simulate"]
+
+_simulations: list[Driver] = []
+_by_setting: dict[int, Driver] = {}
+_lock = threading.Lock()
+_asked = False
+_real: Driver | None = None
+_missing: list[str] = []
+
+
+def active() -> Driver | None:
+    """The driver in use, or None where there is no CUDA device and none is simulated. Costs 60 ns."""
+    if _simulations:
+        return _simulations[-1]
+    count = settings.simulate_cuda.value
+    if count:
+        return _by_setting.get(count) or _simulator(count)
+    return _real if _asked else _find()
+
+
+def require() -> Driver:
+    """The driver in use.
+
+    Raises:
+        DeviceError: there is none; the text says what is missing, and how to simulate a device.
+    """
+    driver = active()
+    if driver is None:
+        raise DeviceError(_explain_missing())
+    return driver
+
+
+def doctor() -> list[str]:
+    """What stands in the way of a real CUDA device, PyTorch's words for it first; empty when nothing does."""
+    _find()
+    return [line for line in _missing if line]
+
+
+def ordinal(device: Any) -> int:
+    """The ordinal of a CUDA device given as a device, a string, a number, or None for the current one.
+
+    Raises:
+        DeviceError: it is another kind of device.
+    """
+    if device is None:
+        return current_index()
+    if isinstance(device, int) and not isinstance(device, bool):
+        if device < 0:
+            raise DeviceError(explain("CUDA error: invalid device ordinal", f"got {device}"))
+        return device
+    found = as_device(device)
+    if found.type != "cuda":
+        raise DeviceError(explain(f"Expected a cuda device, but got: {found}"))
+    return current_index() if found.index is None else found.index
+
+
+def _simulator(count: int) -> Driver:
+    from .simulator import Simulator
+
+    with _lock:
+        if count not in _by_setting:
+            _by_setting[count] = Simulator(count)
+        return _by_setting[count]
+
+
+def _find() -> Driver | None:
+    global _asked, _real
+    with _lock:
+        if not _asked:
+            from . import cuda
+
+            _real, reasons = cuda.find()
+            _missing[:] = reasons
+            _asked = True
+    return _real
+
+
+def _explain_missing() -> str:
+    first, *facts = _missing
+    package = any("cuda-core" in fact for fact in facts)
+    return explain(
+        first,
+        *facts,
+        remedy=('install what tritensor needs of CUDA with: pip install "tritensor[cuda]"; ' if package else "")
+        + 'use device="cpu", or set TRITENSOR_SIMULATE_CUDA=1 to simulate a device on this machine',
+    )
+
+
+@contextmanager
+def simulate(
+    devices: int = 1,
+    memory: int | str = "16GiB",
+    capability: tuple[int, int] = (9, 0),
+    name: str | None = None,
+) -> Iterator[Simulator]:
+    """Simulate CUDA devices for a block of code: the same kernels, the same rules, in host memory.
+
+    What was there before is back after the block. Tensors of the simulation cannot be used any more then; copy what is
+    to stay with `.cpu()`.
+
+    Args:
+        devices: how many.
+        memory: of each, in bytes or as "1GB" (1e9 bytes) or "1GiB" (2**30). It runs out when it is used up.
+        capability: what `get_device_capability` says.
+        name: what `get_device_name` says; the word Simulated is added.
+
+    Raises:
+        ArgumentError, ValueError: a number of devices or a memory size that makes no sense.
+
+    >>> import tritensor.cuda
+    >>> with tritensor.cuda.simulate(devices=2, memory="1GB"):
+    ...     tritensor.cuda.device_count(), tritensor.cuda.get_device_name(0)
+    (2, 'Simulated CUDA device')
+    """
+    from .simulator import Simulator, parse_memory
+
+    if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
+        raise ArgumentError(f"simulate(): devices must be an int of at least 1, got {devices!r}")
+    simulation = Simulator(devices, parse_memory(memory), capability, name)
+    before = current_index()
+    _simulations.append(simulation)
+    set_current_index(0)
+    try:
+        yield simulation
+        simulation.synchronize_all()
+    finally:
+        _simulations.remove(simulation)
+        set_current_index(before)
+        simulation.close()

@@ -1,0 +1,352 @@
+"""Simulated CUDA devices: host memory that only copies and kernels can reach, and streams that can be made to run late.
+
+Addresses are real ones, so that Triton's interpreter can work on them. What a program could get away with here and not
+on a GPU is made visible: memory is full of NaN until it is written, a copy to the host holds NaN until it is waited
+for, and with `TRITENSOR_SIMULATE_LATE=1` nothing in a stream runs before somebody waits for it, so that a missing wait
+gives a wrong answer every time instead of once in a thousand runs.
+"""
+
+# ruff: noqa: D102  the protocol's docstrings, in driver.py, describe these methods
+
+from __future__ import annotations
+
+import re
+import time
+import weakref
+from bisect import bisect_right, insort
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import settings
+from ..errors import ArgumentError, DeviceError, explain
+from .driver import DeviceProperties, Driver, OutOfRoom
+
+if TYPE_CHECKING:
+    from .streams import Stream
+
+__all__ = ["Mark", "Queue", "Simulator", "parse_memory"]
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
+_ALIGNMENT = 256
+_POISON = 0xFF  # as bytes of any floating type: NaN
+
+
+def parse_memory(memory: int | str) -> int:
+    """A number of bytes from 1000, "1GB" (1e9) or "1.5GiB" (1.5 * 2**30).
+
+    >>> parse_memory("1GB"), parse_memory("1.5 KiB")
+    (1000000000, 1536)
+
+    Raises:
+        ValueError: cannot be read, or nothing is left of it. ArgumentError: neither a number nor a string.
+    """
+    if isinstance(memory, str):
+        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", memory)
+        if match is None or match[2].upper() not in _UNITS:
+            raise ValueError(f"simulate(): cannot read memory={memory!r}; write a number of bytes, '512MB' or '1GiB'")
+        nbytes = int(float(match[1]) * _UNITS[match[2].upper()])
+    elif isinstance(memory, int) and not isinstance(memory, bool):
+        nbytes = memory
+    else:
+        raise ArgumentError(f"simulate(): memory must be an int or a string, got {type(memory).__name__}")
+    if nbytes < 1:
+        raise ValueError(f"simulate(): memory must be at least one byte, got {memory!r}")
+    return nbytes
+
+
+class Queue:
+    """The work of one simulated stream that has not run yet, and the copies to the host that nobody has waited for."""
+
+    __slots__ = ("__weakref__", "entries", "index", "outbox", "seen", "sent")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.entries: deque[Any] = deque()
+        # Bytes that have left the device, with the place they go to. What the host may see is what it has waited for:
+        # `sent` counts the copies of this queue, `seen` how far this queue has waited for each other one.
+        self.outbox: deque[tuple[int, np.ndarray, np.ndarray]] = deque()
+        self.sent = 0
+        self.seen: dict[Queue, int] = {}
+
+
+class Mark:
+    """A place in a queue: done when the queue has run up to it."""
+
+    __slots__ = ("done", "queue", "seen", "time")
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.done = False
+        self.time = 0.0
+        self.seen: dict[Queue, int] = {}
+
+
+class _Wait:
+    __slots__ = ("mark",)
+
+    def __init__(self, mark: Mark) -> None:
+        self.mark = mark
+
+
+class _Gone:
+    """The address of memory whose simulation has ended: whoever computes with it learns why it is gone."""
+
+    def _refuse(self, *_: object) -> Any:
+        raise DeviceError(explain(
+            "CUDA error: the simulated device is gone",
+            "the tensor belongs to a simulation that has ended",
+            remedy="copy what is to outlive it with .cpu() inside of the `with tritensor.cuda.simulate(...)` block",
+        ))  # fmt: skip
+
+    __add__ = __radd__ = __index__ = __int__ = _refuse
+
+
+class Simulator(Driver):
+    """The driver of simulated devices."""
+
+    is_simulated = True
+
+    def __init__(
+        self, count: int, memory: int = 16 << 30, capability: tuple[int, int] = (9, 0), name: str | None = None
+    ) -> None:
+        super().__init__()
+        if name is None:
+            name = "Simulated CUDA device"
+        elif "simulated" not in name.lower():
+            name = f"{name} (Simulated)"
+        major, minor = capability
+        # Few multiprocessors, so that kernels that divide work among them meet their loops at test sizes.
+        self._properties = DeviceProperties(name, major, minor, memory, 4, L2_cache_size=1 << 20, is_simulated=True)
+        self._count = count
+        self._used = [0] * count
+        self._bases: list[int] = []
+        self._blocks: dict[int, tuple[int, np.ndarray]] = {}
+        self._queues: list[weakref.WeakSet[Queue]] = [weakref.WeakSet() for _ in range(count)]
+        self._busy: set[Queue] = set()  # a stream that nobody refers to any more still finishes its work
+        self.closed = False
+
+    # -- devices
+
+    def device_count(self) -> int:
+        return self._count
+
+    def properties(self, index: int) -> DeviceProperties:
+        self.check(index)
+        return self._properties
+
+    # -- memory
+
+    def allocate(self, index: int, nbytes: int, queue: Queue) -> int:
+        with self._lock:
+            self._refuse_when_closed()
+            if self._used[index] + nbytes > self._properties.total_memory:
+                raise OutOfRoom
+            memory = np.empty(nbytes + _ALIGNMENT, np.uint8)
+            start = -memory.ctypes.data % _ALIGNMENT
+            memory = memory[start : start + nbytes]
+            address = memory.ctypes.data
+            self._used[index] += nbytes
+            self._blocks[address] = index, memory
+            insort(self._bases, address)
+            return address
+
+    def free(self, index: int, address: int, nbytes: int, queue: Queue) -> None:
+        if not self.closed:
+            self._push(queue, lambda: self._forget(index, address, nbytes))
+
+    def _forget(self, index: int, address: int, nbytes: int) -> None:
+        if self._blocks.pop(address, None) is not None:
+            self._bases.remove(address)
+            self._used[index] -= nbytes
+
+    def trim(self, index: int) -> None:
+        self.synchronize(index)
+
+    def allocate_pinned(self, nbytes: int) -> np.ndarray:
+        return np.empty(nbytes, np.uint8)
+
+    def memory_info(self, index: int) -> tuple[int, int]:
+        total = self._properties.total_memory
+        return total - self._used[self.check(index)], total
+
+    def memory(self, address: int, nbytes: int) -> np.ndarray:
+        """The bytes of simulated memory at an address, for the simulation itself.
+
+        Raises:
+            DeviceError: no allocation holds all of them.
+        """
+        with self._lock:
+            self._refuse_when_closed()
+            at = bisect_right(self._bases, address) - 1
+            if at >= 0:
+                base = self._bases[at]
+                block = self._blocks[base][1]
+                if address + nbytes <= base + block.nbytes:
+                    return block[address - base : address - base + nbytes]
+        raise DeviceError(explain(
+            "CUDA error: an illegal memory access was encountered",
+            f"no simulated memory holds the {nbytes} bytes at {address:#x}"))  # fmt: skip
+
+    def fill(self, address: int, byte: int, nbytes: int, queue: Queue) -> None:
+        def run() -> None:
+            self.memory(address, nbytes)[:] = byte
+
+        self._push(queue, run)
+
+    def copy_h2d(self, address: int, host: np.ndarray, queue: Queue) -> None:
+        def run() -> None:
+            self.memory(address, host.nbytes)[:] = host
+
+        self._push(queue, run)
+
+    def copy_d2h(self, host: np.ndarray, address: int, queue: Queue) -> None:
+        host[:] = _POISON
+
+        def run() -> None:
+            queue.sent += 1
+            queue.outbox.append((queue.sent, host, self.memory(address, host.nbytes).copy()))
+
+        self._push(queue, run)
+
+    def copy_d2d(self, target: int, source: int, nbytes: int, queue: Queue, devices: tuple[int, int]) -> None:
+        def run() -> None:
+            self.memory(target, nbytes)[:] = self.memory(source, nbytes)
+
+        self._push(queue, run)
+
+    # -- streams and events
+
+    def open_queue(self, index: int, priority: int) -> Queue:
+        queue = Queue(index)
+        self._queues[index].add(queue)
+        return queue
+
+    def open_default_queue(self, index: int) -> Queue:
+        return self.open_queue(index, 0)
+
+    def queue_address(self, queue: Queue) -> int:
+        return id(queue)
+
+    def submit(self, stream: Stream, function: Callable[[], object]) -> None:
+        self._push(stream.handle, function)
+
+    def record(self, queue: Queue, mark: Mark | None = None, timing: bool = False) -> Mark:
+        mark = Mark(queue)
+        self._push(queue, mark)
+        return mark
+
+    def wait(self, queue: Queue, mark: Mark) -> None:
+        self._push(queue, _Wait(mark))
+
+    def queue_done(self, queue: Queue) -> bool:
+        # On a device time passes between two questions; here each question lets one piece of work run.
+        with self._lock:
+            self._poll(queue)
+            if queue.entries:
+                return False
+            self._deliver({**queue.seen, queue: queue.sent})
+            return True
+
+    def queue_synchronize(self, queue: Queue) -> None:
+        with self._lock:
+            self._run(queue)
+            self._deliver({**queue.seen, queue: queue.sent})
+
+    def synchronize(self, index: int) -> None:
+        with self._lock:
+            for queue in list(self._queues[self.check(index)]):
+                self.queue_synchronize(queue)
+
+    def synchronize_all(self) -> None:
+        """Wait for every device."""
+        for index in range(self._count):
+            self.synchronize(index)
+
+    def mark_done(self, mark: Mark) -> bool:
+        with self._lock:
+            if not mark.done:
+                self._poll(mark.queue)
+            if mark.done:
+                self._deliver(mark.seen)
+            return mark.done or self.closed
+
+    def mark_synchronize(self, mark: Mark) -> None:
+        with self._lock:
+            self._run(mark.queue, mark)
+            self._deliver(mark.seen)
+
+    def elapsed(self, start: Mark, end: Mark) -> float:
+        return (end.time - start.time) * 1e3
+
+    # -- running
+
+    def _push(self, queue: Queue, entry: Any) -> None:
+        with self._lock:
+            self._refuse_when_closed()
+            queue.entries.append(entry)
+            self._busy.add(queue)
+            if not settings.simulate_late.value:
+                self._run(queue)
+
+    def _run(self, queue: Queue, until: Mark | None = None) -> None:
+        """Run a queue up to a mark, or all of it; where it waits for another queue, that one runs first."""
+        stack: list[tuple[Queue, Mark | None]] = [(queue, until)]
+        while stack:
+            queue, until = stack[-1]
+            if not queue.entries or (until is not None and until.done):
+                stack.pop()
+            elif (blocker := self._step(queue)) is not None:
+                stack.append((blocker.queue, blocker))
+
+    def _poll(self, queue: Queue) -> None:
+        """Run one entry of a queue, or of the one that it waits for."""
+        while queue.entries and (blocker := self._step(queue)) is not None:
+            queue = blocker.queue
+
+    def _step(self, queue: Queue) -> Mark | None:
+        """Run the first entry, or return the mark that it waits for."""
+        entry = queue.entries[0]
+        if type(entry) is _Wait and not entry.mark.done:
+            return entry.mark
+        queue.entries.popleft()
+        if not queue.entries:
+            self._busy.discard(queue)
+        if type(entry) is _Wait:
+            for other, sent in entry.mark.seen.items():
+                queue.seen[other] = max(sent, queue.seen.get(other, 0))
+        elif type(entry) is Mark:
+            entry.seen = {**queue.seen, queue: queue.sent}
+            entry.time = time.perf_counter()
+            entry.done = True
+        else:
+            entry()
+        return None
+
+    def _deliver(self, seen: dict[Queue, int]) -> None:
+        """Show the host what it has waited for."""
+        for queue, sent in seen.items():
+            while queue.outbox and queue.outbox[0][0] <= sent:
+                _, host, data = queue.outbox.popleft()
+                host[:] = data
+
+    def _refuse_when_closed(self) -> None:
+        if self.closed:
+            _Gone()._refuse()
+
+    def close(self) -> None:
+        """End the simulation: give its memory back, and have its tensors say what happened when they are used."""
+        with self._lock:
+            self.closed = True
+            for heap in self._heaps.values():
+                for buffer in heap.abandon():
+                    buffer.address = _Gone()  # type: ignore[assignment]
+            for queues in self._queues:
+                for queue in queues:
+                    queue.entries.clear()
+            self._busy.clear()
+            self._bases.clear()
+            self._blocks.clear()

@@ -1,0 +1,128 @@
+"""The error types, and the one form that their messages have.
+
+Every error of tritensor derives from `TritensorError` and from the built-in type that PyTorch raises in the same
+place, so that code written for PyTorch catches it:
+
+    TritensorError
+    ├── DeviceError, DeviceMismatchError, OutOfMemoryError     (RuntimeError)
+    ├── DtypeError, ShapeError, AutogradError                  (RuntimeError)
+    ├── KernelError, KernelMemoryError, CheckpointError        (RuntimeError)
+    ├── DistError                                              (RuntimeError)
+    ├── ArgumentError                                          (TypeError)
+    ├── RangeError                                             (IndexError)
+    │   └── BoundsError                                        (IndexError and RuntimeError)
+    └── KernelMismatchError                                    (AssertionError)
+
+A message begins with the words that PyTorch's message begins with, because those are what people search for. The facts
+follow, a line each, and the remedy comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = [
+    "ArgumentError",
+    "AutogradError",
+    "BoundsError",
+    "CheckpointError",
+    "DeviceError",
+    "DeviceMismatchError",
+    "DistError",
+    "DtypeError",
+    "KernelError",
+    "KernelMemoryError",
+    "KernelMismatchError",
+    "OutOfMemoryError",
+    "RangeError",
+    "ShapeError",
+    "TritensorError",
+    "explain",
+]
+
+
+class TritensorError(Exception):
+    """The root of every error that tritensor raises on purpose."""
+
+
+class DeviceError(TritensorError, RuntimeError):
+    """A device that does not exist, has no driver, or can no longer be used."""
+
+
+class DeviceMismatchError(TritensorError, RuntimeError):
+    """An operator was given tensors on different devices."""
+
+
+class OutOfMemoryError(TritensorError, RuntimeError):
+    """A device has no room for what was asked for."""
+
+
+class DtypeError(TritensorError, RuntimeError):
+    """A dtype that an operator does not take, or dtypes that do not go together."""
+
+
+class ShapeError(TritensorError, RuntimeError):
+    """Shapes that do not go together."""
+
+
+class AutogradError(TritensorError, RuntimeError):
+    """A gradient that cannot be computed, or an in-place change that would make one wrong."""
+
+
+class KernelError(TritensorError, RuntimeError):
+    """A kernel that could not be compiled or launched."""
+
+
+class KernelMemoryError(TritensorError, RuntimeError):
+    """A kernel touched memory outside of its arguments (found by the sanitizer in simulation)."""
+
+
+class CheckpointError(TritensorError, RuntimeError):
+    """A checkpoint file that is damaged, refused or does not fit."""
+
+
+class DistError(TritensorError, RuntimeError):
+    """Processes that work together disagree, one of them has gone, or what carries data between them is missing."""
+
+
+class ArgumentError(TritensorError, TypeError):
+    """An argument of the wrong type."""
+
+
+class RangeError(TritensorError, IndexError):
+    """An index or a dimension out of range."""
+
+
+class BoundsError(RangeError, RuntimeError):
+    """An element of an index tensor out of bounds. PyTorch raises IndexError for `x[i]`, RuntimeError for `gather`."""
+
+
+class KernelMismatchError(TritensorError, AssertionError):
+    """A kernel and its reference disagree (found in checked mode)."""
+
+
+def explain(first: str, *facts: str, remedy: str | None = None) -> str:
+    """Join a message in the house form: PyTorch's words, then facts, then the remedy.
+
+    >>> print(explain("Expected all tensors to be on the same device", "x is on cpu", remedy="move it with .to()"))
+    Expected all tensors to be on the same device
+      x is on cpu
+      To mend it: move it with .to()
+    """
+    lines = [first, *(f"  {fact}" for fact in facts if fact)]
+    if remedy:
+        lines.append(f"  To mend it: {remedy}")
+    return "\n".join(lines)
+
+
+# Set by tritensor.nn: the path of a parameter in the module that owns it ("encoder.layers.3.weight"), or None. It is
+# called only while a message is being built, so an operator that succeeds never pays for it.
+parameter_path: Callable[[Any], str | None] | None = None
+
+
+def describe_tensor(tensor: Any, name: str) -> str:
+    """Say which tensor is meant: its argument name, its parameter path, shape, dtype and device."""
+    path = parameter_path(tensor) if parameter_path is not None else None
+    owner = f" (parameter {path})" if path else ""
+    return f"{name}{owner}: shape {tuple(tensor.shape)}, {tensor.dtype}, on {tensor.device}"

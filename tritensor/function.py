@@ -1,0 +1,268 @@
+"""Functions with a gradient of the user's own, and the comparison of gradients with finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import autograd, dtypes
+from .autograd import GradientPlan, Node, Slot, record, recording
+from .errors import ArgumentError, AutogradError, explain
+from .tensor import Tensor, wrap
+
+__all__ = ["Function", "GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+class FunctionCtx:
+    """What `forward` leaves for `backward`.
+
+    Attributes:
+        needs_input_grad: for each argument of `forward`, whether it needs a gradient.
+        saved_tensors: what `save_for_backward` was given, checked for in-place changes.
+    """
+
+    needs_input_grad: tuple[bool, ...] = ()
+    _saved: tuple[Any, ...] = ()
+    _node: Node | None = None
+    _no_gradient: frozenset[int] = frozenset()
+    _dirty: tuple[Tensor, ...] = ()
+    materialize_grads = True
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for `backward`."""
+        self._saved = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """The tensors that were kept.
+
+        Raises:
+            AutogradError: the graph was freed, or one was changed in place since.
+        """
+        if self._node is not None:
+            self._node.check_saved()
+            return self._node.saved
+        return self._saved
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say that these outputs have no gradient."""
+        self._no_gradient = frozenset(id(tensor) for tensor in tensors)
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say that these inputs were changed in place; they must be among the outputs."""
+        self._dirty = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` gets zeros (True) or None for outputs that no gradient came to."""
+        self.materialize_grads = value
+
+
+class _Backward(GradientPlan):
+    """The plan of a Function's node."""
+
+    def __init__(
+        self, function: type[Function], ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: Sequence[Tensor]
+    ) -> None:
+        self.name = f"{function.__name__}Backward"
+        self.function, self.ctx = function, ctx
+        self.positions = [i for i, value in enumerate(inputs) if isinstance(value, Tensor) and value._needs]
+        self.shapes = [tuple(inputs[i].shape) for i in self.positions]
+        self.count = len(inputs)
+        self.outputs = [(tuple(out.shape), out.dtype, out.device) for out in outputs]
+
+    def run(self, node: Node, gradient: Any) -> list[Any]:
+        """Call `backward` and check what it returns."""
+        given = [gradient] if node.outputs == 1 else list(gradient)
+        if self.ctx.materialize_grads:
+            from .creation import zeros
+
+            given = [zeros(shape, dtype=dtype, device=device) if value is None else value
+                     for value, (shape, dtype, device) in zip(given, self.outputs, strict=True)]  # fmt: skip
+        returned = self.function.backward(self.ctx, *given)
+        parts = returned if isinstance(returned, tuple) else (returned,)
+        while len(parts) > self.count and parts[-1] is None:
+            parts = parts[:-1]
+        if len(parts) != self.count:
+            raise AutogradError(
+                f"function {self.name} returned an incorrect number of gradients (expected {self.count}, "
+                f"got {len(parts)})"
+            )
+        wanted = []
+        for position, shape in zip(self.positions, self.shapes, strict=True):
+            part = parts[position]
+            if part is not None and not isinstance(part, Tensor):
+                raise ArgumentError(f"expected Variable or None (got {type(part).__name__})")
+            if part is not None and tuple(part.shape) != shape:
+                try:
+                    part = part.sum_to_size(shape)
+                except Exception:
+                    raise AutogradError(
+                        f"Function {self.name} returned an invalid gradient at index {position} - got "
+                        f"{list(part.shape)} but expected shape compatible with {list(shape)}"
+                    ) from None
+            wanted.append(part)
+        return wanted
+
+
+class Function:
+    """An operation with its own gradient: subclass it with static methods `forward(ctx, ...)` and `backward(ctx, ...)`.
+
+    `forward` may call anything, a Triton kernel of your own included; what it does is not recorded. `backward` gets a
+    gradient per output and returns one per argument of `forward` (None for those that are no tensors).
+
+    >>> import tritensor as torch
+    >>> class Double(torch.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         return grad * 2
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> Double.apply(x).sum().backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs from `(ctx, *arguments)`, or from the arguments alone with `setup_context`."""
+        raise AutogradError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        """Compute the gradients of the arguments from those of the outputs."""
+        raise AutogradError("You must implement the backward function to use it with autograd.")
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Run `forward` and record it."""
+        ctx = FunctionCtx()
+        ctx.needs_input_grad = tuple(isinstance(value, Tensor) and value._needs for value in args)
+        with autograd.no_grad():
+            if hasattr(cls, "setup_context"):
+                result = cls.forward(*args)
+                cls.setup_context(ctx, args, result)
+            else:
+                result = cls.forward(ctx, *args)
+        if not (recording.enabled and any(ctx.needs_input_grad)):
+            return result
+        outputs = result if isinstance(result, tuple) else (result,)
+        # an input that is returned unchanged gets a tensor of its own, so that its history is not overwritten
+        own = tuple(out.detach() if isinstance(out, Tensor) and any(out is value for value in args)
+                    and not any(out is dirty for dirty in ctx._dirty) else out for out in outputs)  # fmt: skip
+        tensors = [out for out in own if isinstance(out, Tensor)]
+        plan = _Backward(cls, ctx, args, tensors)
+        saved = tuple(value.detach() if any(value is out for out in outputs) else value for value in ctx._saved)
+        versions = tuple(value._version if isinstance(value, Tensor) else None for value in saved)
+        node = record(plan, tuple(args[i]._edge() for i in plan.positions), saved, versions, None, len(tensors))
+        ctx._node = node if saved else None
+        for index, out in enumerate(tensors):
+            if id(out) in ctx._no_gradient or out.dtype.category < dtypes.FLOATING:
+                continue
+            out._node = node if len(tensors) == 1 else Slot(node, index)
+            out._needs = True
+        return own if isinstance(result, tuple) else own[0]
+
+
+class GradcheckError(RuntimeError):
+    """An analytical gradient that differs from the finite difference."""
+
+
+def _flat_gradient(
+    outputs: Sequence[Tensor], weights: Sequence[np.ndarray], inputs: Sequence[Tensor]
+) -> list[np.ndarray]:
+    """The gradients of sum(outputs * weights) by autograd, as arrays."""
+    gradients = autograd.grad(
+        outputs,
+        inputs,
+        [wrap(weight).to(out.device) for out, weight in zip(outputs, weights, strict=True)],
+        allow_unused=True,
+        create_graph=False,
+        retain_graph=True,
+    )
+    return [np.zeros(tuple(x.shape)) if g is None else g.detach()._to_host().astype(np.float64)
+            for x, g in zip(inputs, gradients, strict=True)]  # fmt: skip
+
+
+def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+              raise_exception: bool = True) -> bool:  # fmt: skip
+    """Compare gradients with central finite differences, each input along random directions and along each element
+    where there are at most 64.
+
+    Args:
+        func: takes the inputs, returns a tensor or a tuple of tensors.
+        inputs: a tensor or a tuple; those that require grad are checked and should be float64.
+        eps: step of the difference.
+
+    Raises:
+        GradcheckError: they differ by more than `atol + rtol * |difference quotient|`.
+    """
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    active = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
+    if not active:
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have "
+                         "requires_grad=True.")  # fmt: skip
+    outputs = [out for out in _outputs(func, inputs) if out.requires_grad]
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal(tuple(out.shape)).astype(out.dtype.numpy) for out in outputs]
+    analytic = _flat_gradient(outputs, weights, active)
+    for number, (x, gradient) in enumerate(zip(active, analytic, strict=True)):
+        size = x.numel()
+        directions = [np.eye(1, size, k).reshape(x.shape) for k in range(size)] if size <= 64 else []
+        directions += [rng.standard_normal(tuple(x.shape)) for _ in range(2)]
+        for direction in directions:
+            quotient = _difference(func, inputs, x, direction, eps, weights)
+            along = float((gradient * direction).sum())
+            if not abs(along - quotient) <= atol + rtol * abs(quotient):
+                if raise_exception:
+                    raise GradcheckError(explain(
+                        "Jacobian mismatch for output 0 with respect to input " + str(number),
+                        f"finite difference {quotient:.10g}, analytical {along:.10g}"))  # fmt: skip
+                return False
+    return True
+
+
+def _outputs(func: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor]:
+    result = func(*inputs)
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def _difference(func: Callable[..., Any], inputs: tuple[Any, ...], x: Tensor, direction: np.ndarray, eps: float,
+                weights: Sequence[np.ndarray]) -> float:  # fmt: skip
+    """The central difference of sum(outputs * weights) along `direction` of `x`, which is put back afterwards."""
+    before = x._data
+    host = x.detach()._to_host()
+    values = []
+    try:
+        for step in (eps, -eps):
+            x._data = wrap((host + step * direction).astype(host.dtype)).to(x.device)._data
+            outputs = [out for out in _outputs(func, inputs) if out.requires_grad]
+            values.append(sum(float((out.detach()._to_host().astype(np.float64) * weight).sum())
+                              for out, weight in zip(outputs, weights, strict=True)))  # fmt: skip
+    finally:
+        x._data = before
+    return (values[0] - values[1]) / (2 * eps)
+
+
+def gradgradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+                  raise_exception: bool = True) -> bool:  # fmt: skip
+    """Compare second derivatives with finite differences of the first; arguments as `gradcheck`."""
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    rng = np.random.default_rng(1)
+    outputs = [out for out in _outputs(func, inputs) if out.requires_grad]
+    weights = [wrap(rng.standard_normal(tuple(out.shape)).astype(out.dtype.numpy)).to(out.device) for out in outputs]
+    for weight in weights:
+        weight._needs = True
+    active = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
+
+    def first(*arguments: Any) -> tuple[Any, ...]:
+        values = arguments[: len(inputs)]
+        made = [out for out in _outputs(func, values) if out.requires_grad]
+        found = autograd.grad(made, [x for x in values if isinstance(x, Tensor) and x.requires_grad],
+                              arguments[len(inputs) :], create_graph=True, allow_unused=True)  # fmt: skip
+        return tuple(g if g is not None else x * 0 for g, x in zip(found, active, strict=True))
+
+    return gradcheck(first, (*inputs, *weights), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)

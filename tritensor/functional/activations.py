@@ -1,0 +1,122 @@
+"""The nonlinearities of neural networks, with PyTorch's parameters; most accept `inplace=True`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ShapeError
+from ..generators import generator_of
+from ..inplace import in_place
+from ..kernels import activations
+from ..kernels.random import dropout as dropout_operator
+from ..tensor import Tensor
+
+__all__ = ["dropout", "elu", "gelu", "hardtanh", "leaky_relu", "logsigmoid", "mish", "relu", "relu6", "silu",
+           "softplus", "softsign", "tanhshrink"]  # fmt: skip
+
+
+_quick_silu: Any = activations.silu.quick
+_GELU: dict[str, Any] = {"none": activations.gelu.quick, "tanh": activations.gelu_tanh.quick}
+
+
+def _apply(operator: Callable[..., Tensor], input: Tensor, inplace: bool, **metadata: Any) -> Tensor:
+    return in_place(input, operator, **metadata) if inplace else operator(input, **metadata)
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """input where it is positive, else 0; NaN stays NaN.
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.relu(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    return input.relu_() if inplace else input.relu()
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """input where it is positive, else negative_slope * input."""
+    return _apply(activations.leaky_relu, input, inplace, negative_slope=negative_slope)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """input where it is positive, else alpha * (exp(input) - 1)."""
+    return _apply(activations.elu, input, inplace, alpha=alpha)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """input times the normal distribution's share below it; `approximate="tanh"` for the cheaper formula.
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.gelu(torch.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.1587,  0.0000,  0.8413])
+
+    Raises:
+        ShapeError: another `approximate`.
+    """
+    operator = _GELU.get(approximate)
+    if operator is None:
+        raise ShapeError(f"approximate argument must be either none or tanh. It is {approximate!r}")
+    return operator(input)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * sigmoid(input)."""
+    return _apply(_quick_silu, input, inplace)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta * input)) / beta, and input itself where beta * input is above threshold."""
+    return activations.softplus(input, beta=beta, threshold=threshold)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """input, held between min_val and max_val."""
+    return input.clamp_(min_val, max_val) if inplace else input.clamp(min_val, max_val)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """input, held between 0 and 6."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * tanh(softplus(input))."""
+    return _apply(lambda x: x * softplus(x).tanh(), input, inplace)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(input)), without overflow."""
+    return -softplus(-input, threshold=40.0)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """input / (1 + |input|)."""
+    return input / (1 + input.abs())
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """input - tanh(input)."""
+    return input - input.tanh()
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """While training, input with each element set to 0 with probability `p` and the others divided by 1 - p.
+
+    Which elements go is decided by the default generator of the input's device. Two integers are saved for the
+    gradient, which draws the same numbers again.
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.dropout(torch.ones(2, 3), p=0.5, training=False)
+    tensor([[1., 1., 1.],
+            [1., 1., 1.]])
+
+    Raises:
+        ValueError: a probability outside 0 to 1. DtypeError: integers.
+    """
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if not training or p == 0:
+        return input
+    seed, offset = generator_of(input.device).advance()
+    return _apply(dropout_operator, input, inplace, p=p, seed=seed, offset=offset)

@@ -1,0 +1,181 @@
+"""What stands between the brackets of `x[...]`, taken apart: a view for its basic parts, coordinates for the rest.
+
+Integers, slices, None and Ellipsis make a view. Integer tensors, masks, lists and NumPy arrays index the view: each
+becomes coordinates along one dimension (a mask along as many as it has), and all of them together one int64 tensor of
+shape (k, *places), which the operators of `kernels/indexing.py` take.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import creation, dtypes, layout
+from ..errors import DeviceMismatchError, RangeError, ShapeError, explain
+from ..kernels.indexing import check_bounds, vouch
+from ..tensor import Tensor
+from ..views import basic_index
+from .joining import stack
+from .search import nonzero
+
+__all__ = ["is_basic", "resolve", "stack_coordinates"]
+
+_BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+
+
+def is_basic(key: Any) -> bool:
+    """Whether `x[key]` is a view that NumPy's basic indexing makes."""
+    if key.__class__ is tuple:
+        return _BASIC.issuperset([part.__class__ for part in key])
+    return key.__class__ in _BASIC
+
+
+def resolve(x: Tensor, key: Any) -> tuple[Tensor, Tensor | None, tuple[int, ...]]:
+    """Take an index apart.
+
+    Returns:
+        the view that the basic parts make; coordinates in it of shape (k, *places), on its device, or None; the k
+        dimensions of the view that they are along.
+
+    Raises:
+        RangeError: too many indices, one out of bounds, a mask of the wrong shape, or dtypes that cannot index.
+        DeviceMismatchError: an index tensor on another CUDA device, or on one at all while `x` is on the CPU.
+    """
+    basic: list[Any] = []
+    advanced: list[tuple[int, Tensor]] = []
+    dim = 0
+    for part in _expand(x, key):
+        if isinstance(part, bool):
+            part = creation.tensor(part)
+        if not isinstance(part, Tensor):
+            basic.append(part)
+            dim += part.__class__ is not int
+            continue
+        advanced.append((dim, part))
+        # the dimensions that the index is along stay whole in the view; a 0-dim mask has none and gets a new one
+        basic.extend([slice(None)] * part.ndim if part.dtype is dtypes.bool_ else [slice(None)])
+        if part.ndim == 0:
+            basic.append(None)
+        dim += max(part.ndim, 1) if part.dtype is dtypes.bool_ else 1
+    view = x if all(part.__class__ is slice and part == _ALL for part in basic) else basic_index(x, tuple(basic))
+    if not advanced:
+        return view if view is not x else basic_index(x, ...), None, ()
+    return _locate(view, advanced)
+
+
+_ALL = slice(None)
+
+
+def _locate(x: Tensor, advanced: list[tuple[int, Tensor]]) -> tuple[Tensor, Tensor, tuple[int, ...]]:
+    """All index tensors as one tensor of coordinates."""
+    rows: list[Tensor] = []
+    dims: list[int] = []
+    shape = x._data.shape
+    for dim, part in advanced:
+        if part.device is not x.device and part.is_cuda:
+            raise DeviceMismatchError(explain(
+                "indices should be either on cpu or on the same device as the indexed tensor "
+                f"({x.device.type if x.is_cuda else 'cpu'})",
+                f"the tensor is on {x.device}, an index of shape {tuple(part.shape)} on {part.device}",
+                remedy=f"move the index with .to({str(x.device)!r})"))  # fmt: skip
+        if part.dtype is not dtypes.bool_:
+            check_bounds(part, shape[dim], dim)
+            rows.append(part)
+            dims.append(dim)
+            continue
+        _check_mask(part, shape, dim)
+        found = nonzero(part if part.ndim else part.reshape(1))
+        if len(advanced) == 1:
+            dims = list(range(dim, dim + found.shape[1]))
+            return x, _placed(found.mT, x), tuple(dims)
+        rows.extend(found.unbind(1))
+        dims.extend(range(dim, dim + found.shape[1]))
+    return x, _placed(stack_coordinates(rows, x), x), tuple(dims)
+
+
+def _check_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> None:
+    for axis, extent in enumerate(mask._data.shape):
+        if shape[dim + axis] != extent:
+            raise RangeError(f"The shape of the mask {list(mask.shape)} at index {axis} does not match the shape of "
+                             f"the indexed tensor {list(shape)} at index {dim + axis}")  # fmt: skip
+
+
+def stack_coordinates(rows: list[Tensor], x: Tensor) -> Tensor:
+    """Integer tensors of shapes that broadcast as one of shape (k, *places), with what is known of their ranges."""
+    if len(rows) == 1:
+        result = rows[0].unsqueeze(0)
+    else:
+        try:
+            shape = layout.broadcast_shapes(*[row._data.shape for row in rows])
+        except ShapeError:
+            shapes = ", ".join(str(list(row.shape)) for row in rows)
+            raise RangeError("shape mismatch: indexing tensors could not be broadcast together with shapes "
+                             f"{shapes}") from None  # fmt: skip
+        if any(row.is_cuda for row in rows):
+            rows = [row.to(x.device) for row in rows]
+        result = stack([row.to(dtypes.int64).expand(shape) for row in rows])
+    return result
+
+
+def _placed(positions: Tensor, x: Tensor) -> Tensor:
+    """Coordinates that have been checked, on the device of `x`."""
+    moved = positions.to(x.device)
+    vouch(moved)
+    return moved
+
+
+def _expand(x: Tensor, key: Any) -> list[Any]:
+    """The parts of a key, one by one: sequences and arrays as tensors, the ellipsis as slices."""
+    if key.__class__ is not tuple:
+        key = tuple(key) if key.__class__ is list and _stands_for_tuple(key) else (key,)
+    parts = [_part(part) for part in key]
+    taken = 0
+    for part in parts:
+        if isinstance(part, Tensor) and part.dtype is dtypes.bool_:
+            taken += part.ndim
+        elif part is not None and part is not Ellipsis and not isinstance(part, bool):
+            taken += 1
+    if taken > x.ndim:
+        if x.ndim == 0:
+            layout.index((), (), 0, tuple(0 for _ in range(taken)))
+        raise RangeError(f"too many indices for tensor of dimension {x.ndim}")
+    at = next((position for position, part in enumerate(parts) if part is Ellipsis), len(parts))
+    rest = [part for part in parts[at + 1 :] if part is not Ellipsis]
+    return [*parts[:at], *[slice(None)] * (x.ndim - taken), *rest]
+
+
+def _stands_for_tuple(key: list[Any]) -> bool:
+    """PyTorch reads a list with anything but numbers in it as a tuple, and warns."""
+    if len(key) < 32 and any(
+        part is None or part is Ellipsis or isinstance(part, (slice, list, tuple, Tensor)) for part in key
+    ):
+        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] "
+                      "instead of x[seq]", UserWarning, stacklevel=6)  # fmt: skip
+        return True
+    return False
+
+
+def _part(part: Any) -> Any:
+    """One part of a key: an int, a bool, a slice, None, Ellipsis, or a tensor of int64, int32 or bool."""
+    if part.__class__ in _BASIC or isinstance(part, bool):
+        return part
+    if isinstance(part, (np.bool_, np.integer)):
+        return part.item()
+    if isinstance(part, (list, tuple, range)):
+        part = creation.tensor(list(part)) if len(part) else creation.zeros(0, dtype=dtypes.int64)
+    elif isinstance(part, np.ndarray):
+        part = creation.tensor(part)
+    if not isinstance(part, Tensor):
+        raise RangeError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+                         f"indices (got {type(part).__name__})")  # fmt: skip
+    if part.dtype is dtypes.uint8:
+        warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+                      UserWarning, stacklevel=6)  # fmt: skip
+        return part != 0
+    if part.dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_):
+        raise RangeError(
+            explain("tensors used as indices must be long, int, byte or bool tensors", f"got {part.dtype}")
+        )
+    return part.item() if part.ndim == 0 and part.dtype is not dtypes.bool_ else part

@@ -1,0 +1,351 @@
+"""`x[...]`, and the named operators that read or write the places that an integer tensor or a mask names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, layout
+from ..autograd import recording
+from ..buffer import DeviceArray
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
+from ..inplace import check_writable, in_place
+from ..kernels import host_indexing as host
+from ..kernels import indexing as kernels
+from ..operator import registry
+from ..tensor import Tensor
+from ..views import basic_index
+from .index_keys import is_basic, resolve
+
+__all__ = ["gather", "index_add", "index_copy", "index_fill", "index_put", "index_select", "masked_fill",
+           "masked_select", "scatter", "scatter_add", "take", "take_along_dim"]  # fmt: skip
+
+_NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+
+
+def getitem(self: Tensor, key: Any) -> Tensor:
+    """`x[key]`: a view for integers, slices, None and Ellipsis, a copy for tensors, masks, lists and arrays.
+
+    Index tensors of a CUDA tensor may be on the CPU. Those on the device are checked against the bounds, for which
+    the host waits once per version of the index; a mask's number of elements is waited for as well.
+
+    Raises:
+        RangeError: an index out of bounds, one index too many, a mask of the wrong shape.
+    """
+    kind = type(key)
+    if kind is int or kind is slice or is_basic(key):
+        return basic_index(self, key)
+    found = host.read(self, key)
+    if found is not None:
+        return found
+    view, positions, dims = resolve(self, key)
+    return view if positions is None else kernels.index(view, positions, dims=dims)
+
+
+def setitem(self: Tensor, key: Any, value: Any) -> None:
+    """`x[key] = value`, broadcast.
+
+    Where coordinates repeat, the last value counts on the CPU and any one of them on a CUDA device. A value in the
+    memory that it is written to is copied first.
+
+    Raises:
+        ArgumentError: the value is neither a number nor a tensor. ShapeError: it does not broadcast.
+        DtypeError: index tensors are used and the value has another dtype than the tensor.
+    """
+    if not isinstance(value, (Tensor, *_NUMBERS)):
+        raise ArgumentError(f"can't assign a {_type_name(value)} to a {self.type()}")
+    basic = is_basic(key)
+    if host.write(self, key, basic, value):
+        return
+    view, positions, dims = (basic_index(self, key), None, ()) if basic else resolve(self, key)
+    if positions is None:
+        _assign(view, value)
+    else:
+        put(view, positions, value, dims)
+
+
+def _type_name(value: Any) -> str:
+    return "numpy.ndarray" if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def _assign(view: Any, value: Any) -> None:
+    if not isinstance(value, Tensor) or value.ndim == 0:
+        view.fill_(value)
+    else:
+        view.copy_(_apart(_without_leading_ones(value, view.ndim), view))
+
+
+def _apart(value: Any, target: Tensor) -> Any:
+    """The value, copied if a kernel would read it from the memory that it writes to."""
+    own, other = target._data, value._data
+    shared = own.__class__ is DeviceArray and other.__class__ is DeviceArray and own.buffer is other.buffer
+    return value.clone() if shared else value
+
+
+def _without_leading_ones(value: Any, rank: int) -> Any:
+    """Leading dimensions of size 1 that an assignment may have too many."""
+    extra = 0
+    while value.ndim - extra > rank and value._data.shape[extra] == 1:
+        extra += 1
+    return value.reshape(value._data.shape[extra:]) if extra else value
+
+
+def put(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...], accumulate: bool = False) -> Tensor:
+    """`x[positions] = value` (or `+=`) in place; straight into the memory where nothing is recorded."""
+    if isinstance(value, Tensor):
+        if value.dtype is not x.dtype:
+            raise DtypeError(explain(
+                f"Index put requires the source and destination dtypes match, got {_short(x)} for the destination and "
+                f"{_short(value)} for the source.", remedy=f"convert the value with .to({x.dtype})"))  # fmt: skip
+        value = _without_leading_ones(value, len(kernels.indexed_shape(x._data.shape, positions._data.shape[1:], dims)))
+    if accumulate or (recording.enabled and (x._needs or (isinstance(value, Tensor) and value._needs))):
+        return in_place(x, kernels.index_put, positions, value, dims=dims, accumulate=accumulate)
+    check_writable(x)
+    kernels.put_into(x, positions, _apart(value, x) if isinstance(value, Tensor) else value, dims)
+    return x
+
+
+def _short(x: Tensor) -> str:
+    return str(x.type()).rpartition(".")[2].removesuffix("Tensor")
+
+
+def index_put(input: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False) -> Tensor:
+    """A copy of `input` with `values` at `input[indices]`, or added to what is there (in one order on every run)."""
+    return index_put_(input.clone(), indices, values, accumulate)
+
+
+def index_put_(self: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False) -> Tensor:
+    """Write `values` to `self[indices]`, or add them to what is there."""
+    view, positions, dims = resolve(self, tuple(indices))
+    if positions is None:
+        _assign(view, view + values if accumulate else values)
+    else:
+        put(view, positions, values, dims, accumulate)
+    return self
+
+
+def _integer_index(name: str, index: Tensor, words: str) -> None:
+    if not isinstance(index, Tensor):
+        raise ArgumentError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
+    if index.dtype not in (dtypes.int64, dtypes.int32):
+        raise DtypeError(explain(f"{name}(): Expected dtype {words} for index", f"got {index.dtype}",
+                                 remedy="convert it with .to(torch.int64)"))  # fmt: skip
+
+
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The slices of `input` along `dim` that a vector names.
+
+    >>> import tritensor as torch
+    >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([1, 1]))
+    tensor([[2, 2],
+            [4, 4]])
+    """
+    _integer_index("index_select", index, "int32 or int64")
+    if index.ndim > 1:
+        raise RangeError("index_select(): Index is supposed to be a vector")
+    dim = layout.normalize_dim(dim, input.ndim)
+    vector = index.reshape(-1)
+    kernels.check_bounds(vector, input._data.shape[dim] if input.ndim else 1, dim, False, "index out of range in self")
+    if input.ndim == 0:
+        return input.reshape(1)[vector].reshape(())
+    found = host.take(input, vector, dim, along=False)
+    return kernels.index(input, _row(vector), dims=(dim,)) if found is None else found
+
+
+def _row(checked: Tensor) -> Tensor:
+    """Coordinates along one dimension from an index that has been checked."""
+    positions: Tensor = checked.unsqueeze(0)
+    kernels.vouch(positions)
+    return positions
+
+
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`.
+
+    The sums are made in one order, so that every run gives the same bits.
+    """
+    dim, positions = _slices("index_add_", input, dim, index, source)
+    value = source * alpha if alpha != 1 else source
+    return kernels.index_put(input, positions, value, dims=(dim,), accumulate=True)
+
+
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """`input` with slice `index[i]` along `dim` replaced by `source[i]`."""
+    dim, positions = _slices("index_copy_", input, dim, index, source)
+    return kernels.index_put(input, positions, source, dims=(dim,))
+
+
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """`input` with every slice that `index` names along `dim` filled with a number."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise ShapeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} "
+                         "dimension(s).")  # fmt: skip
+    dim, positions = _slices("index_fill_", input, dim, index, None)
+    return kernels.index_put(input, positions, value, dims=(dim,))
+
+
+def _slices(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor | None) -> tuple[int, Tensor]:
+    """Check the arguments of index_add, index_copy and index_fill; the dimension and the coordinates along it."""
+    _integer_index(name, index, "int32/int64")
+    if index.ndim > 1:
+        raise RangeError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
+    dim = layout.normalize_dim(dim, input.ndim)
+    if source is not None:
+        if source.dtype is not input.dtype:
+            raise DtypeError(
+                f"{name}(): self ({_short(input)}) and source ({_short(source)}) must have the same scalar type"
+            )
+        shape, own = source._data.shape, input._data.shape
+        if (*shape[:dim], *shape[dim + 1 :]) != (*own[:dim], *own[dim + 1 :]):
+            raise ShapeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+                             f"self.shape = {list(own)} source.shape = {list(shape)}")  # fmt: skip
+        if index.numel() != shape[dim]:
+            raise ShapeError(f"{name}(): Number of indices ({index.numel()}) should be equal to source.size(dim): "
+                             f"({shape[dim]}), for dim: {dim}")  # fmt: skip
+    vector = index.reshape(-1)
+    kernels.check_bounds(vector, input._data.shape[dim], dim, negative=False)
+    return dim, _row(vector)
+
+
+def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others.
+
+    >>> import tritensor as torch
+    >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
+    tensor([[1, 1],
+            [4, 3]])
+
+    Raises:
+        BoundsError: an index out of bounds; negative ones are.
+    """
+    _integer_index("gather", index, "int32/int64")
+    return kernels.gather(input, index, dim=dim)
+
+
+def scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """`input` with each element of `src` (or one number) written to the place that `index` names along `dim`.
+
+    Args:
+        reduce: "add" to add to what is there.
+
+    Where places repeat, the last element counts on the CPU and any one on a CUDA device.
+
+    >>> import tritensor as torch
+    >>> torch.zeros(2, 3).scatter(0, torch.tensor([[1, 0, 1]]), 5.0)
+    tensor([[0., 5., 0.],
+            [5., 0., 5.]])
+    """
+    if reduce not in (None, "add"):
+        raise ArgumentError(explain(f"scatter(): reduce argument must be either None or 'add', got {reduce!r}"))
+    return _scatter(input, dim, index, src if value is None else value, reduce == "add")
+
+
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """`input` with each element of `src` added to the place that `index` names along `dim`.
+
+    The sums are made in one order, so that every run gives the same bits.
+
+    >>> import tritensor as torch
+    >>> torch.zeros(3).scatter_add(0, torch.tensor([0, 2, 0]), torch.tensor([1.0, 2.0, 3.0]))
+    tensor([4., 0., 2.])
+    """
+    return _scatter(input, dim, index, src, True)
+
+
+def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, accumulate: bool) -> Tensor:
+    _integer_index("scatter", index, "int32/int64")
+    if isinstance(src, Tensor):
+        if src.dtype is not input.dtype:
+            raise DtypeError("scatter(): Expected self.dtype to be equal to src.dtype")
+        extents, shape = index._data.shape, src._data.shape
+        if extents and len(shape) == len(extents) and any(n > m for n, m in zip(extents, shape, strict=True)):
+            raise ShapeError(f"Expected index {list(extents)} to be no larger than self {list(input.shape)} apart from "
+                             f"dimension {dim} and to be no larger size than src {list(shape)}")  # fmt: skip
+        if len(shape) != len(extents) and index.numel():
+            raise ShapeError("Index tensor must have the same number of dimensions as src tensor")
+        if shape != extents and extents:
+            src = basic_index(src, tuple(slice(extent) for extent in extents))
+    return kernels.scatter(input, index, src, dim=dim, accumulate=accumulate)
+
+
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """The elements at `index` of `input` seen as one vector."""
+    _integer_index("take", index, "int64")
+    kernels.check_bounds(index, input.numel(), 0, message=f"out of range: tried to access an index on a tensor of "
+                                                          f"{input.numel()} elements.")  # fmt: skip
+    return input.reshape(-1)[index]
+
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """Elements of `input` at `indices` along `dim` (without one, of all elements in a row); other sizes broadcast."""
+    _integer_index("take_along_dim", indices, "int64")
+    if dim is None:
+        return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
+    if input.ndim != indices.ndim:
+        raise ShapeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+                         f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices")  # fmt: skip
+    dim = layout.normalize_dim(dim, input.ndim)
+    own, places = list(input.shape), list(indices.shape)
+    size = own[dim]
+    own[dim] = places[dim] = 1
+    shape = list(layout.broadcast_shapes(tuple(own), tuple(places)))
+    kernels.check_bounds(indices, size, dim)
+    wrapped = registry["where"](indices < 0, indices + size, indices)
+    spread = wrapped.expand([*shape[:dim], indices.shape[dim], *shape[dim + 1 :]])
+    return gather(input.expand([*shape[:dim], size, *shape[dim + 1 :]]), dim, spread)
+
+
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`input` with a number where `mask` holds; the two broadcast.
+
+    >>> import tritensor as torch
+    >>> torch.ones(3).masked_fill(torch.tensor([True, False, True]), 0)
+    tensor([0., 1., 0.])
+    """
+    if mask.dtype is not dtypes.bool_:
+        raise DtypeError(explain(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}",
+                                 remedy="compare it, as in mask != 0"))  # fmt: skip
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise ShapeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                             f"{value.ndim} dimension(s).")  # fmt: skip
+        value = value.to(input.device, input.dtype)
+    elif dtypes.scalar_category(value) > input.dtype.category:
+        if input.dtype is dtypes.bool_:
+            value = bool(value)
+        elif input.dtype.category == dtypes.INTEGER and not isinstance(value, complex):
+            value = int(value)
+        else:
+            raise DtypeError(f"value cannot be converted to type {input.dtype} without overflow")
+    return registry["where"](mask, value, input)
+
+
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
+    if mask.dtype is not dtypes.bool_:
+        raise DtypeError("masked_select: expected BoolTensor for mask")
+    shape = layout.broadcast_shapes(tuple(input.shape), tuple(mask.shape))
+    return input.expand(shape)[mask.expand(shape)]
+
+
+def _in_place(function: Any) -> Any:
+    def call(self: Tensor, *args: Any, **metadata: Any) -> Tensor:
+        return in_place(self, function, *args, **metadata)
+
+    call.__doc__ = f"`{function.__name__}` in the tensor's own memory."
+    call.__name__ = f"{function.__name__}_"
+    return call
+
+
+for _function in (index_put, index_select, index_add, index_copy, index_fill, gather, scatter, scatter_add, take,
+                  take_along_dim, masked_fill, masked_select):  # fmt: skip
+    setattr(Tensor, _function.__name__, _function)
+for _function in (index_add, index_copy, index_fill, scatter, scatter_add, masked_fill):
+    setattr(Tensor, f"{_function.__name__}_", _in_place(_function))
+Tensor.index_put_ = index_put_
+Tensor.__getitem__ = getitem
+Tensor.__setitem__ = setitem

@@ -1,0 +1,98 @@
+"""Joining tensors: one after another (`cat`) or along a new dimension (`stack`), and their short forms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import layout
+from ..errors import ArgumentError, ShapeError
+from ..kernels.host_indexing import join
+from ..kernels.joining import cat as cat_operator
+from ..tensor import Tensor
+
+__all__ = ["cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "stack", "vstack"]
+
+
+def _tensors(name: str, tensors: Any) -> list[Any]:
+    if not isinstance(tensors, (tuple, list)):
+        raise ArgumentError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
+                            f"{type(tensors).__name__}")  # fmt: skip
+    for position, x in enumerate(tensors):
+        if not isinstance(x, Tensor):
+            raise ArgumentError(f"expected Tensor as element {position} in argument 0, but got {type(x).__name__}")
+    return list(tensors)
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """The tensors one after another along `dim`, in their common dtype; the other sizes must agree.
+
+    >>> import tritensor as torch
+    >>> torch.cat([torch.zeros(1, 2), torch.ones(2, 2)]).shape
+    tritensor.Size([3, 2])
+
+    Raises:
+        ShapeError: sizes or ranks differ. ValueError: there are no tensors.
+    """
+    found = _tensors("cat", tensors)
+    if not found:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    joined = join(found, dim, stacked=False)
+    return cat_operator(*found, dim=dim) if joined is None else joined
+
+
+concat = concatenate = cat
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """The tensors, all of one shape, along a new dimension.
+
+    >>> import tritensor as torch
+    >>> torch.stack([torch.zeros(2), torch.ones(2)], dim=1)
+    tensor([[0., 1.],
+            [0., 1.]])
+    """
+    found = _tensors("stack", tensors)
+    if not found:
+        raise ShapeError("stack expects a non-empty TensorList")
+    first = found[0]._data.shape
+    for position, x in enumerate(found):
+        if x._data.shape != first:
+            raise ShapeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                             f"{list(x.shape)} at entry {position}")  # fmt: skip
+    dim = layout.normalize_dim(dim, len(first) + 1)
+    joined = join(found, dim, stacked=True)
+    if joined is not None:
+        return joined
+    return cat_operator(*[x.unsqueeze(dim) for x in found], dim=dim)
+
+
+def _at_least(x: Any, rank: int) -> Any:
+    """With dimensions of size 1 added as PyTorch's atleast_1d, atleast_2d and atleast_3d add them."""
+    if x.ndim == 0:
+        x = x.reshape(1)
+    if rank >= 2 and x.ndim == 1:
+        x = x.unsqueeze(0)
+    return x.unsqueeze(-1) if rank == 3 and x.ndim == 2 else x
+
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors side by side: along the second dimension, vectors along their only one."""
+    found = [_at_least(x, 1) for x in _tensors("hstack", tensors)]
+    return cat(found, 0 if found and found[0].ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors below one another, vectors as rows."""
+    return cat([_at_least(x, 2) for x in _tensors("vstack", tensors)], 0)
+
+
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors behind one another, along the third dimension."""
+    return cat([_at_least(x, 3) for x in _tensors("dstack", tensors)], 2)
+
+
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors side by side, vectors as columns."""
+    found = [x.reshape(-1, 1) if x.ndim < 2 else x for x in _tensors("column_stack", tensors)]
+    return cat(found, 1)

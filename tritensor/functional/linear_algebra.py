@@ -1,0 +1,177 @@
+"""Matrix products: `matmul` in all ranks, its named special cases, `linear` and `einsum`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import layout
+from ..autograd import recording
+from ..errors import ArgumentError, ShapeError, explain
+from ..kernels.matmul import get_float32_matmul_precision, quick_linear, quick_matmul, set_float32_matmul_precision
+from ..kernels.matmul import linear as linear_operator
+from ..operator import registry
+from ..tensor import Tensor
+
+__all__ = ["addmm", "bmm", "dot", "get_float32_matmul_precision", "inner", "linear", "matmul", "mm", "mv", "outer",
+           "set_float32_matmul_precision"]  # fmt: skip
+
+
+def _check_tensor(name: str, argument: str, position: int, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise ArgumentError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
+                            f"{type(value).__name__}")  # fmt: skip
+
+
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """The matrix product of vectors, matrices, or stacks of matrices; batch dimensions broadcast.
+
+    >>> import tritensor as torch
+    >>> torch.matmul(torch.ones(5, 1, 2, 3), torch.ones(4, 3, 6)).shape
+    tritensor.Size([5, 4, 2, 6])
+    >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]]) @ torch.tensor([1.0, 1.0])
+    tensor([3., 7.])
+
+    Raises:
+        ShapeError: the common dimension differs (`mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)`).
+        DtypeError: the dtypes differ (`expected m1 and m2 to have the same dtype`), or are boolean.
+    """
+    _check_tensor("matmul", "input", 1, input)
+    _check_tensor("matmul", "other", 2, other)
+    return quick_matmul(input, other)
+
+
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices.
+
+    Raises:
+        ShapeError: an operand is not a matrix; otherwise as `matmul`.
+    """
+    _check_tensor("mm", "mat2", 2, mat2)
+    if input.ndim != 2 or mat2.ndim != 2:
+        raise ShapeError("self must be a matrix" if input.ndim != 2 else "mat2 must be a matrix")
+    return quick_matmul(input, mat2)
+
+
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The products of two stacks of matrices of the same length, of shapes (b, n, m) and (b, m, p).
+
+    Raises:
+        ShapeError: an operand has not three dimensions, or the lengths differ; otherwise as `matmul`.
+    """
+    _check_tensor("bmm", "mat2", 2, mat2)
+    if input.ndim != 3 or mat2.ndim != 3:
+        raise ShapeError(f"batch{1 if input.ndim != 3 else 2} must be a 3D tensor")
+    batch, _, common = input._data.shape
+    if mat2._data.shape[:2] != (batch, common):
+        raise ShapeError(f"Expected size for first two dimensions of batch2 tensor to be: [{batch}, {common}] but got: "
+                         f"{list(mat2._data.shape[:2])}.")  # fmt: skip
+    return quick_matmul(input, mat2)
+
+
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """The product of a matrix and a vector."""
+    _check_tensor("mv", "vec", 2, vec)
+    if input.ndim != 2 or vec.ndim != 1:
+        raise ShapeError(f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim}")
+    return quick_matmul(input, vec)
+
+
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """The sum of the products of two vectors' elements.
+
+    >>> import tritensor as torch
+    >>> torch.dot(torch.tensor([2.0, 3.0]), torch.tensor([2.0, 1.0]))
+    tensor(7.)
+    """
+    _check_tensor("dot", "tensor", 2, tensor)
+    if input.ndim != 1 or tensor.ndim != 1:
+        raise ShapeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
+    return quick_matmul(input, tensor)
+
+
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """The sum of products over the last dimension of both; of vectors, their dot product."""
+    _check_tensor("inner", "other", 2, other)
+    if input.ndim == 0 or other.ndim == 0:
+        return input * other
+    shape = (*input._data.shape[:-1], *other._data.shape[:-1])
+    if input._data.shape[-1] != other._data.shape[-1]:
+        raise ShapeError(explain(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and "
+            f"{list(other.shape)}"))  # fmt: skip
+    columns = input._data.shape[-1]
+    return (input.reshape(-1, columns) @ other.reshape(-1, columns).mT).reshape(shape)
+
+
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """The matrix of the products of each element of one vector with each of another."""
+    for name, value in (("self", input), ("vec2", vec2)):
+        if value.ndim != 1:
+            raise ShapeError(f"outer: Expected 1-D argument {name}, but got {value.ndim}-D")
+    return input.unsqueeze(1) * vec2
+
+
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
+    _check_tensor("addmm", "mat1", 2, mat1)
+    _check_tensor("addmm", "mat2", 3, mat2)
+    for name, value in (("mat1", mat1), ("mat2", mat2)):
+        if value.ndim != 2:
+            raise ShapeError(f"{name} must be a matrix, got {value.ndim}-D tensor")
+    if alpha == 1 and beta == 1 and mat1._data.shape[1] == mat2._data.shape[0]:
+        return linear(mat1, mat2.mT, input)
+    product = quick_matmul(mat1, mat2)
+    layout.broadcast_strides(tuple(input.shape), (0,) * input.ndim, tuple(product.shape))
+    return product * alpha if beta == 0 else product * alpha + input * beta
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None) -> Tensor:
+    """`input @ weight.T + bias`, for an input of shape (..., in) and a weight of shape (out, in).
+
+    Args:
+        activation: the name of an operator of one input, such as "relu", "gelu" or "silu", to apply to the result. On a
+            CUDA device it runs inside the product's kernel, unless a gradient will be needed of it.
+
+    >>> import tritensor as torch
+    >>> from tritensor.functional import linear
+    >>> linear(torch.ones(5, 3), torch.ones(2, 3), torch.tensor([0.0, 1.0]))[0]
+    tensor([3., 4.])
+
+    Raises:
+        ShapeError: `mat1 and mat2 shapes cannot be multiplied (2x3 and 2x4)`, or a bias that does not broadcast.
+        DtypeError: the dtypes differ.
+    """
+    _check_tensor("linear", "input", 1, input)
+    _check_tensor("linear", "weight", 2, weight)
+    if activation is not None:
+        return _linear_with_activation(input, weight, bias, activation)
+    if weight.ndim == 1 and bias is None:
+        return matmul(input, weight)
+    return quick_linear(input, weight, bias)
+
+
+def _linear_with_activation(input: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -> Tensor:
+    operator = registry.get(activation)
+    fits = operator is not None and operator.family == "elementwise" and len(operator.inputs) == 1
+    if operator is None or not fits or operator.metadata:
+        raise ArgumentError(explain(
+            f"linear(): activation must name an operator of one input, got {activation!r}",
+            remedy='"relu", "gelu", "gelu_tanh", "silu", "sigmoid" and "tanh" are some'))  # fmt: skip
+    if recording.enabled and any(isinstance(value, Tensor) and value._needs for value in (input, weight, bias)):
+        return operator(linear(input, weight, bias))
+    return linear_operator(input, weight, bias, activation=activation)
+
+
+def _matmul_method(self: Tensor, other: Any) -> Any:
+    return quick_matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+
+
+def _rmatmul_method(self: Tensor, other: Any) -> Any:
+    return quick_matmul(other, self) if isinstance(other, Tensor) else NotImplemented
+
+
+for _function in (matmul, mm, bmm, mv, dot, inner, outer, addmm):
+    setattr(Tensor, _function.__name__, _function)
+setattr(Tensor, "ger", outer)  # noqa: B010 - PyTorch's older name, with its own parameters in the stub
+Tensor.__matmul__ = _matmul_method
+Tensor.__rmatmul__ = _rmatmul_method

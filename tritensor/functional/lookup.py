@@ -1,0 +1,72 @@
+"""Tables of vectors: rows by number, and numbers as rows."""
+
+from __future__ import annotations
+
+from .. import creation, dtypes
+from ..errors import DtypeError, ShapeError, explain
+from ..kernels import host_indexing as host
+from ..kernels import indexing as kernels
+from ..operator import registry
+from ..tensor import Tensor
+from .indexing import scatter
+
+__all__ = ["embedding", "one_hot"]
+
+
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
+    """The rows of `weight` that `input` numbers: of shape (*input, columns).
+
+    The gradient adds up equal numbers in one order, so every run gives the same bits. On a CUDA device the host waits
+    once for each version of `input`, to check it against the number of rows.
+
+    Args:
+        padding_idx: a row that gets no gradient.
+
+    Raises:
+        BoundsError: `index out of range in self`; negative numbers are.
+    """
+    if input.dtype not in (dtypes.int64, dtypes.int32):
+        raise DtypeError(explain(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"{input.type()} instead (while checking arguments for embedding)",
+            remedy="convert it with .to(torch.int64)"))  # fmt: skip
+    if weight.ndim != 2:
+        raise ShapeError("'weight' must be 2-D")
+    rows = weight._data.shape[0]
+    if padding_idx is not None:
+        if not -rows <= padding_idx < rows:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx %= rows
+    kernels.check_bounds(input, rows, 0, False, "index out of range in self")
+    found = host.take(weight, input, 0, along=False)
+    if found is not None:
+        return found
+    positions = input.unsqueeze(0)
+    kernels.vouch(positions)
+    taken = kernels.index(weight, positions, dims=(0,))
+    if padding_idx is None or not taken.requires_grad:
+        return taken
+    padded = (input == padding_idx).unsqueeze(-1)
+    return registry["where"](padded, taken.detach(), taken)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """For each number a row of `num_classes` zeros (as many as the largest number asks for, without it) with a 1.
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """
+    if tensor.dtype is not dtypes.int64:
+        raise DtypeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if tensor.numel() == 0 and num_classes <= 0:
+        raise ShapeError("Can not infer total number of classes from empty tensor.")
+    low, high = kernels.value_range(tensor)
+    if low < 0:
+        raise ShapeError("Class values must be non-negative.")
+    if num_classes != -1 and high >= num_classes:
+        raise ShapeError("Class values must be smaller than num_classes.")
+    classes = high + 1 if num_classes == -1 else num_classes
+    zeros = creation.zeros(*tensor.shape, classes, dtype=dtypes.int64, device=tensor.device)
+    return scatter(zeros, -1, tensor.unsqueeze(-1), 1)

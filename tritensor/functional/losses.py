@@ -1,0 +1,261 @@
+"""Losses by PyTorch's names."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ..errors import ArgumentError, DtypeError, ShapeError, explain
+from ..kernels import losses
+from ..kernels.reductions import LEGACY_NAMES
+from ..kernels.rowwise import log_softmax
+from ..layout import broadcast_shapes
+from ..tensor import Tensor
+from .reductions import mean, sum
+
+__all__ = ["binary_cross_entropy_with_logits", "cross_entropy", "l1_loss", "mse_loss", "nll_loss"]
+
+
+def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
+    """The reduction's name, checked; PyTorch's older way to say it warns."""
+    if size_average is not None or reduce is not None:
+        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+            stacklevel=3,
+        )
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(explain(f"{reduction} is not a valid value for reduction", "it is 'mean', 'sum' or 'none'"))
+    return reduction
+
+
+def _reduced(values: Tensor, reduction: str) -> Tensor:
+    return mean(values) if reduction == "mean" else sum(values) if reduction == "sum" else values
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """The negative logarithm of the target class's share in softmax(input).
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.cross_entropy(torch.tensor([[2., 0.], [0., 2.]]), torch.tensor([0, 1]))
+    tensor(0.1269)
+
+    Args:
+        input: scores, (C,), (N, C) or (N, C, d1, ...), floating.
+        target: class indices of shape (), (N,) or (N, d1, ...), int64 or uint8; or of the input's shape and floating,
+            the probability of each class.
+        weight: one per class, of the input's dtype.
+        ignore_index: class index whose targets count for nothing.
+        reduction: "mean" (over the targets that count, by weight), "sum" or "none".
+        label_smoothing: the part of the target that is spread over all classes, 0 to 1.
+
+    Raises:
+        RangeError: a class index out of bounds (on a CUDA device the kernel asserts it, see `kernels/losses.py`).
+        ValueError: shapes that do not go together, an unknown reduction. DtypeError: dtypes that do not.
+    """
+    # the quick way takes no target below 0, so a negative ignore_index has nothing to ignore there
+    if (
+        size_average is None
+        and reduce is None
+        and weight is None
+        and reduction != "none"
+        and label_smoothing == 0.0
+        and ignore_index < 0
+    ):
+        quick = losses.quick_cross_entropy(input, target, reduction)
+        if quick is not None:
+            return quick
+    reduction = _reduction(size_average, reduce, reduction)
+    _check_scores("cross_entropy", input, target)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ShapeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    shape = input.shape
+    if shape == target.shape:
+        return _against_probabilities(input, target, weight, reduction, label_smoothing)
+    rows, targets, back = _as_rows(input, target)
+    _check_weight(weight, rows.shape[1])
+    loss = losses.cross_entropy(
+        rows, targets, weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=float(label_smoothing)
+    )[0]
+    return loss.reshape(back) if reduction == "none" else loss
+
+
+def _check_scores(name: str, input: Any, target: Any) -> None:
+    for label, value in (("input", input), ("target", target)):
+        if not isinstance(value, Tensor):
+            raise ArgumentError(f"{name}(): argument '{label}' must be Tensor, not {value.__class__.__name__}")
+
+
+def _check_weight(weight: Tensor | None, classes: int) -> None:
+    if weight is not None and weight.shape != (classes,):
+        raise ShapeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight "
+            f"tensor of shape: {list(weight.shape)}"
+        )
+
+
+def _as_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor, tuple[int, ...]]:
+    """Scores as (N, C) and class indices as (N,), and the shape that a loss per target has."""
+    shape, wanted = input.shape, target.shape
+    if len(shape) == 0:
+        raise ShapeError(
+            explain("cross_entropy(): input must have at least one dimension", f"target has shape {wanted}")
+        )
+    if len(shape) == 1:
+        if target.numel() != 1:
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.numel()}")
+        return input.unsqueeze(0), target.reshape(1), tuple(wanted)
+    if (len(wanted) > 0 and shape[0] != wanted[0]) or len(wanted) == 0:
+        found = wanted[0] if len(wanted) else 1
+        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({found}).")
+    if len(shape) == 2:
+        if len(wanted) != 1:
+            raise ShapeError(
+                explain(
+                    "0D or 1D target tensor expected, multi-target not supported",
+                    f"the target has shape {tuple(wanted)}",
+                )
+            )
+        return input, target, tuple(wanted)
+    if wanted != shape[:1] + shape[2:]:
+        raise ShapeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(wanted)}")
+    return input.movedim(1, -1).reshape(-1, shape[1]), target.reshape(-1), tuple(wanted)
+
+
+def _against_probabilities(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float
+) -> Tensor:
+    """Cross entropy where the target is a probability for each class."""
+    if not target.dtype.is_floating_point:
+        name = LEGACY_NAMES.get(target.dtype.name, target.dtype.name)
+        raise DtypeError(
+            explain(
+                f"Expected floating point type for target with class probabilities, got {name}",
+                f"target has the shape of input, {tuple(input.shape)}",
+                remedy="class indices have the input's shape without the class dimension",
+            )
+        )
+    if input.ndim == 0:
+        raise ShapeError("cross_entropy(): input must have at least one dimension, the one of the classes")
+    dim = 0 if input.ndim == 1 else 1
+    classes = input.shape[dim]
+    _check_weight(weight, classes)
+    if smoothing:
+        target = target * (1 - smoothing) + smoothing / classes
+    logs = log_softmax(input, dim=dim)
+    if weight is not None:
+        logs = logs * weight.reshape(-1, *(1,) * (input.ndim - dim - 1))
+    values = -(logs * target)
+    if reduction == "none":
+        return sum(values, dim)
+    total = sum(values)
+    return total / max(input.numel() // max(classes, 1), 1) if reduction == "mean" else total
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative of the target class's entry in `input`, which holds logarithms of probabilities.
+
+    Shapes, weights and errors are `cross_entropy`'s.
+    """
+    reduction = _reduction(size_average, reduce, reduction)
+    _check_scores("nll_loss", input, target)
+    rows, targets, back = _as_rows(input, target)
+    _check_weight(weight, rows.shape[1])
+    loss = losses.nll_loss(rows, targets, weight, ignore_index=ignore_index, reduction=reduction)[0]
+    return loss.reshape(back) if reduction == "none" else loss
+
+
+def _compared(values: Any, name: str, input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    """An elementwise error, weighted and reduced; differing shapes broadcast with PyTorch's warning."""
+    _check_scores(name, input, target)
+    if input.shape != target.shape:
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This "
+            "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+            stacklevel=3,
+        )
+        broadcast_shapes(input._data.shape, target._data.shape)
+    errors = values(input, target)
+    if weight is None:
+        return _reduced(errors, reduction)
+    weighted = errors * weight
+    return sum(weighted) / sum(weight.expand(errors.shape)) if reduction == "mean" else _reduced(weighted, reduction)
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """The mean (or sum) of the squared differences.
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
+    tensor(2.)
+    """
+    return _compared(
+        losses.squared_error, "mse_loss", input, target, weight, _reduction(size_average, reduce, reduction)
+    )
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """The mean (or sum) of the distances between `input` and `target`."""
+    return _compared(
+        losses.absolute_error, "l1_loss", input, target, weight, _reduction(size_average, reduce, reduction)
+    )
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Cross entropy of the probabilities `target` against sigmoid(input), computed without overflow.
+
+    Args:
+        weight: scales each element's loss; broadcast to the input's shape.
+        pos_weight: scales the part of the loss that comes from the positive class.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    reduction = _reduction(size_average, reduce, reduction)
+    _check_scores("binary_cross_entropy_with_logits", input, target)
+    if input.shape != target.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    if pos_weight is None:
+        errors = losses.logit_error(input, target)
+    else:
+        errors = losses.weighted_logit_error(input, target, pos_weight)
+    return _reduced(errors if weight is None else errors * weight, reduction)

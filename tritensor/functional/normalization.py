@@ -1,0 +1,129 @@
+"""Softmax, its logarithm, and layer normalisation, by PyTorch's names."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from ..errors import ArgumentError, ShapeError
+from ..kernels import rowwise
+from ..kernels.layer_norm import layer_norm as _layer_norm
+from ..tensor import Tensor
+
+__all__ = ["layer_norm", "log_softmax", "softmax"]
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any) -> Tensor:
+    """exp(input), scaled so that it adds up to 1 along `dim`.
+
+    >>> import tritensor as torch
+    >>> torch.tensor([0., 0., -torch.inf]).softmax(0)
+    tensor([0.5000, 0.5000, 0.0000])
+
+    Args:
+        dtype: convert the input to this dtype first.
+
+    Raises:
+        DtypeError: integers or booleans without a floating `dtype`. RangeError: no such dimension.
+    """
+    dim = _along("softmax", input, dim, _stacklevel, others)
+    return rowwise.softmax.along(input, dim) if dtype is None else rowwise.softmax(input, dim=dim, dtype=dtype)
+
+
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any
+) -> Tensor:
+    """The logarithm of softmax along `dim`, computed without overflow.
+
+    >>> import tritensor as torch
+    >>> torch.zeros(2).log_softmax(0)
+    tensor([-0.6931, -0.6931])
+    """
+    dim = _along("log_softmax", input, dim, _stacklevel, others)
+    return rowwise.log_softmax.along(input, dim) if dtype is None else rowwise.log_softmax(input, dim=dim, dtype=dtype)
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """The last dimensions brought to zero mean and unit variance together, then scaled and shifted elementwise.
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.layer_norm(torch.tensor([[1., 2., 3.]]), (3,))
+    tensor([[-1.2247,  0.0000,  1.2247]])
+
+    Args:
+        normalized_shape: the sizes of the last dimensions of `input` that are normalised together.
+        weight, bias: of shape `normalized_shape` and the input's dtype (or float32 beside half precision).
+        eps: added to the variance.
+
+    Raises:
+        ShapeError: the shapes do not fit. DtypeError: dtypes that do not go together, or are not floating.
+    """
+    shape = _normalized_shape(normalized_shape)
+    given = tuple(input._data.shape)
+    if given[len(given) - len(shape) :] != shape or len(shape) > len(given):
+        raise ShapeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape "
+            f"[*, {', '.join(map(str, shape))}], but got input of size{list(given)}"
+        )
+    for name, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and tuple(parameter.shape) != shape:
+            raise ShapeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(parameter.shape)} and normalized_shape = {list(shape)}"
+            )
+    width = prod(shape)
+    if len(shape) > 1:
+        weight, bias = (each if each is None else each.reshape(width) for each in (weight, bias))
+    flat = len(given) == 2 and len(shape) == 1
+    rows = input if flat else input.reshape(prod(given[: len(given) - len(shape)]), width)
+    out = _layer_norm.normalise(rows, weight, bias, float(eps))
+    return out if flat else out.reshape(given)
+
+
+def _normalized_shape(shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, (tuple, list)):
+        raise ArgumentError(
+            f"layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
+            f"{shape.__class__.__name__}"
+        )
+    if not shape:
+        raise ShapeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+            "but got normalized_shape = []"
+        )
+    return tuple(shape)
+
+
+def _along(name: str, input: Tensor, dim: Any, stacklevel: int, others: dict[str, Any]) -> int:
+    """The dimension; where none was given, PyTorch's old choice and its warning."""
+    if "axis" in others and dim is None:
+        dim = others.pop("axis")
+    if others:
+        raise ArgumentError(f"{name}() got an unexpected keyword argument '{next(iter(others))}'")
+    if dim is None:
+        warnings.warn(
+            f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
+            "argument.",
+            stacklevel=stacklevel,
+        )
+        dim = 0 if input.ndim in (0, 1, 3) else 1
+    return dim
+
+
+def _method(function: Any) -> Any:
+    def call(self: Tensor, dim: int | None = None, dtype: Any = None, **others: Any) -> Tensor:
+        return function(self, dim, 4, dtype, **others)
+
+    call.__name__, call.__doc__ = function.__name__, function.__doc__
+    return call
+
+
+Tensor.softmax, Tensor.log_softmax = _method(softmax), _method(log_softmax)  # type: ignore[attr-defined]

@@ -1,0 +1,68 @@
+"""Questions about tensors and dtypes, and the functions that are methods of Tensor under another form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtypes
+from ..errors import ArgumentError, explain
+from ..tensor import Tensor
+
+__all__ = ["can_cast", "clone", "detach", "is_complex", "is_floating_point", "numel", "result_type"]
+
+
+def _tensor(name: str, value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise ArgumentError(
+            explain(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}")
+        )
+    return value
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return _tensor("numel", input).numel()
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating one."""
+    return _tensor("is_floating_point", input).is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is a complex one."""
+    return _tensor("is_complex", input).is_complex()
+
+
+def clone(input: Tensor) -> Tensor:
+    """A copy that gradients pass through."""
+    return _tensor("clone", input).clone()
+
+
+def detach(input: Tensor) -> Tensor:
+    """The same memory without history."""
+    return _tensor("detach", input).detach()
+
+
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+    """The dtype of an arithmetic result of two tensors or numbers.
+
+    >>> import tritensor as torch
+    >>> torch.result_type(torch.ones(2, dtype=torch.int32), 1.5)
+    tritensor.float32
+    """
+    pair = (tensor1, tensor2)
+    tensors = [(value.dtype, value.ndim > 0) for value in pair if isinstance(value, Tensor)]
+    return dtypes.result_dtype(tensors, [value for value in pair if not isinstance(value, Tensor)])
+
+
+def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
+    """Whether promotion allows the conversion: never to a lower category (bool, integer, floating, complex).
+
+    >>> import tritensor as torch
+    >>> torch.can_cast(torch.int64, torch.float16), torch.can_cast(torch.float32, torch.int64)
+    (True, False)
+    """
+    return from_.category <= to.category and not (
+        from_.is_signed and not to.is_signed and to.category == dtypes.INTEGER
+    )

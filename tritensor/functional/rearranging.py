@@ -1,0 +1,179 @@
+"""The same elements in other places, more often, or only on one side of a diagonal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import creation, dtypes, layout
+from ..errors import ArgumentError, DtypeError, ShapeError, explain
+from ..operator import registry
+from ..tensor import Tensor, wrap
+from ..view_operators import view_registry as views
+from .indexing import index_select
+from .joining import cat
+
+__all__ = ["flip", "fliplr", "flipud", "repeat_interleave", "roll", "tile", "tril", "triu"]
+
+
+def _integers(values: tuple[Any, ...]) -> tuple[int, ...]:
+    """Integers given one by one or as one sequence."""
+    if len(values) == 1 and isinstance(values[0], (tuple, list)):
+        values = tuple(values[0])
+    try:
+        return tuple(value.__index__() for value in values)
+    except (AttributeError, TypeError):
+        raise ArgumentError(explain(f"expected integers, got {values!r}")) from None
+
+
+def flip(input: Tensor, *dims: Any) -> Tensor:
+    """A copy with the order along each of `dims` reversed.
+
+    >>> import tritensor as torch
+    >>> torch.flip(torch.arange(3), [0])
+    tensor([2, 1, 0])
+    """
+    wanted = layout.normalize_dims(_integers(dims), input.ndim)
+    key = tuple(slice(None, None, -1) if dim in wanted else slice(None) for dim in range(input.ndim))
+    return views["slice"](input, (*key, Ellipsis)).clone()
+
+
+def fliplr(input: Tensor) -> Tensor:
+    """A copy with the second dimension reversed: left and right exchanged."""
+    if input.ndim < 2:
+        raise ShapeError("Input must be >= 2-d.")
+    return flip(input, 1)
+
+
+def flipud(input: Tensor) -> Tensor:
+    """A copy with the first dimension reversed: up and down exchanged."""
+    if input.ndim < 1:
+        raise ShapeError("Input must be >= 1-d.")
+    return flip(input, 0)
+
+
+def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+    """The elements moved on by `shifts` along `dims`; those pushed over the end come in at the start.
+
+    >>> import tritensor as torch
+    >>> torch.roll(torch.arange(4), 1)
+    tensor([3, 0, 1, 2])
+
+    Raises:
+        ShapeError: there are not as many shifts as dimensions.
+    """
+    steps = _integers((shifts,))
+    if not steps:
+        raise ShapeError("`shifts` required")
+    along = () if dims is None else _integers((dims,))
+    if not along and len(steps) == 1:
+        flat = input.reshape(-1)
+        return roll(flat, steps, 0).reshape(input.shape)
+    if len(steps) != len(along):
+        raise ShapeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(along)}")
+    result = input
+    for step, dim in zip(steps, along, strict=True):
+        size = input._data.shape[layout.normalize_dim(dim, input.ndim)]
+        shift = step % size if size else 0
+        parts = (result.narrow(dim, size - shift, shift), result.narrow(dim, 0, size - shift))
+        result = cat(parts, dim)
+    return result
+
+
+def repeat(input: Tensor, *repeats: Any) -> Tensor:
+    """A copy that holds the tensor `repeats` times along each dimension; there may be more repeats than dimensions."""
+    counts = _integers(repeats)
+    extra = len(counts) - input.ndim
+    if extra < 0:
+        raise ShapeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    shape = (1,) * extra + tuple(input.shape)
+    target = tuple(count * size for count, size in zip(counts, shape, strict=True))
+    if any(count < 0 for count in counts):
+        raise ShapeError(f"Trying to create tensor with negative dimension {min(target)}: {list(target)}")
+    spaced = input.reshape([part for size in shape for part in (1, size)])
+    spread = spaced.expand([part for pair in zip(counts, shape, strict=True) for part in pair])
+    return spread.clone().reshape(target)
+
+
+def tile(input: Tensor, *dims: Any) -> Tensor:
+    """`repeat`, where counts that are missing in front are 1.
+
+    >>> import tritensor as torch
+    >>> torch.tile(torch.tensor([1, 2]), (2,))
+    tensor([1, 2, 1, 2])
+    """
+    counts = _integers(dims)
+    return repeat(input, *(1,) * (input.ndim - len(counts)), *counts)
+
+
+def repeat_interleave(input: Tensor, repeats: int | Tensor | None = None, dim: int | None = None, *,
+                      output_size: int | None = None) -> Tensor:  # fmt: skip
+    """Each slice along `dim` (each element, without one) repeated as often as `repeats` says.
+
+    Repeats that are a CUDA tensor are read on the host, which waits for them.
+
+    >>> import tritensor as torch
+    >>> torch.repeat_interleave(torch.tensor([5, 6]), torch.tensor([1, 2]))
+    tensor([5, 6, 6])
+    """
+    if repeats is None:
+        repeats, input = input, creation.arange(input.numel(), device=input.device)
+    if dim is None:
+        input, dim = input.reshape(-1), 0
+    dim = layout.normalize_dim(dim, input.ndim)
+    if not isinstance(repeats, Tensor):
+        if repeats < 0:
+            raise ShapeError("Repeats must be non-negative")
+        shape = tuple(input.shape)
+        spread = input.unsqueeze(dim + 1).expand(*shape[: dim + 1], repeats, *shape[dim + 1 :])
+        return spread.clone().reshape(*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :])
+    positions = wrap(_origins(repeats, input._data.shape[dim] if input.ndim else 1))
+    return index_select(input, dim, positions.to(input.device))
+
+
+def _origins(repeats: Tensor, size: int) -> np.ndarray:
+    """For each slice of the result the one that it repeats."""
+    if repeats.ndim > 1:
+        raise ShapeError("repeats must be 0-dim or 1-dim tensor")
+    if repeats.dtype not in (dtypes.int64, dtypes.int32):
+        raise DtypeError(
+            explain(f'"repeat_interleave" not implemented for {repeats.dtype}: repeats must be int64 or int32')
+        )
+    counts = repeats._to_host().reshape(-1)
+    if (counts < 0).any():
+        raise ShapeError("repeats can not be negative")
+    if counts.size not in (1, size):
+        raise ShapeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
+                         f"{counts.size} and input.size(0) = {size}")  # fmt: skip
+    return np.repeat(np.arange(size), counts)
+
+
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+    """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one).
+
+    >>> import tritensor as torch
+    >>> torch.tril(torch.ones(2, 3), 1)
+    tensor([[1., 1., 0.],
+            [1., 1., 1.]])
+    """
+    return _triangle("tril", input, diagonal, lower=True)
+
+
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+    """Matrices with zeros below the diagonal (the one `diagonal` to the right of the main one)."""
+    return _triangle("triu", input, diagonal, lower=False)
+
+
+def _triangle(name: str, input: Tensor, diagonal: int, lower: bool) -> Tensor:
+    if input.ndim < 2:
+        raise ShapeError(f"{name}: input tensor must have at least 2 dimensions")
+    rows, cols = (creation.arange(size, device=input.device) for size in input._data.shape[-2:])
+    bound = rows.unsqueeze(1) + diagonal
+    kept = cols <= bound if lower else cols >= bound
+    return registry["where"](kept, input, False if input.dtype is dtypes.bool_ else 0)
+
+
+for _function in (flip, fliplr, flipud, repeat, repeat_interleave, roll, tile, tril, triu):
+    setattr(Tensor, _function.__name__, _function)

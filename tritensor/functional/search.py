@@ -1,0 +1,92 @@
+"""Finding elements: where they are, in what order, the largest of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .. import layout
+from ..errors import ShapeError
+from ..kernels.nonzero import nonzero_positions
+from ..kernels.sorting import sort as sort_operator
+from ..tensor import Tensor, wrap
+
+__all__ = ["argsort", "argwhere", "nonzero", "sort", "topk"]
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors.
+
+    On a CUDA device the host waits for their number.
+
+    >>> import tritensor as torch
+    >>> torch.nonzero(torch.tensor([[0, 1], [2, 0]]))
+    tensor([[0, 1],
+            [1, 0]])
+    """
+    if as_tuple and input.ndim == 0:
+        input = input.reshape(1)
+    found = wrap(nonzero_positions(input))
+    return found.unbind(1) if as_tuple else found
+
+
+def argwhere(input: Tensor) -> Tensor:
+    """The coordinates of the elements that are not zero, of shape (n, rank)."""
+    return nonzero(input)
+
+
+class SortResult(NamedTuple):
+    """What `sort` returns."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class TopResult(NamedTuple):
+    """What `topk` returns."""
+
+    values: Tensor
+    indices: Tensor
+
+
+SortResult.__name__ = SortResult.__qualname__ = "sort"
+TopResult.__name__ = TopResult.__qualname__ = "topk"
+
+
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> SortResult:
+    """The elements in rising (or falling) order along `dim`, and where each came from; equal ones stay in their order.
+
+    NaN is larger than every number.
+
+    >>> import tritensor as torch
+    >>> torch.sort(torch.tensor([3, 1, 2])).indices
+    tensor([1, 2, 0])
+    """
+    return SortResult(*sort_operator(input, dim=dim, descending=descending))
+
+
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Where the elements in rising (or falling) order along `dim` are."""
+    return sort(input, dim, descending).indices
+
+
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> TopResult:
+    """The `k` largest (or smallest) elements along `dim`, the first of them first, and where they are.
+
+    >>> import tritensor as torch
+    >>> torch.topk(torch.tensor([3.0, 5.0, 4.0]), 2).values
+    tensor([5., 4.])
+
+    Raises:
+        ShapeError: there are fewer than `k`.
+    """
+    dim = layout.normalize_dim(dim, input.ndim)
+    if not 0 <= k <= (input._data.shape[dim] if input.ndim else 1):
+        raise ShapeError("selected index k out of range")
+    values, indices = sort_operator(input, dim=dim, descending=largest)
+    if input.ndim == 0:
+        return TopResult(values, indices)
+    return TopResult(values.narrow(dim, 0, k).clone(), indices.narrow(dim, 0, k).clone())
+
+
+for _function in (nonzero, argwhere, sort, argsort, topk):
+    setattr(Tensor, _function.__name__, _function)

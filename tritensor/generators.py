@@ -1,0 +1,168 @@
+"""Where random numbers come from: generators, one by default for each device, and their seeds."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from . import devices, dtypes
+from .errors import ArgumentError, DtypeError, ShapeError
+from .tensor import Tensor, wrap
+
+__all__ = ["Generator", "default_generator", "fork_rng", "generator_of", "get_rng_state", "initial_seed", "manual_seed",
+           "seed", "set_rng_state"]  # fmt: skip
+
+_FIRST_SEED = 67280421310721  # PyTorch's
+
+
+class Generator:
+    """The state of a sequence of random numbers on one device: a seed, and how many calls have drawn from it.
+
+    >>> import tritensor as torch
+    >>> g = torch.Generator().manual_seed(1)
+    >>> bool((torch.rand(3, generator=g) == torch.rand(3, generator=torch.Generator().manual_seed(1))).all())
+    True
+    """
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self._device = devices.resolve(device)
+        self._seed, self._offset = _FIRST_SEED, 0
+        self._lock = threading.Lock()
+
+    @property
+    def device(self) -> devices.device:
+        """The device whose tensors the generator fills."""
+        return self._device
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the sequence of `seed`, an integer of 64 bits, signed or not."""
+        self._seed, self._offset = _checked_seed(seed), 0
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed of the present sequence."""
+        return self._seed
+
+    def seed(self) -> int:
+        """Start the sequence of a seed that nobody can foresee, and return it."""
+        self.manual_seed(secrets.randbits(53))
+        return self._seed
+
+    def advance(self) -> tuple[int, int]:
+        """The seed and the number of a call that nobody else gets."""
+        with self._lock:
+            offset = self._offset
+            self._offset = offset + 1
+        return self._seed, offset
+
+    def get_state(self) -> Tensor:
+        """The state as 16 bytes: seed and number of calls, little-endian."""
+        return wrap(np.frombuffer(np.array([self._seed, self._offset], "<u8").tobytes(), np.uint8).copy())
+
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Go back to a state that `get_state` returned.
+
+        Raises:
+            ArgumentError: not a tensor of bytes. ShapeError: not 16 of them.
+        """
+        if not isinstance(new_state, Tensor) or new_state.dtype is not dtypes.uint8:
+            raise ArgumentError("RNG state must be a torch.ByteTensor")
+        if new_state.numel() != 16:
+            raise ShapeError(f"RNG state is wrong size: it has {new_state.numel()} bytes, not 16")
+        seed, offset = np.frombuffer(np.ascontiguousarray(new_state._to_host()).tobytes(), "<u8")
+        self._seed, self._offset = int(seed), int(offset)
+        return self
+
+    def clone_state(self) -> Generator:
+        """A generator of its own in the same state."""
+        return Generator(self._device).set_state(self.get_state())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (str(self._device), self._seed, self._offset)
+
+    def __repr__(self) -> str:
+        return f"<tritensor.Generator on {self._device}, seed {self._seed}, {self._offset} calls>"
+
+
+def _rebuild(device: str, seed: int, offset: int) -> Generator:
+    generator = Generator(device)
+    generator._seed, generator._offset = seed, offset
+    return generator
+
+
+def _checked_seed(seed: Any) -> int:
+    seed = int(seed)
+    if not -(1 << 63) <= seed < 1 << 64:
+        raise DtypeError(f"Overflow when unpacking long long: the seed {seed} has more than 64 bits")
+    return seed % (1 << 64)
+
+
+#: the CPU's default generator
+default_generator = Generator()
+_defaults: dict[devices.device, Generator] = {devices.cpu: default_generator}
+_seed_of_new = _FIRST_SEED
+
+
+def generator_of(device: devices.device) -> Generator:
+    """The default generator of a device."""
+    found = _defaults.get(device)
+    if found is None:
+        found = _defaults.setdefault(device, Generator(device).manual_seed(_seed_of_new))
+    return found
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator of every device; the CPU's is returned.
+
+    >>> import tritensor as torch
+    >>> _ = torch.manual_seed(0)
+    >>> x = torch.rand(2)
+    >>> _ = torch.manual_seed(0)
+    >>> torch.equal(x, torch.rand(2))
+    True
+
+    Raises:
+        DtypeError: a seed of more than 64 bits.
+    """
+    global _seed_of_new
+    _seed_of_new = _checked_seed(seed)
+    for generator in _defaults.values():
+        generator.manual_seed(_seed_of_new)
+    return default_generator
+
+
+def seed() -> int:
+    """Seed every device with a number that nobody can foresee, and return it."""
+    return manual_seed(secrets.randbits(53)).initial_seed()
+
+
+def initial_seed() -> int:
+    """The seed of the CPU's default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the CPU's default generator."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Put the CPU's default generator into a state that `get_rng_state` returned."""
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """A block after which the default generators are where they were before it (all devices', whatever is named)."""
+    saved = [(generator, generator._seed, generator._offset) for generator in _defaults.values()]
+    try:
+        yield
+    finally:
+        if enabled:
+            for generator, before, offset in saved:
+                generator._seed, generator._offset = before, offset

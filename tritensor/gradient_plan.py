@@ -1,0 +1,162 @@
+"""How an operator's declared gradients become the plan of a node."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import dtypes
+from .autograd import GradientPlan, Node, recording
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .operator import Operator
+
+__all__ = ["Plan"]
+
+ndarray = np.ndarray
+
+
+class Plan(GradientPlan):
+    """How to compute an operator's gradients when a given subset of its inputs needs one.
+
+    A plan is made once per subset. `capture` says what a node must keep, in terms of the call: input tensors or
+    numbers, outputs, metadata, or the shape of an input (a gradient function names them by its parameters).
+    """
+
+    __slots__ = (
+        "arithmetic",
+        "calls",
+        "capture",
+        "evaluate",
+        "has_tensors",
+        "joint",
+        "name",
+        "positions",
+        "saves_output",
+        "simple",
+    )
+
+    def __init__(self, operator: Operator, mask: tuple[bool, ...]) -> None:
+        self.name = "".join(part.capitalize() for part in operator.name.split("_")) + "Backward0"
+        names = operator.inputs if not operator.variadic else tuple(f"x{i}" for i in range(len(mask)))
+        joint = operator.joint_gradient
+        if not operator.rule.differentiable:
+            mask = (False,) * len(mask)
+        self.joint = joint is not None
+        self.positions = tuple(
+            i for i, needed in enumerate(mask) if needed and (self.joint or names[i] in operator.gradients_of)
+        )
+        functions = [joint] if joint is not None else [operator.gradients_of[names[i]] for i in self.positions]
+        captured: dict[tuple[str, Any], int] = {}
+        self.calls = []
+        for function in functions:
+            picks = [captured.setdefault(_source(operator, name, names, mask), len(captured))
+                     for name in list(inspect.signature(function).parameters)[1:]]  # fmt: skip
+            self.calls.append((function, tuple(picks)))
+        # A function that names no method and no other function is arithmetic on its parameters, so it can be run on the
+        # arrays themselves: 0.4 us for a product against 0.75.
+        self.arithmetic = not self.joint and all(
+            not function.__code__.co_names and not function.__code__.co_freevars for function in functions)  # fmt: skip
+        self.evaluate = _evaluator(self.calls)
+        self.capture = tuple(captured)
+        self.saves_output = any(kind == "output" for kind, _ in self.capture)
+        # all that is saved are inputs: their positions, else None
+        self.simple = (
+            tuple(key for _, key in self.capture) if all(kind == "input" for kind, _ in self.capture) else None
+        )
+        self.has_tensors = self.saves_output or any(kind in ("input", "inputs") for kind, _ in self.capture)
+
+    def keep(self, inputs: Sequence[Any], outputs: Sequence[Tensor], metadata: dict[str, Any]) -> tuple[Any, ...]:
+        """The values that a node of this plan saves; outputs without their node, so that no cycle arises."""
+        saved = []
+        for kind, key in self.capture:
+            if kind == "input":
+                saved.append(inputs[key])
+            elif kind == "output":
+                saved.append(outputs[key].detach())
+            elif kind == "metadata":
+                saved.append(metadata[key])
+            elif kind == "shape":
+                saved.append(tuple(inputs[key]._data.shape))
+            elif kind == "inputs":
+                saved.append(tuple(inputs))
+            else:
+                saved.append(key)
+        return tuple(saved)
+
+    def run(self, node: Node, gradient: Any) -> Sequence[Any]:
+        """The gradients of the inputs in `positions`."""
+        values = node.saved
+        if self.saves_output and recording.enabled:
+            values = tuple(_reattach(value, node) if kind == "output" else value
+                           for value, (kind, _) in zip(values, self.capture, strict=True))  # fmt: skip
+        if self.joint:
+            function, picks = self.calls[0]
+            parts = function(gradient, *[values[i] for i in picks])
+            return [parts[i] for i in self.positions] if parts.__class__ is tuple else (parts,)
+        if len(self.calls) == 1:
+            return (self.calls[0][0](gradient, *values),)
+        return [function(gradient, *[values[i] for i in picks]) for function, picks in self.calls]
+
+    def run_on_arrays(self, values: tuple[Any, ...], array: np.ndarray) -> list[np.ndarray] | None:
+        """Gradients that are arithmetic, on CPU arrays of one dtype; None where that does not apply."""
+        kind = array.dtype
+        if kind is not _FLOAT32 and kind is not _FLOAT64:
+            return None
+        arrays = [getattr(value, "_data", value) for value in values]
+        try:
+            parts = self.evaluate(array, arrays)
+        except (TypeError, RuntimeWarning, FloatingPointError):
+            # an array of another device refuses to be read; where warnings are errors the operator is quiet
+            return None
+        for part in parts:
+            # another dtype came in and NumPy promotes in its own way, or the result is a number
+            if part.dtype is not kind or type(part) is not ndarray:
+                return None
+        return parts
+
+
+def _evaluator(calls: Sequence[tuple[Any, tuple[int, ...]]]) -> Any:
+    """A function of the gradient and the saved values that makes all calls.
+
+    One function and two functions of one value each, which products are, are written out: 0.3 us less of a 3 us node.
+    """
+    if len(calls) == 1:
+        function = calls[0][0]
+        return lambda array, values: [function(array, *values)]
+    if len(calls) == 2 and [len(picks) for _, picks in calls] == [1, 1]:
+        (first, (i,)), (second, (j,)) = calls
+        return lambda array, values: [first(array, values[i]), second(array, values[j])]
+    return lambda array, values: [function(array, *[values[i] for i in picks]) for function, picks in calls]
+
+
+_FLOAT32, _FLOAT64 = dtypes.float32.numpy, dtypes.float64.numpy
+
+
+def _source(operator: Operator, name: str, names: tuple[str, ...], mask: tuple[bool, ...]) -> tuple[str, Any]:
+    """What a gradient function's parameter stands for."""
+    if name in operator.outputs:
+        return "output", operator.outputs.index(name)
+    if name in names:
+        return "input", names.index(name)
+    if name in operator.metadata:
+        return "metadata", name
+    if name == "needs":
+        return "constant", mask
+    if name == "inputs":
+        return "inputs", None
+    if name.endswith("_shape") and name[:-6] in names:
+        return "shape", names.index(name[:-6])
+    raise TypeError(f"gradient of {operator.name}: no input, output or metadata is called {name!r}")
+
+
+def _reattach(value: Tensor, node: Node) -> Tensor:
+    """A saved output as part of the graph again, for second derivatives."""
+    tensor = value.detach()
+    if value.dtype.category >= dtypes.FLOATING:
+        tensor._node, tensor._needs = node, True
+    return tensor

@@ -1,0 +1,141 @@
+"""Reading a tensor's elements on the host: as a NumPy array, as Python numbers, in conditions and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import dtypes
+from .buffer import DeviceArray, PendingArray, to_host
+from .errors import ArgumentError, AutogradError, ShapeError, explain
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+__all__ = ["HostAccess"]
+
+
+class HostAccess:
+    """The part of Tensor that hands elements to the host."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _data: Any
+        _needs: bool
+        ndim: int
+        is_cuda: bool
+        device: Any
+        dtype: dtypes.dtype
+
+        numel: Any
+        detach: Any
+        __getitem__: Any
+
+    def _host_array(self) -> np.ndarray:
+        """The CPU tensor's array, after waiting for an unfinished copy."""
+        data = self._data
+        if data.__class__ is PendingArray:
+            data = self._data = data.wait()
+        return data  # type: ignore[no-any-return]
+
+    def _to_host(self) -> np.ndarray:
+        """The elements in host memory, copied there (with a wait) from a CUDA device."""
+        return to_host(self._data) if self._data.__class__ is DeviceArray else self._host_array()  # type: ignore[return-value]
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The CPU tensor's elements as a NumPy array that shares its memory.
+
+        Args:
+            force: detach and copy to the host first where that is needed.
+
+        Raises:
+            ArgumentError: the tensor is on a CUDA device.
+            AutogradError: the tensor requires grad.
+        """
+        if force:
+            return self.detach()._to_host()
+        if self.is_cuda:
+            raise ArgumentError(explain(
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                "memory first."))  # fmt: skip
+        if self._needs:
+            raise AutogradError(explain(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."))  # fmt: skip
+        return self._host_array()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The CPU tensor's memory for another library, without a copy.
+
+        Raises:
+            ArgumentError: the tensor is on a CUDA device: its memory is not handed out.
+        """
+        if self.is_cuda:
+            raise ArgumentError(
+                explain(
+                    f"can't export a tensor on {self.device} through DLPack.",
+                    remedy="copy it to host memory first with Tensor.cpu()",
+                )
+            )
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, self.device.index) if self.is_cuda else (1, 0)
+
+    def item(self) -> Any:
+        """The only element as a Python number.
+
+        Raises:
+            ShapeError: there is more or less than one element.
+        """
+        if self.numel() != 1:
+            raise ShapeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        return self._to_host().reshape(()).item()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers (a number for a 0-dimensional tensor)."""
+        return self._to_host().tolist()
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            count = "more than one value" if self.numel() else "no values"
+            raise ShapeError(explain(f"Boolean value of Tensor with {count} is ambiguous",
+                                     remedy="reduce it with .any() or .all()"))  # fmt: skip
+        return bool(self.item())
+
+    def _only(self) -> Any:
+        if self.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self.item()
+
+    def __int__(self) -> int:
+        return int(self._only())
+
+    def __float__(self) -> float:
+        return float(self._only())
+
+    def __complex__(self) -> complex:
+        return complex(self._only())
+
+    def __index__(self) -> int:
+        if self.dtype.category > dtypes.INTEGER:
+            raise ArgumentError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise ArgumentError("len() of a 0-d tensor")
+        return int(self._data.shape[0])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.ndim == 0:
+            raise ArgumentError("iteration over a 0-d tensor")
+        return iter([self[position] for position in range(len(self))])

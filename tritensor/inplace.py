@@ -1,0 +1,167 @@
+"""Changing a tensor in place: PyTorch's rules, by one route for every operator.
+
+The operator runs out of place, the result is written into the tensor's memory, and the tensor's place in the graph
+moves
+to the result's node. If the tensor is a view, the tensor that it was taken from gets a node that says "the old values
+with this region overwritten", and every view of it finds its own node anew when it is next used. Every tensor on the
+storage shares a counter, so a gradient that would read changed values raises instead.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .autograd import GradientPlan, Node, record, recording
+from .buffer import DeviceArray
+from .errors import AutogradError, DtypeError, ShapeError, explain
+from .tensor import Tensor, wrap
+
+__all__ = ["check_writable", "in_place", "write"]
+
+
+def check_writable(x: Tensor) -> None:
+    """Raise if `x` must not be changed in place: a leaf that requires grad, a view of one, or overlapping memory."""
+    if recording.enabled and x._needs:
+        if x._edge() is x:
+            raise AutogradError(explain("a leaf Variable that requires grad is being used in an in-place operation.",
+                                        remedy="do it under no_grad(), or on x.detach() or x.clone()"))  # fmt: skip
+    if recording.enabled and x._origin is not None:
+        root = _root(x)
+        if root._needs and root._node is None:
+            raise AutogradError(explain(
+                "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+                remedy="do it under no_grad(), or on a view of x.detach() or x.clone()"))  # fmt: skip
+    data = x._data if x._data.__class__ is DeviceArray else x._host_array()
+    if data.size and any(stride == 0 and extent > 1 for stride, extent in zip(data.strides, data.shape, strict=True)):
+        raise ShapeError(explain(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."))  # fmt: skip
+    if data.__class__ is np.ndarray and not data.flags.writeable:
+        raise ShapeError(explain("unsupported operation: the tensor's memory is read-only",
+                                 remedy="clone() the tensor first"))  # fmt: skip
+
+
+def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadata: Any) -> Tensor:
+    """`x = operator(x, *arguments)` in `x`'s own memory; every check comes before any change.
+
+    Raises:
+        AutogradError: see `check_writable`. ShapeError: the result would be larger than `x`. DtypeError: the result's
+            dtype category is above `x`'s.
+    """
+    check_writable(x)
+    before = wrap(x._data)
+    before._counter = x._counter = x._counter or [0, 0]
+    if x._needs:
+        if x._edge() is not x:
+            before._node, before._needs = x._node, True
+    holders = sys.getrefcount(before)
+    result = operator(before, *arguments, **metadata)
+    if result.shape != x.shape:
+        raise ShapeError(f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(result.shape)}")
+    if result.dtype.category > x.dtype.category:
+        raise DtypeError(explain(f"result type {_legacy_name(result)} can't be cast to the desired output type "
+                                 f"{_legacy_name(x)}", remedy="use the operator that is not in place"))  # fmt: skip
+    if result.dtype is not x.dtype:
+        result = result.to(x.dtype)
+    if sys.getrefcount(before) > holders:
+        # a node saved the old values: it gets a copy of them
+        before._data, before._counter = wrap(x._data).clone()._data, list(before._counter)
+    write(x, result)
+    return x
+
+
+def write(x: Tensor, result: Tensor) -> None:
+    """Put `result`'s elements into `x`'s memory and its history in place of `x`'s; both have one shape, dtype,
+    device.
+    """
+    if x._data.__class__ is DeviceArray:
+        from .kernels.elementwise import copy_into
+
+        # a view of the memory that is written: reading and writing it in one kernel would be a race on a GPU
+        shared = result._data.buffer is x._data.buffer
+        copy_into(x._data, result.detach().clone()._data if shared else result._data)
+    else:
+        x._host_array()[...] = result._host_array()
+    counter = x._counter = x._counter or [0, 0]
+    counter[0] += 1
+    if recording.enabled and (result._needs or x._needs):
+        _rebase(x, result, counter)
+
+
+def _rebase(x: Tensor, result: Tensor, counter: list[int]) -> None:
+    """Give `x` the history of `result`, and the tensor that `x` views a node that overwrites the region."""
+    if x._origin is not None and x.dtype.category >= dtypes.FLOATING:
+        root, chain = _root(x), _chain(x)
+        edges = [root._edge()] if root._needs else []
+        if result._needs:
+            edges.append(result._edge())
+        plan = _Overwrite(chain, root._needs, result._needs)
+        root._node = record(plan, tuple(edges))
+        root._needs = True
+        counter[1] += 1
+        x._edge()
+        return
+    x._node, x._needs = result._node, result._needs
+    if result._needs and result._node is None:
+        # a leaf copied in without an operator between: x's gradient is that leaf's
+        x._node = record(_Pass(), (result._edge(),))
+    counter[1] += 1
+
+
+class _Pass(GradientPlan):
+    """The gradient of a plain copy."""
+
+    name = "CopyBackwards"
+
+    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
+        return (gradient,)
+
+
+class _Overwrite(GradientPlan):
+    """The gradient of a tensor after the region that a view showed was overwritten."""
+
+    name = "CopySlices"
+
+    def __init__(self, chain: list[Any], root_needs: bool, value_needs: bool) -> None:
+        self.chain, self.root_needs, self.value_needs = chain, root_needs, value_needs
+
+    def run(self, node: Node, gradient: Any) -> list[Any]:
+        """The gradient without the region, and the region alone."""
+        parts = []
+        if self.root_needs:
+            rest = gradient.clone()
+            _follow(self.chain, rest).zero_()
+            parts.append(rest)
+        if self.value_needs:
+            parts.append(_follow(self.chain, gradient).clone())
+        return parts
+
+
+def _root(x: Tensor) -> Tensor:
+    while x._origin is not None:
+        x = x._origin[0]
+    return x
+
+
+def _chain(x: Tensor) -> list[Any]:
+    """The view operations that lead from the root to `x`."""
+    chain: list[Any] = []
+    while x._origin is not None:
+        chain.append(x._origin[1:3])
+        x = x._origin[0]
+    return chain[::-1]
+
+
+def _follow(chain: list[Any], tensor: Tensor) -> Tensor:
+    for view, arguments in chain:
+        tensor = view(tensor, *arguments)
+    return tensor
+
+
+def _legacy_name(x: Tensor) -> str:
+    return str(x.type()).rpartition(".")[2].removesuffix("Tensor")

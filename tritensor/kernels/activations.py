@@ -1,0 +1,207 @@
+"""The nonlinearities of neural networks."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes
+from ..errors import DtypeError, explain
+from ..operator import FLOAT, Rule
+from .arithmetic import where
+from .branchless import masked
+from .elementwise import elementwise
+from .error_function import erf_array
+
+if TYPE_CHECKING:
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+FLOATING = Rule("real floating", dtypes.FLOATING, dtypes.FLOATING)
+
+
+class _Rectified(Rule):
+    """Every real dtype but boolean."""
+
+    def __call__(self, operator: str, operands: Any) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule; raises DtypeError for a boolean tensor."""
+        if operands[0].dtype is dtypes.bool_:
+            raise DtypeError(explain(f"Boolean inputs not supported for {operator}",
+                                     remedy="convert the tensor with .to(dtype)"))  # fmt: skip
+        return super().__call__(operator, operands)
+
+
+@elementwise(_Rectified("rectified", dtypes.INTEGER, dtypes.FLOATING))
+def relu(x):
+    """x where it is positive, else 0; NaN stays NaN."""
+    if x.dtype == np.float32 and x.flags.c_contiguous:
+        # NumPy vectorises neither's comparison with a number: 4,096 elements take 2.2 us, against zeros 1.1
+        return np.maximum(x, _ZEROS[: x.size].reshape(x.shape)) if x.size <= _ZEROS.size else np.clip(x, 0, np.inf)
+    return np.maximum(x, 0)
+
+
+_ZEROS = np.zeros(1 << 14, np.float32)
+
+
+@elementwise(FLOATING, methods=())
+def relu_gradient(grad, result):
+    """grad where the result of relu is not 0."""
+    return masked(~(result <= 0), grad)
+
+
+relu.gradient(lambda grad, out: relu_gradient.quick(grad, out))
+relu_gradient.gradients(grad=lambda grad, result: relu_gradient.quick(grad, result))
+
+
+@relu.kernel
+def _(x):
+    return tl.where(x < 0, 0, x)
+
+
+@relu_gradient.kernel
+def _(grad, result):
+    return tl.where(result <= 0, 0.0, grad)
+
+
+@elementwise(FLOAT)
+def sigmoid(x):
+    """1 / (1 + exp(-x))."""
+    out = _one_more_than_exp(x)
+    return np.reciprocal(out, out=out)
+
+
+def _one_more_than_exp(x):
+    """1 + exp(-x), step by step in one array."""
+    out = np.negative(x, out=np.empty_like(x))
+    out = np.exp(out, out=out)
+    out += 1
+    return out
+
+
+sigmoid.gradient(lambda grad, out: grad * (out * (1 - out)))
+
+
+@sigmoid.kernel
+def _(x):
+    return 1.0 / (1.0 + libdevice.exp(-x))
+
+
+@elementwise(FLOATING, methods=())
+def leaky_relu(x, *, negative_slope=0.01):
+    """x where it is positive, else negative_slope * x."""
+    scaled = x * negative_slope
+    return np.maximum(x, scaled) if 0 <= negative_slope <= 1 else np.where(x > 0, x, scaled)
+
+
+leaky_relu.gradient(lambda grad, x, negative_slope: where(x > 0, grad, grad * negative_slope))
+
+
+@leaky_relu.kernel
+def _(x, negative_slope):
+    return tl.where(x > 0, x, x * negative_slope)
+
+
+@elementwise(FLOATING, methods=())
+def elu(x, *, alpha=1.0):
+    """x where it is positive, else alpha * (exp(x) - 1)."""
+    out = np.minimum(x, 0, out=np.empty_like(x))
+    np.expm1(out, out=out)
+    out *= alpha
+    out += np.maximum(x, 0)  # one of the two is 0
+    return out
+
+
+elu.gradient(lambda grad, x, alpha: where(x > 0, grad, grad * alpha * x.clamp_max(0).exp()))
+
+
+@elu.kernel
+def _(x, alpha):
+    return tl.where(x > 0, x, alpha * libdevice.expm1(x))
+
+
+@elementwise(FLOATING, methods=())
+def gelu(x):
+    """x times the normal distribution's share below x."""
+    out = erf_array(x * math.sqrt(0.5))
+    out += 1
+    out *= x
+    out *= 0.5
+    return out
+
+
+@gelu.gradient
+def _(grad, x):
+    density = (x * x * -0.5).exp() * (1 / math.sqrt(2 * math.pi))
+    return grad * (0.5 * (x * -math.sqrt(0.5)).erfc() + x * density)
+
+
+@gelu.kernel
+def _(x):
+    return 0.5 * x * libdevice.erfc(x * -0.7071067811865476)
+
+
+@elementwise(FLOATING, methods=())
+def gelu_tanh(x):
+    """The approximation of gelu by tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))."""
+    out = np.square(x, out=np.empty_like(x))
+    out *= math.sqrt(2 / math.pi) * 0.044715
+    out += math.sqrt(2 / math.pi)
+    out *= x
+    np.tanh(out, out=out)
+    out += 1
+    out *= x
+    out *= 0.5
+    return out
+
+
+@gelu_tanh.gradient
+def _(grad, x):
+    slope = math.sqrt(2 / math.pi)
+    bent = (slope * (x + 0.044715 * x * x * x)).tanh()
+    return grad * (0.5 * (1 + bent) + 0.5 * x * (1 - bent * bent) * (slope + 3 * 0.044715 * slope * x * x))
+
+
+@gelu_tanh.kernel
+def _(x):
+    return 0.5 * x * (1 + libdevice.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+
+
+@elementwise(FLOATING, methods=())
+def silu(x):
+    """x * sigmoid(x)."""
+    out = _one_more_than_exp(x)
+    return np.divide(x, out, out=out)
+
+
+@silu.gradient
+def _(grad, out, x):
+    share = x.sigmoid()
+    return grad * (share + out * (1 - share))
+
+
+@silu.kernel
+def _(x):
+    return x / (1.0 + libdevice.exp(-x))
+
+
+@elementwise(FLOATING, methods=())
+def softplus(x, *, beta=1.0, threshold=20.0):
+    """log(1 + exp(beta * x)) / beta, and x itself where beta * x is above threshold."""
+    out = np.multiply(x, beta, out=np.empty_like(x))
+    large = out > threshold
+    np.exp(out, out=out)
+    np.log1p(out, out=out)
+    out /= beta
+    np.copyto(out, x, where=large)
+    return out
+
+
+softplus.gradient(lambda grad, x, beta, threshold: where(x * beta > threshold, grad, grad * (x * beta).sigmoid()))
+
+
+@softplus.kernel
+def _(x, beta, threshold):
+    scaled = x * beta
+    return tl.where(scaled > threshold, x, libdevice.log1p(libdevice.exp(scaled)) / beta)

@@ -1,0 +1,349 @@
+"""Arithmetic: sums, products, powers, magnitudes; the copy, and the choice between two tensors.
+
+A body is written for every dtype that the operator's rule lets through; `if` on a dtype is decided at compile time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes
+from ..errors import DtypeError, explain
+from ..operator import ANY, FLOAT, NUMERIC, Rule, method
+from ..tensor import Tensor
+from .branchless import select
+from .elementwise import elementwise
+from .methods import reflected
+
+if TYPE_CHECKING:
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+LOGIC = Rule("logic", result=dtypes.bool_)
+REAL_NUMERIC = Rule("real numeric", dtypes.INTEGER, dtypes.FLOATING)
+SAME_FLOAT = Rule("floating of one dtype", dtypes.FLOATING, dtypes.COMPLEX, promote=False)
+
+
+class NoBooleans(Rule):
+    """Refuses boolean tensors in PyTorch's own words, which name what to use instead."""
+
+    def __init__(self, name: str, words: str) -> None:
+        super().__init__(name, dtypes.INTEGER)
+        self.words = words
+
+    def __call__(self, operator: str, operands: Any) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule; raises DtypeError for a boolean operand."""
+        if any(value.dtype is dtypes.bool_ if isinstance(value, Tensor) else value.__class__ is bool
+               for value in operands):  # fmt: skip
+            raise DtypeError(explain(f"{self.words} If you are trying to invert a mask, use the `~` or `logical_not()` "
+                                     "operator instead."))  # fmt: skip
+        return super().__call__(operator, operands)
+
+
+class Power(Rule):
+    """Refuses an integer power that is a negative number."""
+
+    def __call__(self, operator: str, operands: Any) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule; raises DtypeError for an integer to a negative integer number."""
+        kinds = super().__call__(operator, operands)
+        exponent: Any = operands[1]
+        if kinds[0].category < dtypes.FLOATING and not isinstance(exponent, Tensor) and exponent < 0:
+            raise DtypeError(explain("Integers to negative integer powers are not allowed.",
+                                     f"the base is {kinds[0]}, the exponent {exponent}",
+                                     remedy="convert the base with .float()"))  # fmt: skip
+        return kinds
+
+
+class Magnitude(Rule):
+    """Complex operands have a real result."""
+
+    def __call__(self, operator: str, operands: Any) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule, with the real counterpart of a complex result."""
+        compute, result = super().__call__(operator, operands)
+        return compute, {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(result, result)
+
+
+def zeros(grad: Any) -> Any:
+    """The gradient of a step function."""
+    return grad.new_zeros(grad.shape)
+
+
+# ---- sums and products ----------------------------------------------------------------------------------------
+
+add = elementwise(ANY, np.add, "x + y.", methods=["__add__"])
+add.gradients(x=lambda grad: grad, y=lambda grad: grad)
+
+
+@add.kernel
+def _(x, y):
+    if x.dtype == tl.int1:
+        return x | y
+    else:
+        return x + y
+
+
+sub = elementwise(NoBooleans("difference", "Subtraction, the `-` operator, with a bool tensor is not supported."),
+                  np.subtract, "x - y.", name="sub", methods=["__sub__"])  # fmt: skip
+sub.gradients(x=lambda grad: grad, y=lambda grad: -grad)
+
+
+@sub.kernel
+def _(x, y):
+    return x - y
+
+
+mul = elementwise(ANY, np.multiply, "x * y.", name="mul", methods=["__mul__", "mul", "multiply"])
+mul.gradients(x=lambda grad, y: grad * y, y=lambda grad, x: grad * x)
+
+
+@mul.kernel
+def _(x, y):
+    if x.dtype == tl.int1:
+        return x & y
+    else:
+        return x * y
+
+
+div = elementwise(FLOAT, np.true_divide, "x / y, always floating.", name="div", methods=["__truediv__", "true_divide"])
+div.gradients(x=lambda grad, y: grad / y, y=lambda grad, out, y: -grad * out / y)
+
+
+@div.kernel
+def _(x, y):
+    if x.dtype == tl.float32:
+        return tl.div_rn(x, y)
+    else:
+        return x / y
+
+
+@elementwise(ANY, methods=())
+def add_scaled(x, y, *, alpha=1):
+    """x + alpha * y."""
+    return x + y * alpha
+
+
+add_scaled.gradients(x=lambda grad: grad, y=lambda grad, alpha: grad * alpha)
+
+
+@add_scaled.kernel
+def _(x, y, alpha):
+    if x.dtype == tl.int1:
+        return x | (y & (alpha != 0))
+    else:
+        return x + y * alpha
+
+
+@elementwise(ANY)
+def addcmul(x, tensor1, tensor2, *, value=1):
+    """x + value * tensor1 * tensor2."""
+    return x + _scaled(tensor1 * tensor2, value)
+
+
+addcmul.gradients(x=lambda grad: grad, tensor1=lambda grad, tensor2, value: grad * tensor2 * value,
+                  tensor2=lambda grad, tensor1, value: grad * tensor1 * value)  # fmt: skip
+
+
+@addcmul.kernel
+def _(x, tensor1, tensor2, value):
+    return x + value * (tensor1 * tensor2)
+
+
+@elementwise(Rule("floating", dtypes.FLOATING))
+def addcdiv(x, tensor1, tensor2, *, value=1):
+    """x + value * tensor1 / tensor2."""
+    return x + _scaled(tensor1 / tensor2, value)
+
+
+def _scaled(x: Any, factor: Any) -> Any:
+    return x if factor == 1 else x * factor
+
+
+addcdiv.gradients(x=lambda grad: grad, tensor1=lambda grad, tensor2, value: grad * value / tensor2,
+                  tensor2=lambda grad, tensor1, tensor2, value: -grad * value * tensor1 / tensor2.square())  # fmt: skip
+
+
+@addcdiv.kernel
+def _(x, tensor1, tensor2, value):
+    return x + value * (tensor1 / tensor2)
+
+
+@elementwise(SAME_FLOAT)
+def lerp(x, end, weight):
+    """x + weight * (end - x), computed from the nearer end so that weight 1 gives `end` itself."""
+    return np.where(np.abs(weight) < 0.5, x + weight * (end - x), end - (end - x) * (1 - weight))
+
+
+lerp.gradients(x=lambda grad, weight: grad * (1 - weight), end=lambda grad, weight: grad * weight,
+               weight=lambda grad, x, end: grad * (end - x))  # fmt: skip
+
+
+@lerp.kernel
+def _(x, end, weight):
+    return tl.where(tl.abs(weight) < 0.5, x + weight * (end - x), end - (end - x) * (1 - weight))
+
+
+neg = elementwise(NoBooleans("negation", "Negation, the `-` operator, on a bool tensor is not supported."), np.negative,
+                  "-x.", name="neg", methods=["__neg__", "neg", "negative"])  # fmt: skip
+neg.gradient(lambda grad: -grad)
+
+
+@neg.kernel
+def _(x):
+    return -x
+
+
+square = elementwise(NUMERIC, np.square, "x * x.")
+square.gradient(lambda grad, x: grad * (2 * x))
+
+
+@square.kernel
+def _(x):
+    return x * x
+
+
+@elementwise(FLOAT)
+def reciprocal(x):
+    """1 / x."""
+    return 1 / x
+
+
+reciprocal.gradient(lambda grad, out: -grad * out * out)
+
+
+@reciprocal.kernel
+def _(x):
+    return 1.0 / x
+
+
+# ---- powers and magnitudes ------------------------------------------------------------------------------------
+
+
+@elementwise(Power("power", dtypes.INTEGER), methods=["__pow__", "pow"])
+def pow(x, y):
+    """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
+    if dtype_of(x, y).kind in "fc":
+        return _float_power(x, y)
+    x, y = np.asarray(x), np.asarray(y)
+    whole = np.power(x, np.maximum(y, 0))
+    return np.where(y >= 0, whole, np.where(np.abs(x) == 1, np.where(y % 2 == 0, 1, x), 0))
+
+
+def _float_power(x: Any, y: Any) -> np.ndarray:
+    if dtype_of(x, y).kind == "c":
+        return x**y  # type: ignore[no-any-return]
+    if not isinstance(y, np.ndarray):
+        if y == 3:
+            return x * x * x  # type: ignore[no-any-return]
+        if y != 2 and float(y).is_integer():
+            # NumPy takes 60 ns for a power of a negative number, 2 for that of a positive one
+            size = np.abs(x) ** y
+            return np.copysign(size, x) if y % 2 else size
+    result = np.asarray(x**y)
+    if isinstance(y, np.ndarray) or y == 0.5:
+        # C's pow says infinity; where NumPy sees one exponent of 1/2 for many numbers, it takes the square root
+        np.copyto(result, np.inf, where=(x == -np.inf) & (y == 0.5))
+    return result
+
+
+def dtype_of(*operands: Any) -> np.dtype:
+    """The dtype of the first array among a reference's operands; they share one, apart from numbers."""
+    return next(value.dtype for value in operands if isinstance(value, np.ndarray))
+
+
+def _power_of_base(grad: Any, x: Any, y: Any) -> Any:
+    if isinstance(y, Tensor):
+        return where(y == 0, 0, grad * (y * x ** (y - 1)))
+    return grad * (y * x ** (y - 1)) if y != 0 else zeros(grad)
+
+
+pow.gradients(x=_power_of_base, y=lambda grad, out, x, y: where((x == 0) & (y >= 0), 0, grad * out * _log(x)))
+
+
+def _log(x: Any) -> Any:
+    return x.log() if isinstance(x, Tensor) else math.log(x) if x > 0 else math.nan if x < 0 else -math.inf
+
+
+@pow.kernel
+def _(x, y):
+    if x.dtype.is_floating():
+        return libdevice.pow(x, y)
+    else:
+        result = x * 0 + 1
+        base = x
+        rest = tl.where(y < 0, y * 0, y)
+        for _step in range(x.dtype.primitive_bitwidth):
+            result = tl.where((rest & 1) != 0, result * base, result)
+            base = base * base
+            rest = rest >> 1
+        odd = (y & 1) != 0
+        inverse = tl.where(x == 1, x, tl.where(x + 1 == 0, tl.where(odd, x, -x), x * 0))
+        return tl.where(y < 0, inverse, result)
+
+
+abs = elementwise(Magnitude("magnitude", dtypes.INTEGER), np.absolute, "The magnitude of x.", name="abs",
+                  methods=["__abs__", "abs", "absolute"])  # fmt: skip
+abs.gradient(lambda grad, x: grad * x.sgn())
+
+
+@abs.kernel
+def _(x):
+    return tl.abs(x)
+
+
+@elementwise(ANY, methods=["sgn", "sign"])
+def sgn(x):
+    """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
+    if x.dtype.kind in "bu":
+        return (x > 0).astype(x.dtype)
+    return np.nan_to_num(np.sign(x), nan=0.0)
+
+
+sgn.gradient(zeros)
+
+
+@sgn.kernel
+def _(x):
+    if x.dtype == tl.int1:
+        return x
+    else:
+        return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
+
+
+# ---- the copy and the choice ----------------------------------------------------------------------------------
+
+
+@elementwise(ANY, methods=())
+def copy(x):
+    """x, in new memory."""
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
+copy.gradient(lambda grad: grad)
+
+
+@copy.kernel
+def _(x):
+    return x
+
+
+@elementwise(ANY, kinds={"condition": dtypes.bool_}, methods=())
+def where(condition, x, y):
+    """x where condition holds, else y."""
+    return select(condition, x, y)
+
+
+where.gradients(x=lambda grad, condition: where(condition, grad, 0),
+                y=lambda grad, condition: where(condition, 0, grad))  # fmt: skip
+
+
+@where.kernel
+def _(condition, x, y):
+    return tl.where(condition, x, y)
+
+
+for _operator, _name in ((add, "__radd__"), (sub, "__rsub__"), (mul, "__rmul__"), (div, "__rtruediv__"),
+                         (pow, "__rpow__")):  # fmt: skip
+    method(_operator, reflected(_operator), _name)

@@ -1,0 +1,284 @@
+# ruff: noqa: D102 - the methods are named and specified by the class that they override
+"""What simulated kernels compute with: Triton's interpreter builder, right for bfloat16, and with its memory guarded.
+
+A builder turns each operation of Triton's language into NumPy. Triton's own keeps bfloat16 as unsigned integers, adds
+them as such, and cuts bits off where a GPU rounds; here they are `ml_dtypes.bfloat16` arrays. Where Triton 3.6 and 3.9
+differ, this is the later one's behaviour. Imports Triton: loaded by the first simulated kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import triton.language as tl
+from triton._C.libtriton import interpreter as memory
+from triton.language.semantic import TritonSemantic
+from triton.runtime import interpreter
+
+from ..errors import DeviceError, KernelMemoryError, explain
+
+__all__ = ["Builder", "Guard", "Span", "block", "numpy_dtype", "semantic"]
+
+TensorHandle = interpreter.TensorHandle
+_triton_numpy_dtype = interpreter._get_np_dtype
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_NUMPY: dict[str, np.dtype] = {
+    entry.name: _triton_numpy_dtype(entry)
+    for entry in (
+        tl.int1,
+        tl.int8,
+        tl.int16,
+        tl.int32,
+        tl.int64,
+        tl.uint8,
+        tl.uint16,
+        tl.uint32,
+        tl.uint64,
+        tl.float16,
+        tl.float32,
+        tl.float64,
+        tl.float8e5,
+        tl.float8e4nv,
+    )
+}
+_NUMPY["bf16"] = BFLOAT16
+
+
+def numpy_dtype(type: Any) -> np.dtype:
+    """The NumPy type that holds values of a Triton type; bfloat16 is ml_dtypes' and pointers are uint64."""
+    scalar = type.scalar
+    found = _NUMPY.get(scalar.name)
+    if found is None:
+        found = np.dtype(np.uint64) if scalar.is_ptr() else _triton_numpy_dtype(scalar)
+    return found
+
+
+def block(data: np.ndarray, dtype: Any) -> Any:
+    """A `tl.tensor` over an array; arrays of shape () become Triton's scalars, which have shape (1,)."""
+    if data.ndim:
+        return tl.tensor(TensorHandle(data, dtype), tl.block_type(dtype, list(data.shape)))
+    return tl.tensor(TensorHandle(data.reshape(1), dtype), dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The memory that one argument may touch: addresses from `low` up to, not including, `high`."""
+
+    low: int
+    high: int
+    base: int  # address of element [0, ..., 0]
+    itemsize: int
+    label: str  # "argument 2 (in_ptr[0]), float32 of shape (3, 4)"
+
+
+class Guard:
+    """The sanitizer of one launch: which addresses its loads, stores and atomics may touch.
+
+    A pointer that was computed from an argument must stay inside that argument; one whose origin is not known (loaded
+    from a table of addresses, chosen by tl.where) must lie in some argument or else in some live allocation.
+    """
+
+    def __init__(self, name: str, spans: list[Span], allocations: Callable[[], list[tuple[int, int, str]]]) -> None:
+        self.name = name
+        self.spans = spans
+        self.allocations = allocations
+
+    def check(self, pointer: Any, mask: np.ndarray | None, verb: str, program: tuple[int, int, int]) -> None:
+        """Raise KernelMemoryError unless every unmasked address of `pointer` may be touched."""
+        addresses = pointer.data
+        width = max(1, pointer.get_element_ty().primitive_bitwidth // 8)
+        position = pointer.attr.get("argument")
+        if position is None:
+            active = addresses.reshape(-1) if mask is None else addresses[np.broadcast_to(mask, addresses.shape)]
+            self._check_unknown(active, width, verb, program)
+            return
+        span = self.spans[position]
+        room = span.high - span.low - width
+        # One comparison for both ends: an address below the span wraps around to a huge distance.
+        if room >= 0:
+            outside = addresses - np.uint64(span.low) > np.uint64(room)
+        else:
+            outside = np.ones(addresses.shape, bool)
+        if mask is not None and outside.any():
+            outside &= mask
+        if outside.any():
+            self._refuse(span, int(addresses[outside][0]), verb, program)
+
+    def _check_unknown(self, addresses: np.ndarray, width: int, verb: str, program: tuple[int, int, int]) -> None:
+        left = np.unique(addresses)
+        for low, high in [(span.low, span.high) for span in self.spans] + [
+            (start, start + size) for start, size, _ in self.allocations()
+        ]:
+            left = left[(left < low) | (left + np.uint64(width) > high)]
+            if not left.size:
+                return
+        worst = int(left[0])
+        nearest = min(self.spans, key=lambda span: max(span.low - worst, worst - span.high), default=None)
+        self._refuse(nearest, worst, verb, program)
+
+    def _refuse(self, span: Span | None, address: int, verb: str, program: tuple[int, int, int]) -> None:
+        place = f"address {address:#x}"
+        if span is not None:
+            element = (address - span.base) // span.itemsize
+            place = f"element {element} of {span.label}"
+        raise KernelMemoryError(
+            explain(
+                "CUDA error: an illegal memory access was encountered",
+                f"{self.name}: program {program} {verb} {place}, which is out of bounds",
+                remedy="mask the access, or check the grid, the count and the strides of the launch",
+            )
+        )
+
+
+def _keeps_argument(name: str) -> Callable[..., Any]:
+    """An operation that only moves pointers about: its result still belongs to the same argument."""
+    original = getattr(interpreter.InterpreterBuilder, name)
+    position = 1 if name == "create_splat" else 0  # create_splat(type, value)
+
+    def operation(self: Any, *args: Any) -> Any:
+        result = original(self, *args)
+        attributes = args[position].attr
+        if "argument" in attributes:
+            result.attr = attributes
+        return result
+
+    return operation
+
+
+class Builder(interpreter.InterpreterBuilder):
+    """Triton's interpreter builder with a memory guard, GPU rounding and the later version's arithmetic."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # device_assert always fires; overflow checks triple the cost of every integer addition and assert nothing.
+        self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
+        self.guard: Guard | None = None
+
+    # memory: the trailing arguments (cache hints) differ between versions and mean nothing here
+
+    def create_load(self, ptr: Any, *hints: Any) -> Any:
+        return self.create_masked_load(ptr, None, None)
+
+    def create_store(self, ptr: Any, val: Any, *hints: Any) -> Any:
+        return self.create_masked_store(ptr, val, None)
+
+    def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *hints: Any, **more: Any) -> Any:
+        element, active = ptrs.get_element_ty(), self._active(ptrs, mask, "reads")
+        dtype = numpy_dtype(element)
+        if other is None:
+            filler = np.zeros(ptrs.data.shape, dtype)
+        else:
+            filler = np.ascontiguousarray(np.broadcast_to(other.data, ptrs.data.shape), dtype)
+        if element == tl.bfloat16:  # the C++ side knows NumPy's own types only
+            loaded = memory.load(ptrs.data, active, filler.view(np.uint16), np.dtype(np.uint16)).view(dtype)
+        else:
+            loaded = memory.load(ptrs.data, active, filler, dtype)
+        return TensorHandle(loaded, element)
+
+    def create_masked_store(self, ptrs: Any, value: Any, mask: Any, *hints: Any, **more: Any) -> Any:
+        active = self._active(ptrs, mask, "writes")
+        data = np.ascontiguousarray(np.broadcast_to(value.data, ptrs.data.shape), numpy_dtype(ptrs.get_element_ty()))
+        if data.dtype == BFLOAT16:
+            data = data.view(np.uint16)
+        return memory.store(ptrs.data, data, active)
+
+    def _active(self, ptrs: Any, mask: Any, verb: str) -> np.ndarray:
+        flags = None if mask is None else mask.data
+        if self.guard is not None:
+            self.guard.check(ptrs, flags, verb, self.grid_idx)
+        return np.ones(ptrs.data.shape, bool) if flags is None else np.broadcast_to(flags, ptrs.data.shape)
+
+    def create_atomic_cas(self, ptr: Any, *rest: Any) -> Any:
+        self._active(ptr, None, "updates")
+        return super().create_atomic_cas(ptr, *rest)
+
+    def create_atomic_rmw(self, rmwOp: Any, ptr: Any, val: Any, mask: Any, *rest: Any) -> Any:
+        active = self._active(ptr, mask, "updates")
+        if val.data.dtype == BFLOAT16:
+            return self._add_halves(ptr, val, active)
+        return super().create_atomic_rmw(rmwOp, ptr, val, TensorHandle(np.array(active), tl.int1), *rest)
+
+    def _add_halves(self, ptr: Any, val: Any, active: np.ndarray) -> Any:
+        """Atomic addition in bfloat16, the one that Triton has; programs run one after another, so a loop is atomic."""
+        data = np.broadcast_to(val.data, ptr.data.shape)
+        before = np.zeros(ptr.data.shape, data.dtype)
+        for where in zip(*np.nonzero(active), strict=True):
+            one = TensorHandle(ptr.data[where].reshape(1), ptr.dtype, ptr.attr)
+            old = self.create_masked_load(one, None, None).data
+            before[where] = old[0]
+            self.create_masked_store(one, TensorHandle(old + data[where], tl.bfloat16), None)
+        return TensorHandle(before, tl.bfloat16)
+
+    def create_addptr(self, ptr: Any, offset: Any) -> Any:
+        width = max(1, ptr.get_element_ty().primitive_bitwidth // 8)
+        return TensorHandle(ptr.data + np.uint64(width) * offset.data.astype(np.uint64), ptr.dtype, ptr.attr)
+
+    create_splat = _keeps_argument("create_splat")
+    create_broadcast = _keeps_argument("create_broadcast")
+    create_expand_dims = _keeps_argument("create_expand_dims")
+    create_reshape = _keeps_argument("create_reshape")
+    create_trans = _keeps_argument("create_trans")
+    create_bitcast = _keeps_argument("create_bitcast")
+    create_int_to_ptr = create_ptr_to_int = create_bitcast
+
+    # casts
+
+    def cast_impl(self, src: Any, dst_type: Any) -> Any:
+        return TensorHandle(src.data.astype(numpy_dtype(dst_type)), dst_type.scalar)
+
+    create_si_to_fp = create_ui_to_fp = create_fp_to_si = create_fp_to_ui = cast_impl
+    create_fp_ext = create_fp_trunc = cast_impl
+
+    def create_int_cast(self, src: Any, dst_type: Any, is_signed: bool) -> Any:
+        return self.cast_impl(src, dst_type)
+
+    # arithmetic
+
+    def binary_op(self, lhs: Any, rhs: Any, op: Any) -> Any:
+        if lhs.data.dtype == np.bool_ and rhs.data.dtype == np.bool_:
+            # one-bit integers wrap around on a device, where NumPy's saturate: True + True is False
+            wide = op(lhs.data.astype(np.int8), rhs.data.astype(np.int8))
+            return TensorHandle((wide & 1).astype(np.bool_), lhs.dtype.scalar)
+        return super().binary_op(lhs, rhs, op)
+
+    def create_minnumf(self, lhs: Any, rhs: Any) -> Any:
+        return self.binary_op(lhs, rhs, np.fmin)
+
+    def create_maxnumf(self, lhs: Any, rhs: Any) -> Any:
+        return self.binary_op(lhs, rhs, np.fmax)
+
+    def create_rsqrt(self, arg: Any) -> Any:
+        return TensorHandle((1 / np.sqrt(arg.data)).astype(arg.data.dtype), arg.dtype.scalar)
+
+    def create_umulhi(self, lhs: Any, rhs: Any) -> Any:
+        """The upper half of an unsigned product; whole arrays at once, since Philox takes twenty of them a number."""
+        dtype = lhs.data.dtype
+        half = dtype.itemsize * 4  # bits
+        unsigned, wide = np.dtype(f"uint{dtype.itemsize * 8}"), np.dtype(np.uint64)
+        x, y = (side.data.view(unsigned).astype(wide) for side in (lhs, rhs))
+        if dtype.itemsize < 8:
+            high = x * y >> np.uint64(2 * half)
+        else:
+            mask, shift = np.uint64(2**half - 1), np.uint64(half)
+            x0, x1, y0, y1 = x & mask, x >> shift, y & mask, y >> shift
+            middle = x1 * y0 + (x0 * y0 >> shift)
+            high = x1 * y1 + (middle >> shift) + (x0 * y1 + (middle & mask) >> shift)
+        return TensorHandle(high.astype(unsigned).view(dtype), lhs.dtype.scalar)
+
+    def create_dot(self, a: Any, b: Any, d: Any, *rest: Any) -> Any:
+        if a.dtype.scalar == tl.bfloat16:
+            a, b = (TensorHandle(side.data.astype(np.float32), tl.float32) for side in (a, b))
+        return super().create_dot(a, b, d, *rest)
+
+    def create_assert(self, condition: Any, message: str, *rest: Any) -> None:
+        if not np.all(condition.data):
+            raise DeviceError(
+                explain("CUDA error: device-side assert triggered", f"program {self.grid_idx}: {message}")
+            )
+
+
+semantic = TritonSemantic(Builder())

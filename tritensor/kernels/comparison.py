@@ -1,0 +1,162 @@
+"""Comparisons, logic, and operators on bits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import dtypes
+from ..operator import COMPARISON, INTEGRAL, ORDER, Rule, method
+from .arithmetic import LOGIC
+from .elementwise import elementwise
+from .methods import reflected
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+BITS = Rule("bits", dtypes.INTEGER, dtypes.INTEGER)
+
+eq = elementwise(COMPARISON, np.equal, "x == y.", name="eq", methods=["__eq__", "eq"])
+
+
+@eq.kernel
+def _(x, y):
+    return x == y
+
+
+ne = elementwise(COMPARISON, np.not_equal, "x != y.", name="ne", methods=["__ne__", "ne", "not_equal"])
+
+
+@ne.kernel
+def _(x, y):
+    return x != y
+
+
+lt = elementwise(ORDER, np.less, "x < y.", name="lt", methods=["__lt__", "lt", "less"])
+
+
+@lt.kernel
+def _(x, y):
+    return x < y
+
+
+le = elementwise(ORDER, np.less_equal, "x <= y.", name="le", methods=["__le__", "le", "less_equal"])
+
+
+@le.kernel
+def _(x, y):
+    return x <= y
+
+
+gt = elementwise(ORDER, np.greater, "x > y.", name="gt", methods=["__gt__", "gt", "greater"])
+
+
+@gt.kernel
+def _(x, y):
+    return x > y
+
+
+ge = elementwise(ORDER, np.greater_equal, "x >= y.", name="ge", methods=["__ge__", "ge", "greater_equal"])
+
+
+@ge.kernel
+def _(x, y):
+    return x >= y
+
+
+logical_and = elementwise(LOGIC, np.logical_and, "Whether x and y both differ from 0.")
+
+
+@logical_and.kernel
+def _(x, y):
+    return (x != 0) & (y != 0)
+
+
+logical_or = elementwise(LOGIC, np.logical_or, "Whether x or y differs from 0.")
+
+
+@logical_or.kernel
+def _(x, y):
+    return (x != 0) | (y != 0)
+
+
+logical_xor = elementwise(LOGIC, np.logical_xor, "Whether one of x and y differs from 0, and one does not.")
+
+
+@logical_xor.kernel
+def _(x, y):
+    return (x != 0) != (y != 0)
+
+
+logical_not = elementwise(LOGIC, np.logical_not, "Whether x is 0.")
+
+
+@logical_not.kernel
+def _(x):
+    return x == 0
+
+
+bitwise_and = elementwise(INTEGRAL, np.bitwise_and, "The bits that x and y both have.",
+                          methods=["__and__", "bitwise_and"])  # fmt: skip
+
+
+@bitwise_and.kernel
+def _(x, y):
+    return x & y
+
+
+bitwise_or = elementwise(INTEGRAL, np.bitwise_or, "The bits that x or y has.", methods=["__or__", "bitwise_or"])
+
+
+@bitwise_or.kernel
+def _(x, y):
+    return x | y
+
+
+bitwise_xor = elementwise(INTEGRAL, np.bitwise_xor, "The bits that one of x and y has.",
+                          methods=["__xor__", "bitwise_xor"])  # fmt: skip
+
+
+@bitwise_xor.kernel
+def _(x, y):
+    return x ^ y
+
+
+bitwise_not = elementwise(INTEGRAL, np.invert, "The bits that x does not have; for booleans, not x.",
+                          name="bitwise_not", methods=["__invert__", "bitwise_not"])  # fmt: skip
+
+
+@bitwise_not.kernel
+def _(x):
+    if x.dtype == tl.int1:
+        return x == 0
+    else:
+        return (x * 0 - 1) - x  # all bits less those of x; Triton 3.6 cannot invert unsigned blocks in simulation
+
+
+# A shift by a negative number, or by as many bits as there are, leaves nothing but the sign.
+bitwise_left_shift = elementwise(BITS, np.left_shift, "The bits of x, moved up by y places.", name="bitwise_left_shift",
+                                 methods=["__lshift__", "bitwise_left_shift"])  # fmt: skip
+
+
+@bitwise_left_shift.kernel
+def _(x, y):
+    fits = (y >= 0) & (y < x.dtype.primitive_bitwidth)
+    return tl.where(fits, x << tl.where(fits, y, y * 0), x * 0)
+
+
+bitwise_right_shift = elementwise(BITS, np.right_shift, "The bits of x, moved down by y places; the sign stays.",
+                                  name="bitwise_right_shift",
+                                  methods=["__rshift__", "bitwise_right_shift"])  # fmt: skip
+
+
+@bitwise_right_shift.kernel
+def _(x, y):
+    fits = (y >= 0) & (y < x.dtype.primitive_bitwidth)
+    return tl.where(fits, x >> tl.where(fits, y, y * 0), tl.where(x < 0, x * 0 - 1, x * 0))
+
+
+for _operator, _name in ((bitwise_and, "__rand__"), (bitwise_or, "__ror__"), (bitwise_xor, "__rxor__"),
+                         (bitwise_left_shift, "__rlshift__"), (bitwise_right_shift, "__rrshift__")):  # fmt: skip
+    method(_operator, reflected(_operator), _name)

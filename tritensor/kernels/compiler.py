@@ -1,0 +1,298 @@
+"""Compiles a kernel for a target, with or without a GPU at hand. Imports Triton.
+
+`triton.compile(ASTSource, target)` needs no torch, no C compiler and no GPU; what it returns is machine code whose
+parameters are the kernel's run-time arguments in order, tuples flattened and constants gone, and then two pointers to
+scratch memory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.language.extra import libdevice
+from triton.runtime.jit import JITFunction
+
+from .. import dtypes, settings
+from ..errors import DeviceError, KernelError, explain
+from .source import DeviceFunction, Kernel, rebuild
+
+__all__ = ["CompiledFacts", "compile_ahead", "compile_kernel"]
+
+# One compilation at a time: a kernel's name for profilers is passed to Triton through the kernel's JITFunction.
+_lock = threading.RLock()
+
+
+@dataclass(frozen=True)
+class CompiledFacts:
+    """What is known of compiled code without running it.
+
+    Attributes:
+        name: the entry point, which is what profilers show.
+        asm: texts by stage: ttir, ttgir, llir, ptx and sass (NVIDIA, where the disassembler is) or amdgcn (AMD).
+        binary: the cubin or hsaco.
+        shared: bytes of shared memory per program.
+        warps: warps per program, which may be more than was asked for.
+        registers: per thread; None where the tool that reads them is missing.
+        local_bytes: per thread, spilled registers and local arrays; 0 is what a fast kernel has.
+    """
+
+    name: str
+    asm: Mapping[str, str] = field(repr=False)
+    binary: bytes = field(repr=False)
+    shared: int
+    warps: int
+    registers: int | None
+    local_bytes: int
+
+
+class _Named(JITFunction):
+    """A function for the compiler's caches: the same text is another function under another name."""
+
+    salt = ""
+
+    @property
+    def cache_key(self) -> str:
+        return f"{self.salt}-{super().cache_key}"
+
+    def __hash__(self) -> int:
+        return hash(self.cache_key)
+
+
+def _resolve(value: Any) -> Any:
+    """What a name stands for while a kernel is compiled."""
+    if isinstance(value, DeviceFunction):
+        return _body(value)
+    if isinstance(value, dtypes.dtype):
+        return tl.str_to_ty(value.triton, None)
+    if isinstance(value, (bool, int, float, str, tuple)):
+        return tl.constexpr(_constant(value))
+    return value
+
+
+def _constant(value: Any) -> Any:
+    """The value of a constexpr parameter as Triton wants it."""
+    if isinstance(value, DeviceFunction):
+        return _body(value)
+    if isinstance(value, dtypes.dtype):
+        return tl.str_to_ty(value.triton, None)
+    return tuple(map(_constant, value)) if type(value) is tuple else value
+
+
+def _names() -> dict[str, Any]:
+    return {"tl": tl, "triton": triton, "libdevice": libdevice}
+
+
+def _body(function: DeviceFunction) -> Any:
+    if function.compiled_form is None:
+        name = f"{function.__name__}_{function.digest}"  # unique, since Triton keeps one function per qualified name
+        made = _Named(rebuild(function.function, name, _names(), _resolve))
+        made.salt = name
+        function.compiled_form = made
+    return function.compiled_form
+
+
+def _entry(kernel: Kernel) -> Any:
+    if kernel.compiled_form is None:
+        kernel.compiled_form = _Named(rebuild(kernel.function, kernel.__name__, _names(), _resolve))
+    return kernel.compiled_form
+
+
+def compile_kernel(
+    kernel: Kernel,
+    signature: tuple,
+    constants: Mapping[str, Any],
+    target: tuple[str, int | str],
+    warps: int,
+    stages: int,
+    name: str | None = None,
+) -> Any:
+    """Compile `kernel` and return Triton's CompiledKernel.
+
+    Args:
+        signature: per run-time argument `(type, attribute)`, a tuple of these for a tuple argument. The type is
+            Triton's ("*fp32", "i32"); the attribute is 16 (divisible by 16), 1 (an integer that is 1) or None. A
+            constant in place of a number is ("constexpr", value).
+        constants: a value for each constexpr parameter.
+        target: ("cuda", 90) or ("hip", "gfx942").
+
+    Raises:
+        KernelError: Triton refuses the kernel. The message names operator, types and target; the cause is chained.
+        DeviceError: TRITON_INTERPRET is set, under which Triton compiles nothing.
+    """
+    if not isinstance(tl.sum, JITFunction):
+        raise DeviceError(
+            explain(
+                f"{name or kernel.__name__}: kernels cannot be compiled under TRITON_INTERPRET=1",
+                remedy="unset it; TRITENSOR_SIMULATE_CUDA=1 simulates without it",
+            )
+        )
+    types: dict[str, Any] = {}
+    values: dict[tuple[int, ...], Any] = {}
+    attributes: dict[tuple[int, ...], Any] = {}
+    described_types = iter(signature)
+    for position, parameter in enumerate(kernel.parameters):
+        if parameter in kernel.constants:
+            types[parameter] = "constexpr"
+            given = constants[parameter] if parameter in constants else kernel.defaults[parameter]
+            values[(position,)] = _constant(given)
+        else:
+            types[parameter] = _specialise(next(described_types), (position,), values, attributes)
+    backend, arch = target
+    # fused multiply-add is PyTorch's and nvcc's default; Triton 3.9 warns where it is not said
+    options = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
+    with _lock, _cache_directory():
+        entry = _entry(kernel)
+        entry.salt = kernel.profiler_name(dict(constants), name)
+        entry._repr = lambda specialization: entry.salt
+        try:
+            source = ASTSource(entry, types, values, attributes)
+            return triton.compile(source, GPUTarget(backend, arch, 64 if backend == "hip" else 32), options)
+        except Exception as error:
+            raise KernelError(
+                explain(
+                    f"{name or kernel.__name__}: kernel {kernel.__name__} does not compile for {backend} {arch}",
+                    f"argument types: {_readable(signature)}",
+                    _innermost(error),
+                )
+            ) from error
+
+
+def _specialise(entry: Any, path: tuple[int, ...], values: dict, attributes: dict) -> Any:
+    """The type of one argument for ASTSource; divisibility goes to `attributes`, integers of 1 to `values`."""
+    if not entry or isinstance(entry[0], tuple):
+        return tuple(_specialise(inner, (*path, index), values, attributes) for index, inner in enumerate(entry))
+    type, attribute = entry
+    if type == "constexpr" or attribute == 1:
+        values[path] = attribute
+        return "constexpr"
+    if attribute == 16:
+        attributes[path] = [["tt.divisibility", 16]]
+    return type
+
+
+def _readable(signature: tuple) -> str:
+    """`(*bf16, *bf16), i32` for a signature."""
+    parts = [
+        f"({_readable(entry)})"
+        if not entry or isinstance(entry[0], tuple)
+        else repr(entry[1])
+        if entry[0] == "constexpr"
+        else entry[0]
+        for entry in signature
+    ]
+    return ", ".join(parts)
+
+
+def _innermost(error: BaseException) -> str:
+    # Triton wraps the error of an inner function in the errors of its callers, the text of each in full.
+    place = ""
+    while error.__cause__ is not None:
+        place = str(error).strip() or place
+        error = error.__cause__
+    text = str(error).strip()
+    lines = [line.rstrip() for line in (text if "\n" in text else f"{place}\n{text}" if place else text).splitlines()]
+    return "\n  ".join([type(error).__name__ + ":", *lines])
+
+
+class _cache_directory:
+    """Sends Triton's compiled files to `settings.cache_dir` while it compiles, when that is set."""
+
+    def __enter__(self) -> None:
+        self.before = triton.knobs.cache.dir
+        if settings.cache_dir.value:
+            triton.knobs.cache.dir = settings.cache_dir.value
+
+    def __exit__(self, *exception: Any) -> None:
+        triton.knobs.cache.dir = self.before
+
+
+def compile_ahead(
+    kernel: Kernel,
+    signature: Sequence[Any],
+    constants: Mapping[str, Any],
+    target: tuple[str, int | str] = ("cuda", 90),
+    warps: int = 4,
+    stages: int = 3,
+    name: str | None = None,
+) -> CompiledFacts:
+    """Compile a kernel for a target that need not be present, and say what came out. For tests and benchmarks.
+
+    Args:
+        signature: Triton's type of each run-time argument in order, nested tuples for tuple arguments. Add ":16" to
+            a pointer that is aligned to 16 bytes or an integer that is divisible by 16, ":1" to an integer that is
+            1: `(("*fp32:16",), "i32:16", "fp32")`.
+        constants: a value for each constexpr parameter.
+        target: ("cuda", 80), ("cuda", 90), ("cuda", 100) or ("hip", "gfx942").
+
+    Raises:
+        KernelError: Triton refuses the kernel.
+    """
+    compiled = compile_kernel(kernel, tuple(map(_parse_type, signature)), constants, target, warps, stages, name)
+    asm = {stage: text for stage, text in compiled.asm.items() if isinstance(text, str)}
+    if target[0] == "hip":
+        binary, text = compiled.asm["hsaco"], asm["amdgcn"]
+        registers, local_bytes = _amd_number(text, "vgpr_count"), _amd_number(text, "private_segment_fixed_size") or 0
+    else:
+        binary = compiled.asm["cubin"]
+        registers, local_bytes = _cubin_usage(binary)
+        if "nvdisasm" in _tools():
+            asm["sass"] = compiled.asm["sass"]
+    return CompiledFacts(
+        compiled.metadata.name,
+        asm,
+        binary,
+        compiled.metadata.shared,
+        compiled.metadata.num_warps,
+        registers,
+        local_bytes,
+    )
+
+
+def _parse_type(entry: Any) -> Any:
+    if isinstance(entry, (tuple, list)):
+        return tuple(map(_parse_type, entry))
+    if entry is None or isinstance(entry, bool):
+        return "constexpr", entry
+    type, _, attribute = entry.partition(":")
+    if type == "constexpr":
+        return type, attribute
+    return type, int(attribute) if attribute else None
+
+
+def _amd_number(text: str, key: str) -> int | None:
+    found = re.search(rf"\.{key}:\s*(\d+)", text)
+    return int(found[1]) if found else None
+
+
+def _tools() -> dict[str, str]:
+    """NVIDIA's tools inside Triton's package, by name."""
+    folder = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+    return {path.name: str(path) for path in folder.iterdir()} if folder.is_dir() else {}
+
+
+def _cubin_usage(binary: bytes) -> tuple[int | None, int]:
+    """Registers and local bytes per thread, read from a cubin by NVIDIA's cuobjdump."""
+    tool = _tools().get("cuobjdump")
+    if tool is None:
+        return None, 0
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(suffix=".cubin", delete=False) as file:
+        file.write(binary)
+    try:
+        text = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
+    finally:
+        os.unlink(file.name)
+    numbers = dict(re.findall(r"(REG|STACK|LOCAL):(\d+)", text))
+    return int(numbers["REG"]), int(numbers["STACK"]) + int(numbers["LOCAL"])

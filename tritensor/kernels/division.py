@@ -1,0 +1,114 @@
+"""Quotients that are whole numbers, and the remainders that they leave.
+
+Floats follow C's `fmod` and Python's floor division in every bit, infinities included. An integer divided by a zero in
+a tensor gives 0 on every device, as in NumPy; dividing integers by the number 0 raises.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes
+from ..errors import ShapeError, explain
+from ..operator import Number, Rule, method
+from .arithmetic import dtype_of, zeros
+from .elementwise import elementwise
+from .methods import reflected
+from .source import device_function
+
+if TYPE_CHECKING:
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+
+class Quotient(Rule):
+    """Refuses an integer divisor that is the number zero."""
+
+    def __call__(self, operator: str, operands: Any) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule; raises ShapeError for an integer division by the number zero."""
+        kinds = super().__call__(operator, operands)
+        if kinds[0].category < dtypes.FLOATING and isinstance(operands[1], Number) and operands[1] == 0:
+            raise ShapeError(explain("ZeroDivisionError", f"{operator}: {kinds[0]} operands, divisor 0"))
+        return kinds
+
+
+QUOTIENT = Quotient("quotient", dtypes.INTEGER, dtypes.FLOATING)
+
+floor_divide = elementwise(QUOTIENT, np.floor_divide, "The largest integer that is not above x / y.",
+                           methods=["__floordiv__", "floor_divide"])  # fmt: skip
+floor_divide.gradients(x=zeros, y=zeros)
+
+
+@device_function
+def floored(x, y):
+    """Python's floor division of floats: the quotient of x less its remainder, rounded to the nearest integer."""
+    left = libdevice.fmod(x, y)
+    whole = (x - left) / y
+    whole = tl.where((left != 0) & ((y < 0) != (left < 0)), whole - 1, whole)
+    below = libdevice.floor(whole)
+    below = tl.where(whole - below > 0.5, below + 1, below)
+    return tl.where(y == 0, x / y, below)
+
+
+@floor_divide.kernel
+def _(x, y):
+    if x.dtype.is_floating():
+        return floored(x, y)
+    else:
+        divisor = tl.where(y == 0, y + 1, y)
+        quotient = x // divisor
+        below = (x % divisor != 0) & ((x < 0) != (divisor < 0))
+        return tl.where(y == 0, x * 0, tl.where(below, quotient - 1, quotient))
+
+
+@elementwise(QUOTIENT, methods=())
+def trunc_divide(x, y):
+    """x / y without its fraction; integers stay integers."""
+    if dtype_of(x, y).kind == "f":
+        return np.trunc(np.true_divide(x, y))
+    return np.floor_divide(x - np.fmod(x, y), y)
+
+
+trunc_divide.gradients(x=zeros, y=zeros)
+
+
+@trunc_divide.kernel
+def _(x, y):
+    if x.dtype.is_floating():
+        return libdevice.trunc(x / y)
+    else:
+        return tl.where(y == 0, x * 0, x // tl.where(y == 0, y + 1, y))
+
+
+remainder = elementwise(QUOTIENT, np.remainder, "What x leaves when divided by y, with the sign of y.",
+                        methods=["__mod__", "remainder"])  # fmt: skip
+remainder.gradients(x=lambda grad: grad, y=lambda grad, x, y: -grad * floor_divide(x, y))
+
+
+@remainder.kernel
+def _(x, y):
+    if x.dtype.is_floating():
+        left = libdevice.fmod(x, y)
+        return tl.where((left != 0) & ((y < 0) != (left < 0)), left + y, left)
+    else:
+        divisor = tl.where(y == 0, y + 1, y)
+        left = x % divisor
+        return tl.where((left != 0) & ((divisor < 0) != (left < 0)), left + divisor, left)
+
+
+fmod = elementwise(QUOTIENT, np.fmod, "What x leaves when divided by y, with the sign of x.")
+fmod.gradients(x=lambda grad: grad, y=lambda grad, x, y: -grad * trunc_divide(x, y))
+
+
+@fmod.kernel
+def _(x, y):
+    if x.dtype.is_floating():
+        return libdevice.fmod(x, y)
+    else:
+        return x % tl.where(y == 0, y + 1, y)
+
+
+for _operator, _name in ((floor_divide, "__rfloordiv__"), (remainder, "__rmod__")):
+    method(_operator, reflected(_operator), _name)

@@ -1,0 +1,167 @@
+"""The elementwise family: any number of inputs and outputs, one generic kernel, methods with quick paths.
+
+    @elementwise(FLOAT)
+    def silu(x):
+        '''x * sigmoid(x).'''
+        return x / (1 + np.exp(-x))
+
+    @silu.kernel
+    def _(x):
+        return x / (1 + tl.exp(-x))
+
+    @silu.gradient
+    def _(grad, out, x):
+        s = x.sigmoid()
+        return grad * (s + out * (1 - s))
+
+The reference may be a NumPy ufunc: `add = elementwise(ANY, np.add, "x + y.")`. Keyword-only parameters are numbers that
+the body takes after the inputs. A declaration adds the function to the registry, the method `Tensor.silu` and, where
+the
+result can take the input's place, `Tensor.silu_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, layout
+from ..buffer import DeviceArray
+from ..operator import Operator, Rule, method, registry
+from ..tensor import Tensor
+from . import replay
+from .methods import binary, in_place_method, plain, unary
+from .recording import record_call
+
+__all__ = ["Elementwise", "copy_into", "elementwise"]
+
+# dtypes that NumPy computes in directly and exactly as PyTorch does; half precision goes by way of float32
+_DIRECT = frozenset(entry.numpy for entry in dtypes.ALL if entry not in (dtypes.float16, dtypes.bfloat16))
+
+
+class Elementwise(Operator):
+    """An operator that computes each element of its results from one element of each input, after broadcasting.
+
+    Attributes:
+        methods: names of the Tensor methods, those of Python's own syntax left out; each is a public function too.
+        quick, changing: the method, and the method that changes its tensor in place.
+        domain: the range that the inputs of tests are drawn from, where the operator is not defined everywhere.
+    """
+
+    family = "elementwise"
+    repeatable = takes_numbers = True
+    methods: tuple[str, ...] = ()
+    quick: Any = None
+    changing: Any = None
+    domain: tuple[float, float] | None = None
+
+    def __init__(
+        self,
+        name: str,
+        reference: Callable[..., Any],
+        rule: Rule,
+        *,
+        kinds: dict[str, dtypes.dtype] | None = None,
+        **names: Any,
+    ) -> None:
+        super().__init__(name, reference, rule, **names)
+        self.kinds = kinds or {}
+        allowed = _DIRECT
+        if rule.floating:
+            allowed = frozenset(d for d in allowed if dtypes.of(d).category >= dtypes.FLOATING)
+        # what the quick path may hand straight to the reference: the operands' dtype is the compute dtype
+        self.direct = frozenset(d for d in allowed if rule.lowest <= dtypes.of(d).category <= rule.highest)
+        self.fixed = None if rule.result is None else rule.result.numpy
+        self.ufunc = isinstance(reference, np.ufunc)
+        self.changes = replay.table()  # how calls are repeated whose result is their first input
+
+    def allocate(self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...],
+                 metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:  # fmt: skip
+        """Every output has the broadcast shape of the inputs."""
+        shape = layout.broadcast_shapes(*(array.shape for array in arrays if array.__class__ is DeviceArray))
+        return [(shape, result.numpy) for result in results]
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """Inputs with a dtype of their own (`kinds`) have no say in the common one."""
+        ruled = [value for name, value in zip(self.inputs, inputs, strict=True) if name not in self.kinds]
+        compute, result = self.rule(self.name, ruled)
+        return compute, (result,) * len(self.outputs)
+
+    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Check that the shapes broadcast."""
+        layout.broadcast_shapes(*[value._data.shape for value in inputs if isinstance(value, Tensor)])
+        return inputs, metadata
+
+    def change(self, key: Any, given: tuple[Any, ...], metadata: dict[str, Any]) -> bool:
+        """Launch with the first input's memory as the result; False where the result is of another shape or dtype."""
+        passed = metadata
+        inputs, metadata = self._bind(given, metadata)
+        inputs, metadata = self.prepare(tuple([self._accept(value, i) for i, value in enumerate(inputs)]), metadata)
+        device = self.place(inputs)
+        compute, results = self.resolve_dtypes(inputs, metadata)
+        x = inputs[0]._data
+        shape = layout.broadcast_shapes(*[value._data.shape for value in inputs if isinstance(value, Tensor)])
+        if shape != x.shape or results[0].numpy != x.dtype or device is not x.device:
+            return False
+
+        def run(arrays: list[Any]) -> list[DeviceArray]:
+            self.start(arrays[:1], arrays, compute, metadata)
+            return []
+
+        if key is None or key in self.changes:
+            run([self._device_operand(value) for value in inputs])
+        else:
+            record_call(self, self.changes, key, (given, passed), inputs, compute, metadata, run)
+        return True
+
+    def launch(self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
+               metadata: dict[str, Any]) -> None:  # fmt: skip
+        """Run the body over all elements with the family's kernel."""
+        from .elementwise_kernel import launch_elementwise
+
+        launch_elementwise(self, outs, arrays, compute, metadata)
+
+
+def elementwise(rule: Rule, reference: Callable[..., Any] | None = None, doc: str | None = None, *,
+                name: str | None = None, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None,
+                methods: Sequence[str] | None = None, kinds: dict[str, dtypes.dtype] | None = None) -> Any:  # fmt: skip
+    """Declare an elementwise operator; a decorator for its reference, or a call with a ufunc.
+
+    Args:
+        rule: the dtype rule (`tritensor.operator`: ANY, FLOAT, COMPARISON, ...).
+        reference: a ufunc; leave it out to decorate a function.
+        doc: the docstring, where the reference is a ufunc.
+        name, inputs, outputs: names where the function's own do not serve.
+        methods: the names of the Tensor methods; the operator's name unless given.
+        kinds: inputs with a dtype of their own, outside of the rule: `where`'s condition is boolean.
+    """
+    if reference is None:
+        return lambda function: elementwise(rule, function, doc, name=name, inputs=inputs, outputs=outputs,
+                                            methods=methods, kinds=kinds)  # fmt: skip
+    if isinstance(reference, np.ufunc) and inputs is None:
+        inputs = ("x", "y")[: reference.nin]
+    operator = Elementwise(name or reference.__name__, reference, rule, inputs=inputs, outputs=outputs, kinds=kinds)
+    operator.__doc__ = doc or operator.__doc__
+    names = (operator.name,) if methods is None else methods
+    simple = len(operator.outputs) == 1 and not operator.metadata and not operator.kinds
+    operator.quick = (unary(operator) if simple and len(operator.inputs) == 1
+                      else binary(operator) if simple and len(operator.inputs) == 2 else plain(operator))  # fmt: skip
+    syntax = [name for name in names if name.startswith("__")]
+    if syntax:
+        method(operator, binary(operator, syntax=True) if len(operator.inputs) == 2 else operator.quick, *syntax)
+    operator.methods = tuple([name for name in names if name not in syntax])
+    if operator.methods:
+        method(operator, operator.quick, *operator.methods)
+    if names and rule.result is None and len(operator.outputs) == 1:
+        operator.changing = in_place_method(operator)
+        method(operator, operator.changing, *([f"{name}_" for name in operator.methods] or [f"{operator.name}_"]))
+    return operator
+
+
+def copy_into(out: DeviceArray, x: DeviceArray) -> None:
+    """Copy `x`'s elements over `out`'s, any layouts and dtypes, one shape, one device."""
+    registry["copy"].start([out], [x], dtypes.of(out.dtype), {})

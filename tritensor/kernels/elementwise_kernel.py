@@ -1,0 +1,285 @@
+"""The one kernel behind every elementwise operator, and the host's side of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import dtypes, settings
+from ..buffer import DeviceArray
+from .launch import Bound, DeviceFunction, Float64, Int64, bind, device_function, kernel
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+__all__ = ["collapse_dims", "elementwise_kernel", "launch_elementwise"]
+
+# Bytes of the widest operand that one program moves: 1024 float32 or 2048 bfloat16 elements, two 16-byte vectors for
+# each of 128 threads.
+_PROGRAM_BYTES = 4096
+# Fewer, larger blocks suit a simulated device: each step of the interpreter costs 10 us whatever the block's size.
+_SIMULATED_BLOCK = 1 << 16
+
+
+def collapse_dims(
+    shape: Sequence[int], strides_list: Sequence[Sequence[int]]
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Merge neighbouring dimensions that every operand walks as one; drop those of size 1.
+
+    Args:
+        shape: the result's shape, without a zero in it.
+        strides_list: one tuple of strides (in elements, 0 where broadcast) per operand, all of the shape's rank.
+
+    Returns:
+        the shape, of rank 1 or more, and the strides per operand.
+
+    >>> collapse_dims((2, 3, 4), [(12, 4, 1), (12, 4, 1)])
+    ((24,), ((1,), (1,)))
+    >>> collapse_dims((2, 3, 4), [(12, 4, 1), (0, 0, 1)])  # the second is a row, broadcast
+    ((6, 4), ((4, 1), (0, 1)))
+    """
+    kept: list[tuple[int, list[int]]] = []
+    for dim, size in enumerate(shape):
+        if size == 1:
+            continue
+        inner = [strides[dim] for strides in strides_list]
+        if kept:
+            outer_size, outer = kept[-1]
+            if all(far == near * size for far, near in zip(outer, inner, strict=True)):
+                kept[-1] = (outer_size * size, inner)
+                continue
+        kept.append((size, inner))
+    if not kept:
+        kept.append((1, [1] * len(strides_list)))
+    return tuple(size for size, _ in kept), tuple(zip(*[strides for _, strides in kept], strict=True))
+
+
+@device_function
+def offset_of(index, strides, shape, RANK: tl.constexpr):
+    """Where element `index` (counted in the result's order) of one operand lies.
+
+    The outermost dimension takes what is left without a modulo: the compiler then sees that contiguous elements are
+    contiguous, which is what 128-bit loads depend on.
+    """
+    if RANK == 1:
+        offset = index * strides[0]
+    else:
+        rest = index
+        offset = tl.zeros_like(index)
+        for step in tl.static_range(RANK - 1):
+            dim: tl.constexpr = RANK - 1 - step
+            offset += rest % shape[dim] * strides[dim]
+            rest = rest // shape[dim]
+        offset += rest * strides[0]
+    return offset
+
+
+@device_function
+def compute_block(
+    outs,
+    ins,
+    scalars,
+    out_strides,
+    in_strides,
+    shape,
+    index,
+    mask,
+    BODY: tl.constexpr,
+    OUT_DTYPES: tl.constexpr,
+    COMPUTE: tl.constexpr,
+    RANK: tl.constexpr,
+):
+    """One block: load, BODY, store. `mask` is None where every index is inside."""
+    values = ()
+    for position in tl.static_range(len(ins)):
+        if len(in_strides[position]) == 0:
+            value = ins[position]
+        else:
+            value = tl.load(ins[position] + offset_of(index, in_strides[position], shape, RANK), mask=mask)
+        values = values + (value.to(COMPUTE[position]),)  # type: ignore[assignment]  # noqa: RUF005
+    results = BODY(*values, *scalars)
+    for position in tl.static_range(len(outs)):
+        if len(outs) == 1:
+            result = results
+        else:
+            result = results[position]
+        pointers = outs[position] + offset_of(index, out_strides[position], shape, RANK)
+        tl.store(pointers, result.to(OUT_DTYPES[position]), mask=mask)
+
+
+@kernel
+def elementwise_kernel(
+    outs,
+    ins,
+    scalars,
+    out_strides,
+    in_strides,
+    shape,
+    count,
+    BODY: tl.constexpr,
+    OUT_DTYPES: tl.constexpr,
+    COMPUTE: tl.constexpr,
+    RANK: tl.constexpr,
+    SPLIT: tl.constexpr,
+    INDEX64: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Apply BODY to every element: `outs = BODY(*ins, *scalars)`.
+
+    Args:
+        outs: a tuple of pointers.
+        ins: a tuple of pointers and, in place of an operand that is a number, numbers.
+        scalars: a tuple of numbers and constants (bool, str, None) that follow the inputs as BODY's last arguments.
+        out_strides, in_strides: a tuple of RANK strides, in elements, for each pointer; 0 broadcasts. The strides of
+            a number are ().
+        shape: RANK sizes, collapsed by `collapse_dims`.
+        count: number of elements, the product of shape.
+        BODY: device function; returns one value, or a tuple of one value per pointer of outs.
+        OUT_DTYPES: tuple of the dtype in which each output is stored (bool: what is not zero is true).
+        COMPUTE: tuple of the dtype that each of BODY's inputs is converted to; float32 for half-precision operands.
+        SPLIT: compile a second, unmasked form of the block for all programs but the last. A mask against a count
+            that is not divisible by 16 cuts vectors of 16 bytes down to single elements.
+        INDEX64: whether offsets need 64 bits (an operand spans 2**31 elements or more).
+        BLOCK: elements per program. The grid is (ceil(count / BLOCK),).
+    """
+    start = tl.program_id(0)
+    if INDEX64:
+        start = start.to(tl.int64)
+    index = start * BLOCK + tl.arange(0, BLOCK)
+    if SPLIT:
+        if (start + 1) * BLOCK <= count:
+            compute_block(
+                outs, ins, scalars, out_strides, in_strides, shape, index, None, BODY, OUT_DTYPES, COMPUTE, RANK
+            )
+        else:
+            compute_block(
+                outs,
+                ins,
+                scalars,
+                out_strides,
+                in_strides,
+                shape,
+                index,
+                index < count,
+                BODY,
+                OUT_DTYPES,
+                COMPUTE,
+                RANK,
+            )
+    else:
+        compute_block(
+            outs, ins, scalars, out_strides, in_strides, shape, index, index < count, BODY, OUT_DTYPES, COMPUTE, RANK
+        )
+
+
+def launch_elementwise(
+    operator: Any,
+    outs: Sequence[DeviceArray],
+    operands: Sequence[Any],
+    compute: dtypes.dtype,
+    metadata: Mapping[str, Any],
+) -> None:
+    """Run an operator's body over all elements: `outs = body(*operands, *metadata.values())`.
+
+    Args:
+        operator: its `body` is a function in Triton's language and its `name` what messages and profilers say.
+        outs: device arrays of one shape, none of which overlaps itself.
+        operands: device arrays that broadcast to that shape, and Python numbers.
+        compute: the dtype that the operands are converted to before the body sees them.
+        metadata: what the body takes after the operands: numbers (in the compute dtype where that is floating, else as
+            int64), and constants of the compilation (bool, str, None).
+    """
+    first = outs[0]
+    key: list[Any] = [operator, compute, settings.block.value, first.buffer.arena.driver.is_simulated]
+    values: list[Any] = list(outs)
+    key += [out.form for out in outs]
+    for name, value in zip(operator.inputs, operands):
+        if value.__class__ is DeviceArray:
+            key.append(value.form)
+            values.append(value)
+        else:
+            key.append(value.__class__)
+            values.append(_number(value, operator.kinds.get(name, compute)))
+    for value in metadata.values():
+        kind = value.__class__
+        if value is None or kind is bool or kind is str:
+            key.append((kind, value))
+        else:
+            key.append(kind)
+            values.append(_number(value, compute))
+    signature = tuple(key)
+    bound = _bound.get(signature)
+    if bound is None:
+        if first.size == 0:
+            return
+        if len(_bound) >= 4096:  # shapes that change with every step must not pile up
+            _bound.clear()
+        bound = _bound[signature] = _prepare(operator, outs, operands, compute, metadata)
+    bound(*values)
+
+
+_bound: dict[tuple[Any, ...], Bound] = {}
+
+
+def _prepare(
+    operator: Any,
+    outs: Sequence[DeviceArray],
+    operands: Sequence[Any],
+    compute: dtypes.dtype,
+    metadata: Mapping[str, Any],
+) -> Bound:
+    """Choose the kernel's constants and arguments for operands of these shapes, strides and dtypes."""
+    body = operator.body
+    if not isinstance(body, DeviceFunction):
+        body = operator.body = device_function(body, name=operator.name)
+    shape, device, count = outs[0].shape, outs[0].device, outs[0].size
+    arrays = [value for value in operands if value.__class__ is DeviceArray]
+    sizes, strides = collapse_dims(shape, [_broadcast_strides(array, shape) for array in (*outs, *arrays)])
+    pending = iter(strides[len(outs) :])
+    in_strides = tuple(next(pending) if value.__class__ is DeviceArray else () for value in operands)
+    # an input may have a dtype of its own, such as the condition of `where`
+    kinds = tuple(operator.kinds.get(name, compute) for name in operator.inputs)
+    ins = tuple(
+        value if value.__class__ is DeviceArray else _number(value, kind)
+        for value, kind in zip(operands, kinds, strict=True)
+    )
+    numbers = tuple(
+        value if value is None or isinstance(value, (bool, str)) else _number(value, compute)
+        for value in metadata.values()
+    )
+    block = _block_size(outs, arrays, count)
+    reach = max(sum((size - 1) * abs(step) for size, step in zip(sizes, steps, strict=True)) for steps in strides)
+    constants = {
+        "BODY": body,
+        "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs),
+        "COMPUTE": kinds,
+        "RANK": len(sizes),
+        "SPLIT": count % 16 != 0 and count > block,
+        "INDEX64": max(reach, count + block) >= 1 << 31,
+        "BLOCK": block,
+    }
+    arguments = (tuple(outs), ins, numbers, strides[: len(outs)], in_strides, sizes, count)
+    return bind(
+        elementwise_kernel, (-(-count // block),), arguments, constants, device, name=operator.name, numbers=True
+    )
+
+
+def _broadcast_strides(array: DeviceArray, shape: tuple[int, ...]) -> tuple[int, ...]:
+    missing = len(shape) - len(array.shape)
+    return (0,) * missing + tuple(
+        0 if size == 1 else step for size, step in zip(array.shape, array.strides, strict=True)
+    )
+
+
+def _number(value: Any, compute: dtypes.dtype) -> Any:
+    if not compute.is_floating_point:
+        return Int64(value)
+    return Float64(value) if compute is dtypes.float64 else float(value)
+
+
+def _block_size(outs: Sequence[DeviceArray], arrays: Sequence[DeviceArray], count: int) -> int:
+    if settings.block.value:
+        return settings.block.value
+    if outs[0].buffer.driver.is_simulated:
+        return min(_SIMULATED_BLOCK, 1 << (count - 1).bit_length())
+    return _PROGRAM_BYTES // max(array.itemsize for array in (*outs, *arrays))

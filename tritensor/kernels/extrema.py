@@ -1,0 +1,102 @@
+"""The larger and the smaller of two, and clamping. NaN wins, except in `fmax` and `fmin`, where numbers do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..operator import REAL
+from .arithmetic import where
+from .elementwise import elementwise
+from .source import device_function
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+
+@device_function
+def larger(x, y):
+    """The larger of two; NaN if either is."""
+    return tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
+
+
+@device_function
+def smaller(x, y):
+    """The smaller of two; NaN if either is."""
+    return tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)
+
+
+maximum = elementwise(REAL, np.maximum, "The larger of x and y; NaN if either is.")
+# Where both are equal each gets half, as in PyTorch.
+maximum.gradients(x=lambda grad, x, y: where(x == y, grad / 2, where(x < y, 0, grad)),
+                  y=lambda grad, x, y: where(x == y, grad / 2, where(y < x, 0, grad)))  # fmt: skip
+
+
+@maximum.kernel
+def _(x, y):
+    return larger(x, y)
+
+
+minimum = elementwise(REAL, np.minimum, "The smaller of x and y; NaN if either is.")
+minimum.gradients(x=lambda grad, x, y: where(x == y, grad / 2, where(x > y, 0, grad)),
+                  y=lambda grad, x, y: where(x == y, grad / 2, where(y > x, 0, grad)))  # fmt: skip
+
+
+@minimum.kernel
+def _(x, y):
+    return smaller(x, y)
+
+
+fmax = elementwise(REAL, np.fmax, "The larger of x and y; the other one where one is NaN.")
+fmax.gradients(x=lambda grad, x, y: where((x >= y) | (y != y), grad, 0),
+               y=lambda grad, x, y: where((x >= y) | (y != y), 0, grad))  # fmt: skip
+
+
+@fmax.kernel
+def _(x, y):
+    return tl.maximum(x, y)
+
+
+fmin = elementwise(REAL, np.fmin, "The smaller of x and y; the other one where one is NaN.")
+fmin.gradients(x=lambda grad, x, y: where((x <= y) | (y != y), grad, 0),
+               y=lambda grad, x, y: where((x <= y) | (y != y), 0, grad))  # fmt: skip
+
+
+@fmin.kernel
+def _(x, y):
+    return tl.minimum(x, y)
+
+
+clamp_min = elementwise(REAL, np.maximum, "x, and `min` where x is below it.", name="clamp_min", inputs=("x", "min"))
+clamp_min.gradients(x=lambda grad, x, min: where(x >= min, grad, 0), min=lambda grad, x, min: where(x < min, grad, 0))
+
+
+@clamp_min.kernel
+def _(x, min):
+    return larger(x, min)
+
+
+clamp_max = elementwise(REAL, np.minimum, "x, and `max` where x is above it.", name="clamp_max", inputs=("x", "max"))
+clamp_max.gradients(x=lambda grad, x, max: where(x <= max, grad, 0), max=lambda grad, x, max: where(x > max, grad, 0))
+
+
+@clamp_max.kernel
+def _(x, max):
+    return smaller(x, max)
+
+
+@elementwise(REAL, methods=())
+def clamp(x, min, max):
+    """x, `min` where x is below it, and `max` where that is above it; so `max` where min > max."""
+    return np.clip(x, min, max)
+
+
+clamp.gradients(x=lambda grad, x, min, max: where((x >= min) & (x <= max), grad, 0),
+                min=lambda grad, x, min, max: where((x < min) & (min < max), grad, 0),
+                max=lambda grad, x, min, max: where((x > max) | (max < min), grad, 0))  # fmt: skip
+
+
+@clamp.kernel
+def _(x, min, max):
+    return smaller(larger(x, min), max)

@@ -1,0 +1,316 @@
+"""The indexing family: reading from and writing to the places that an integer tensor names.
+
+Every operator here is one of two moves. *Reading* copies `x[place]` to each element of the result; *writing* puts (or
+adds) each element of a value to its place in a copy of `x`. They differ in how places are named:
+
+    index, index_put    `positions` of shape (k, *shape): coordinates along k dimensions of x, as in x[i, :, j]
+    gather, scatter     `index` has x's rank: each element names a coordinate along one dimension
+
+A position outside of its dimension raises `BoundsError` before anything is computed. On a CUDA device that takes the
+smallest and the largest element of the index tensor, read back once for each version of that tensor: the host waits
+for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import devices, dtypes, layout
+from ..buffer import DeviceArray
+from ..errors import BoundsError, DtypeError, ShapeError, explain
+from ..operator import Operator, Rule
+from ..tensor import Tensor
+from .elementwise import copy_into
+
+if TYPE_CHECKING:
+    from .indexing_kernels import Walk
+
+__all__ = ["Indexing", "check_bounds", "gather", "index", "index_put", "indexed_shape", "mesh", "put_into", "scatter",
+           "value_range", "vouch"]  # fmt: skip
+
+ndarray = np.ndarray
+_INTEGERS = (dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8, dtypes.uint8)
+ANYTHING = Rule("any")
+
+
+class Indexing(Operator):
+    """An operator whose second input names places in the first; that input has an integer dtype of its own."""
+
+    family = "indexing"
+
+    def __init__(self, name: str, reference: Any, place: str) -> None:
+        super().__init__(name, reference, ANYTHING)
+        self.kinds = {place: dtypes.int64}
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """The dtype of the first input; only sums are computed in another one."""
+        kind = inputs[0].dtype
+        for name, value in zip(self.inputs, inputs, strict=True):
+            if name not in self.kinds and isinstance(value, Tensor) and value.dtype is not kind:
+                raise DtypeError(explain(f"{self.name}(): {self.inputs[0]} has dtype {kind}, {name} {value.dtype}",
+                                         remedy="bring them to one dtype with .to(dtype)"))  # fmt: skip
+        summed = metadata.get("accumulate") and kind in (dtypes.float16, dtypes.bfloat16)
+        return dtypes.float32 if summed else kind, (kind,)
+
+    def walk(self, x: DeviceArray, where: DeviceArray, metadata: dict[str, Any]) -> Walk:
+        """How the kernels find the places in `x` that `where` names."""
+        from .indexing_kernels import Walk
+
+        if "dims" in metadata:
+            return Walk.of_index(x, where, metadata["dims"])
+        return Walk.of_gather(x, where, metadata["dim"])
+
+    def launch(self, outs: list[DeviceArray], arrays: Any, compute: dtypes.dtype, metadata: dict[str, Any]) -> None:
+        """Read the places of `x`; or copy `x` and write to, or add to, those of the copy."""
+        if len(arrays) == 2:
+            from .indexing_kernels import move
+
+            move(self.walk(arrays[0], arrays[1], metadata), outs[0], arrays[0], into=False)
+            return
+        if outs[0].size:
+            copy_into(outs[0], arrays[0])
+        self.write_places(outs[0], arrays[1], arrays[2], metadata)
+
+    def write_places(self, out: DeviceArray, where: DeviceArray, value: Any, metadata: dict[str, Any]) -> None:
+        """Write `value` to the places that `where` names in `out`, or add it."""
+        from .indexing_kernels import add_at, move
+
+        walk = self.walk(out, where, metadata)
+        if metadata["accumulate"]:
+            add_at(walk, out, value)
+        else:
+            move(walk, out, value, into=True)
+
+    def cost(self, outs: Any, arrays: Any, metadata: dict[str, Any]) -> tuple[int, int]:
+        """Each place read once and written once, and the index."""
+        moved = sum(array.nbytes for array in arrays[1:] if isinstance(array, (DeviceArray, ndarray)))
+        return moved + 2 * outs[0].nbytes, 0
+
+
+# ---- references ---------------------------------------------------------------------------------------------------
+
+
+def _key(positions: np.ndarray, rank: int, dims: tuple[int, ...]) -> tuple[Any, ...]:
+    """NumPy's index: the coordinates at `dims`, everything elsewhere."""
+    key: list[Any] = [slice(None)] * rank
+    for dim, coordinates in zip(dims, positions, strict=True):
+        key[dim] = coordinates
+    return tuple(key)
+
+
+def mesh(index: np.ndarray, dim: int) -> tuple[Any, ...]:
+    """NumPy's index of the places that `gather` and `scatter` mean: `index` along `dim`, own coordinates elsewhere."""
+    rank = index.ndim
+    return tuple(index if axis == dim else np.arange(extent).reshape((-1,) + (1,) * (rank - axis - 1))
+                 for axis, extent in enumerate(index.shape))  # fmt: skip
+
+
+def _index(x, positions, *, dims):
+    """x at the given coordinates along `dims`: x[positions[0], positions[1], ...]."""
+    return x[_key(positions, x.ndim, dims)]
+
+
+def _index_put(x, positions, value, *, dims, accumulate=False):
+    """x with `value` at the given coordinates, or added to what is there; of equal coordinates the last one counts."""
+    out = x.copy()
+    key = _key(positions, x.ndim, dims)
+    if accumulate:
+        np.add.at(out, key, value)
+    else:
+        out[key] = value
+    return out
+
+
+def _gather(x, index, *, dim):
+    """out[i, j] = x[index[i, j], j] for dim 0, and so on: an element of `x` for each of `index`."""
+    if x.ndim == 0:
+        return np.broadcast_to(x, index.shape).copy()
+    return x[mesh(index, dim)]
+
+
+def _scatter(x, index, value, *, dim, accumulate=False):
+    """x with out[index[i, j], j] = value[i, j] for dim 0, and so on, or with that added."""
+    out = x.copy()
+    if x.ndim == 0:
+        out = out.reshape(1)
+        index, dim = index.reshape(-1), 0
+        value = np.reshape(value, -1) if isinstance(value, np.ndarray) else value
+    key = mesh(index, dim)
+    if accumulate:
+        np.add.at(out, key, value)
+    else:
+        out[key] = value
+    return out.reshape(x.shape)
+
+
+class _Index(Indexing):
+    """Places named by coordinates along some dimensions; the others are taken whole."""
+
+    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Check the coordinates, and that the value broadcasts."""
+        x, positions = inputs[0], inputs[1]
+        shape, dims = x._data.shape, metadata["dims"]
+        if positions.__dict__.get("_vouched") != positions._version:
+            for row, dim in zip(positions.unbind(0), dims, strict=True):
+                check_bounds(row, shape[dim], dim)
+            vouch(positions)
+        if len(inputs) == 3 and isinstance(inputs[2], Tensor):
+            target = indexed_shape(shape, positions._data.shape[1:], dims)
+            value = inputs[2]
+            try:
+                layout.broadcast_strides(value._data.shape, (0,) * value.ndim, target)
+            except ShapeError:
+                raise ShapeError(f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to "
+                                 f"indexing result of shape {list(target)}") from None  # fmt: skip
+        return inputs, metadata
+
+    def compute(
+        self, arrays: Any, compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> tuple[np.ndarray, ...]:
+        """The reference; sums of whole rows in another way, with the same bits."""
+        if metadata.get("accumulate") and compute is results[0]:
+            from .host_indexing import add_at
+
+            found = add_at(arrays[0], arrays[1], arrays[2], metadata["dims"])
+            if found is not None:
+                return (found,)
+        return super().compute(arrays, compute, results, metadata)
+
+    def allocate(self, arrays: Any, results: Any, metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """The shape of the places, or that of `x`."""
+        x, positions = arrays[0], arrays[1]
+        shape = x.shape if len(arrays) == 3 else indexed_shape(x.shape, positions.shape[1:], metadata["dims"])
+        return [(shape, results[0].numpy)]
+
+
+class _Gather(Indexing):
+    """Places named by one coordinate along one dimension."""
+
+    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Check shapes and coordinates; negative ones are refused, as in PyTorch."""
+        x, where = inputs[0], inputs[1]
+        dim = layout.normalize_dim(metadata["dim"], x.ndim)
+        shape, extents = x._data.shape or (1,), where._data.shape or (1,)
+        if len(shape) != len(extents) and where._data.size:
+            own = "input" if len(inputs) == 2 else "self"
+            raise ShapeError(f"Index tensor must have the same number of dimensions as {own} tensor")
+        if where._data.size:
+            self._check_extents(shape, extents, inputs[2] if len(inputs) == 3 else None, dim)
+        check_bounds(where, shape[dim], dim, negative=False)
+        return inputs, {**metadata, "dim": dim}
+
+    def _check_extents(self, shape: Any, extents: Any, value: Any, dim: int) -> None:
+        fits = all(n <= m for axis, (n, m) in enumerate(zip(extents, shape, strict=True)) if axis != dim)
+        if value is None and not fits:
+            pairs = enumerate(zip(extents, shape, strict=True))
+            wrong = next(axis for axis, (n, m) in pairs if axis != dim and n > m)
+            raise ShapeError(f"Size does not match at dimension {wrong} expected index {list(extents)} to be no larger "
+                             f"than self {list(shape)} apart from dimension {dim}")  # fmt: skip
+        if not fits:
+            raise ShapeError(f"Expected index {list(extents)} to be no larger than self {list(shape)} apart from "
+                             f"dimension {dim}")  # fmt: skip
+
+    def allocate(self, arrays: Any, results: Any, metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """The shape of `index`, or that of `x`."""
+        return [(arrays[0].shape if len(arrays) == 3 else arrays[1].shape, results[0].numpy)]
+
+
+def indexed_shape(shape: tuple[int, ...], places: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of `x[...]`: the places stand where the indexed dimensions were if these are neighbours, else in front.
+
+    >>> indexed_shape((2, 3, 4), (7,), (1,)), indexed_shape((2, 3, 4), (7,), (0, 2))
+    ((2, 7, 4), (7, 3))
+    """
+    start = dims[0] if dims == tuple(range(dims[0], dims[0] + len(dims))) else 0
+    rest = [extent for dim, extent in enumerate(shape) if dim not in dims]
+    return (*rest[:start], *places, *rest[start:])
+
+
+# ---- bounds -------------------------------------------------------------------------------------------------------
+
+
+def check_bounds(where: Tensor, size: int, dim: int, negative: bool = True, message: str | None = None) -> None:
+    """Raise unless each element of `where` is a position in a dimension of `size` elements.
+
+    Args:
+        negative: whether positions may be counted from the end.
+        message: the first line of the error in place of `index 5 is out of bounds for dimension 0 with size 2`.
+
+    Raises:
+        BoundsError: the smallest or the largest is out of bounds. DtypeError: the dtype is no integer.
+    """
+    if where.dtype not in _INTEGERS:
+        raise DtypeError(f"index tensors must be of an integer dtype, got {where.dtype}")
+    low, high = value_range(where)
+    if high >= size or low < (-size if negative else 0):
+        wrong = high if high >= size else low
+        raise BoundsError(message or f"index {wrong} is out of bounds for dimension {dim} with size {size}")
+
+
+def value_range(where: Tensor) -> tuple[int, int]:
+    """The smallest and the largest element; (0, -1) where there is none.
+
+    Those of a CUDA tensor are kept on it with its version, so that the backward pass does not read them again.
+    """
+    data = where._data
+    if data.size == 0:
+        return 0, -1
+    if data.__class__ is not DeviceArray:
+        host = where._host_array()
+        return int(host.min()), int(host.max())
+    known = where.__dict__.get("_range")
+    if known is None or known[0] != where._version:
+        from .indexing_kernels import device_range
+
+        known = where.__dict__["_range"] = (where._version, device_range(data))
+    return known[1]
+
+
+def vouch(positions: Tensor) -> None:
+    """Say that coordinates have been checked against the tensor they are for, and need not be until they change."""
+    positions.__dict__["_vouched"] = positions._version
+
+
+def put_into(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...]) -> None:
+    """`index_put` straight into the memory of `x`; the caller has made sure that this may be changed."""
+    (x, positions, value), metadata = index_put.prepare((x, positions, value), {"dims": dims, "accumulate": False})
+    device = index_put.place((x, positions, value))
+    if device is devices.cpu:
+        host = x._host_array()
+        source = value._host_array() if isinstance(value, Tensor) else value
+        with np.errstate(all="ignore"):
+            host[_key(positions._host_array(), host.ndim, dims)] = source
+    else:
+        index_put.write_places(x._data, positions._data, index_put._device_operand(value), metadata)
+    counter = x._counter = x._counter or [0, 0]
+    counter[0] += 1
+
+
+# ---- declarations -------------------------------------------------------------------------------------------------
+
+index = _Index("index", _index, "positions")
+index_put = _Index("index_put", _index_put, "positions")
+gather = _Gather("gather", _gather, "index")
+scatter = _Gather("scatter", _scatter, "index")
+
+
+def _sum_at(grad: Any, positions: Any, x_shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+    return index_put(grad.new_zeros(x_shape), positions, grad, dims=dims, accumulate=True)
+
+
+def _scatter_sums(grad: Any, index: Any, x_shape: tuple[int, ...], dim: int) -> Any:
+    return scatter(grad.new_zeros(x_shape), index, grad, dim=dim, accumulate=True)
+
+
+index.gradients(x=_sum_at)
+index_put.gradients(
+    x=lambda grad, positions, dims, accumulate: grad if accumulate else index_put(grad, positions, 0, dims=dims),
+    value=lambda grad, positions, dims: index(grad, positions, dims=dims))  # fmt: skip
+gather.gradients(x=_scatter_sums)
+scatter.gradients(
+    x=lambda grad, index, dim, accumulate: grad if accumulate else scatter(grad, index, 0, dim=dim),
+    value=lambda grad, index, dim: gather(grad, index, dim=dim))  # fmt: skip

@@ -1,0 +1,391 @@
+"""The kernels of the indexing family: moves to and from named places, sums at places, ranges, and finding nonzeros."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import buffer, dtypes, layout, settings
+from ..buffer import DeviceArray
+from .elementwise_kernel import collapse_dims, offset_of
+from .launch import Float64, Int64, device_function, kernel, launch
+from .sorting_kernels import stable_order
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+__all__ = ["Walk", "add_at", "device_nonzero", "device_range", "move"]
+
+_INT64 = np.dtype(np.int64)
+
+
+@device_function
+def place_of(position_ptr, offset, row_step, sizes, steps, mask):
+    """Where the coordinates at `offset` of each row of a position tensor point; negative ones count from the end."""
+    place = tl.zeros_like(offset).to(tl.int64)
+    for row in tl.static_range(len(sizes)):
+        coordinate = tl.load(position_ptr + row * row_step + offset, mask=mask, other=0).to(tl.int64)
+        place += tl.where(coordinate < 0, coordinate + sizes[row], coordinate) * steps[row]
+    return place
+
+
+@kernel
+def move_kernel(
+    out_ptr,
+    position_ptr,
+    source,
+    row_step,
+    shape,
+    out_strides,
+    source_strides,
+    position_strides,
+    sizes,
+    steps,
+    count,
+    INTO: tl.constexpr,
+    OUT_DTYPE: tl.constexpr,
+    RANK: tl.constexpr,
+    WIDE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Copy elements between a dense walk and named places.
+
+    Args:
+        source: a pointer, or a number; then `source_strides` is ().
+        row_step: how far the coordinates of one element along each indexed dimension are apart.
+        shape: RANK sizes to walk, and for every operand the strides of the walk. At the dimensions of the positions the
+            indexed operand has stride 0.
+        sizes, steps: size and stride of each indexed dimension.
+        INTO: the places are in `out`; otherwise they are in `source`.
+    """
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if WIDE:
+        index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = index < count
+    place = place_of(position_ptr, offset_of(index, position_strides, shape, RANK), row_step, sizes, steps, mask)
+    out_offset = offset_of(index, out_strides, shape, RANK)
+    if INTO:
+        out_offset = out_offset + place
+    if len(source_strides) == 0:
+        value = source
+    else:
+        source_offset = offset_of(index, source_strides, shape, RANK)
+        if not INTO:
+            source_offset = source_offset + place
+        value = tl.load(source + source_offset, mask=mask)
+    tl.store(out_ptr + out_offset, value.to(OUT_DTYPE), mask=mask)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """One element after another: the shape of the walk, the indexed operand's strides in it, and where its places are.
+
+    Attributes:
+        shape: the sizes to walk; for `x[positions]` the result's.
+        strides: the indexed operand's, 0 along what the positions decide.
+        positions, position_strides, row_step: the coordinates, their strides in the walk, and from one row to the next.
+        sizes, steps: the indexed dimensions' sizes and strides.
+        dims: the dimensions of the walk that the positions have; the others are taken whole.
+        key_shape, key_strides: the dimensions of the indexed operand that tell one destination from another.
+        key_base, key_steps: a destination's number in `key_shape`: strides of the walk's own coordinates along `dims`,
+            and of the coordinates in the positions.
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    positions: DeviceArray
+    position_strides: tuple[int, ...]
+    row_step: int
+    sizes: tuple[int, ...]
+    steps: tuple[int, ...]
+    dims: range
+    key_shape: tuple[int, ...]
+    key_strides: tuple[int, ...]
+    key_base: tuple[int, ...]
+    key_steps: tuple[int, ...]
+
+    @classmethod
+    def of_index(cls, x: DeviceArray, positions: DeviceArray, dims: tuple[int, ...]) -> Walk:
+        """The walk over `x[positions]`, where row k of the positions is along dimension `dims[k]`."""
+        start = dims[0] if dims == tuple(range(dims[0], dims[0] + len(dims))) else 0
+        places = positions.shape[1:]
+        rest = [dim for dim in range(x.ndim) if dim not in dims]
+        before, after = rest[:start], rest[start:]
+        sizes, steps = tuple(x.shape[dim] for dim in dims), tuple(x.strides[dim] for dim in dims)
+        return cls(
+            shape=(*(x.shape[dim] for dim in before), *places, *(x.shape[dim] for dim in after)),
+            strides=(*(x.strides[dim] for dim in before), *(0,) * len(places), *(x.strides[dim] for dim in after)),
+            positions=positions,
+            position_strides=(*(0,) * len(before), *positions.strides[1:], *(0,) * len(after)),
+            row_step=positions.strides[0],
+            sizes=sizes,
+            steps=steps,
+            dims=range(start, start + len(places)),
+            key_shape=sizes,
+            key_strides=steps,
+            key_base=(0,) * len(places),
+            key_steps=layout.contiguous_strides(sizes),
+        )
+
+    @classmethod
+    def of_gather(cls, x: DeviceArray, index: DeviceArray, dim: int) -> Walk:
+        """The walk over an index of `x`'s rank, whose elements are coordinates along `dim`."""
+        shape, strides = (x.shape, x.strides) if x.ndim else ((1,), (0,))
+        dense = layout.contiguous_strides(shape)
+        others = [axis != dim for axis in range(index.ndim)]
+        return cls(
+            shape=index.shape,
+            strides=tuple(step * other for step, other in zip(strides, others, strict=False)),
+            positions=index,
+            position_strides=index.strides,
+            row_step=0,
+            sizes=(shape[dim],),
+            steps=(strides[dim],),
+            dims=range(index.ndim),
+            key_shape=shape,
+            key_strides=strides,
+            key_base=tuple(step * other for step, other in zip(dense, others, strict=False)),
+            key_steps=(dense[dim],),
+        )
+
+
+def move(walk: Walk, out: DeviceArray, source: Any, into: bool) -> None:
+    """Copy `source`'s named places to `out`, or (`into`) `source`, an array or number that broadcasts, to `out`'s."""
+    count = prod(walk.shape)
+    if count == 0:
+        return
+    dense = source if into else out
+    operands = [walk.strides, walk.position_strides]
+    if isinstance(dense, DeviceArray):
+        operands.append(_spread(dense, walk.shape))
+    shape, (own, spread, *rest) = collapse_dims(walk.shape, operands)
+    dense_steps = rest[0] if rest else ()
+    simulated = out.buffer.arena.driver.is_simulated
+    block = settings.block.value or (min(1 << (count - 1).bit_length(), 1 << 16) if simulated else 1024)
+    reach = [abs(step) * size for steps in (own, dense_steps) for step, size in zip(steps, shape, strict=False)]
+    kind = dtypes.of(out.dtype)
+    constants = {"INTO": into, "OUT_DTYPE": kind, "RANK": len(shape), "WIDE": max(count + block, *reach) >= 1 << 31,
+                 "BLOCK": block}  # fmt: skip
+    out_steps, source_steps = (own, dense_steps) if into else (dense_steps, own)
+    value = source if isinstance(source, DeviceArray) else _number(source, kind)
+    sizes = tuple(Int64(size) for size in walk.sizes)
+    places = (spread, sizes, walk.steps, count)
+    launch(move_kernel, (-(-count // block),),
+           (out, walk.positions, value, walk.row_step, shape, out_steps, source_steps, *places), constants, out.device,
+           name="put_places" if into else "take_places")  # fmt: skip
+
+
+def _spread(array: DeviceArray, shape: tuple[int, ...]) -> tuple[int, ...]:
+    extra = len(shape) - array.ndim
+    return (0,) * extra + tuple(0 if size == 1 else step for size, step in zip(array.shape, array.strides, strict=True))
+
+
+def _number(value: Any, kind: dtypes.dtype) -> Any:
+    if not kind.is_floating_point:
+        return Int64(value)
+    return Float64(value) if kind is dtypes.float64 else float(value)
+
+
+# ---- sums at places -----------------------------------------------------------------------------------------------
+
+
+@kernel
+def keys_kernel(
+    key_ptr,
+    position_ptr,
+    row_step,
+    shape,
+    position_strides,
+    base_strides,
+    sizes,
+    steps,
+    count,
+    RANK: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """The destination of each place as one number, with which equal places sort together."""
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = index < count
+    place = place_of(position_ptr, offset_of(index, position_strides, shape, RANK), row_step, sizes, steps, mask)
+    tl.store(key_ptr + index, place + offset_of(index, base_strides, shape, RANK), mask=mask)
+
+
+@kernel
+def add_at_kernel(
+    out_ptr,
+    key_ptr,
+    order_ptr,
+    source,
+    count,
+    width,
+    shape,
+    source_strides,
+    rest_shape,
+    rest_source_strides,
+    rest_out_strides,
+    sizes,
+    steps,
+    TOTAL: tl.constexpr,
+    OUT_DTYPE: tl.constexpr,
+    RANK: tl.constexpr,
+    REST_RANK: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+):
+    """Add values to their destinations, each destination's in the order of the walk: the same bits on every run.
+
+    Args:
+        key_ptr, order_ptr: the destinations in rising order, and the place in the walk that each came from.
+        source: a pointer, or a number; then its strides are ().
+        width: elements of the dimensions that are taken whole (`rest_shape`).
+        sizes, steps: a key is a coordinate in `sizes`, and the element of `out` at `steps`.
+    """
+    position = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
+    rest = tl.program_id(1) * BLOCK_R + tl.arange(0, BLOCK_R)
+    inside = position < count
+    key = tl.load(key_ptr + position, mask=inside, other=-1)
+    before = tl.load(key_ptr + position - 1, mask=inside & (position > 0), other=-1)
+    # the first of equal keys sums them all; the others have nothing to do
+    active = inside & (key != before)
+    rest_mask = (rest < width)[None, :]
+    place = offset_of(key, steps, sizes, len(sizes))
+    out_block = out_ptr + place[:, None] + offset_of(rest, rest_out_strides, rest_shape, REST_RANK)[None, :]
+    first = active
+    total = tl.load(out_block, mask=first[:, None] & rest_mask, other=0).to(TOTAL)
+    step = tl.zeros((), dtype=tl.int32)
+    while tl.max(active.to(tl.int32), axis=0) > 0:
+        origin = tl.load(order_ptr + position + step, mask=active, other=0)
+        mask = active[:, None] & rest_mask
+        if len(source_strides) == 0:
+            value = tl.where(mask, source, 0)
+        else:
+            offset = offset_of(origin, source_strides, shape, RANK)[:, None]
+            offset = offset + offset_of(rest, rest_source_strides, rest_shape, REST_RANK)[None, :]
+            value = tl.load(source + offset, mask=mask, other=0)
+        total += value.to(TOTAL)
+        step += 1
+        following = tl.load(key_ptr + position + step, mask=active & (position + step < count), other=-1)
+        active = active & (following == key)
+    tl.store(out_block, total.to(OUT_DTYPE), mask=first[:, None] & rest_mask)
+
+
+def add_at(walk: Walk, out: DeviceArray, source: Any) -> None:
+    """Add `source`, an array or number that broadcasts over the walk, to `out`'s named places.
+
+    The places are brought into the order of their destinations first, so no two programs add to one element.
+    """
+    rest = [dim for dim in range(len(walk.shape)) if dim not in walk.dims]
+    place_shape = tuple(walk.shape[dim] for dim in walk.dims)
+    count, width = prod(place_shape), prod(walk.shape[dim] for dim in rest)
+    if count == 0 or width == 0:
+        return
+    steps = _spread(source, walk.shape) if isinstance(source, DeviceArray) else None
+    keys, order = _sorted_destinations(walk, place_shape, out)
+    shape: tuple[int, ...] = place_shape or (1,)
+    source_steps: tuple[int, ...] = ()
+    operands = [[each[dim] for dim in rest] for each in (walk.strides, steps) if each is not None]
+    rest_shape, (rest_out, *rest_source) = collapse_dims([walk.shape[dim] for dim in rest], operands)
+    if steps is not None:
+        shape, (source_steps,) = collapse_dims(place_shape, [[steps[dim] for dim in walk.dims]])
+    simulated = out.buffer.arena.driver.is_simulated
+    block_r = min(1 << (width - 1).bit_length(), settings.block.value or (4096 if simulated else 128))
+    block_p = min(1 << (count - 1).bit_length(), max((1 << 14 if simulated else 512) // block_r, 1))
+    if settings.block.value:
+        block_p = min(block_p, settings.block.value)
+    kind = dtypes.of(out.dtype)
+    total = dtypes.float32 if kind.itemsize == 2 and kind.is_floating_point else kind
+    total = dtypes.int32 if kind is dtypes.bool_ else total
+    value = source if steps is not None else _number(source, kind)
+    launch(add_at_kernel, (-(-count // block_p), -(-width // block_r)),
+           (out, keys, order, value, count, width, shape, source_steps, rest_shape,
+            rest_source[0] if rest_source else (), rest_out, walk.key_shape, walk.key_strides),
+           {"TOTAL": total, "OUT_DTYPE": kind, "RANK": len(shape), "REST_RANK": len(rest_shape), "BLOCK_P": block_p,
+            "BLOCK_R": block_r}, out.device, name="add_places")  # fmt: skip
+
+
+def _sorted_destinations(walk: Walk, place_shape: tuple[int, ...], out: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
+    """The destinations of all places in rising order, and where in the walk each came from."""
+    count, numbers = prod(place_shape), prod(walk.key_shape)
+    kind = np.dtype(np.int32 if numbers < 1 << 31 else np.int64)
+    keys = buffer.empty((count,), kind, out.device)
+    block = settings.block.value or (1 << 14 if out.buffer.arena.driver.is_simulated else 1024)
+    along = [walk.position_strides[dim] for dim in walk.dims]
+    shape, (position_steps, base_steps) = collapse_dims(place_shape, [along, walk.key_base])
+    sizes = tuple(Int64(size) for size in walk.sizes)
+    launch(keys_kernel, (-(-count // block),),
+           (keys, walk.positions, walk.row_step, shape, position_steps, base_steps, sizes, walk.key_steps, count),
+           {"RANK": len(shape), "BLOCK": block}, out.device, name="place_keys")  # fmt: skip
+    return stable_order(keys, max(numbers - 1, 1).bit_length())
+
+
+# ---- ranges and nonzeros ------------------------------------------------------------------------------------------
+
+
+@kernel
+def range_kernel(out_ptr, x_ptr, shape, strides, count, blocks, RANK: tl.constexpr, BLOCK: tl.constexpr):
+    """The smallest and the largest element of each block."""
+    index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    # past the end the last element stands in: it changes neither
+    index = tl.minimum(index, count - 1)
+    x = tl.load(x_ptr + offset_of(index, strides, shape, RANK)).to(tl.int64)
+    tl.store(out_ptr + tl.program_id(0), tl.min(x, axis=0))
+    tl.store(out_ptr + blocks + tl.program_id(0), tl.max(x, axis=0))
+
+
+def device_range(x: DeviceArray) -> tuple[int, int]:
+    """The smallest and the largest element of an integer array that has some; the host waits for them."""
+    count = x.size
+    shape, (strides,) = collapse_dims(x.shape, [x.strides])
+    block = settings.block.value or (1 << 16 if x.buffer.arena.driver.is_simulated else 4096)
+    blocks = -(-count // block)
+    out = buffer.empty((2, blocks), _INT64, x.device)
+    launch(range_kernel, (blocks,), (out, x, shape, strides, count, blocks), {"RANK": len(shape), "BLOCK": block},
+           x.device, name="index_range")  # fmt: skip
+    found = buffer.to_host(out)
+    return int(found[0].min()), int(found[1].max())
+
+
+@kernel
+def count_kernel(out_ptr, x_ptr, shape, strides, count, RANK: tl.constexpr, BLOCK: tl.constexpr):
+    """How many elements of each block are not zero."""
+    index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offset_of(index, strides, shape, RANK), mask=index < count, other=0)
+    tl.store(out_ptr + tl.program_id(0), tl.sum((x != 0).to(tl.int32), axis=0))
+
+
+@kernel
+def coordinates_kernel(out_ptr, x_ptr, start_ptr, shape, strides, count, RANK: tl.constexpr, BLOCK: tl.constexpr):
+    """The coordinates of each block's nonzero elements, from the row of the result that the block starts at."""
+    index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = index < count
+    x = tl.load(x_ptr + offset_of(index, strides, shape, RANK), mask=mask, other=0)
+    found = x != 0
+    row = tl.load(start_ptr + tl.program_id(0)) + tl.cumsum(found.to(tl.int64), axis=0) - 1
+    rest = index
+    for step in tl.static_range(RANK):
+        dim: tl.constexpr = RANK - 1 - step
+        tl.store(out_ptr + row * RANK + dim, rest % shape[dim], mask=found)
+        rest = rest // shape[dim]
+
+
+def device_nonzero(x: DeviceArray) -> DeviceArray:
+    """The coordinates of the nonzero elements in row-major order, of shape (n, rank); the host waits for the count."""
+    rank, count = x.ndim, x.size
+    if count == 0:
+        return buffer.empty((0, rank), _INT64, x.device)
+    block = settings.block.value or (1 << 14 if x.buffer.arena.driver.is_simulated else 1024)
+    blocks = -(-count // block)
+    counts = buffer.empty((blocks,), _INT64, x.device)
+    shape, strides = (x.shape, x.strides) if rank else ((1,), (0,))
+    constants = {"RANK": len(shape), "BLOCK": block}
+    launch(count_kernel, (blocks,), (counts, x, shape, strides, count), constants, x.device, name="count_nonzero")
+    ends = np.cumsum(buffer.to_host(counts))
+    out = buffer.empty((int(ends[-1]), rank), _INT64, x.device)
+    if out.size:
+        starts = buffer.from_host(ends - np.diff(ends, prepend=0), x.device)
+        launch(coordinates_kernel, (blocks,), (out, x, starts, shape, strides, count), constants, x.device,
+               name="nonzero")  # fmt: skip
+    return out

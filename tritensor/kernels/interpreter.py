@@ -1,0 +1,262 @@
+"""Runs a kernel on simulated devices: the grid as a loop, Triton's language as NumPy. Imports Triton.
+
+Triton's interpreter works by swapping the functions of `triton.language` for ones that compute. Here that swap lasts
+for one launch, under a lock, so that the same process can compile kernels too; the list of what to swap is made once,
+and swapping takes 0.1 ms.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import random
+import threading
+from collections.abc import Iterator
+from functools import cache, partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+from triton.runtime import interpreter
+from triton.runtime.jit import KernelInterface
+
+from .. import dtypes, settings
+from ..errors import KernelError, TritensorError, explain
+from . import builder, libdevice, reduction
+from .builder import Guard, Span, TensorHandle, semantic
+from .source import DeviceFunction, Float64, Int64, Kernel, reinterpret
+
+__all__ = ["run"]
+
+_lock = threading.RLock()
+
+
+def run(
+    kernel: Kernel, grid: tuple[int, int, int], arguments: tuple, constants: dict[str, Any], name: str, allocations: Any
+) -> None:
+    """Run every program of the grid, one after another, in the order that `settings.grid_order` says.
+
+    `allocations` is called for the live memory of the device when a pointer's origin is not known.
+
+    Raises:
+        KernelMemoryError: a program touched memory outside of its arguments (`settings.sanitize`).
+        KernelError: the kernel failed in another way.
+    """
+    spans: list[Span] = []
+    with _lock, _interpreted_language(), np.errstate(all="ignore"):
+        values = {
+            label: _typed_argument(value, f"argument {position} ({label}", spans)
+            for position, (label, value) in enumerate(zip(kernel.arguments, arguments, strict=True))
+        }
+        values.update((key, _resolve(value)) for key, value in {**kernel.defaults, **constants}.items())
+        function = _interpreted(kernel)
+        working = semantic.builder
+        working.guard = Guard(name, spans, allocations) if settings.sanitize.value else None
+        working.set_grid_dim(*grid)
+        try:
+            for program in _programs(grid):
+                working.grid_idx = program
+                function(**values)
+        except TritensorError:
+            raise
+        except Exception as error:
+            raise KernelError(
+                explain(
+                    f"{name}: kernel {kernel.__name__} failed in simulation",
+                    f"program {program}: {type(error).__name__}: {error}",
+                )
+            ) from error
+        finally:
+            working.guard = None
+
+
+def _programs(grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]] | list[tuple[int, ...]]:
+    programs = product(*map(range, grid))
+    order = settings.grid_order.value
+    if order == "forward":
+        return programs  # type: ignore[return-value]
+    listed = list(programs)
+    if order == "reverse":
+        listed.reverse()
+    else:
+        random.Random(len(listed)).shuffle(listed)  # the same order every time, so that a failure can be repeated
+    return listed
+
+
+def _typed_argument(value: Any, label: str, spans: list[Span]) -> Any:
+    """What the kernel sees of an argument: a pointer, a typed number, or a tuple of these."""
+    if isinstance(value, tuple):
+        return tuple(_typed_argument(entry, f"{label}[{index}]", spans) for index, entry in enumerate(value))
+    if isinstance(value, Int64):
+        return builder.block(np.array(value, np.int64), tl.int64)
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return semantic.to_tensor(value)
+    if isinstance(value, Float64):
+        return builder.block(np.array(value, np.float64), tl.float64)
+    if isinstance(value, float):
+        return builder.block(np.array(value, np.float32), tl.float32)
+    address = value.data_ptr()
+    reach = [(size - 1) * stride for size, stride in zip(value.shape, value.strides)]
+    low = address + sum(step for step in reach if step < 0) * value.itemsize
+    high = address + (sum(step for step in reach if step > 0) + 1) * value.itemsize if value.size else low
+    text = f"{label}), {dtypes.of(value.dtype).name} of shape {tuple(value.shape)}"
+    spans.append(Span(low, high, address, value.itemsize, text))
+    type = tl.pointer_type(_dtype(dtypes.of(value.dtype)))
+    return tl.tensor(TensorHandle(np.array([address], np.uint64), type, {"argument": len(spans) - 1}), type)
+
+
+def _dtype(entry: dtypes.dtype) -> Any:
+    return tl.str_to_ty(entry.triton, None)
+
+
+def _resolve(value: Any) -> Any:
+    """What a name or a constant stands for while a kernel is interpreted."""
+    if isinstance(value, (DeviceFunction, Kernel)):
+        return _interpreted(value)
+    if isinstance(value, tl.constexpr):
+        return value.value
+    if isinstance(value, dtypes.dtype):
+        return _dtype(value)
+    if type(value) is tuple:
+        return tuple(map(_resolve, value))
+    if isinstance(value, KernelInterface):  # @triton.jit, Triton's own or a user's
+        return _library_function(value)
+    return value
+
+
+def _typed(value: Any) -> Any:
+    if type(value) is tuple:
+        return tuple(map(_typed, value))
+    return semantic.to_tensor(value, False)
+
+
+def _interpreted(function: DeviceFunction | Kernel) -> Any:
+    if function.interpreted_form is None:
+        names = {"tl": tl, "triton": triton, "libdevice": libdevice, "range": _counted}
+        function.interpreted_form = reinterpret(function.function, names, _resolve, _MEANING)
+    return function.interpreted_form
+
+
+@cache
+def _library_function(function: Any) -> Any:
+    """An ordinary function in place of a JITFunction such as `tl.sum`; it is rewritten when first called."""
+    made: list[Any] = []
+
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        if not made:
+            made.append(reinterpret(function.fn, {"range": _counted}, _resolve, _MEANING))
+        return made[0](*args, **kwargs)
+
+    stand_in.fn, stand_in.original = stand_in, function  # type: ignore[attr-defined]
+    return stand_in
+
+
+def _counted(*bounds: Any, **hints: Any) -> Iterator[Any]:
+    """`range` and `tl.range` in a kernel: the counter is an int32 scalar, as it is when compiled."""
+    for number in range(*map(_index, bounds)):
+        yield builder.block(np.array(number, np.int32), tl.int32)
+
+
+def _index(value: Any) -> int:
+    # Triton 3.6 says int(array of one element), which NumPy 2.4 refuses.
+    return value.handle.data.item() if isinstance(value, tl.tensor) else value.__index__()
+
+
+def _truth(value: Any) -> bool:
+    # Triton's own code asks whether a block is there; kernel code that asks has been through _scalar.
+    data = value.handle.data
+    return bool(data.item()) if data.size == 1 else True
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, tl.tensor) and value.handle.data.size != 1:
+        raise KernelError("a condition in a kernel must be one value, not a block: write tl.where in place of `if`")
+    return value
+
+
+def _logic(operator: str, *parts: Any) -> Any:
+    """`and`, `or` and `not` as the compiler has them: constants cut short, tensors are combined element by element."""
+    if operator == "not":
+        return parts[0].__not__() if isinstance(parts[0], tl.tensor) else not parts[0]
+    result: Any = None
+    for part in parts:
+        value = part()
+        if isinstance(value, tl.tensor):
+            if isinstance(result, tl.tensor):
+                result = result.logical_and(value) if operator == "and" else result.logical_or(value)
+            else:
+                result = value
+        elif bool(value) is (operator == "or"):
+            return value
+        elif result is None:
+            result = value
+    return result
+
+
+_MEANING: dict[str, Any] = {"_typed": _typed, "_scalar": _scalar, "_logic": _logic}
+
+
+@contextlib.contextmanager
+def _interpreted_language() -> Iterator[None]:
+    swaps = _swaps()
+    for owner, name, new, _ in swaps:
+        setattr(owner, name, new)
+    try:
+        yield
+    finally:
+        for owner, name, _, old in swaps:
+            if old is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, old)
+
+
+_ABSENT = object()
+
+
+class _Swaps:
+    """Collects what is to be set on Triton's modules and classes; a later entry for a place replaces an earlier one."""
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[int, str], tuple[Any, str, Any, Any]] = {}
+
+    def set_attr(self, owner: Any, name: str, new: Any) -> None:
+        self.entries[id(owner), name] = (owner, name, new, vars(owner).get(name, _ABSENT))
+
+
+@cache
+def _swaps() -> list[tuple[Any, str, Any, Any]]:
+    swaps = _Swaps()
+    for owner in (tl, tl.core, tl.math, tl.standard, tl.random, tl.tensor, tl.core.tensor_descriptor_base):
+        for name, member in inspect.getmembers(owner):
+            if tl.core.is_builtin(member):
+                swaps.set_attr(owner, name, _computing(member, isinstance(owner, type)))
+            elif isinstance(member, KernelInterface):
+                swaps.set_attr(owner, name, _library_function(member))
+    interpreter._patch_lang_tensor(tl.tensor, swaps)
+    for lang in (tl, tl.core):
+        interpreter._patch_lang_core(lang, swaps)  # sets what folds in both of them
+    for lang in (tl, tl.core):
+        swaps.set_attr(lang, "range", _counted)
+        swaps.set_attr(lang, "reduce", reduction.reduce)
+        swaps.set_attr(lang, "associative_scan", reduction.associative_scan)
+    swaps.set_attr(tl.tensor, "__index__", _index)
+    swaps.set_attr(tl.tensor, "__bool__", _truth)
+    swaps.set_attr(interpreter, "_get_np_dtype", builder.numpy_dtype)
+    return list(swaps.entries.values())
+
+
+def _computing(member: Any, is_method: bool) -> Any:
+    """A function of Triton's language that computes with our builder when called outside of the compiler."""
+    if not is_method:
+        return partial(member, _semantic=semantic)
+
+    def method(*args: Any, **kwargs: Any) -> Any:
+        kwargs["_semantic"] = semantic
+        return member(*args, **kwargs)
+
+    return method

@@ -1,0 +1,83 @@
+"""Joining tensors: `cat`, for any number of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, layout
+from ..buffer import DeviceArray
+from ..errors import ShapeError
+from ..operator import ANY, Operator
+from .elementwise import copy_into
+
+__all__ = ["cat"]
+
+
+class Joining(Operator):
+    """Tensors one after another along a dimension; on a device, one copy each into its part of the result."""
+
+    family = "joining"
+    repeatable = True
+
+    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Check that the shapes agree but for `dim`; vectors of no elements are passed over, as in PyTorch."""
+        for position, x in enumerate(inputs):
+            if x.ndim == 0:
+                raise ShapeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
+        kept = [(position, x._data.shape) for position, x in enumerate(inputs) if x._data.shape != (0,)]
+        if not kept:
+            kept = [(0, (0,))]
+        first = kept[0][1]
+        dim = layout.normalize_dim(metadata["dim"], len(first))
+        for position, shape in kept:
+            if len(shape) != len(first):
+                raise ShapeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
+            for axis, (expected, got) in enumerate(zip(first, shape, strict=True)):
+                if expected != got and axis != dim:
+                    raise ShapeError(f"Sizes of tensors must match except in dimension {dim}. Expected size {expected} "
+                                     f"but got size {got} for tensor number {position} in the list.")  # fmt: skip
+        # None marks a vector that is passed over
+        sizes = tuple(x._data.shape[dim] if x.ndim == len(first) else None for x in inputs)
+        return inputs, {"dim": dim, "sizes": sizes}
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """The common dtype; nothing is computed, so half precision stays as it is."""
+        result = self.rule(self.name, inputs)[1]
+        return result, (result,)
+
+    def allocate(self, arrays: Any, results: Any, metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """The sum of the sizes along `dim`."""
+        dim = metadata["dim"]
+        shape = next((array.shape for array in arrays if array.shape != (0,)), (0,))
+        return [((*shape[:dim], sum(filter(None, metadata["sizes"])), *shape[dim + 1 :]), results[0].numpy)]
+
+    def launch(self, outs: list[DeviceArray], arrays: Any, compute: dtypes.dtype, metadata: dict[str, Any]) -> None:
+        """Copy each tensor to its place."""
+        dim, start = metadata["dim"], 0
+        for array, size in zip(arrays, metadata["sizes"], strict=True):
+            if size:
+                copy_into(outs[0][(*(slice(None),) * dim, slice(start, start + size))], array)
+                start += size
+
+
+def _cat(*tensors, dim=0, sizes=None):
+    """The tensors one after another along `dim`."""
+    kept = [x for x in tensors if x.shape != (0,)]
+    return np.concatenate(kept, axis=dim) if kept else tensors[0].copy()
+
+
+cat = Joining("cat", _cat, ANY)
+
+
+@cat.gradient
+def _(grad: Any, dim: int, sizes: tuple[Any, ...], needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    parts, start = [], 0
+    for size, need in zip(sizes, needs, strict=True):
+        part = grad.narrow(dim, start, size) if size is not None else grad.new_zeros(0)
+        parts.append(part if need else None)
+        start += size or 0
+    return tuple(parts)

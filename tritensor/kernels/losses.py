@@ -1,0 +1,419 @@
+"""Losses over rows of class scores, and the elementwise parts of the others.
+
+`cross_entropy` and `nll_loss` take scores as rows, (N, C), and class indices, (N,); the functions that users call bring
+other shapes to that. A target outside of the classes is an IndexError on the CPU. On a CUDA device the kernel asserts
+it, as PyTorch's does: the host does not wait for the answer, a simulated device raises "device-side assert triggered",
+and a real one, where assertions are compiled only for debugging, makes that row's loss NaN; checked mode says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes
+from ..autograd import GradientPlan, Node, record, recording
+from ..buffer import DeviceArray
+from ..errors import DtypeError, RangeError, explain
+from ..operator import Operator, Rule
+from ..tensor import Tensor, wrap
+from .arithmetic import where
+from .elementwise import elementwise
+from .reductions import LEGACY_NAMES
+from .rowwise import Floating, softmax
+from .sums import sum
+
+if TYPE_CHECKING:
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+__all__ = ["absolute_error", "cross_entropy", "nll_loss", "squared_error"]
+
+
+ndarray, asarray, uint64, dot = np.ndarray, np.asarray, np.uint64, np.dot
+exp, log, add_reduce, maximum_reduce = np.exp, np.log, np.add.reduce, np.maximum.reduce
+INT64 = dtypes.int64.numpy
+
+
+class ClassLoss(Operator):
+    """A loss of rows of scores against class indices: inputs x (N, C), target (N,), weight (C,) or None.
+
+    The second output, `total`, is what a mean divides by: the sum of the weights of the targets that count.
+    """
+
+    family = "loss"
+    repeatable = True
+
+    def __init__(self, name: str, reference: Any, words: str, outputs: Sequence[str]) -> None:
+        super().__init__(name, reference, Floating("floating", words), outputs=outputs)
+        self.kinds = {"target": dtypes.int64}
+
+    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Check the dtypes."""
+        x, target, weight = inputs
+        check_target_dtype(target)
+        if weight is not None and weight.dtype is not x.dtype:
+            names = [LEGACY_NAMES.get(each.dtype.name, each.dtype.name) for each in (x, weight)]
+            raise DtypeError(
+                explain(
+                    f"expected scalar type {names[0]} but found {names[1]}",
+                    f"{self.name}: input is {x.dtype}, weight is {weight.dtype}",
+                    remedy="bring weight to the input's dtype with .to(dtype)",
+                )
+            )
+        return inputs, metadata
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """The scores' dtype for the loss; what the gradient needs stays in the compute dtype."""
+        compute, result = self.rule(self.name, inputs[:1])
+        return compute, (result, *(compute,) * (len(self.outputs) - 1))
+
+    def compute(
+        self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> tuple[np.ndarray, ...]:
+        """The reference, after a look at the class indices."""
+        check_classes(arrays[1], arrays[0].shape[1], metadata["ignore_index"])
+        return super().compute(arrays, compute, results, metadata)
+
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """The loss: of shape (N,) when it is not reduced; the total; for cross entropy a number per row."""
+        rows = tuple(arrays[0].shape[:1])
+        shapes = (rows if metadata["reduction"] == "none" else (), (), rows)
+        return [(shape, result.numpy) for shape, result in zip(shapes, results)]
+
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
+        """One pass over the rows, then a sum over them."""
+        from .losses_kernel import launch_cross_entropy, launch_nll
+
+        (launch_cross_entropy if self.name == "cross_entropy" else launch_nll)(outs, arrays, compute, metadata)
+
+
+def check_target_dtype(target: Tensor) -> None:
+    """Raise unless class indices are int64 or uint8, as PyTorch wants them."""
+    if target.dtype is not dtypes.int64 and target.dtype is not dtypes.uint8:
+        name = LEGACY_NAMES.get(target.dtype.name, target.dtype.name)
+        raise DtypeError(
+            explain(
+                f"expected target dtype to be Long or Byte, but got {name}",
+                f"the target has dtype {target.dtype}",
+                remedy="convert it with .long()",
+            )
+        )
+
+
+def check_classes(target: np.ndarray, classes: int, ignore_index: int) -> None:
+    """Raise for the first class index that is neither below `classes` nor the one to ignore.
+
+    Raises:
+        RangeError: `Target 7 is out of bounds.`
+    """
+    wrong = ((target < 0) | (target >= classes)) & (target != ignore_index)
+    if wrong.any():
+        position = int(np.argmax(wrong))
+        raise RangeError(
+            explain(
+                f"Target {target[position]} is out of bounds.",
+                f"it is number {position} of the targets; there are {classes} classes",
+            )
+        )
+
+
+def _picked(
+    target: np.ndarray, weight: np.ndarray | None, ignore_index: int, like: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """For each row: a class that is there, and the row's weight (0 where it is ignored)."""
+    counts = target != ignore_index
+    safe = np.where(counts, target, 0)
+    share = counts.astype(like.dtype) if weight is None else np.where(counts, weight[safe] if weight.size else 0, 0)
+    return safe, share.astype(like.dtype)
+
+
+def _reduce(losses: np.ndarray, total: np.ndarray, reduction: str) -> np.ndarray:
+    if reduction == "none":
+        return losses
+    summed = losses.sum()
+    return summed if reduction == "sum" else summed / total
+
+
+def _cross_entropy(x, target, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+    """The negative logarithm of the target class's share in softmax(x), for rows of scores."""
+    safe, share = _picked(target, weight, ignore_index, x)
+    top = np.maximum.reduce(x, 1, keepdims=True) if x.shape[1] else np.zeros((len(x), 1), x.dtype)
+    top = np.where(top == -np.inf, 0, top).astype(x.dtype)  # a row of nothing: its sum is 0, its logarithm -inf
+    lse = top + np.log(np.exp(x - top).sum(1, keepdims=True))
+    logp = x - lse
+    losses = np.where(share == 0, 0, -logp[np.arange(len(x)), safe] * share)
+    if label_smoothing:
+        smooth = -(logp if weight is None else logp * weight).sum(1) / x.shape[1]
+        smooth = np.where(target == ignore_index, 0, smooth)
+        losses = losses * (1 - label_smoothing) + smooth * label_smoothing
+    total = share.sum()
+    return _reduce(losses, total, reduction), total, lse[:, 0]
+
+
+cross_entropy = ClassLoss("cross_entropy", _cross_entropy, "log_softmax_lastdim_kernel_impl", ("out", "total", "lse"))
+
+
+@cross_entropy.gradient
+def _(grad, x, target, weight, total, lse, ignore_index, reduction, label_smoothing, needs):
+    if not recording.enabled:
+        return (
+            cross_entropy_backward(
+                grad,
+                x,
+                target,
+                weight,
+                total,
+                lse,
+                ignore_index=ignore_index,
+                reduction=reduction,
+                label_smoothing=label_smoothing,
+            ),
+            None,
+            None,
+        )
+    picked = _one_hot(target, x.shape[1])
+    counts = (target != ignore_index).unsqueeze(1)
+    shares = softmax(x, dim=1)
+    change = where(picked, shares - 1, shares)
+    if weight is None:
+        smooth = shares * x.shape[1] - 1
+    else:
+        change = change * sum(where(picked, weight, 0), dim=1, keepdim=True)
+        smooth = shares * sum(weight) - weight
+    if label_smoothing:
+        change = change * (1 - label_smoothing) + smooth * (label_smoothing / x.shape[1])
+    return where(counts, change * _row_gradient(grad, total, reduction), 0), None, None
+
+
+def _one_hot(target: Tensor, classes: int) -> Tensor:
+    """(N, C): whether a class is the row's target."""
+    return wrap(np.arange(classes)).to(target.device) == target.unsqueeze(1)
+
+
+def _row_gradient(grad: Tensor, total: Tensor, reduction: str) -> Tensor:
+    """The gradient of each row's loss, to go with (N, C)."""
+    if reduction == "none":
+        return grad.unsqueeze(1)
+    return grad / total.detach() if reduction == "mean" else grad
+
+
+@lru_cache(maxsize=256)
+def _row_starts(rows: int, classes: int) -> np.ndarray:
+    return np.arange(0, rows * classes, classes)
+
+
+@lru_cache(maxsize=256)
+def _ones(count: int, dtype: np.dtype) -> np.ndarray:
+    return np.ones((count, 1), dtype)
+
+
+class _QuickGradient(GradientPlan):
+    """The plan of nodes that `quick_cross_entropy` records: from saved exponentials, unless it is recorded itself."""
+
+    __slots__ = ()
+
+    arithmetic = True
+    name = "CrossEntropyBackward0"
+
+    def run(self, node: Node, gradient: Tensor) -> Any:
+        """The scores' gradient in Tensor language, where it is to be differentiated again."""
+        if not recording.enabled:
+            return [wrap(part) for part in self.run_on_arrays(node.saved, gradient._host_array())]
+        x, target, _, _, _, divisor, reduction = node.saved
+        total = wrap(asarray(divisor, x._data.dtype))
+        gradient_of: Any = cross_entropy.joint_gradient
+        return gradient_of(gradient, x, target, None, total, None, -1, reduction, 0.0, None)[:1]
+
+    def run_on_arrays(self, saved: tuple[Any, ...], array: np.ndarray) -> list[np.ndarray]:
+        """The scores' gradient in seven steps."""
+        _, _, shares, totals, places, divisor, _ = saved
+        scale = array / divisor
+        change = shares * (scale / totals)
+        change.put(places, change.take(places) - scale)
+        return [change]
+
+
+_quick = _QuickGradient()
+
+
+def quick_cross_entropy(input: Any, target: Any, reduction: str) -> Tensor | None:
+    """Cross entropy of CPU rows of float32 or float64, where every target is a class; None where it is another case.
+
+    It is called in each training step on small batches, where the number of NumPy calls is what counts.
+    """
+    x, t = getattr(input, "_data", None), getattr(target, "_data", None)
+    if x.__class__ is not ndarray or t.__class__ is not ndarray or x.ndim != 2 or x.dtype.char not in "fd":
+        return None
+    if t.dtype is not INT64 or t.shape != x.shape[:1] or (reduction != "mean" and reduction != "sum"):
+        return None
+    count, classes = x.shape
+    # as unsigned numbers negative targets are large, so one comparison finds all that are no class
+    if count == 0 or maximum_reduce(t.view(uint64)) >= classes:
+        return None
+    places = _row_starts(count, classes) + t
+    divisor = count if reduction == "mean" else 1
+    try:
+        shares = x - maximum_reduce(x, 1, keepdims=True)
+        picked = shares.take(places)
+        exp(shares, shares)
+        totals = dot(shares, _ones(classes, x.dtype))
+        losses = log(totals[:, 0])
+        losses -= picked
+        loss = add_reduce(losses) / divisor
+    except (RuntimeWarning, FloatingPointError):
+        return None  # where warnings are errors; the operator is quiet
+    result = wrap(asarray(loss, x.dtype))
+    if input._needs and recording.enabled:
+        saved = (input, target, shares, totals, places, divisor, reduction)
+        versions = (input._version, target._version, None, None, None, None, None)
+        result._node = record(_quick, (input._edge(),), saved, versions)
+        result._needs = True
+    return result
+
+
+class ClassLossBackward(Operator):
+    """The scores' gradient of a class loss in one pass."""
+
+    family = "loss"
+    repeatable = True
+
+    def __init__(self, name: str, reference: Any) -> None:
+        super().__init__(name, reference, Floating("floating", name))
+        self.kinds = {"target": dtypes.int64}
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """The scores' dtype."""
+        compute, result = self.rule(self.name, inputs[1:2])
+        return compute, (result,)
+
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """The scores' shape."""
+        return [(tuple(arrays[1].shape), results[0].numpy)]
+
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
+        """One pass over the rows."""
+        from .losses_kernel import launch_cross_entropy_backward
+
+        launch_cross_entropy_backward(outs, arrays, compute, metadata)
+
+
+def _cross_entropy_backward(grad, x, target, weight, total, lse, *, ignore_index, reduction, label_smoothing):
+    """The gradient of cross_entropy's scores."""
+    safe, share = _picked(target, weight, ignore_index, x)
+    rows, classes = x.shape
+    shares = np.exp(x - lse[:, None])
+    change = shares * (share * (1 - label_smoothing))[:, None]
+    change[np.arange(rows), safe] -= share * (1 - label_smoothing)
+    if label_smoothing:
+        weights = np.ones(classes, x.dtype) if weight is None else weight
+        change += (shares * weights.sum() - weights) * x.dtype.type(label_smoothing / classes)
+    scale = grad if reduction == "none" else np.broadcast_to(grad / total if reduction == "mean" else grad, (rows,))
+    return np.where((target == ignore_index)[:, None], 0, change * scale[:, None])
+
+
+cross_entropy_backward = ClassLossBackward("cross_entropy_backward", _cross_entropy_backward)
+
+
+def _nll_loss(x, target, weight=None, *, ignore_index=-100, reduction="mean"):
+    """The negative of the target class's value in each row, which holds logarithms of probabilities."""
+    safe, share = _picked(target, weight, ignore_index, x)
+    losses = np.where(target == ignore_index, 0, -x[np.arange(len(x)), safe] * share)
+    total = share.sum()
+    return _reduce(losses, total, reduction), total
+
+
+nll_loss = ClassLoss("nll_loss", _nll_loss, "nll_loss_out_frame", ("out", "total"))
+
+
+@nll_loss.gradient
+def _(grad, x_shape, target, weight, total, ignore_index, reduction, needs):
+    change = -_row_gradient(grad, total, reduction)
+    if weight is not None:
+        change = change * weight
+    picked = _one_hot(target, x_shape[1]) & (target != ignore_index).unsqueeze(1)
+    return where(picked, change, 0), None, None
+
+
+FLOATING = Rule("floating", dtypes.FLOATING, dtypes.FLOATING)
+
+
+@elementwise(FLOATING, methods=())
+def squared_error(x, y):
+    """(x - y) squared."""
+    return np.square(x - y)
+
+
+squared_error.gradients(x=lambda grad, x, y: grad * (x - y) * 2, y=lambda grad, x, y: grad * (y - x) * 2)
+
+
+@squared_error.kernel
+def _(x, y):
+    return (x - y) * (x - y)
+
+
+@elementwise(FLOATING, methods=())
+def absolute_error(x, y):
+    """The distance between x and y."""
+    return np.abs(x - y)
+
+
+absolute_error.gradients(x=lambda grad, x, y: grad * (x - y).sign(), y=lambda grad, x, y: grad * (y - x).sign())
+
+
+@absolute_error.kernel
+def _(x, y):
+    return tl.abs(x - y)
+
+
+@elementwise(FLOATING, methods=())
+def logit_error(x, y):
+    """The cross entropy of probability y against sigmoid(x)."""
+    return np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))
+
+
+logit_error.gradients(x=lambda grad, x, y: grad * (x.sigmoid() - y), y=lambda grad, x: -grad * x)
+
+
+@logit_error.kernel
+def _(x, y):
+    return tl.maximum(x, 0.0) - x * y + libdevice.log1p(libdevice.exp(-tl.abs(x)))
+
+
+@elementwise(FLOATING, methods=())
+def weighted_logit_error(x, y, weight):
+    """The cross entropy of probability y against sigmoid(x), its positive part scaled by `weight`."""
+    return (1 - y) * x + (1 + (weight - 1) * y) * (np.log1p(np.exp(-np.abs(x))) + np.maximum(-x, 0))
+
+
+def _soft(x: Tensor) -> Tensor:
+    return logit_error(x, 1)
+
+
+weighted_logit_error.gradients(
+    x=lambda grad, x, y, weight: grad * ((1 - y) - (1 + (weight - 1) * y) * (-x).sigmoid()),
+    y=lambda grad, x, weight: grad * ((weight - 1) * _soft(x) - x),
+    weight=lambda grad, x, y: grad * y * _soft(x),
+)
+
+
+@weighted_logit_error.kernel
+def _(x, y, weight):
+    return (1.0 - y) * x + (1.0 + (weight - 1.0) * y) * (
+        libdevice.log1p(libdevice.exp(-tl.abs(x))) + tl.maximum(-x, 0.0)
+    )

@@ -1,0 +1,314 @@
+"""The class losses on a device: the rowwise kernel's bodies for cross entropy, and how rows' losses are reduced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import buffer, dtypes
+from ..buffer import DeviceArray
+from .launch import Int64, kernel, launch
+from .reductions import Parts
+from .reductions_kernel import reduce_arrays
+from .rowwise_kernel import RowBodies, contiguous, launch_rows
+from .source import device_function
+from .sums import merge_logs
+
+if TYPE_CHECKING:
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+__all__ = ["launch_cross_entropy", "launch_cross_entropy_backward", "launch_nll"]
+
+_BLOCK = 1024
+
+
+@device_function
+def is_class(target, classes, ignore_index):
+    """Whether a target is one of the classes, or ignored."""
+    return ((target >= 0) & (target < classes)) | (target == ignore_index)
+
+
+# ---- cross entropy --------------------------------------------------------------------------------------------
+# numbers: ignore_index, classes, label_smoothing, whether that is not 0, reduction, whether all classes weigh the same
+
+
+@device_function
+def _scores(values, row_values, col_values, col, mask, numbers):
+    """Of a block of classes: the largest score, the sum of exponentials, the target's score and weight, the weighted
+    sum of scores, the sum of weights."""
+    x = values[0]
+    nothing = tl.zeros_like(x)
+    here = (col == row_values[0]) & mask
+    inside = tl.where(mask, x, float("-inf"))
+    top = tl.max(inside, 1)
+    shift = tl.where(top == float("-inf"), tl.zeros_like(top), top)
+    total = tl.sum(libdevice.exp(inside - shift[:, None]), 1)
+    picked = tl.sum(tl.where(here, x, nothing), 1)
+    # what is not needed is no reduction: these are carried through the loop over a long row
+    share, mixed, weights = tl.zeros_like(total), tl.zeros_like(total), tl.zeros_like(total)
+    if len(col_values) > 0:
+        weight = col_values[0] + nothing
+        share = tl.sum(tl.where(here, weight, nothing), 1)
+    if numbers[3]:
+        weight = nothing + 1
+        if len(col_values) > 0:
+            weight = col_values[0] + nothing
+        mixed = tl.sum(tl.where(mask, x * weight, nothing), 1)
+        weights = tl.sum(tl.where(mask, weight, nothing), 1)
+    return top, total, picked, share, mixed, weights
+
+
+@device_function
+def _merge_scores(top, total, picked, share, mixed, weights, top2, total2, picked2, share2, mixed2, weights2):
+    high, both = merge_logs(top, total, top2, total2)
+    return high, both, picked + picked2, share + share2, mixed + mixed2, weights + weights2
+
+
+@device_function
+def _row_losses(summary, row_values, numbers):
+    """Per row: loss, weight and logarithm of the sum of exponentials."""
+    top, total, picked, share, mixed, weights = summary
+    target = row_values[0]
+    valid = is_class(target, numbers[1], numbers[0])
+    tl.device_assert(valid, "Target is out of bounds.")
+    lse = top + libdevice.log(total)
+    ignored = target == numbers[0]
+    if numbers[5]:
+        share = tl.zeros_like(share) + 1
+    share = tl.where(ignored, tl.zeros_like(share), share)
+    loss = tl.where(share == 0, tl.zeros_like(lse), (lse - picked) * share)
+    if numbers[3]:
+        smooth = tl.where(ignored, tl.zeros_like(lse), (lse * weights - mixed) / numbers[1])
+        loss = loss * (1 - numbers[2]) + smooth * numbers[2]
+    return tl.where(valid, loss, float("nan")), share, lse
+
+
+CROSS_ENTROPY = RowBodies(summary=_scores, merge=_merge_scores, finish=_row_losses)
+
+
+def launch_cross_entropy(
+    outs: Sequence[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+) -> None:
+    """Loss, total weight, and each row's logarithm of the sum of exponentials, reading the scores once."""
+    x, target, weight = arrays
+    out, total, lse = outs
+    rows, classes = x.shape
+    losses, shares = _scratch(out, rows, compute, metadata)
+    launch_rows(
+        CROSS_ENTROPY,
+        (),
+        (x,),
+        1,
+        compute,
+        "cross_entropy",
+        row_outs=(losses, shares, lse),
+        row_ins=(target,),
+        col_ins=present(weight),
+        held=1 if weight is None else 4,
+        numbers=_numbers(classes, metadata, weight),
+    )
+    _reduce_rows(out, total, losses, shares, compute, metadata)
+
+
+def _numbers(classes: int, metadata: dict[str, Any], weight: DeviceArray | None) -> tuple[Any, ...]:
+    smoothing = metadata["label_smoothing"]
+    return metadata["ignore_index"], classes, smoothing, smoothing != 0, metadata["reduction"], weight is None
+
+
+def _scratch(out: DeviceArray, rows: int, compute: dtypes.dtype, metadata: dict[str, Any]) -> tuple[Any, Any]:
+    """Room for the rows' losses (the result itself where they are not reduced) and weights."""
+    losses = out if metadata["reduction"] == "none" else buffer.empty((rows,), compute.numpy, out.device)
+    return losses, buffer.empty((rows,), compute.numpy, out.device)
+
+
+@device_function
+def _add_pairs(loss, share, loss2, share2):
+    return loss + loss2, share + share2
+
+
+@device_function
+def _fold_pairs(state, AXIS: tl.constexpr):
+    return tl.sum(state[0], AXIS), tl.sum(state[1], AXIS)
+
+
+@device_function
+def _mean_of_rows(state, count, numbers):
+    return state[0] / state[1], state[1]
+
+
+def _no_rows(compute):
+    return ((0, compute),) * 2
+
+
+def _reduce_rows(
+    out: DeviceArray,
+    total: DeviceArray,
+    losses: DeviceArray,
+    shares: DeviceArray,
+    compute: dtypes.dtype,
+    metadata: dict[str, Any],
+) -> None:
+    """The loss from the rows' losses and weights, and the total weight."""
+    if metadata["reduction"] == "none":
+        reduce_arrays(Parts(_fold_weights, _add, _nothing), (total,), (shares,), (0,), compute, "total")
+    else:
+        finish = _mean_of_rows if metadata["reduction"] == "mean" else None
+        parts = Parts(_fold_pairs, _add_pairs, _no_rows, finish=finish)
+        reduce_arrays(parts, (out, total), (losses, shares), (0,), compute, "loss")
+
+
+@device_function
+def _add(x, y):
+    return x + y
+
+
+@device_function
+def _fold_weights(state, AXIS: tl.constexpr):
+    return (tl.sum(state[0], AXIS),)
+
+
+def _nothing(compute):
+    return ((0, compute),)
+
+
+# ---- its gradient ---------------------------------------------------------------------------------------------
+
+
+@device_function
+def _target_weight(values, row_values, col_values, col, mask, numbers):
+    """The weight of the target, and the sum of all, from a block of classes."""
+    nothing = tl.zeros_like(values[0])
+    weight = col_values[0] + nothing
+    here = (col == row_values[0]) & mask
+    return tl.sum(tl.where(here, weight, nothing), 1), tl.sum(tl.where(mask, weight, nothing), 1)
+
+
+@device_function
+def _merge_weights(share, weights, share2, weights2):
+    return share + share2, weights + weights2
+
+
+@device_function
+def _score_gradient(values, row_values, col_values, summary, col, numbers):
+    target, lse, grad, total = row_values
+    shares = libdevice.exp(values[0] - lse)
+    picked = tl.where(col == target, shares - 1, shares)
+    if numbers[3]:
+        if len(col_values) == 0:
+            smooth = shares * numbers[1] - 1
+        else:
+            smooth = shares * summary[1] - col_values[0]
+        smooth = smooth * (numbers[2] / numbers[1])
+        picked = picked * (1 - numbers[2])
+    if len(col_values) > 0:
+        picked = picked * summary[0]
+    if numbers[3]:
+        picked = picked + smooth
+    if numbers[4] == "mean":
+        grad = grad / total
+    return (tl.where(target == numbers[0], tl.zeros_like(picked), picked * grad),)
+
+
+BACKWARD = RowBodies(_score_gradient)
+WEIGHTED_BACKWARD = RowBodies(_score_gradient, _target_weight, _merge_weights)
+
+
+def launch_cross_entropy_backward(
+    outs: Sequence[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+) -> None:
+    """The scores' gradient: one read of the scores, one write."""
+    grad, x, target, weight, total, lse = arrays
+    launch_rows(
+        BACKWARD if weight is None else WEIGHTED_BACKWARD,
+        outs,
+        (x,),
+        1,
+        compute,
+        "cross_entropy_backward",
+        row_ins=(target, lse, grad, total),
+        col_ins=present(weight),
+        held=1 if weight is None else 4,
+        numbers=_numbers(x.shape[1], metadata, weight),
+    )
+
+
+def present(*arrays: DeviceArray | None) -> tuple[DeviceArray, ...]:
+    """The arrays that are there, each contiguous or copied to be."""
+    return tuple(contiguous(array) for array in arrays if array is not None)
+
+
+# ---- negative log likelihood ----------------------------------------------------------------------------------
+
+
+@kernel
+def pick_kernel(
+    loss_ptr,
+    share_ptr,
+    x_ptr,
+    target_ptr,
+    weights,
+    row_stride,
+    col_stride,
+    target_stride,
+    rows,
+    classes,
+    ignore_index,
+    COMPUTE: tl.constexpr,
+    LOSS_DTYPE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Each row's element at the target, negated and weighted, and the weight.
+
+    Args:
+        loss_ptr, share_ptr: contiguous, one element per row.
+        x_ptr: scores, with row_stride and col_stride.
+        target_ptr: class indices, target_stride apart.
+        weights: a tuple of one pointer, contiguous, one element per class; or an empty one.
+    """
+    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = row < rows
+    target = tl.load(target_ptr + row * target_stride, mask=mask, other=0).to(tl.int64)
+    counts = mask & (target != ignore_index)
+    inside = (target >= 0) & (target < classes)
+    tl.device_assert(inside | ~counts, "Target is out of bounds.")
+    counts = counts & inside
+    x = tl.load(x_ptr + row * row_stride + target * col_stride, mask=counts, other=0).to(COMPUTE)
+    if len(weights) == 0:
+        share = counts.to(COMPUTE)
+    else:
+        share = tl.load(weights[0] + target, mask=counts, other=0).to(COMPUTE)
+    loss = tl.where(counts, -x * share, tl.zeros_like(x))
+    loss = tl.where(inside | (target == ignore_index), loss, float("nan"))
+    tl.store(loss_ptr + row, loss.to(LOSS_DTYPE), mask=mask)
+    tl.store(share_ptr + row, share, mask=mask)
+
+
+def launch_nll(
+    outs: Sequence[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+) -> None:
+    """Loss and total weight, reading one score of each row."""
+    x, target, weight = arrays
+    out, total = outs
+    rows, classes = x.shape
+    losses, shares = _scratch(out, rows, compute, metadata)
+    launch(
+        pick_kernel,
+        (-(-rows // _BLOCK),),
+        (
+            losses,
+            shares,
+            x,
+            target,
+            present(weight),
+            *x.strides,
+            target.strides[0],
+            rows,
+            classes,
+            Int64(metadata["ignore_index"]),
+        ),
+        {"COMPUTE": compute, "LOSS_DTYPE": dtypes.of(losses.dtype), "BLOCK": _BLOCK},
+        out.device,
+        name="nll_loss",
+    )
+    _reduce_rows(out, total, losses, shares, compute, metadata)

@@ -1,0 +1,324 @@
+"""The matmul family: matrix products with broadcast batches, any strides, and a fused bias and activation.
+
+Two operators share one kernel: `matmul(x, y)` in all of PyTorch's ranks, and `linear(input, weight, bias)`, whose
+weight is read transposed where it lies. Half-precision operands are multiplied as they are and summed in float32;
+operands of different dtypes are refused.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from .. import buffer, dtypes, layout, settings
+from ..autograd import recording
+from ..errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
+from ..operator import Operator, Rule, registry
+from ..tensor import Tensor, wrap
+from .conjugate import conj
+from .methods import attach
+
+__all__ = ["Matmul", "get_float32_matmul_precision", "linear", "matmul", "quick_linear", "quick_matmul",
+           "set_float32_matmul_precision"]  # fmt: skip
+
+# dtype names as PyTorch's messages of this family spell them
+_C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+            "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char",
+            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}  # fmt: skip
+ndarray = np.ndarray
+_getframe = sys._getframe
+# dtypes that BLAS multiplies
+_WARNED = (RuntimeWarning, FloatingPointError)  # where NumPy was told to raise: the operator then computes without
+QUICK = frozenset(np.dtype(kind) for kind in ("float32", "float64"))
+NUMBERS = Rule("matmul", dtypes.INTEGER, promote=False)
+
+
+class Matmul(Operator):
+    """A sum of products over one dimension: `out[..., m, n] = epilogue(bias + the sum of x[..., m, k] * y[..., k, n])`.
+
+    Attributes:
+        transposed: the second operand is stored (n, k), as `linear`'s weight is.
+    """
+
+    family = "matmul"
+    repeatable = True
+
+    def __init__(self, name: str, reference: Any, *, transposed: bool) -> None:
+        super().__init__(name, reference, NUMBERS)
+        self.transposed = transposed
+
+    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Check ranks, the common dimension, batches and the bias."""
+        x, y = inputs[0], inputs[1]
+        for position, value in enumerate(inputs):
+            if not isinstance(value, Tensor) and not (value is None and position == 2):
+                raise ArgumentError(f"{self.name}(): argument '{self.inputs[position]}' (position {position + 1}) must "
+                                    f"be Tensor, not {type(value).__name__}")  # fmt: skip
+        if x.ndim == 0 or y.ndim == 0:
+            raise ShapeError(
+                f"both arguments to {self.name} need to be at least 1D, but they are {x.ndim}D and {y.ndim}D"
+            )
+        if self.transposed and y.ndim != 2:
+            raise ShapeError(f"mat2 must be a matrix, got {y.ndim}-D tensor")
+        shape = product_shape(x._data.shape, y._data.shape[::-1] if self.transposed else y._data.shape)
+        if len(inputs) == 3 and inputs[2] is not None:
+            bias = inputs[2]._data.shape
+            layout.broadcast_strides(bias, (0,) * len(bias), shape)
+        return inputs, metadata
+
+    def record(self, outputs: tuple[Tensor, ...], inputs: Any, metadata: dict[str, Any]) -> None:
+        """Leave a node; a fused activation has no gradient, because what it was computed from is not kept."""
+        if metadata.get("activation") and any(isinstance(value, Tensor) and value._needs for value in inputs):
+            raise AutogradError(explain(
+                f"{self.name}: an activation inside the operator has no gradient",
+                remedy="call tritensor.functional.linear, which takes two operators for it"))  # fmt: skip
+        super().record(outputs, inputs, metadata)
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """One dtype for all operands; half precision is summed in float32."""
+        first = inputs[0].dtype
+        for name, value in zip(self.inputs[1:], inputs[1:], strict=True):
+            if value is not None and value.dtype is not first:
+                raise DtypeError(explain(
+                    f"expected m1 and m2 to have the same dtype, but got: {_c_name(first)} != {_c_name(value.dtype)}",
+                    f"{self.name}: {self.inputs[0]} has dtype {first}, {name} {value.dtype}",
+                    remedy="bring them to one dtype with .to(dtype)"))  # fmt: skip
+        return super().resolve_dtypes(inputs[:1], metadata)
+
+    def allocate(self, arrays: Any, results: Any, metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """The broadcast batch, then the rows of the first and the columns of the second operand."""
+        y = arrays[1].shape[::-1] if self.transposed else arrays[1].shape
+        return [(product_shape(arrays[0].shape, y), results[0].numpy)]
+
+    def launch(self, outs: Any, arrays: Any, compute: dtypes.dtype, metadata: dict[str, Any]) -> None:
+        """One kernel for the product, the bias and the activation."""
+        from .matmul_kernels import launch_product
+
+        x, y = arrays[0], arrays[1]
+        activation = metadata.get("activation")
+        bias = arrays[2] if len(arrays) == 3 else None
+        if bias is not None and not isinstance(bias, buffer.DeviceArray):  # a CPU tensor without dimensions
+            bias = buffer.from_host(np.array(bias, x.dtype), x.device)
+        body = None if activation is None else _body(registry[activation])
+        y = y.transpose((1, 0)) if self.transposed else y
+        launch_product(outs[0], x, y, bias, body, _PRECISIONS[_precision])
+
+    def cost(self, outs: Any, arrays: Any, metadata: dict[str, Any]) -> tuple[int, int]:
+        """Each operand moved once; two operations for each product."""
+        moved = sum(array.nbytes for array in (*outs, *arrays) if array is not None)
+        return moved, 2 * outs[0].size * arrays[0].shape[-1]
+
+
+def _body(operator: Any) -> Any:
+    """An elementwise operator's Triton body as a device function."""
+    from .launch import DeviceFunction, device_function
+
+    if not isinstance(operator.body, DeviceFunction):
+        operator.body = device_function(operator.body, name=operator.name)
+    return operator.body
+
+
+# How float32 is multiplied on a CUDA device, in Triton's words. "tf32x3" is the sum of three products of numbers split
+# in two: about 22 of float32's 24 bits.
+_PRECISIONS = {"highest": "ieee", "high": "tf32x3", "medium": "tf32"}
+_precision = "highest"
+
+
+def get_float32_matmul_precision() -> str:
+    """How exactly float32 matrices are multiplied on CUDA devices; see `set_float32_matmul_precision`."""
+    return _precision
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Choose how exactly float32 matrices are multiplied on CUDA devices.
+
+    Args:
+        precision: "highest" in float32 (the default); "high" by three products of tf32 parts, with about 22 bits;
+            "medium" in tf32, with 11 bits. Any other word is warned about and changes nothing, as in PyTorch.
+    """
+    global _precision
+    if precision not in _PRECISIONS:
+        warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the current "
+                      "setFloat32MatmulPrecision call has no effect.", UserWarning, stacklevel=2)  # fmt: skip
+        return
+    _precision = precision
+    settings.changed()
+
+
+def _c_name(dtype: dtypes.dtype) -> str:
+    return _C_NAMES.get(dtype.name, dtype.name)
+
+
+def product_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of `x @ y`.
+
+    >>> product_shape((5, 1, 2, 3), (4, 3, 6)), product_shape((3,), (3,))
+    ((5, 4, 2, 6), ())
+
+    Raises:
+        ShapeError: the common dimension differs, or the batches do not broadcast; in the words that PyTorch has for the
+            ranks at hand.
+    """
+    rows, columns = len(x), len(y)
+    common = y[-2] if columns > 1 else y[0]
+    if x[-1] != common:
+        raise ShapeError(_mismatch(x, y, common))
+    batch = layout.broadcast_shapes(x[:-2], y[:-2]) if rows > 2 and columns > 2 else x[:-2] or y[:-2]
+    return (*batch, *(x[-2:-1]), *(y[-1:] if columns > 1 else ()))
+
+
+def _mismatch(x: tuple[int, ...], y: tuple[int, ...], common: int) -> str:
+    fact = f"the last dimension of {x} and the last but one of {y} must be equal"
+    if len(y) == 1 and len(x) == 1:
+        return explain(f"inconsistent tensor size, expected tensor [{x[0]}] and src [{y[0]}] to have the same number "
+                       f"of elements, but got {x[0]} and {y[0]} elements respectively")  # fmt: skip
+    rows = int(np.prod(x[:-1]))
+    if len(y) == 1:
+        return explain(f"size mismatch, got input ({rows}), mat ({rows}x{x[-1]}), vec ({y[0]})", fact)
+    if len(y) == 2:
+        return explain(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{x[-1]} and {common}x{y[-1]})", fact)
+    count = int(np.prod(layout.broadcast_shapes(x[:-2], y[:-2])))
+    return explain(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {x[-1]}] but got: "
+                   f"[{count}, {common}].", fact)  # fmt: skip
+
+
+def _matmul(x, y):
+    """The matrix product: of vectors, matrices, or stacks of matrices with broadcast batches."""
+    return np.matmul(x, y)
+
+
+def _linear(input, weight, bias=None, *, activation=None):
+    """input @ weight.T + bias, and an activation (the name of an operator) of that."""
+    out = np.matmul(input, weight.T)
+    if bias is not None:
+        out = out + bias
+    return out if activation is None else registry[activation].reference(out)
+
+
+matmul = Matmul("matmul", _matmul, transposed=False)
+linear = Matmul("linear", _linear, transposed=True)
+
+
+# ---- gradients: in Tensor language; sums over broadcast batches are the engine's -----------------------------------
+
+
+def _adjoint(x: Any) -> Any:
+    return conj(x.mT) if x.dtype.is_complex else x.mT
+
+
+def _rows(x: Any) -> Any:
+    """All dimensions but the last as one."""
+    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+
+
+def _matmul_x(grad: Any, y: Any, x_shape: tuple[int, ...]) -> Any:
+    if y.ndim == 1:
+        return grad.unsqueeze(-1) * (conj(y) if y.dtype.is_complex else y)
+    if len(x_shape) == 1:
+        return (grad.unsqueeze(-2) @ _adjoint(y)).squeeze(-2)
+    return grad @ _adjoint(y)
+
+
+def _matmul_y(grad: Any, x: Any, y_shape: tuple[int, ...]) -> Any:
+    if x.ndim == 1:
+        x = conj(x) if x.dtype.is_complex else x
+        return x * grad if len(y_shape) == 1 else x.unsqueeze(-1) * grad.unsqueeze(-2)
+    if len(y_shape) == 1:
+        return _adjoint(_rows(x)) @ grad.reshape(-1)
+    return _adjoint(_rows(x)) @ _rows(grad) if len(y_shape) == 2 else _adjoint(x) @ grad
+
+
+matmul.gradients(x=_matmul_x, y=_matmul_y)
+
+
+def _linear_input(grad: Any, weight: Any) -> Any:
+    return grad @ weight
+
+
+def _linear_weight(grad: Any, input: Any) -> Any:
+    g, x = grad._data, input._data
+    if _takes_quick_path(g) and x.__class__ is ndarray and x.ndim == 2:
+        with suppress(*_WARNED):
+            return wrap(np.dot(g.T, x))
+    if input.ndim == 1:
+        return grad.unsqueeze(1) * input
+    return _adjoint(_rows(grad)) @ _rows(input)
+
+
+def _linear_bias(grad: Any, bias_shape: tuple[int, ...]) -> Any:
+    g = grad._data
+    if _takes_quick_path(g) and bias_shape == g.shape[1:]:
+        with suppress(*_WARNED):
+            return wrap(np.dot(np.ones(len(g), g.dtype), g))  # BLAS sums columns a little faster than NumPy
+    return grad.sum_to_size(bias_shape)
+
+
+def _takes_quick_path(grad: Any) -> bool:
+    return grad.__class__ is ndarray and grad.ndim == 2 and grad.dtype in QUICK and not recording.enabled
+
+
+linear.gradients(input=_linear_input, weight=_linear_weight, bias=_linear_bias)
+
+
+# ---- quick paths: matrices of one floating dtype on the CPU --------------------------------------------------------
+
+
+def quick_matmul(x: Tensor, y: Tensor) -> Any:
+    """`matmul(x, y)`; two CPU matrices go to BLAS in a few steps."""
+    a, b = x._data, y._data
+    if a.__class__ is not ndarray or b.__class__ is not ndarray or a.ndim != 2 or b.ndim != 2:
+        return matmul(x, y)
+    if a.dtype is not b.dtype or a.dtype not in QUICK or a.shape[1] != b.shape[0]:
+        return matmul(x, y)
+    try:
+        result = wrap(np.dot(a, b))
+    except _WARNED:
+        return matmul(x, y)
+    if recording.enabled and (x._needs or y._needs):
+        needs = (x._needs, y._needs)
+        plan: Any = matmul.plans.get(needs) or matmul.plan(needs)
+        attach(plan, result, (x, y), tuple([x._edge() if i == 0 else y._edge() for i in plan.positions]), _getframe(1))
+    return result
+
+
+def quick_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
+    """`linear(input, weight, bias)`; CPU matrices go to BLAS in a few steps."""
+    x, w = input._data, weight._data
+    if x.__class__ is not ndarray or w.__class__ is not ndarray or x.ndim != 2 or w.ndim != 2:
+        return linear(input, weight, bias)
+    kind = x.dtype
+    if w.dtype is not kind or kind not in QUICK or x.shape[1] != w.shape[1]:
+        return linear(input, weight, bias)
+    b = None if bias is None else bias._data
+    if b is not None and (b.__class__ is not ndarray or b.dtype is not kind or b.shape != w.shape[:1]):
+        return linear(input, weight, bias)
+    try:
+        out = dot_transposed(x, w)
+        if b is not None:
+            np.add(out, b, out)
+    except _WARNED:
+        return linear(input, weight, bias)
+    needs = (input._needs, weight._needs, bias is not None and bias._needs)
+    result = wrap(out)
+    if recording.enabled and True in needs:
+        plan: Any = linear.plans.get(needs) or linear.plan(needs)
+        inputs: Any = (input, weight, bias)
+        attach(plan, result, inputs, tuple([inputs[i]._edge() for i in plan.positions]), _getframe(1))
+    return result
+
+
+def dot_transposed(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """`x @ y.T`, contiguous.
+
+    BLAS takes a third longer for few rows against many columns than for the transposed problem: 112 us against 80 for
+    32x784x128 in float32, one thread.
+    """
+    if 2 * len(x) <= len(y):
+        return np.ascontiguousarray(np.dot(y, x.T).T)
+    return np.dot(x, y.T)

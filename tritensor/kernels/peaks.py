@@ -1,0 +1,168 @@
+"""The largest and smallest elements of a tensor or along dimensions, and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes
+from ..errors import DtypeError, explain
+from ..operator import REAL, Rule
+from ..tensor import Tensor, wrap
+from .arithmetic import where
+from .extrema import larger, smaller
+from .reductions import reduction, restore
+from .reductions_kernel import highest, lowest, state_dtype
+from .source import device_function
+from .sums import fold_larger, fold_smaller, sum
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+
+class Places(Rule):
+    """`argmax` and `argmin`: numbers in, int64 out."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """Refuse booleans in PyTorch's words."""
+        if operands[0].dtype is dtypes.bool_:
+            raise DtypeError(
+                explain(f"{operator}(): does not support bool input", remedy="convert the input first, as in x.int()")
+            )
+        return super().__call__(operator, operands)
+
+
+PLACES = Places("places", dtypes.INTEGER, dtypes.FLOATING, result=dtypes.int64)
+
+
+def _rows(x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
+    """The reduced dimensions as one, the last."""
+    if dims == (x.ndim - 1,):
+        return x
+    kept = tuple([dim for dim in range(x.ndim) if dim not in dims])
+    count = prod([x.shape[dim] for dim in dims])
+    return x.transpose(kept + dims).reshape(*[x.shape[dim] for dim in kept], count)
+
+
+def _kept(result: np.ndarray, x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray:
+    return np.expand_dims(result, dims) if keepdim and dims else np.asarray(result)
+
+
+@reduction(REAL, refuses_empty=True)
+def amax(x, *, dim=None, keepdim=False):
+    """The largest element along `dim`; NaN if there is one."""
+    return np.maximum.reduce(x, dim, keepdims=keepdim)
+
+
+@reduction(REAL, refuses_empty=True)
+def amin(x, *, dim=None, keepdim=False):
+    """The smallest element along `dim`; NaN if there is one."""
+    return np.minimum.reduce(x, dim, keepdims=keepdim)
+
+
+amax.kernel(fold_larger, larger, lambda compute: ((lowest(compute), state_dtype(compute)),))
+amin.kernel(fold_smaller, smaller, lambda compute: ((highest(compute), state_dtype(compute)),))
+
+
+def _among_ties(grad: Tensor, out: Tensor, x: Tensor, dim: tuple[int, ...], keepdim: bool) -> Tensor:
+    """The gradient of an extreme value, in equal parts to all elements that have it."""
+    shape = x.shape
+    best = x == restore(out, shape, dim, keepdim)
+    share = restore(grad, shape, dim, keepdim) / sum(best, dim=dim, keepdim=True)
+    return where(best, share, share * 0)
+
+
+amax.gradient(lambda grad, out, x, dim, keepdim: _among_ties(grad, out, x, dim, keepdim))
+amin.gradient(lambda grad, out, x, dim, keepdim: _among_ties(grad, out, x, dim, keepdim))
+
+
+@device_function
+def _first_larger(x, index, y, other):
+    """The larger of two elements with its index; of equals the first, and a NaN is larger than a number."""
+    wins = (x > y) | ((x != x) & (y == y)) | (((x == y) | ((x != x) & (y != y))) & (index < other))
+    return tl.where(wins, x, y), tl.where(wins, index, other)
+
+
+@device_function
+def _first_smaller(x, index, y, other):
+    """The smaller of two elements with its index; of equals the first, and a NaN is smaller than a number."""
+    wins = (x < y) | ((x != x) & (y == y)) | (((x == y) | ((x != x) & (y != y))) & (index < other))
+    return tl.where(wins, x, y), tl.where(wins, index, other)
+
+
+@device_function
+def _fold_first_larger(state, AXIS: tl.constexpr):
+    return tl.reduce(state, AXIS, _first_larger)
+
+
+@device_function
+def _fold_first_smaller(state, AXIS: tl.constexpr):
+    return tl.reduce(state, AXIS, _first_smaller)
+
+
+@device_function
+def _with_index(values, index, numbers):
+    return values[0], index
+
+
+@device_function
+def _index_alone(state, count, numbers):
+    return (state[1],)
+
+
+_BEHIND = 2**63 - 1  # the index of no element, behind all others
+
+
+def _nothing_larger(compute):
+    return (lowest(compute), state_dtype(compute)), (_BEHIND, dtypes.int64)
+
+
+def _nothing_smaller(compute):
+    return (highest(compute), state_dtype(compute)), (_BEHIND, dtypes.int64)
+
+
+@reduction(PLACES, refuses_empty=True)
+def argmax(x, *, dim=None, keepdim=False):
+    """The index of the largest element along `dim`, the first one of equals; a NaN counts as largest."""
+    return _kept(np.argmax(_rows(x, dim), -1), x, dim, keepdim)
+
+
+@reduction(PLACES, refuses_empty=True)
+def argmin(x, *, dim=None, keepdim=False):
+    """The index of the smallest element along `dim`, the first one of equals; a NaN counts as smallest."""
+    return _kept(np.argmin(_rows(x, dim), -1), x, dim, keepdim)
+
+
+argmax.kernel(_fold_first_larger, _first_larger, _nothing_larger, start=_with_index, finish=_index_alone)
+argmin.kernel(_fold_first_smaller, _first_smaller, _nothing_smaller, start=_with_index, finish=_index_alone)
+
+
+@reduction(REAL, outputs=("values", "indices"), refuses_empty=True)
+def max_dim(x, *, dim=None, keepdim=False):
+    """The largest elements along `dim` and their indices."""
+    return amax.reference(x, dim=dim, keepdim=keepdim), argmax.reference(x, dim=dim, keepdim=keepdim)
+
+
+@reduction(REAL, outputs=("values", "indices"), refuses_empty=True)
+def min_dim(x, *, dim=None, keepdim=False):
+    """The smallest elements along `dim` and their indices."""
+    return amin.reference(x, dim=dim, keepdim=keepdim), argmin.reference(x, dim=dim, keepdim=keepdim)
+
+
+def _at_index(grad: Tensor, indices: Tensor, x_shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> Tensor:
+    """The gradient of a value that was picked by its index: all of it to that element."""
+    if not dim:
+        return grad
+    # the indices count through all reduced dimensions together
+    extents = [x_shape[each] if each in dim else 1 for each in range(len(x_shape))]
+    places = wrap(np.arange(prod(extents)).reshape(extents)).to(grad.device)
+    return where(places == restore(indices, x_shape, dim, keepdim), restore(grad, x_shape, dim, keepdim), 0)
+
+
+max_dim.kernel(_fold_first_larger, _first_larger, _nothing_larger, start=_with_index)
+min_dim.kernel(_fold_first_smaller, _first_smaller, _nothing_smaller, start=_with_index)
+max_dim.gradient(lambda grad, indices, x_shape, dim, keepdim: _at_index(grad, indices, x_shape, dim, keepdim))
+min_dim.gradient(lambda grad, indices, x_shape, dim, keepdim: _at_index(grad, indices, x_shape, dim, keepdim))

@@ -1,0 +1,374 @@
+"""Random numbers from a counter: Philox4x32-10, the same on every device.
+
+Philox turns a key and a counter into four random words of 32 bits (Salmon and others, "Parallel random numbers: as easy
+as 1, 2, 3", 2011). The key is the generator's seed. The counter's lower half counts groups of four words within a call,
+its upper half counts the generator's calls. So any word can be computed by anyone at any time: uniform numbers and
+integers agree in every bit between devices, and a gradient draws the mask of its dropout again from two integers.
+
+Element order is the words' order: words 4i to 4i + 3 come from counter i.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes, settings
+from ..buffer import DeviceArray
+from ..operator import Operator, Rule
+from ..tensor import Tensor, wrap
+from .elementwise_kernel import collapse_dims, offset_of
+from .launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
+
+if TYPE_CHECKING:
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+__all__ = ["Dropout", "Random", "dropout", "integers", "normal", "uniform", "words"]
+
+FLOATING = Rule("real floating", dtypes.FLOATING, dtypes.FLOATING)
+_WORD = 0xFFFFFFFF
+_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_INCREMENTS = 0x9E3779B9, 0xBB67AE85
+_LOW, _HALF = np.uint64(_WORD), np.uint64(32)
+# Counters at a time: the six arrays of a piece are 384 KB and stay in the second-level cache.
+_PIECE = 8192
+
+
+# ---- the reference --------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=64)
+def _round_keys(seed: int) -> list[tuple[np.uint64, np.uint64]]:
+    low, high = seed & _WORD, seed >> 32 & _WORD
+    return [(np.uint64(low + step * _INCREMENTS[0] & _WORD), np.uint64(high + step * _INCREMENTS[1] & _WORD))
+            for step in range(10)]  # fmt: skip
+
+
+def philox(counters: np.ndarray, seed: int) -> np.ndarray:
+    """Philox4x32-10 of counters, an array of n rows of four words; so is the result.
+
+    Words are kept in 64 bits, since a round takes both halves of their products.
+    """
+    word0, word1, word2, word3 = counters.T.astype(np.uint64, order="C")
+    product0, product1 = np.empty_like(word0), np.empty_like(word0)
+    for key0, key1 in _round_keys(seed):
+        np.multiply(word0, _MULTIPLIERS[0], out=product0)
+        np.multiply(word2, _MULTIPLIERS[1], out=product1)
+        np.right_shift(product1, _HALF, out=word0)
+        np.bitwise_xor(word0, word1, out=word0)
+        np.bitwise_xor(word0, key0, out=word0)
+        np.right_shift(product0, _HALF, out=word2)
+        np.bitwise_xor(word2, word3, out=word2)
+        np.bitwise_xor(word2, key1, out=word2)
+        np.bitwise_and(product1, _LOW, out=word1)
+        np.bitwise_and(product0, _LOW, out=word3)
+    result = np.empty(counters.shape, np.uint32)
+    for position, word in enumerate((word0, word1, word2, word3)):
+        result[:, position] = word
+    return result
+
+
+def words(count: int, seed: int, offset: int) -> np.ndarray:
+    """The first `count` random words of call `offset` of the generator with this seed."""
+    groups = -(-count // 4)
+    result = np.empty((groups, 4), np.uint32)
+    for start in range(0, groups, _PIECE):
+        index = np.arange(start, min(start + _PIECE, groups), dtype=np.uint64)
+        counters = np.empty((index.size, 4), np.uint32)
+        counters[:, 0], counters[:, 1] = index & _LOW, index >> _HALF
+        counters[:, 2], counters[:, 3] = offset & _WORD, offset >> 32 & _WORD
+        result[start : start + index.size] = philox(counters, seed)
+    return result.reshape(-1)[:count]
+
+
+def long_words(count: int, seed: int, offset: int) -> np.ndarray:
+    """The first `count` random words of 64 bits; the earlier of two words is the lower half."""
+    pairs = words(2 * count, seed, offset).astype(np.uint64)
+    return pairs[::2] | pairs[1::2] << np.uint64(32)
+
+
+# ---- the family -----------------------------------------------------------------------------------------------
+
+
+class Random(Operator):
+    """An operator without inputs: a tensor of random numbers from a seed, the number of a call, a shape and a dtype.
+
+    The body takes the four words of each counter, the result's dtype, whether elements are made of 64 bits, and the
+    metadata after `dtype`; it returns the elements in order, four for each counter or two.
+    """
+
+    family = "random"
+
+    def __call__(self, *, shape: Sequence[int], seed: int, offset: int, dtype: dtypes.dtype, device: Any,
+                 **numbers: Any) -> Tensor:  # fmt: skip
+        """A new tensor of random numbers."""
+        metadata = {"shape": tuple(shape), "seed": seed, "offset": offset, "dtype": dtype, **numbers}
+        return wrap(self.execute(device, (), dtype, (dtype,), metadata)[0])
+
+    def allocate(self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...],
+                 metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:  # fmt: skip
+        """One output of the shape that was asked for."""
+        return [(metadata["shape"], results[0].numpy)]
+
+    def launch(self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
+               metadata: dict[str, Any]) -> None:  # fmt: skip
+        """Compute the words where they are needed and store what the body makes of them."""
+        out, count = outs[0], outs[0].size
+        _, seed, offset, dtype, *numbers = metadata.values()
+        wide = dtype is dtypes.float64 or metadata.get("span", 0) > NARROW
+        groups = -(-count // (2 if wide else 4))
+        block = _block_size(out, groups)
+        launch(random_kernel, (-(-groups // block),),
+               (out, _signed(seed), _signed(offset), tuple(map(_signed, numbers)), count),
+               {"BODY": self.device_body(), "OUT_DTYPE": dtype, "WIDE": wide, "INDEX64": count >= 1 << 30,
+                "BLOCK": block}, out.device, name=f"random_{self.name}")  # fmt: skip
+
+    def device_body(self) -> DeviceFunction:
+        """The body as a function that kernels can call."""
+        if not isinstance(self.body, DeviceFunction):
+            self.body = device_function(self.body, name=self.name)
+        return self.body
+
+
+def _signed(value: int) -> Int64:
+    """64 bits as the signed number that has them."""
+    return Int64((value + (1 << 63)) % (1 << 64) - (1 << 63))
+
+
+def _block_size(out: DeviceArray, groups: int) -> int:
+    """Counters per program: one for each of 128 threads; in simulation as many as there are, up to 16,384."""
+    if settings.block.value:
+        return settings.block.value
+    return min(1 << 14, 1 << max(groups - 1, 0).bit_length()) if out.buffer.driver.is_simulated else 128
+
+
+@device_function
+def philox_words(index, seed, offset):
+    """The four words of each counter `index` of call `offset`: Philox4x32-10."""
+    wide = index.to(tl.uint64)
+    word0 = wide.to(tl.uint32)
+    word1 = (wide >> 32).to(tl.uint32)
+    word2 = tl.zeros_like(word0) + offset.to(tl.uint64).to(tl.uint32)
+    word3 = tl.zeros_like(word0) + (offset.to(tl.uint64) >> 32).to(tl.uint32)
+    key0 = seed.to(tl.uint64).to(tl.uint32)
+    key1 = (seed.to(tl.uint64) >> 32).to(tl.uint32)
+    factor0 = tl.full(word0.shape, 0xD2511F53, tl.uint32)
+    factor1 = tl.full(word0.shape, 0xCD9E8D57, tl.uint32)
+    for _round in tl.static_range(10):
+        high0 = tl.umulhi(word0, factor0)
+        high1 = tl.umulhi(word2, factor1)
+        low0 = word0 * factor0
+        low1 = word2 * factor1
+        word0 = high1 ^ word1 ^ key0
+        word1 = low1
+        word2 = high0 ^ word3 ^ key1
+        word3 = low0
+        key0 = (key0 + 0x9E3779B9).to(tl.uint32)
+        key1 = (key1 + 0xBB67AE85).to(tl.uint32)
+    return word0, word1, word2, word3
+
+
+@device_function
+def in_order(word0, word1, word2, word3):
+    """The words of all counters, one counter after the other."""
+    return tl.interleave(tl.interleave(word0, word2), tl.interleave(word1, word3))
+
+
+@device_function
+def long_word(low, high):
+    """Two words as one of 64 bits."""
+    return low.to(tl.uint64) | (high.to(tl.uint64) << 32)
+
+
+@kernel
+def random_kernel(out_ptr, seed, offset, numbers, count, BODY: tl.constexpr, OUT_DTYPE: tl.constexpr,
+                  WIDE: tl.constexpr, INDEX64: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+    """Fill contiguous memory with what BODY makes of the words of counters 0, 1, 2, ...
+
+    Args:
+        out_ptr: count elements.
+        seed, offset: the key, and the upper half of all counters, as signed 64-bit numbers.
+        numbers: a tuple of 64-bit numbers for BODY.
+        BODY: device function, see `Random`.
+        WIDE: two elements for each counter instead of four.
+        INDEX64: whether positions need 64 bits.
+        BLOCK: counters per program. The grid is (ceil(counters / BLOCK),).
+    """
+    start = tl.program_id(0)
+    if INDEX64:
+        start = start.to(tl.int64)
+    word0, word1, word2, word3 = philox_words(start * BLOCK + tl.arange(0, BLOCK), seed, offset)
+    values = BODY(word0, word1, word2, word3, OUT_DTYPE, WIDE, *numbers)
+    per: tl.constexpr = 2 if WIDE else 4
+    index = start * (BLOCK * per) + tl.arange(0, BLOCK * per)
+    tl.store(out_ptr + index, values.to(OUT_DTYPE), mask=index < count)
+
+
+# ---- the declarations -----------------------------------------------------------------------------------------
+
+# Integers below a span up to this are cut from 32 bits, which favours some by one part in 65,536; larger spans use 64.
+NARROW = 1 << 16
+_UNIFORM_BITS = {dtypes.bfloat16: 8, dtypes.float16: 11, dtypes.float32: 24}
+
+
+def _random(reference: Any) -> Random:
+    return Random(reference.__name__, reference, FLOATING)
+
+
+@_random
+def uniform(*, shape, seed, offset, dtype):
+    """Numbers evenly distributed in [0, 1): as many bits as the dtype's significand has, so that 1 does not occur."""
+    count = math.prod(shape)
+    if dtype is dtypes.float64:
+        return ((long_words(count, seed, offset) >> np.uint64(11)) * 2.0**-53).reshape(shape)
+    bits = _UNIFORM_BITS[dtype]
+    whole = words(count, seed, offset) >> np.uint32(32 - bits)
+    return (whole.astype(np.float32) * np.float32(2.0**-bits)).reshape(shape)
+
+
+@uniform.kernel
+def _(word0, word1, word2, word3, OUT_DTYPE: tl.constexpr, WIDE: tl.constexpr):
+    if WIDE:
+        pair = tl.interleave(long_word(word0, word1), long_word(word2, word3))
+        return (pair >> 11).to(tl.float64) * 1.1102230246251565e-16
+    else:
+        word = in_order(word0, word1, word2, word3)
+        if OUT_DTYPE == tl.bfloat16:  # noqa: SIM300 - a constant in the kernel only
+            return (word >> 24).to(tl.float32) * 0.00390625
+        elif OUT_DTYPE == tl.float16:  # noqa: SIM300
+            return (word >> 21).to(tl.float32) * 0.00048828125
+        else:
+            return (word >> 8).to(tl.float32) * 5.9604644775390625e-08
+
+
+@_random
+def normal(*, shape, seed, offset, dtype):
+    """Numbers of the standard normal distribution, two from two uniform ones by Box and Muller's formula."""
+    count = math.prod(shape)
+    if dtype is dtypes.float64:
+        pairs = long_words(count + count % 2, seed, offset).reshape(-1, 2) >> np.uint64(11)
+        radius = np.sqrt(-2 * np.log((pairs[:, 0] + np.uint64(1)) * 2.0**-53))
+        angle = pairs[:, 1] * (2.0**-53 * math.tau)
+    else:
+        pairs = words(count + count % 2, seed, offset).reshape(-1, 2).astype(np.float32)
+        radius = np.sqrt(-2 * np.log(pairs[:, 0] * np.float32(2.0**-32) + np.float32(2.0**-33)))
+        angle = pairs[:, 1] * np.float32(2.0**-32 * math.tau)
+    result = np.empty(pairs.shape, radius.dtype)
+    np.multiply(radius, np.cos(angle), out=result[:, 0])
+    np.multiply(radius, np.sin(angle), out=result[:, 1])
+    return result.reshape(-1)[:count].reshape(shape)
+
+
+@device_function
+def box_muller(first, angle):
+    """Two independent normal numbers side by side, from a number in (0, 1] and an angle."""
+    radius = libdevice.sqrt(-2.0 * libdevice.log(first))
+    return tl.interleave(radius * libdevice.cos(angle), radius * libdevice.sin(angle))
+
+
+@normal.kernel
+def _(word0, word1, word2, word3, OUT_DTYPE: tl.constexpr, WIDE: tl.constexpr):
+    if WIDE:
+        first = ((long_word(word0, word1) >> 11) + 1).to(tl.float64) * 1.1102230246251565e-16
+        return box_muller(first, (long_word(word2, word3) >> 11).to(tl.float64) * 6.975736996017264e-16)
+    else:
+        first = tl.interleave(word0, word2).to(tl.float32) * 2.3283064365386963e-10 + 1.1641532182693481e-10
+        return box_muller(first, tl.interleave(word1, word3).to(tl.float32) * 1.4629180792671596e-09)
+
+
+@_random
+def integers(*, shape, seed, offset, dtype, low, span):
+    """Integers evenly distributed from `low` on, `span` of them."""
+    count = math.prod(shape)
+    if span > NARROW:
+        picked = long_words(count, seed, offset) % np.uint64(span)
+    else:
+        picked = words(count, seed, offset).astype(np.uint64) * np.uint64(span) >> np.uint64(32)
+    return (picked.astype(np.int64) + np.int64(low)).reshape(shape)
+
+
+@integers.kernel
+def _(word0, word1, word2, word3, OUT_DTYPE: tl.constexpr, WIDE: tl.constexpr, low, span):
+    if WIDE:
+        picked = tl.interleave(long_word(word0, word1), long_word(word2, word3)) % span.to(tl.uint64)
+    else:
+        picked = in_order(word0, word1, word2, word3).to(tl.uint64) * span.to(tl.uint64) >> 32
+    return picked.to(tl.int64) + low
+
+
+# ---- dropout --------------------------------------------------------------------------------------------------
+
+
+class Dropout(Operator):
+    """Dropout, whose mask is drawn from a seed and the number of a call and never stored.
+
+    Each element takes 16 random bits, so the probability is rounded to a multiple of 1 / 65,536.
+    """
+
+    family = "dropout"
+
+    def allocate(self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...],
+                 metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:  # fmt: skip
+        """The shape of the input."""
+        return [(tuple(arrays[0].shape), results[0].numpy)]
+
+    def launch(self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
+               metadata: dict[str, Any]) -> None:  # fmt: skip
+        """One program draws 8 elements' bits from each counter and multiplies their values."""
+        out, x = outs[0], arrays[0]
+        if not out.size:
+            return
+        sizes, (strides,) = collapse_dims(x.shape, [x.strides])
+        p, groups = metadata["p"], -(-out.size // 8)
+        scale = _scale(p)
+        block = _block_size(out, groups)
+        reach = sum((size - 1) * abs(step) for size, step in zip(sizes, strides, strict=True))
+        launch(dropout_kernel, (-(-groups // block),),
+               (out, x, strides, sizes, _signed(metadata["seed"]), _signed(metadata["offset"]), round(p * 65536),
+                Float64(scale) if compute is dtypes.float64 else scale, out.size),
+               {"OUT_DTYPE": dtypes.of(out.dtype), "COMPUTE": compute, "RANK": len(sizes),
+                "INDEX64": max(reach, out.size) >= 1 << 30, "BLOCK": block}, out.device, name="dropout")  # fmt: skip
+
+
+def _scale(p: float) -> float:
+    return 0.0 if p == 1 else 1 / (1 - p)
+
+
+def _dropout(x, *, p, seed, offset):
+    """x with each element set to 0 with probability p, and divided by 1 - p elsewhere; NaN and infinities stay NaN."""
+    halves = words((x.size + 1) // 2, seed, offset).astype("<u4", copy=False).view("<u2")[: x.size]
+    kept = halves >= round(p * 65536) if p < 1 else np.zeros(x.size, bool)
+    return x * (kept.reshape(x.shape) * x.dtype.type(_scale(p)))
+
+
+dropout = Dropout("dropout", _dropout, FLOATING)
+dropout.gradient(lambda grad, p, seed, offset: dropout(grad, p=p, seed=seed, offset=offset))
+
+
+@kernel
+def dropout_kernel(out_ptr, x_ptr, strides, shape, seed, offset, threshold, scale, count, OUT_DTYPE: tl.constexpr,
+                   COMPUTE: tl.constexpr, RANK: tl.constexpr, INDEX64: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+    """out = x * scale where an element's 16 random bits are at least `threshold`, and x * 0 elsewhere.
+
+    Args:
+        out_ptr: count elements, contiguous.
+        x_ptr, strides, shape: the input's first element, its strides and sizes, collapsed.
+        seed, offset: the key, and the upper half of all counters, as signed 64-bit numbers.
+        BLOCK: counters per program, of 8 elements each. The grid is (ceil(count / (8 * BLOCK)),).
+    """
+    start = tl.program_id(0)
+    if INDEX64:
+        start = start.to(tl.int64)
+    word0, word1, word2, word3 = philox_words(start * BLOCK + tl.arange(0, BLOCK), seed, offset)
+    word = in_order(word0, word1, word2, word3)
+    half = tl.interleave(word & 0xFFFF, word >> 16).to(tl.int32)
+    index = start * (BLOCK * 8) + tl.arange(0, BLOCK * 8)
+    inside = index < count
+    x = tl.load(x_ptr + offset_of(index, strides, shape, RANK), mask=inside).to(COMPUTE)
+    factor = tl.where(half >= threshold, scale, 0.0).to(COMPUTE)
+    tl.store(out_ptr + index, (x * factor).to(OUT_DTYPE), mask=inside)

@@ -1,0 +1,354 @@
+"""The reduction family: from many elements to one, over any dimensions, by one generic kernel.
+
+    @reduction(SUMS)
+    def sum(x, *, dim=None, keepdim=False, dtype=None):
+        '''The sum.'''
+        return np.add.reduce(x, dim, keepdims=keepdim)
+
+    sum.kernel(fold_sum, add, identity=lambda compute: ((0, compute),))
+    sum.gradient(lambda grad, x_shape, dim, keepdim: spread(grad, x_shape, dim, keepdim))
+
+The kernel turns each element into a *state* of one or more values (`start`), combines states pairwise, elementwise over
+a tile (`combine`) and across it (`fold`), and makes the result of the last one (`finish`). `identity` is the state of
+no elements. A fold is declared with its combine function in it, since `tl.reduce` cannot take that through a constant.
+
+Dimensions arrive in the reference, the gradient and the kernel as a sorted tuple without duplicates, () for a tensor
+without dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import dtypes, layout
+from ..autograd import GradientPlan, record, recording
+from ..buffer import DeviceArray
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
+from ..operator import Operator, Rule, compute_dtype
+from ..tensor import Tensor, wrap
+from .host_sums import add_up
+
+__all__ = ["Reduction", "reduced_shape", "reduction", "spread"]
+
+
+ndarray, asarray = np.ndarray, np.asarray
+
+
+class Widening(Rule):
+    """Sums and products: booleans and integers become int64, so that they do not overflow where their inputs fit."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        compute, result = super().__call__(operator, operands)
+        return (compute, result) if result.category > dtypes.INTEGER else (dtypes.int64, dtypes.int64)
+
+
+class Truth(Rule):
+    """`any` and `all`: a boolean, or for uint8 that, as in PyTorch."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        kind = operands[0].dtype
+        return dtypes.bool_, kind if kind is dtypes.uint8 else dtypes.bool_
+
+
+class FloatingOnly(Rule):
+    """Floating and complex inputs only; `words` is PyTorch's message, with {} for the dtype's legacy name."""
+
+    def __init__(self, name: str, words: str, given: str | None = None, highest: int = dtypes.COMPLEX) -> None:
+        super().__init__(name, dtypes.FLOATING, highest)
+        self.words = words
+        self.given = given or words
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        kind = operands[0].dtype
+        self.check(kind, self.words)
+        return super().__call__(operator, operands)
+
+    def check(self, kind: dtypes.dtype, words: str) -> None:
+        """Raise with PyTorch's words unless `kind` is floating or complex."""
+        if kind.category < dtypes.FLOATING:
+            raise DtypeError(
+                explain(
+                    words.format(LEGACY_NAMES.get(kind.name, kind.name)),
+                    f"the dtype is {kind}",
+                    remedy="convert the input first, as in x.float(), or pass dtype= where there is one",
+                )
+            )
+
+
+LEGACY_NAMES = {
+    "bool": "Bool",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "float32": "Float",
+    "float64": "Double",
+}
+
+
+class Parts(NamedTuple):
+    """What the family's kernel is made of; see `Reduction.kernel`."""
+
+    fold: Any
+    combine: Any
+    identity: Callable[[dtypes.dtype], tuple[tuple[Any, dtypes.dtype], ...]]
+    start: Any = None
+    finish: Any = None
+    numbers: tuple[float, ...] = ()
+
+
+class Reduction(Operator):
+    """An operator that computes each element of its results from all elements along the reduced dimensions.
+
+    Attributes:
+        refuses_empty: there is no value for no elements, so PyTorch's error is raised.
+        parts: the kernel's parts for given metadata; see `kernel`.
+    """
+
+    family = "reduction"
+    repeatable = True
+
+    def __init__(
+        self, name: str, reference: Callable[..., Any], rule: Rule, *, refuses_empty: bool = False, **names: Any
+    ) -> None:
+        super().__init__(name, reference, rule, **names)
+        self.refuses_empty = refuses_empty
+        #: `metadata -> Parts`; declared by `kernel`, or set where the parts depend on the metadata
+        self.parts: Callable[[dict[str, Any]], Parts] | None = None
+
+    def kernel(  # type: ignore[override]
+        self, fold: Any, combine: Any, identity: Any, *, start: Any = None, finish: Any = None, numbers: Any = None
+    ) -> Operator:
+        """Declare the kernel's parts, device functions in Triton's language.
+
+        Args:
+            fold: `(state, AXIS) -> state`, a tile's states combined along one axis.
+            combine: `(*state, *state) -> state`, as `tl.reduce` calls it.
+            identity: `compute dtype -> ((value, dtype), ...)`, the state of no elements.
+            start: `(values, index, numbers) -> state` of one element, of which values has one; itself unless given.
+            finish: `(state, count, numbers) -> results`; the state itself unless given.
+            numbers: `metadata -> numbers` that start and finish take; none unless given.
+        """
+        self.body = fold
+        self.parts = lambda metadata: Parts(
+            fold, combine, identity, start, finish, numbers(metadata) if numbers else ()
+        )
+        return self
+
+    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Normalise the dimensions; refuse to reduce nothing where there is no identity."""
+        (x,) = inputs
+        if not isinstance(x, Tensor):
+            raise ArgumentError(
+                f"{self.name}(): argument 'input' (position 1) must be Tensor, not {x.__class__.__name__}"
+            )
+        shape = x._data.shape
+        dim = metadata["dim"]
+        whole = dim is None
+        if dim.__class__ is not int and dim is not None and not isinstance(dim, (tuple, list)):
+            dim = _as_index(self.name, dim)
+        dims = layout.normalize_dims(dim, len(shape))
+        metadata["dim"] = tuple(sorted(dims)) if shape else ()
+        if self.refuses_empty and 0 in shape:
+            refuse_empty(self.name, shape, metadata["dim"], whole)
+        return inputs, metadata
+
+    def reduce(self, input: Any, dim: Any, keepdim: bool, **metadata: Any) -> Any:
+        """The operator's call, for CPU tensors of float32 or float64 in fewer steps: 8 us in place of 17 for 32x10."""
+        x = getattr(input, "_data", None)
+        if x.__class__ is not ndarray or x.dtype.char not in "fd" or (self.refuses_empty and not x.size):
+            return self(input, dim=dim, keepdim=keepdim, **metadata)
+        rank = x.ndim
+        if dim.__class__ is int and -rank <= dim < rank:
+            dims: tuple[int, ...] = (dim if dim >= 0 else dim + rank,)
+        else:
+            dims = tuple(sorted(layout.normalize_dims(dim, rank))) if rank else ()
+        metadata["dim"], metadata["keepdim"] = dims, keepdim
+        with np.errstate(all="ignore"):
+            produced = self.reference(x, **metadata)
+        if produced.__class__ is not tuple:
+            produced = (produced,)
+        outputs = tuple([wrap(asarray(value)) for value in produced])
+        if input._needs and recording.enabled:
+            self.record(outputs, (input,), metadata)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """By the rule, or what `dtype=` says: the input is converted to that first."""
+        wanted = metadata.get("dtype")
+        if wanted is None:
+            compute, result = self.rule(self.name, inputs)
+        else:
+            if isinstance(self.rule, FloatingOnly):
+                self.rule.check(wanted, self.rule.given)
+            compute, result = compute_dtype(wanted), wanted
+        return compute, (result, dtypes.int64)[: len(self.outputs)]
+
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """The input's shape without the reduced dimensions, or with 1 in their place."""
+        shape = reduced_shape(arrays[0].shape, metadata["dim"], metadata["keepdim"])
+        return [(shape, result.numpy) for result in results]
+
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
+        """Reduce with the family's kernel, in two stages where few rows are long."""
+        from .reductions_kernel import launch_reduction
+
+        launch_reduction(self, outs, arrays[0], compute, metadata)
+
+
+def _as_index(name: str, dim: Any) -> int:
+    try:
+        return dim.__index__()  # type: ignore[no-any-return]
+    except AttributeError:
+        raise ArgumentError(
+            explain(
+                f"{name}() received an invalid combination of arguments - got ({dim.__class__.__name__})",
+                "dim is an int or a tuple of ints",
+            )
+        ) from None
+
+
+def refuse_empty(name: str, shape: tuple[int, ...], dims: tuple[int, ...], whole: bool) -> None:
+    """Raise in PyTorch's words if the reduction of a tensor without elements would have to make one up.
+
+    Raises:
+        ShapeError, RangeError: `amax(): Expected reduction dim ...`.
+    """
+    name = name.removesuffix("_dim")
+    if whole:
+        words = f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+        if name.startswith("arg"):
+            raise RangeError(explain(words, f"the shape is {shape}"))
+        raise ShapeError(
+            explain(words + " Specify the reduction dim with the 'dim' argument.", f"the shape is {shape}")
+        )
+    for dim in dims:
+        if shape[dim] == 0:
+            raise RangeError(
+                explain(f"{name}(): Expected reduction dim {dim} to have non-zero size.", f"the shape is {shape}")
+            )
+
+
+def reduced_shape(shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
+    """The shape of a reduction's result.
+
+    >>> reduced_shape((2, 3, 4), (0, 2), False), reduced_shape((2, 3, 4), (0, 2), True)
+    ((3,), (1, 3, 1))
+    """
+    if keepdim:
+        return tuple([1 if dim in dims else extent for dim, extent in enumerate(shape)])
+    return tuple([extent for dim, extent in enumerate(shape) if dim not in dims])
+
+
+def reduced_count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
+    """How many elements go into one of the result."""
+    return prod([shape[dim] for dim in dims])
+
+
+def restore(result: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """A reduction's result (or its gradient) with the reduced dimensions back, of size 1."""
+    return result if keepdim or not dims else result.reshape(reduced_shape(shape, dims, True))
+
+
+def spread(grad: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """The gradient of a sum: every summand gets the sum's gradient."""
+    return restore(grad, shape, dims, keepdim).expand(shape)
+
+
+def quick_sum(operator: Reduction, input: Any, dim: Any, keepdim: Any) -> Tensor | None:
+    """The sum or mean of a CPU tensor of float32 or float64, in few steps; None where the operator must do it."""
+    x = getattr(input, "_data", None)
+    if x.__class__ is not ndarray or x.dtype.char not in "fd" or keepdim.__class__ is not bool:
+        return None
+    if dim.__class__ is not int and dim is not None:
+        if dim.__class__ is not tuple:
+            return None
+        dim = dim or None
+    try:
+        total = add_up(x, dim, keepdim)
+        if operator.name == "mean":
+            total = asarray(total / (x.size // total.size), x.dtype)
+    except (ValueError, ZeroDivisionError, RuntimeWarning, FloatingPointError):
+        return None  # the operator has the words for bad dimensions, and is quiet where warnings are errors
+    result = wrap(total)
+    if input._needs and recording.enabled:
+        shape = x.shape
+        dims = tuple(range(len(shape))) if dim is None else layout.normalize_dims(dim, len(shape)) if shape else ()
+        plan = _quick_plans.get(operator.name) or _quick_plans.setdefault(operator.name, _QuickSpread(operator))
+        result._node = record(plan, (input._edge(),), (shape, dims, keepdim))
+        result._needs = True
+    return result
+
+
+class _QuickSpread(GradientPlan):
+    """The plan of nodes that `quick_sum` records: the sum's (mean's) own, and a way to do it on arrays."""
+
+    __slots__ = ("mean", "name", "plan")
+
+    arithmetic = True
+
+    def __init__(self, operator: Reduction) -> None:
+        plan: Any = operator.plan((True,))
+        self.plan = plan
+        self.name = plan.name
+        self.mean = operator.name == "mean"
+
+    def run(self, node: Any, gradient: Any) -> Any:
+        """By the operator's gradient function, whose values are saved in its order."""
+        return self.plan.run(node, gradient)
+
+    def run_on_arrays(self, values: tuple[Any, ...], array: np.ndarray) -> list[np.ndarray] | None:
+        """The gradient repeated over the reduced dimensions, without a copy."""
+        shape, dims, keepdim = values
+        if self.mean:
+            count = reduced_count(shape, dims)
+            array = asarray(array / count, array.dtype) if count else array
+        if not array.flags.c_contiguous or array.dtype.char not in "fd":
+            return None
+        kept = array.shape if keepdim or not dims else reduced_shape(shape, dims, True)
+        steps, step = [], array.itemsize
+        for extent in reversed(kept):
+            steps.append(0 if extent == 1 else step)
+            step *= extent
+        # a view of one element per row; the constructor takes 0.5 us where broadcast_to takes 3
+        spread = ndarray(shape, array.dtype, array, 0, steps[::-1])
+        spread.flags.writeable = False
+        return [spread]
+
+
+_quick_plans: dict[str, _QuickSpread] = {}
+
+
+def reduction(
+    rule: Rule,
+    reference: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    outputs: Sequence[str] | None = None,
+    refuses_empty: bool = False,
+) -> Any:
+    """Declare a reduction; a decorator for its reference.
+
+    Args:
+        rule: the dtype rule.
+        reference: `(x, *, dim, keepdim, ...)`, NumPy; `dim` is a sorted tuple.
+        name: the operator's name where the function's own does not serve.
+        outputs: names of the results where there are several; the second and later are int64.
+        refuses_empty: there is no value for no elements, as with `amax`.
+    """
+    if reference is None:
+        return lambda function: reduction(rule, function, name=name, outputs=outputs, refuses_empty=refuses_empty)
+    return Reduction(name or reference.__name__, reference, rule, outputs=outputs, refuses_empty=refuses_empty)

@@ -1,0 +1,404 @@
+"""The one kernel behind every reduction, and the host's side of it.
+
+The dimensions of a tensor fall into those that are kept and those that are reduced. Each group is collapsed on the host
+to as few dimensions as its strides allow, so the kernel works on `rows` results of `cols` elements each, wherever those
+lie: no reduction copies its input. A program takes a tile of rows and walks over the columns; where there are too few
+rows to fill the device, each row is cut into parts, whose states a second launch combines. No atomics: the same device
+gives the same bits every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import buffer, dtypes, settings
+from ..buffer import DeviceArray
+from .elementwise_kernel import collapse_dims, offset_of
+from .launch import DeviceFunction, Float64, device_function, kernel, launch
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+__all__ = ["launch_reduction", "power_of_two", "reach", "reduce_arrays", "reduction_kernel"]
+
+# Elements of one program's tile: with 4 warps 32 registers a thread for each value of a state.
+_TILE = 4096
+# Columns from which a row has a program of its own.
+_LONG = 1024
+# Programs per multiprocessor that are enough to keep its memory pipeline full.
+_PROGRAMS = 4
+# A simulated tile: each step of the interpreter costs 10 us whatever the tile's size.
+_SIMULATED_TILE = 1 << 16
+
+
+@device_function
+def element_state(values, index, numbers):
+    """The state of one element, where an operator does not say otherwise: the element."""
+    return values
+
+
+@device_function
+def bare_state(state, count, numbers):
+    """The result of a state, where an operator does not say otherwise: the state."""
+    return state
+
+
+@device_function
+def combine_columns(
+    state,
+    ins,
+    numbers,
+    row_offsets,
+    row_mask,
+    col,
+    stop,
+    reduced_strides,
+    reduced_shape,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+    MASKED: tl.constexpr,
+    START: tl.constexpr,
+    COMBINE: tl.constexpr,
+    IDENTITY: tl.constexpr,
+    STATE: tl.constexpr,
+    COMPUTE: tl.constexpr,
+    REDUCED_RANK: tl.constexpr,
+):
+    """A tile's states combined with those of the columns `col`; MASKED where some may lie beyond `stop`."""
+    mask = tl.broadcast_to(row_mask[:, None], (ROWS, COLS))
+    if MASKED:
+        mask = mask & (col < stop)[None, :]
+    values = ()
+    for position in tl.static_range(len(ins)):
+        offset = offset_of(col, reduced_strides[position], reduced_shape, REDUCED_RANK)
+        value = tl.load(ins[position] + row_offsets[position][:, None] + offset[None, :], mask=mask)
+        values = values + (value.to(COMPUTE[position]),)  # type: ignore[assignment]  # noqa: RUF005
+    fresh = START(values, col[None, :], numbers)
+    merged = ()
+    for position in tl.static_range(len(STATE)):
+        one = fresh[position].to(STATE[position])
+        if MASKED:
+            one = tl.where(mask, one, tl.full((ROWS, COLS), IDENTITY[position], STATE[position]))
+        merged = merged + (tl.broadcast_to(one, (ROWS, COLS)),)  # type: ignore[assignment]  # noqa: RUF005
+    result = COMBINE(*state, *merged)
+    if len(STATE) == 1:
+        return (result,)
+    else:
+        return result
+
+
+@kernel
+def reduction_kernel(
+    outs,
+    ins,
+    numbers,
+    kept_strides,
+    kept_shape,
+    reduced_strides,
+    reduced_shape,
+    rows,
+    cols,
+    part,
+    count,
+    START: tl.constexpr,
+    COMBINE: tl.constexpr,
+    FOLD: tl.constexpr,
+    FINISH: tl.constexpr,
+    IDENTITY: tl.constexpr,
+    STATE: tl.constexpr,
+    COMPUTE: tl.constexpr,
+    OUT_DTYPES: tl.constexpr,
+    KEPT_RANK: tl.constexpr,
+    REDUCED_RANK: tl.constexpr,
+    INDEX64: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+):
+    """Reduce `cols` elements to one, `rows` times.
+
+    Args:
+        outs: a tuple of pointers to contiguous results, [parts, rows] of them.
+        ins: a tuple of pointers: the inputs, or the components of the parts' states.
+        numbers: a tuple of numbers that START and FINISH take.
+        kept_strides, kept_shape: by which a row's number says where it begins: the strides (in elements) of each input,
+            and the sizes that they share.
+        reduced_strides, reduced_shape: the same for columns.
+        part: columns per program; the grid is (ceil(rows / ROWS), ceil(cols / part)).
+        count: the number of elements that a result is made from, for FINISH.
+        START: `(values, index, numbers) -> state` of one element.
+        COMBINE: `(*state, *state) -> state`; one value by itself where a state has one.
+        FOLD: `(state, AXIS) -> state`, a tile combined along one axis.
+        FINISH: `(state, count, numbers) -> results`, one per pointer of outs.
+        IDENTITY, STATE: the values and dtypes of the state of no elements.
+        COMPUTE: the dtype to which each input is converted.
+        OUT_DTYPES: the dtype in which each result is stored.
+        INDEX64: whether offsets or counts need 64 bits.
+        ROWS, COLS: the tile.
+    """
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    start = tl.program_id(1)
+    col = tl.arange(0, COLS)
+    if INDEX64:
+        row = row.to(tl.int64)
+        col = col.to(tl.int64)
+        start = start.to(tl.int64)
+    part_index = start
+    start = start * part
+    stop = tl.minimum(start + part, cols)
+    row_mask = row < rows
+    row_offsets = ()
+    for position in tl.static_range(len(ins)):
+        row_offsets = row_offsets + (offset_of(row, kept_strides[position], kept_shape, KEPT_RANK),)  # type: ignore[assignment]  # noqa: RUF005
+    state = ()
+    for position in tl.static_range(len(STATE)):
+        state = state + (tl.full((ROWS, COLS), IDENTITY[position], STATE[position]),)  # type: ignore[assignment]  # noqa: RUF005
+    whole = start + (stop - start) // COLS * COLS
+    for first in range(start, whole, COLS):
+        state = combine_columns(
+            state,
+            ins,
+            numbers,
+            row_offsets,
+            row_mask,
+            first + col,
+            stop,
+            reduced_strides,
+            reduced_shape,
+            ROWS,
+            COLS,
+            False,
+            START,
+            COMBINE,
+            IDENTITY,
+            STATE,
+            COMPUTE,
+            REDUCED_RANK,
+        )
+    if whole < stop:
+        state = combine_columns(
+            state,
+            ins,
+            numbers,
+            row_offsets,
+            row_mask,
+            whole + col,
+            stop,
+            reduced_strides,
+            reduced_shape,
+            ROWS,
+            COLS,
+            True,
+            START,
+            COMBINE,
+            IDENTITY,
+            STATE,
+            COMPUTE,
+            REDUCED_RANK,
+        )
+    results = FINISH(FOLD(state, 1), count, numbers)
+    for position in tl.static_range(len(outs)):
+        pointer = outs[position] + part_index * rows + row
+        tl.store(pointer, results[position].to(OUT_DTYPES[position]), mask=row_mask)
+
+
+def state_dtype(compute: dtypes.dtype) -> dtypes.dtype:
+    """What a state of elements of this dtype is kept in: narrow integers and booleans in 32 bits."""
+    if compute.category == dtypes.FLOATING or compute.itemsize >= 4:
+        return compute
+    return dtypes.int32
+
+
+def lowest(compute: dtypes.dtype) -> Any:
+    """The number that is below all others of a dtype, for the identity of a maximum."""
+    return float("-inf") if compute.is_floating_point else int(np.iinfo(state_dtype(compute).numpy).min)
+
+
+def highest(compute: dtypes.dtype) -> Any:
+    """The number that is above all others of a dtype, for the identity of a minimum."""
+    return float("inf") if compute.is_floating_point else int(np.iinfo(state_dtype(compute).numpy).max)
+
+
+def launch_reduction(
+    operator: Any, outs: Sequence[DeviceArray], x: DeviceArray, compute: dtypes.dtype, metadata: dict[str, Any]
+) -> None:
+    """Run a reduction's kernel, once or in two stages."""
+    reduce_arrays(operator.parts(metadata), outs, (x,), metadata["dim"], compute, operator.name)
+
+
+def reduce_arrays(
+    parts: Any,
+    outs: Sequence[DeviceArray],
+    ins: Sequence[DeviceArray],
+    dims: Sequence[int],
+    compute: dtypes.dtype,
+    name: str,
+) -> None:
+    """Reduce arrays of one shape together, along `dims`, into contiguous `outs`; all are converted to `compute`."""
+    if outs[0].size == 0:
+        return
+    shape = ins[0].shape
+    kept = [dim for dim in range(len(shape)) if dim not in dims]
+    rows = outs[0].size
+    cols = ins[0].size // rows
+    kept_shape, kept_strides = _collapse(shape, ins, kept)
+    reduced_shape, reduced_strides = _collapse(shape, ins, dims)
+    numbers = tuple(Float64(value) if compute is dtypes.float64 else float(value) for value in parts.numbers)
+    identity = parts.identity(compute)
+    constants = {
+        "COMBINE": parts.combine,
+        "FOLD": parts.fold,
+        "IDENTITY": tuple(value for value, _ in identity),
+        "STATE": tuple(kind for _, kind in identity),
+    }
+    inner = reduced_strides[0][-1] == 1 or kept_strides[0][-1] != 1
+    row_block, col_block, part, warps = _tile(ins[0], rows, cols, inner, len(ins) + len(identity) - 1)
+    splits = max(1, -(-cols // part))
+    finish: DeviceFunction = parts.finish or bare_state
+    results: Sequence[DeviceArray] = outs
+    if splits > 1:
+        results = [buffer.empty((splits, rows), kind.numpy, outs[0].device) for _, kind in identity]
+        finish = bare_state
+    wide = max(max(reach(array) for array in ins), splits * rows, cols) + _SIMULATED_TILE >= 1 << 31
+    launch(
+        reduction_kernel,
+        (-(-rows // row_block), splits),
+        (
+            tuple(results),
+            tuple(ins),
+            numbers,
+            kept_strides,
+            kept_shape,
+            reduced_strides,
+            reduced_shape,
+            rows,
+            cols,
+            part,
+            cols,
+        ),
+        {
+            **constants,
+            "START": parts.start or element_state,
+            "FINISH": finish,
+            "COMPUTE": (compute,) * len(ins),
+            "OUT_DTYPES": _kinds(results),
+            "KEPT_RANK": len(kept_shape),
+            "REDUCED_RANK": len(reduced_shape),
+            "INDEX64": wide,
+            "ROWS": row_block,
+            "COLS": col_block,
+        },
+        outs[0].device,
+        warps=warps,
+        name=f"reduction_{name}",
+    )
+    if splits > 1:
+        _combine_parts(name, outs, results, numbers, cols, constants, parts.finish or bare_state)
+
+
+def _combine_parts(
+    name: str,
+    outs: Sequence[DeviceArray],
+    states: Sequence[DeviceArray],
+    numbers: tuple[Any, ...],
+    count: int,
+    constants: dict[str, Any],
+    finish: DeviceFunction,
+) -> None:
+    """The second stage: the states of a row's parts to the row's result."""
+    splits, rows = states[0].shape
+    row_block, col_block, part, warps = _tile(states[0], rows, splits, rows == 1, len(states), whole=True)
+    each = len(states)
+    launch(
+        reduction_kernel,
+        (-(-rows // row_block), 1),
+        (
+            tuple(outs),
+            tuple(states),
+            numbers,
+            ((1,),) * each,
+            (rows,),
+            ((rows,),) * each,
+            (splits,),
+            rows,
+            splits,
+            part,
+            count,
+        ),
+        {
+            **constants,
+            "START": element_state,
+            "FINISH": finish,
+            "COMPUTE": _kinds(states),
+            "OUT_DTYPES": _kinds(outs),
+            "KEPT_RANK": 1,
+            "REDUCED_RANK": 1,
+            "INDEX64": splits * rows >= 1 << 31,
+            "ROWS": row_block,
+            "COLS": col_block,
+        },
+        outs[0].device,
+        warps=warps,
+        name=f"reduction_{name}_parts",
+    )
+
+
+def _kinds(arrays: Sequence[DeviceArray]) -> tuple[dtypes.dtype, ...]:
+    return tuple(dtypes.of(array.dtype) for array in arrays)
+
+
+def reach(array: DeviceArray) -> int:
+    """How many elements lie between an array's first and last in memory."""
+    return sum((size - 1) * abs(step) for size, step in zip(array.shape, array.strides, strict=True))
+
+
+def _collapse(
+    shape: Sequence[int], arrays: Sequence[DeviceArray], dims: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Some of the dimensions that arrays share, as few as their strides allow: the sizes, and the strides of each."""
+    sizes = [shape[dim] for dim in dims]
+    if 0 in sizes or not sizes:  # no element is read by these
+        return (1,), ((1,),) * len(arrays)
+    return collapse_dims(sizes, [[array.strides[dim] for dim in dims] for array in arrays])
+
+
+def power_of_two(value: int) -> int:
+    """The smallest power of two that is not below `value`."""
+    return 1 << max(value - 1, 0).bit_length()
+
+
+def _tile(
+    x: DeviceArray, rows: int, cols: int, inner: bool, width: int, whole: bool = False
+) -> tuple[int, int, int, int]:
+    """Rows and columns of a tile, columns per program, and warps.
+
+    Args:
+        inner: neighbouring columns lie side by side in memory; otherwise neighbouring rows do.
+        width: values that are held for each element of a tile.
+        whole: no row may be cut into parts.
+    """
+    driver = x.buffer.driver
+    forced, tile = settings.block.value, _TILE
+    if forced:
+        col_block = min(power_of_two(cols), forced)
+        row_block = min(power_of_two(rows), max(1, forced // 4))
+    else:
+        if driver.is_simulated:
+            tile = _SIMULATED_TILE
+        elif width > 1:
+            tile //= 2
+        if inner:
+            col_block = min(power_of_two(cols), tile)
+            row_block = 1 if cols >= _LONG and not driver.is_simulated else min(power_of_two(rows), tile // col_block)
+        else:
+            row_block = min(power_of_two(rows), tile if driver.is_simulated else 128)
+            col_block = min(power_of_two(cols), tile // row_block)
+    part = max(cols, 1)
+    programs = -(-rows // row_block)
+    enough = driver.properties(x.device.index).multi_processor_count * _PROGRAMS  # type: ignore[arg-type]
+    if not whole and cols > 2 * col_block and programs * 2 <= enough:
+        wanted = -(-cols * programs // enough)
+        part = -(-max(wanted, 2 * col_block) // col_block) * col_block
+    return row_block, col_block, part, 8 if row_block * col_block > 4096 and not driver.is_simulated else 4

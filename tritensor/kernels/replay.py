@@ -1,0 +1,311 @@
+"""Replays: what an operator did on a device, done again on other memory.
+
+What `Operator.__call__` works out for a call (checked arguments, dtypes, the results' shapes, launches) depends on the
+forms of its inputs (`form.Form`), on its metadata and on its numbers, not on what is in memory. So the first call with
+a combination is recorded, and later ones allocate, launch and wrap: 1 to 4 us, in place of 25 to 60.
+
+An operator that looks into memory or counts its calls must not be repeated: families say by `repeatable` that theirs
+can be. Simulated devices, checked mode and debug mode take the long way each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from .. import buffer, dtypes, settings
+from ..buffer import Buffer, DeviceArray
+from ..form import Form
+from ..tensor import Tensor, wrap
+from .plan import float_bits, refused
+
+if TYPE_CHECKING:
+    from ..operator import Operator
+
+__all__ = ["Replay", "Step", "active", "begin", "converter", "key_of", "table"]
+
+_make = object.__new__
+_tables: list[dict[Any, Replay | None]] = []
+
+
+class _Mode:
+    """Whether calls are repeated: on real devices, while no setting wants to see each launch."""
+
+    on = False
+    wanted = False
+    changes = 0  # how often everything was forgotten
+
+
+active = _Mode()
+
+
+def begin() -> None:
+    """Repeat calls from here on; called when the first kernel is loaded on a real device."""
+    if not active.wanted:
+        active.wanted = True
+        forget()
+
+
+def forget() -> None:
+    """Drop every replay, because something has changed that launches may depend on."""
+    active.changes += 1
+    active.on = active.wanted and not (settings.check.value or settings.debug.value)
+    for each in _tables:
+        each.clear()
+
+
+settings.watchers.append(forget)
+
+
+def table() -> dict[Any, Replay | None]:
+    """A new table of replays by key, for one operator; None says that a combination cannot be repeated."""
+    made: dict[Any, Replay | None] = {}
+    _tables.append(made)
+    return made
+
+
+def key_of(operator: Operator, inputs: Sequence[Any], metadata: dict[str, Any]) -> tuple[Any, ...] | None:
+    """What the launches of a call depend on; None for a call that has to take the long way.
+
+    Numbers count by value and type (1 and True are different to a kernel, and so are 0.0 and -0.0), but by type alone
+    for an operator whose kernel takes them as arguments.
+    """
+    parts: list[Any] = []
+    for value in inputs:
+        kind = value.__class__
+        if kind is Tensor or isinstance(value, Tensor):
+            data = value._data
+            if data.__class__ is not DeviceArray:
+                return None
+            parts.append(data._form or data.form)
+        elif kind is float or kind is int:
+            parts.append(kind if operator.takes_numbers else (kind, value or str(value)))
+        elif kind is bool or value is None:
+            parts.append((kind, value))
+        else:
+            return None
+    if metadata:
+        parts.extend(metadata)
+        for value in metadata.values():
+            kind = value.__class__
+            parts.append(kind)
+            if kind is float or kind is int:
+                if not operator.takes_numbers:
+                    parts.append(value or str(value))
+            elif kind in _PLAIN:
+                parts.append(value)
+            elif (kind is tuple or kind is list) and all(part.__class__ in _PLAIN for part in value):
+                parts.append(tuple([(part.__class__, part) for part in value]))
+            else:
+                return None
+    return tuple(parts)
+
+
+_PLAIN = frozenset((bool, int, float, str, type(None), dtypes.dtype))
+
+
+def converter(kind: dtypes.dtype) -> Callable[[Any], Any]:
+    """How a number that an elementwise kernel computes with in `kind` is handed to a launch."""
+    if kind is dtypes.float64:
+        return float
+    return _single if kind.is_floating_point else _integer
+
+
+def _single(value: Any) -> int:
+    return float_bits(float(value))
+
+
+def _integer(value: Any) -> int:
+    if not -(1 << 63) <= value < 1 << 63:
+        raise OverflowError
+    return int(value)
+
+
+def _prepared(plan: Any, grid: tuple[int, int, int], values: list[tuple[Any, Any]]) -> tuple[Any, ...] | None:
+    """A launch that begins with two or more places as they are, and goes on with numbers: a function to call first (or
+    None), cuda-core's launch, grid, kernel, what picks the places, and the numbers. None for another launch."""
+    count = sum(1 for source, _ in values if source is not None)
+    if count < 2 or any(source is None or value for source, value in values[:count]):
+        return None
+    picked = itemgetter(*[source for source, _ in values[:count]])
+    return (*plan.prepared(grid), picked, (*[value for _, value in values[count:]], 0, 0))
+
+
+# A plan, the grid, and the values as (source, value); see `Replay`.
+Step = tuple[Any, tuple[int, int, int], list[tuple[Any, Any]]]
+
+
+class Replay:
+    """How the calls of one operator with one combination of forms and metadata are repeated.
+
+    Args:
+        forms: of everything that is allocated, the results first.
+        results: how many results there are.
+        steps: the launches, each with its values as (source, value): the address that is number `source` of the call's
+            places, plus `value`; the number `value` where source is None; the number that is number `source` of the
+            call's places where value is None. The places are the inputs, then `named`, then what was allocated.
+        inputs: how many inputs a call has.
+        numbers, named: how numbers among the inputs (by position) and the metadata (by name) are converted.
+        metadata: as the operator's `prepare` left it, for the tape.
+        missing: None for each input that is left out.
+        alike: all inputs have the shape and the dtype of the first result.
+    """
+
+    __slots__ = ("alike", "driver", "forms", "index", "launches", "metadata", "missing", "named", "numbers", "quick",
+                 "results", "steps", "threads")  # fmt: skip
+
+    def __init__(self, forms: list[Form], results: int, steps: list[Step], inputs: int, numbers: list[tuple[int, Any]],
+                 named: list[tuple[str, Any]], metadata: dict[str, Any], missing: tuple[None, ...],
+                 alike: bool) -> None:  # fmt: skip
+        plan = steps[0][0]
+        self.metadata, self.missing, self.alike = metadata, missing, alike
+        self.driver, self.index, self.threads = plan.driver, plan.device, plan.driver.threads
+        self.forms, self.results, self.steps = forms, results, steps
+        self.numbers, self.named = numbers, named
+        self.launches = [_prepared(*step) for step in steps]
+        # what the quick paths below need: a single launch, of the inputs in their order into one result
+        self.quick: Any = None
+        if len(steps) == len(forms) == 1 and not named and self.launches[0] is not None:
+            sources = [source for source, _ in steps[0][2] if source is not None]
+            if sources == [inputs, *range(inputs)]:
+                place, launch, config, kernel, _, tail = self.launches[0]
+                self.quick = place, launch, config, kernel, forms[0], tail
+
+    def run(self, inputs: Sequence[Any], metadata: dict[str, Any]) -> tuple[Tensor, ...] | None:
+        """The results for inputs of the recorded forms; None where they need the long way after all."""
+        if self.quick is not None and not self.numbers:
+            arrays = [value._data for value in inputs if value is not None]
+            quick = self.unary(*arrays) if len(arrays) == 1 else self.binary(*arrays) if len(arrays) == 2 else None
+            if quick is not None:
+                return (quick,)
+        stream = self.driver.current_stream(self.index)
+        arena = stream.arena
+        places: list[Any] = []
+        for value in inputs:
+            if value.__class__ is Tensor or isinstance(value, Tensor):
+                data = value._data
+                memory = data.buffer
+                if memory.arena is not arena:
+                    if memory.arena.driver is not self.driver:  # of a simulation that goes on beside the real device
+                        return None
+                    memory.record_stream(stream)
+                places.append(memory.address + data.offset * data.dtype.itemsize if data.offset else memory.address)
+            else:
+                places.append(value)
+        if self.numbers or self.named:
+            try:
+                for position, convert in self.numbers:
+                    places[position] = convert(places[position])
+                for name, convert in self.named:
+                    places.append(convert(metadata[name]))
+            except OverflowError:
+                return None
+        made = [buffer.new(arena, form) for form in self.forms]
+        places.extend([array.buffer.address for array in made])
+        self._repeat(stream, places)
+        return tuple([wrap(array) for array in made[: self.results]])
+
+    def _repeat(self, stream: Any, places: list[Any]) -> None:
+        """Make the launches."""
+        for (plan, grid, values), prepared in zip(self.steps, self.launches):
+            if prepared is None or buffer.trace is not None:
+                plan.launch(stream, grid, [
+                    value if source is None else places[source] if value is None else places[source] + value
+                    for source, value in values])  # fmt: skip
+                continue
+            place, launch, config, kernel, picked, tail = prepared
+            try:
+                if place is not None:
+                    place()
+                launch(*(stream.handle, config, kernel) + picked(places) + tail)  # noqa: RUF005  as below
+            except Exception as error:
+                raise refused(plan.name, error) from error
+
+    def tape(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        """The metadata for the tape: what was recorded, with this call's numbers."""
+        return {**self.metadata, **{name: metadata[name] for name, _ in self.named}} if self.named else self.metadata
+
+    # ---- the quick paths of elementwise methods; None where the call has to go by `run` or the long way -----------
+
+    def unary(self, x: DeviceArray) -> Tensor | None:
+        """The result for one array."""
+        stream = self.threads.current.get(self.index)
+        if self.quick is None or stream is None or x.buffer.arena is not stream.arena:
+            return None
+        address = x.buffer.address
+        if x.offset:
+            address += x.offset * x.dtype.itemsize
+        return self._launch(stream, (address,))
+
+    def binary(self, x: DeviceArray, y: DeviceArray) -> Tensor | None:
+        """The result for two arrays."""
+        stream = self.threads.current.get(self.index)
+        if self.quick is None or stream is None:
+            return None
+        arena = stream.arena
+        first, second = x.buffer, y.buffer
+        if first.arena is not arena or second.arena is not arena:
+            return None
+        left, right = first.address, second.address
+        if x.offset:
+            left += x.offset * x.dtype.itemsize
+        if y.offset:
+            right += y.offset * y.dtype.itemsize
+        return self._launch(stream, (left, right))
+
+    def number(self, x: DeviceArray, value: Any) -> Tensor | None:
+        """The result for an array and a number, in whichever order they were recorded."""
+        stream = self.threads.current.get(self.index)
+        if self.quick is None or stream is None or x.buffer.arena is not stream.arena:
+            return None
+        address = x.buffer.address
+        if x.offset:
+            address += x.offset * x.dtype.itemsize
+        position, convert = self.numbers[0]
+        try:
+            bits = convert(value)
+        except OverflowError:
+            return None
+        return self._launch(stream, (address, bits) if position else (bits, address))
+
+    def _launch(self, stream: Any, operands: tuple[int, ...]) -> Tensor | None:
+        """Allocate, launch, wrap: all in one place, because each call of a function more costs 3% of the whole."""
+        if buffer.trace is not None:  # another call is being recorded, and this launch may be part of it
+            return None
+        place, launch, config, kernel, form, tail = self.quick
+        arena = stream.arena
+        heap = arena.heap
+        try:
+            block = arena.bins[form.block_size].pop()
+        except IndexError:
+            block = arena.miss(form)
+        block.use = form
+        heap.allocated = allocated = heap.allocated + block.size
+        if allocated > heap.peak:
+            heap.peak = allocated
+        memory = _make(Buffer)
+        memory.arena = arena
+        memory.block = block
+        memory.address = address = block.address
+        memory.nbytes = form.nbytes
+        try:
+            if place is not None:
+                place()
+            # joined by +, which is 40 ns quicker than unpacking
+            launch(*(stream.handle, config, kernel, address) + operands + tail)  # noqa: RUF005
+        except Exception as error:
+            raise refused(self.steps[0][0].name, error) from error
+        array = _make(DeviceArray)
+        array.buffer = memory
+        array.shape = form.shape
+        array.strides = form.strides
+        array.offset = 0
+        array.dtype = form.dtype
+        array.device = form.device
+        array._form = form
+        result: Tensor = _make(Tensor)
+        result._data = array
+        result._counter = result._origin = result._node = None
+        result._needs = False
+        return result

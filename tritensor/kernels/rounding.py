@@ -1,0 +1,116 @@
+"""Rounding, and what is no ordinary number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import dtypes
+from ..operator import Rule
+from .arithmetic import LOGIC, REAL_NUMERIC, where, zeros
+from .elementwise import Elementwise, elementwise
+
+if TYPE_CHECKING:
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+FLOATING = Rule("real floating", dtypes.FLOATING, dtypes.FLOATING)
+
+
+def _whole(name: str, ufunc: np.ufunc, doc: str, methods: Sequence[str] | None = None) -> Elementwise:
+    """Declare a rounding that leaves integers as they are; before NumPy 2.1 the ufuncs make floats of them."""
+
+    def reference(x):
+        return x.copy() if x.dtype.kind in "iu" else ufunc(x)
+
+    operator: Elementwise = elementwise(REAL_NUMERIC, reference, doc, name=name, methods=methods)
+    operator.gradient(zeros)
+    return operator
+
+
+floor = _whole("floor", np.floor, "The largest integer that is not above x.")
+
+
+@floor.kernel
+def _(x):
+    return libdevice.floor(x) if x.dtype.is_floating() else x
+
+
+ceil = _whole("ceil", np.ceil, "The smallest integer that is not below x.")
+
+
+@ceil.kernel
+def _(x):
+    return libdevice.ceil(x) if x.dtype.is_floating() else x
+
+
+trunc = _whole("trunc", np.trunc, "x without its fraction.", methods=["trunc", "fix"])
+
+
+@trunc.kernel
+def _(x):
+    return libdevice.trunc(x) if x.dtype.is_floating() else x
+
+
+rint = _whole("rint", np.rint, "The integer nearest to x; of two, the even one.", methods=())
+
+
+@rint.kernel
+def _(x):
+    return libdevice.rint(x) if x.dtype.is_floating() else x
+
+
+@elementwise(FLOATING)
+def frac(x):
+    """The fraction of x, with its sign."""
+    return x - np.trunc(x)
+
+
+frac.gradient(lambda grad: grad)
+
+
+@frac.kernel
+def _(x):
+    return x - libdevice.trunc(x)
+
+
+isnan = elementwise(LOGIC, np.isnan, "Whether x is NaN.")
+
+
+@isnan.kernel
+def _(x):
+    return x != x
+
+
+isinf = elementwise(LOGIC, np.isinf, "Whether x is infinite.")
+
+
+@isinf.kernel
+def _(x):
+    return (x == float("inf")) | (x == -float("inf"))
+
+
+isfinite = elementwise(LOGIC, np.isfinite, "Whether x is neither infinite nor NaN.")
+
+
+@isfinite.kernel
+def _(x):
+    return (x == x) & (x != float("inf")) & (x != -float("inf"))
+
+
+@elementwise(FLOATING, methods=())
+def replace_nonfinite(x, *, nan, posinf, neginf):
+    """x with numbers in place of NaN and the infinities."""
+    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+replace_nonfinite.example = {"nan": 0.5, "posinf": 100.0, "neginf": -100.0}
+replace_nonfinite.gradient(lambda grad, x: where(x.isfinite(), grad, 0))
+
+
+@replace_nonfinite.kernel
+def _(x, nan, posinf, neginf):
+    x = tl.where(x != x, nan, x)
+    return tl.where(x == float("inf"), posinf, tl.where(x == -float("inf"), neginf, x))

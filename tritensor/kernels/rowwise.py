@@ -1,0 +1,308 @@
+"""The rowwise family: operators that read a whole row to compute each of its elements. Softmax and its logarithm.
+
+The kernels work along the last dimension; another one is brought there first, by a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes, layout
+from ..autograd import recording
+from ..buffer import DeviceArray
+from ..errors import ArgumentError, DtypeError, explain
+from ..operator import Operator, Rule, compute_dtype
+from ..tensor import Tensor, wrap
+from .reductions import LEGACY_NAMES
+from .rowwise_kernel import RowBodies, launch_rows
+from .source import device_function
+from .sums import merge_logs, sum
+
+if TYPE_CHECKING:
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+__all__ = ["Rowwise", "log_softmax", "softmax"]
+
+ndarray = np.ndarray
+
+
+class Floating(Rule):
+    """Floating inputs only, in PyTorch's words, which name the kernel that is missing."""
+
+    def __init__(self, name: str, words: str) -> None:
+        super().__init__(name, dtypes.FLOATING, dtypes.FLOATING, promote=False)
+        self.words = words
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        kind = operands[0].dtype
+        if kind.category != dtypes.FLOATING:
+            raise DtypeError(
+                explain(
+                    f"\"{self.words}\" not implemented for '{LEGACY_NAMES.get(kind.name, kind.name)}'",
+                    f"{operator} takes floating dtypes, got {kind}",
+                    remedy="convert the input first, as in x.float()",
+                )
+            )
+        return super().__call__(operator, operands)
+
+
+class Rowwise(Operator):
+    """An operator along one dimension, `dim`, whose result has the input's shape."""
+
+    family = "rowwise"
+    repeatable = True
+
+    def __init__(self, name: str, reference: Callable[..., Any], rule: Rule, **names: Any) -> None:
+        super().__init__(name, reference, rule, **names)
+        #: a quicker way on the CPU: `(rows, out)`, contiguous arrays of two dimensions
+        self.quick: Callable[[np.ndarray, np.ndarray], None] | None = None
+        self.bodies = RowBodies()
+
+    def kernel(self, apply: Any, summary: Any, merge: Any) -> Operator:  # type: ignore[override]
+        """Declare the kernel's device functions; see `RowBodies`."""
+        self.body = apply
+        self.bodies = RowBodies(apply, summary, merge)
+        return self
+
+    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Normalise the dimension."""
+        x = inputs[0]
+        if not isinstance(x, Tensor):
+            raise ArgumentError(
+                f"{self.name}(): argument 'input' (position 1) must be Tensor, not {x.__class__.__name__}"
+            )
+        metadata["dim"] = layout.normalize_dim(metadata["dim"], x.ndim)
+        return inputs, metadata
+
+    def along(self, input: Any, dim: int) -> Tensor:
+        """The operator's call, in fewer steps for CPU tensors of float32 or float64 along the last dimension."""
+        x = getattr(input, "_data", None)
+        if (
+            self.quick is None
+            or x.__class__ is not ndarray
+            or x.dtype.char not in "fd"
+            or not x.flags.c_contiguous
+            or dim.__class__ is not int
+            or not x.size
+            or not x.ndim
+            or dim not in (-1, x.ndim - 1)
+        ):
+            return self(input, dim=dim)
+        width = x.shape[-1]
+        out = np.empty(x.shape, x.dtype)
+        with np.errstate(all="ignore"):
+            self.quick(x.reshape(-1, width), out.reshape(-1, width))
+        result = wrap(out)
+        if input._needs and recording.enabled:
+            self.record((result,), (input,), {"dim": x.ndim - 1, "dtype": None})
+        return result
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """The input's dtype, or `dtype=`, to which the input is converted first."""
+        wanted = metadata.get("dtype")
+        if wanted is None:
+            compute, result = self.rule(self.name, inputs)
+        else:
+            compute, result = compute_dtype(wanted), wanted
+        return compute, (result,)
+
+    def compute(
+        self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> tuple[np.ndarray, ...]:
+        """The reference, or the quicker way for contiguous rows."""
+        x = arrays[0]
+        if (
+            self.quick is not None
+            and metadata["dim"] == x.ndim - 1
+            and x.dtype == compute.numpy
+            and x.size
+            and results[0] is compute
+            and x.flags.c_contiguous
+        ):
+            out = np.empty(x.shape, x.dtype)
+            width = x.shape[-1]
+            with np.errstate(all="ignore"):
+                self.quick(x.reshape(-1, width), out.reshape(-1, width))
+            return (out,)
+        return super().compute(arrays, compute, results, metadata)
+
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """The input's shape."""
+        return [(tuple(arrays[0].shape), results[0].numpy)]
+
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
+        """Run the bodies over rows."""
+        launch_rows(self.bodies, outs, arrays, metadata["dim"], compute, self.name)
+
+
+# Rows are taken in pieces of this many bytes: two of them stay in a level-2 cache of 1 MB from the first pass to the
+# last.
+_PIECE = 256 << 10
+
+
+def pieces(rows: np.ndarray) -> range:
+    """The first rows of consecutive pieces of `rows`, and as `.step` how many rows a piece has."""
+    count, width = rows.shape
+    return range(0, count, max(1, _PIECE // max(1, width * rows.itemsize)))
+
+
+def exponentials(part: np.ndarray, out: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+    """exp(part - top) into `out`; returns the rows' tops, or None where none had to be taken off, and the sums.
+
+    Taking the largest element off each row costs half as much as the exponentials. It is not needed where sums turn
+    out to be between 1 and a number far from overflow: then no exponential was too large or too small for the dtype.
+    """
+    ones = np.ones((part.shape[1], 1), part.dtype)
+    np.exp(part, out)
+    total = np.dot(out, ones)
+    if np.minimum.reduce(total, None) >= 1 and np.maximum.reduce(total, None) < 1e30:
+        return None, total
+    top = np.maximum.reduce(part, 1, keepdims=True)
+    np.exp(np.subtract(part, top, out), out)
+    return top, np.dot(out, ones)
+
+
+def _top(x: np.ndarray, axis: int) -> np.ndarray:
+    return np.maximum.reduce(x, axis, keepdims=True) if x.shape[axis] else x.sum(axis, keepdims=True)
+
+
+def rowwise(words: str) -> Callable[[Callable[..., Any]], Rowwise]:
+    """Declare a rowwise operator; a decorator for its reference. `words` names PyTorch's kernel, for messages."""
+    return lambda function: Rowwise(function.__name__, function, Floating("floating", words))
+
+
+@rowwise("softmax_lastdim_kernel_impl")
+def softmax(x, *, dim, dtype=None):
+    """exp(x), scaled so that it adds up to 1 along `dim`."""
+    dim = dim if x.ndim else None
+    if dim is None:
+        return np.exp(x - x)
+    e = np.exp(x - _top(x, dim))
+    return e / e.sum(dim, keepdims=True)
+
+
+def _softmax_rows(x: np.ndarray, out: np.ndarray) -> None:
+    step = pieces(x).step
+    for start in pieces(x):
+        e = out[start : start + step]
+        np.divide(e, exponentials(x[start : start + step], e)[1], e)
+
+
+softmax.quick = _softmax_rows
+
+
+@device_function
+def summarise_exponentials(values, row_values, col_values, col, mask, numbers):
+    """The largest element of a block of columns, and the sum of exp(x - largest)."""
+    x = tl.where(mask, values[0], float("-inf"))
+    top = tl.max(x, 1)
+    # where all are -inf the sum is 0, so that columns of another block can still count
+    shift = tl.where(top == float("-inf"), tl.zeros_like(top), top)
+    return top, tl.sum(libdevice.exp(x - shift[:, None]), 1)
+
+
+@device_function
+def _softmax_of(values, row_values, col_values, summary, col, numbers):
+    return (libdevice.exp(values[0] - summary[0]) / summary[1],)
+
+
+softmax.kernel(_softmax_of, summarise_exponentials, merge_logs)
+
+
+@softmax.gradient
+def _(grad, out, dim):
+    if recording.enabled:
+        return out * (grad - sum(grad * out, dim=dim, keepdim=True))
+    return softmax_backward(grad, out, dim=dim)
+
+
+@rowwise("log_softmax_lastdim_kernel_impl")
+def log_softmax(x, *, dim, dtype=None):
+    """The logarithm of softmax along `dim`: x - log(sum(exp(x))), without overflow."""
+    if not x.ndim:
+        return x - x
+    shifted = x - _top(x, dim)
+    return shifted - np.log(np.exp(shifted).sum(dim, keepdims=True))
+
+
+def _log_softmax_rows(x: np.ndarray, out: np.ndarray) -> None:
+    step = pieces(x).step
+    for start in pieces(x):
+        part, result = x[start : start + step], out[start : start + step]
+        top, total = exponentials(part, result)
+        logs = np.log(total, total)
+        if top is None:
+            np.subtract(part, logs, result)
+        else:
+            np.subtract(np.subtract(part, top, result), logs, result)
+
+
+log_softmax.quick = _log_softmax_rows
+
+
+@device_function
+def _log_softmax_of(values, row_values, col_values, summary, col, numbers):
+    return (values[0] - summary[0] - libdevice.log(summary[1]),)
+
+
+log_softmax.kernel(_log_softmax_of, summarise_exponentials, merge_logs)
+
+
+@log_softmax.gradient
+def _(grad, out, dim):
+    if recording.enabled:
+        return grad - out.exp() * sum(grad, dim=dim, keepdim=True)
+    return log_softmax_backward(grad, out, dim=dim)
+
+
+@rowwise("softmax_backward")
+def softmax_backward(grad, result, *, dim):
+    """The gradient of softmax's input, from that of its result and the result."""
+    return result * (grad - (grad * result).sum(dim if result.ndim else None, keepdims=result.ndim > 0))
+
+
+@device_function
+def _sum_of_products(values, row_values, col_values, col, mask, numbers):
+    return (tl.sum(tl.where(mask, values[0] * values[1], tl.zeros_like(values[0])), 1),)
+
+
+@device_function
+def _softmax_backward_of(values, row_values, col_values, summary, col, numbers):
+    return (values[1] * (values[0] - summary[0]),)
+
+
+@device_function
+def _add_sums(x, y):
+    return (x + y,)
+
+
+softmax_backward.kernel(_softmax_backward_of, _sum_of_products, _add_sums)
+
+
+@rowwise("log_softmax_backward")
+def log_softmax_backward(grad, result, *, dim):
+    """The gradient of log_softmax's input, from that of its result and the result."""
+    return grad - np.exp(result) * grad.sum(dim if result.ndim else None, keepdims=result.ndim > 0)
+
+
+@device_function
+def _sum_of_gradients(values, row_values, col_values, col, mask, numbers):
+    return (tl.sum(tl.where(mask, values[0], tl.zeros_like(values[0])), 1),)
+
+
+@device_function
+def _log_softmax_backward_of(values, row_values, col_values, summary, col, numbers):
+    return (values[0] - libdevice.exp(values[1]) * summary[0],)
+
+
+log_softmax_backward.kernel(_log_softmax_backward_of, _sum_of_gradients, _add_sums)

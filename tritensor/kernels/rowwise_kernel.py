@@ -1,0 +1,340 @@
+"""The one kernel behind softmax, layer normalisation and cross entropy, and the host's side of it.
+
+A program takes a few rows. A row that fits into its tile is read once; a longer one is read twice, first for its
+summary and then, from the end, so that the second pass meets what the cache still holds of the first. Rows need not be
+contiguous: with neighbouring rows side by side in memory, as in a softmax over the first dimension, the tile lies the
+other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import buffer, dtypes, settings
+from ..buffer import DeviceArray
+from .elementwise import copy_into
+from .elementwise_kernel import collapse_dims, offset_of
+from .launch import Float64, Int64, kernel, launch
+from .reductions_kernel import power_of_two, reach
+from .source import device_function
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+__all__ = ["RowBodies", "contiguous", "launch_rows", "rowwise_kernel"]
+
+# The longest row that is read once: 32 registers a thread for each input with 16 warps, 64 with 32-bit elements.
+_LONGEST = 16384
+# Elements of a tile of several rows: 32 a thread with 4 warps.
+_TILE = 4096
+_SIMULATED_TILE = 1 << 16
+
+
+class RowBodies(NamedTuple):
+    """The device functions that make a rowwise operator.
+
+    `values`, `row_values` and `col_values` are tuples of blocks of shapes (rows, cols), (rows, 1) and (1, cols); a
+    summary's parts are of shape (rows,) when it is made and (rows, 1) when it is used.
+
+    Attributes:
+        apply: `(values, row_values, col_values, summary, col, numbers) -> results` for each element.
+        summary: `(values, row_values, col_values, col, mask, numbers) -> summary` of a block of columns.
+        merge: `(*summary, *summary) -> summary`.
+        finish: `(summary, row_values, numbers) -> results` for each row, all of shape (rows,).
+    """
+
+    apply: Any = None
+    summary: Any = None
+    merge: Any = None
+    finish: Any = None
+
+
+@device_function
+def load_rows(ins, strides, shape, row, mask, COMPUTE: tl.constexpr, RANK: tl.constexpr):
+    """One value per row from each input, as a block of shape (rows,)."""
+    values = ()
+    for position in tl.static_range(len(ins)):
+        value = tl.load(ins[position] + offset_of(row, strides[position], shape, RANK), mask=mask, other=0)
+        values = values + (value.to(COMPUTE[position]),)  # type: ignore[assignment]  # noqa: RUF005
+    return values
+
+
+@device_function
+def row_starts(ins, strides, shape, row, RANK: tl.constexpr):
+    """Where the rows of each array begin."""
+    starts = ()
+    for position in tl.static_range(len(ins)):
+        starts = starts + (offset_of(row, strides[position], shape, RANK),)  # type: ignore[assignment]  # noqa: RUF005
+    return starts
+
+
+@device_function
+def as_columns(values):
+    """Blocks of shape (rows,) as (rows, 1)."""
+    columns = ()
+    for position in tl.static_range(len(values)):
+        columns = columns + (values[position][:, None],)  # type: ignore[assignment]  # noqa: RUF005
+    return columns
+
+
+@device_function
+def load_tile(ins, starts, col_strides, col, mask, COMPUTE: tl.constexpr):
+    """A block of shape (rows, cols) from each input."""
+    values = ()
+    for position in tl.static_range(len(ins)):
+        pointer = ins[position] + starts[position][:, None] + (col * col_strides[position])[None, :]
+        values = values + (tl.load(pointer, mask=mask).to(COMPUTE),)  # type: ignore[assignment]  # noqa: RUF005
+    return values
+
+
+@device_function
+def load_cols(ins, col, cols, COMPUTE: tl.constexpr):
+    """A block of shape (1, cols) from each array of one element per column."""
+    values = ()
+    for position in tl.static_range(len(ins)):
+        value = tl.load(ins[position] + col, mask=col < cols, other=0).to(COMPUTE)
+        values = values + (value[None, :],)  # type: ignore[assignment]  # noqa: RUF005
+    return values
+
+
+@device_function
+def store_tile(outs, starts, col_strides, col, mask, results, OUT_DTYPES: tl.constexpr):
+    """Write a block of shape (rows, cols) to each output."""
+    for position in tl.static_range(len(outs)):
+        pointer = outs[position] + starts[position][:, None] + (col * col_strides[position])[None, :]
+        tl.store(pointer, results[position].to(OUT_DTYPES[position]), mask=mask)
+
+
+@kernel
+def rowwise_kernel(
+    outs,
+    row_outs,
+    ins,
+    row_ins,
+    col_ins,
+    numbers,
+    out_strides,
+    in_strides,
+    row_in_strides,
+    shape,
+    out_col_strides,
+    in_col_strides,
+    rows,
+    cols,
+    APPLY: tl.constexpr,
+    SUMMARY: tl.constexpr,
+    MERGE: tl.constexpr,
+    FINISH: tl.constexpr,
+    COMPUTE: tl.constexpr,
+    ROW_COMPUTE: tl.constexpr,
+    OUT_DTYPES: tl.constexpr,
+    ROW_OUT_DTYPES: tl.constexpr,
+    RANK: tl.constexpr,
+    INDEX64: tl.constexpr,
+    LOOP: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+):
+    """Compute each element from its row.
+
+    Args:
+        outs, ins: tuples of pointers to arrays of `rows` times `cols` elements.
+        row_outs, row_ins: tuples of pointers to arrays of one element per row; results are contiguous.
+        col_ins: a tuple of pointers to contiguous arrays of one element per column.
+        numbers: a tuple of numbers and constants for the bodies.
+        out_strides, in_strides, row_in_strides, shape: for each array RANK strides, in elements, and the RANK sizes
+            that all share, by which a row's number says where it begins.
+        out_col_strides, in_col_strides: for each array the step from one column to the next.
+        APPLY, SUMMARY, MERGE, FINISH: see `RowBodies`; None for what the operator does not have.
+        COMPUTE: the dtype that inputs are converted to; ROW_COMPUTE the same for each of row_ins.
+        LOOP: rows are longer than COLS.
+        INDEX64: whether offsets need 64 bits.
+        ROWS, COLS: the tile. The grid is (ceil(rows / ROWS),).
+    """
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    span = tl.arange(0, COLS)
+    if INDEX64:
+        row = row.to(tl.int64)
+        span = span.to(tl.int64)
+    row_mask = row < rows
+    starts = row_starts(ins, in_strides, shape, row, RANK)
+    row_values = load_rows(row_ins, row_in_strides, shape, row, row_mask, ROW_COMPUTE, RANK)
+    row_columns = as_columns(row_values)
+    every_col = tl.broadcast_to(row_mask[:, None], (ROWS, COLS))
+    whole = cols // COLS * COLS
+    summary = ()
+    if not LOOP:
+        mask = every_col & (span < cols)[None, :]
+        values = load_tile(ins, starts, in_col_strides, span, mask, COMPUTE)
+        col_values = load_cols(col_ins, span, cols, COMPUTE)
+        if SUMMARY is not None:
+            summary = SUMMARY(values, row_columns, col_values, span[None, :], mask, numbers)
+        columns = as_columns(summary)
+        if APPLY is not None:
+            results = APPLY(values, row_columns, col_values, columns, span[None, :], numbers)
+            places = row_starts(outs, out_strides, shape, row, RANK)
+            store_tile(outs, places, out_col_strides, span, mask, results, OUT_DTYPES)
+    else:
+        if SUMMARY is not None:
+            values = load_tile(ins, starts, in_col_strides, span, every_col, COMPUTE)
+            col_values = load_cols(col_ins, span, cols, COMPUTE)
+            summary = SUMMARY(values, row_columns, col_values, span[None, :], every_col, numbers)
+            for first in range(COLS, whole, COLS):
+                col = first + span
+                values = load_tile(ins, starts, in_col_strides, col, every_col, COMPUTE)
+                col_values = load_cols(col_ins, col, cols, COMPUTE)
+                more = SUMMARY(values, row_columns, col_values, col[None, :], every_col, numbers)
+                summary = MERGE(*summary, *more)
+            if whole < cols:
+                col = whole + span
+                mask = every_col & (col < cols)[None, :]
+                values = load_tile(ins, starts, in_col_strides, col, mask, COMPUTE)
+                col_values = load_cols(col_ins, col, cols, COMPUTE)
+                more = SUMMARY(values, row_columns, col_values, col[None, :], mask, numbers)
+                summary = MERGE(*summary, *more)
+        columns = as_columns(summary)
+        if APPLY is not None:
+            places = row_starts(outs, out_strides, shape, row, RANK)
+            if whole < cols:
+                col = whole + span
+                mask = every_col & (col < cols)[None, :]
+                values = load_tile(ins, starts, in_col_strides, col, mask, COMPUTE)
+                col_values = load_cols(col_ins, col, cols, COMPUTE)
+                results = APPLY(values, row_columns, col_values, columns, col[None, :], numbers)
+                store_tile(outs, places, out_col_strides, col, mask, results, OUT_DTYPES)
+            for step in range(cols // COLS):
+                col = whole - (step + 1) * COLS + span
+                values = load_tile(ins, starts, in_col_strides, col, every_col, COMPUTE)
+                col_values = load_cols(col_ins, col, cols, COMPUTE)
+                results = APPLY(values, row_columns, col_values, columns, col[None, :], numbers)
+                store_tile(outs, places, out_col_strides, col, every_col, results, OUT_DTYPES)
+    if FINISH is not None:
+        row_results = FINISH(summary, row_values, numbers)
+        for position in tl.static_range(len(row_outs)):
+            tl.store(row_outs[position] + row, row_results[position].to(ROW_OUT_DTYPES[position]), mask=row_mask)
+
+
+def launch_rows(
+    bodies: RowBodies,
+    outs: Sequence[DeviceArray],
+    ins: Sequence[DeviceArray],
+    dim: int,
+    compute: dtypes.dtype,
+    name: str,
+    *,
+    row_outs: Sequence[DeviceArray] = (),
+    row_ins: Sequence[DeviceArray] = (),
+    col_ins: Sequence[DeviceArray] = (),
+    numbers: tuple[Any, ...] = (),
+    held: int | None = None,
+) -> None:
+    """Run a rowwise operator along dimension `dim` of `ins`, arrays of one shape.
+
+    Args:
+        outs: results of that shape.
+        row_outs: contiguous results of that shape without `dim`.
+        row_ins: inputs that broadcast to that shape without `dim`.
+        col_ins: contiguous inputs with one element per column.
+        numbers: floats (which the kernel gets in the compute dtype), ints (int64) and constants (bool, str).
+        held: values that a program holds for each element of its tile; as many as there are inputs unless given.
+    """
+    x = ins[0]
+    kept = [each for each in range(x.ndim) if each != dim]
+    kept_shape = tuple([x.shape[each] for each in kept])
+    cols = x.shape[dim] if x.ndim else 1
+    rows = prod(kept_shape)
+    if rows == 0 or (cols == 0 and not row_outs):
+        return
+    row_ins = [array.broadcast_to(kept_shape) for array in row_ins]
+    strides = [[array.strides[each] for each in kept] for array in (*outs, *ins)]
+    sizes, steps = collapse_dims(kept_shape, strides + [list(array.strides) for array in row_ins])
+    first, second = len(outs), len(outs) + len(ins)
+    row_block, col_block, warps = _tile(
+        x, rows, cols, _col_stride(x, dim) == 1 or steps[first][-1] != 1, held or len(ins)
+    )
+    span = max(max(reach(array) for array in (*outs, *ins)), rows, cols)
+    launch(
+        rowwise_kernel,
+        (-(-rows // row_block),),
+        (
+            tuple(outs),
+            tuple(row_outs),
+            tuple(ins),
+            tuple(row_ins),
+            tuple(col_ins),
+            _typed(numbers, compute),
+            steps[:first],
+            steps[first:second],
+            steps[second:],
+            sizes,
+            tuple(_col_stride(out, dim) for out in outs),
+            tuple(_col_stride(array, dim) for array in ins),
+            rows,
+            cols,
+        ),
+        {
+            "APPLY": bodies.apply,
+            "SUMMARY": bodies.summary,
+            "MERGE": bodies.merge,
+            "FINISH": bodies.finish,
+            "COMPUTE": compute,
+            "ROW_COMPUTE": tuple(_row_kind(array, compute) for array in row_ins),
+            "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs),
+            "ROW_OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in row_outs),
+            "RANK": len(sizes),
+            "INDEX64": span + _SIMULATED_TILE >= 1 << 31,
+            "LOOP": cols > col_block,
+            "ROWS": row_block,
+            "COLS": col_block,
+        },
+        x.device,
+        warps=warps,
+        name=f"rowwise_{name}",
+    )
+
+
+def _typed(numbers: tuple[Any, ...], compute: dtypes.dtype) -> tuple[Any, ...]:
+    """Numbers as kernel arguments: floats in the compute dtype, integers as int64, constants as they are."""
+    floating = Float64 if compute is dtypes.float64 else float
+    kinds = {bool: bool, int: Int64, float: floating, str: str}
+    return tuple(kinds[value.__class__](value) for value in numbers)
+
+
+def _row_kind(array: DeviceArray, compute: dtypes.dtype) -> dtypes.dtype:
+    kind = dtypes.of(array.dtype)
+    return compute if kind.is_floating_point else dtypes.int64
+
+
+def _col_stride(array: DeviceArray, dim: int) -> int:
+    return array.strides[dim] if array.ndim else 1
+
+
+def _tile(x: DeviceArray, rows: int, cols: int, inner: bool, width: int) -> tuple[int, int, int]:
+    """Rows and columns of a tile, and warps; `width` values are held for each element."""
+    if settings.block.value:
+        forced = settings.block.value
+        return min(power_of_two(rows), max(1, forced // 4)), min(power_of_two(cols), forced), 4
+    if x.buffer.driver.is_simulated:
+        col_block = min(power_of_two(cols), _SIMULATED_TILE)
+        return min(power_of_two(rows), _SIMULATED_TILE // col_block), col_block, 4
+    if not inner:
+        row_block = min(power_of_two(rows), 64)
+        return row_block, min(power_of_two(cols), _TILE // width // row_block), 4
+    longest = _LONGEST // width
+    col_block = power_of_two(cols)
+    if col_block > longest:
+        return 1, longest // 2, 16
+    row_block = 1 if col_block >= 1024 else min(power_of_two(rows), _TILE // width // col_block)
+    elements = row_block * col_block
+    return row_block, col_block, 4 if elements <= _TILE else 8 if elements <= 8192 else 16
+
+
+def contiguous(array: DeviceArray) -> DeviceArray:
+    """The array, or a copy of it, whose elements lie side by side."""
+    if array.is_contiguous():
+        return array
+    copied = buffer.empty(array.shape, array.dtype, array.device)
+    copy_into(copied, array)
+    return copied

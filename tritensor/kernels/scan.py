@@ -1,0 +1,211 @@
+"""Running sums along a dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import buffer, dtypes, layout, settings
+from ..buffer import DeviceArray
+from ..errors import ArgumentError
+from ..operator import Operator, compute_dtype
+from ..tensor import Tensor
+from .elementwise_kernel import collapse_dims, offset_of
+from .launch import kernel, launch
+from .reductions import Widening
+from .reductions_kernel import power_of_two, reach, state_dtype
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+__all__ = ["cumsum"]
+
+_TILE = 2048
+_SIMULATED_TILE = 1 << 14
+# A row with more columns than this is cut into parts, unless rows alone fill the device.
+_LONG = 8 * _TILE
+
+
+class Scan(Operator):
+    """An operator whose result at each place depends on all elements up to there along `dim`."""
+
+    family = "scan"
+    repeatable = True
+
+    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Normalise the dimension."""
+        (x,) = inputs
+        if not isinstance(x, Tensor):
+            raise ArgumentError(
+                f"{self.name}(): argument 'input' (position 1) must be Tensor, not {x.__class__.__name__}"
+            )
+        metadata["dim"] = layout.normalize_dim(metadata["dim"], x.ndim)
+        return inputs, metadata
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """Integers and booleans add up in int64; or what `dtype=` says, to which the input is converted first."""
+        wanted = metadata["dtype"]
+        compute, result = self.rule(self.name, inputs) if wanted is None else (compute_dtype(wanted), wanted)
+        return compute, (result,)
+
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """The input's shape."""
+        return [(tuple(arrays[0].shape), results[0].numpy)]
+
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
+        """Scan every row: in parts where rows are few and long."""
+        launch_scan(outs[0], arrays[0], compute, metadata["dim"], metadata["reverse"])
+
+
+def _cumsum(x, *, dim, dtype=None, reverse=False):
+    """The sum of the elements up to each place along `dim` (from the end, when reverse)."""
+    if not x.ndim:
+        return x + np.zeros_like(x)
+    if reverse:
+        return np.flip(np.cumsum(np.flip(x, dim), dim, dtype=x.dtype), dim)
+    return np.cumsum(x, dim, dtype=x.dtype)
+
+
+cumsum = Scan("cumsum", _cumsum, Widening("sums"))
+cumsum.gradient(lambda grad, dim, reverse: cumsum(grad, dim=dim, reverse=not reverse))
+
+
+# ---- on a device ----------------------------------------------------------------------------------------------
+
+
+@kernel
+def scan_kernel(
+    out_ptr,
+    x_ptr,
+    carry_ptr,
+    out_strides,
+    x_strides,
+    shape,
+    out_col_stride,
+    x_col_stride,
+    rows,
+    cols,
+    part,
+    parts,
+    COMPUTE: tl.constexpr,
+    STATE: tl.constexpr,
+    OUT_DTYPE: tl.constexpr,
+    RANK: tl.constexpr,
+    REVERSE: tl.constexpr,
+    MODE: tl.constexpr,
+    INDEX64: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+):
+    """Running sums of `cols` elements, `rows` times; a program takes `part` columns of some rows.
+
+    Args:
+        carry_ptr: [rows, parts + 1], contiguous. When MODE is "totals": written, a 0 and then each part's sum. When
+            MODE is "parts": read, what each part begins with. Not touched when MODE is "whole".
+        out_strides, x_strides, shape: by which a row's number says where it begins.
+        REVERSE: from the last column to the first.
+    """
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    number = tl.program_id(1)
+    span = tl.arange(0, COLS)
+    if INDEX64:
+        row = row.to(tl.int64)
+        number = number.to(tl.int64)
+        span = span.to(tl.int64)
+    start = number * part
+    stop = tl.minimum(start + part, cols)
+    row_mask = row < rows
+    x_row = (x_ptr + offset_of(row, x_strides, shape, RANK))[:, None]
+    out_row = (out_ptr + offset_of(row, out_strides, shape, RANK))[:, None]
+    total = tl.zeros((ROWS,), STATE)
+    if MODE == "parts":
+        total = tl.load(carry_ptr + row * (parts + 1) + number, mask=row_mask, other=0)
+    for first in range(start, stop, COLS):
+        col = first + span
+        mask = row_mask[:, None] & (col < stop)[None, :]
+        if REVERSE:
+            col = cols - 1 - col
+        x = tl.load(x_row + (col * x_col_stride)[None, :], mask=mask, other=0).to(COMPUTE).to(STATE)
+        if MODE != "totals":
+            running = tl.cumsum(x, 1) + total[:, None]
+            tl.store(out_row + (col * out_col_stride)[None, :], running.to(OUT_DTYPE), mask=mask)
+        total += tl.sum(x, 1)
+    if MODE == "totals":
+        carry = carry_ptr + row * (parts + 1) + number
+        tl.store(carry + 1, total, mask=row_mask)
+        if number == 0:
+            tl.store(carry, tl.zeros_like(total), mask=row_mask)
+
+
+def launch_scan(out: DeviceArray, x: DeviceArray, compute: dtypes.dtype, dim: int, reverse: bool = False) -> None:
+    """Running sums of `x` along `dim` into `out`, of the same shape."""
+    if x.size == 0:
+        return
+    kept = [each for each in range(x.ndim) if each != dim]
+    sizes, steps = collapse_dims(
+        [x.shape[each] for each in kept], [[a.strides[each] for each in kept] for a in (out, x)]
+    )
+    cols = x.shape[dim] if x.ndim else 1
+    rows = x.size // cols
+    col_steps = [array.strides[dim] if array.ndim else 1 for array in (out, x)]
+    row_block, col_block, part = _tile(x, rows, cols, col_steps[1] == 1 or steps[1][-1] != 1)
+    state = state_dtype(compute)
+    parts = -(-cols // part)
+    carry = buffer.empty((rows, parts + 1), state.numpy, x.device) if parts > 1 else out
+
+    def run(mode: str) -> None:
+        launch(
+            scan_kernel,
+            (-(-rows // row_block), parts),
+            (out, x, carry, steps[0], steps[1], sizes, *col_steps, rows, cols, part, parts),
+            {
+                "COMPUTE": compute,
+                "STATE": state,
+                "OUT_DTYPE": dtypes.of(out.dtype),
+                "RANK": len(sizes),
+                "REVERSE": reverse,
+                "MODE": mode,
+                "INDEX64": max(reach(x), reach(out), cols) + _SIMULATED_TILE >= 1 << 31,
+                "ROWS": row_block,
+                "COLS": col_block,
+            },
+            x.device,
+            name=f"cumsum_{mode}",
+        )
+
+    if parts == 1:
+        run("whole")
+        return
+    run("totals")
+    launch_scan(carry, carry, state, 1)  # in place: each program reads what it writes before it writes it
+    run("parts")
+
+
+def _tile(x: DeviceArray, rows: int, cols: int, inner: bool) -> tuple[int, int, int]:
+    """Rows and columns of a tile, and columns per part."""
+    driver = x.buffer.driver
+    forced = settings.block.value
+    if forced:
+        row_block, col_block = min(power_of_two(rows), max(1, forced // 4)), min(power_of_two(cols), forced)
+        return row_block, col_block, cols if cols <= 4 * col_block else 2 * col_block
+    tile = _SIMULATED_TILE if driver.is_simulated else _TILE
+    if inner:
+        col_block = min(power_of_two(cols), tile)
+        row_block = min(power_of_two(rows), tile // col_block)
+    else:
+        row_block = min(power_of_two(rows), 64)
+        col_block = min(power_of_two(cols), tile // row_block)
+    enough = driver.properties(x.device.index).multi_processor_count * 4  # type: ignore[arg-type]
+    programs = -(-rows // row_block)
+    if cols <= _LONG or programs * 2 > enough:
+        return row_block, col_block, cols
+    wanted = -(-cols * programs // enough)
+    return row_block, col_block, -(-max(wanted, 4 * col_block) // col_block) * col_block

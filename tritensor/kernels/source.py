@@ -1,0 +1,286 @@
+"""Kernels and device functions as plain Python functions, before any compiler or interpreter has seen them.
+
+A module of kernels imports no Triton: it has `from __future__ import annotations` and imports `triton.language as tl`
+under `TYPE_CHECKING` only. When a kernel is first used, `rebuild` and `reinterpret` make private copies of its function
+whose globals hold the real `tl`, `libdevice` and the device functions it names. The module itself is never changed, so
+one function can be compiled and interpreted in the same process.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from types import CellType, CodeType, FunctionType
+from typing import Any, TypeVar, overload
+
+from ..errors import KernelError, explain
+
+__all__ = ["DeviceFunction", "Float64", "Int64", "Kernel", "device_function", "kernel"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Float64(float):
+    """A Python number that a kernel takes as float64; a plain `float` arrives there as float32.
+
+    >>> Float64(0.1)
+    Float64(0.1)
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Float64({float(self)!r})"
+
+
+class Int64(int):
+    """A Python integer that a kernel takes as int64, whatever its value; a plain `int` is int32 where it fits.
+
+    Kernels are compiled anew for integers that are 1 or divisible by 16. An `Int64` never causes that: the right type
+    for numbers that an operator computes with, the wrong one for strides and sizes.
+
+    >>> Int64(3)
+    Int64(3)
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Int64({int(self)})"
+
+
+class _Function:
+    """What kernels and device functions have in common: a Python function, a name, and what was made of both."""
+
+    def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
+        if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
+            raise KernelError(explain(f"a kernel must be a function written with def, got {function!r}"))
+        self.function = function
+        self.__name__ = name or function.__name__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.__wrapped__ = function
+        # Filled at first use: what tells compiled code apart on disk, the JITFunction for the compiler, the rewritten
+        # function for the interpreter.
+        self.fingerprint: str | None = None
+        self.compiled_form: Any = None
+        self.interpreted_form: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise KernelError(
+            explain(
+                f"{self.__name__}: kernel code runs inside a launch only",
+                f"{self!r} was called",
+                remedy="call the operator, or launch() with a kernel",
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.__module__}.{self.__name__}>"
+
+
+class Kernel(_Function):
+    """A function in Triton's language that `launch` runs over a grid. Made by the decorator `kernel`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        parameters = inspect.signature(function).parameters.values()
+        self.parameters = tuple(entry.name for entry in parameters)
+        #: names of the parameters that are constants of the compilation
+        self.constants = frozenset(entry.name for entry in parameters if "constexpr" in str(entry.annotation))
+        #: names of the parameters that arrive at run time, in order
+        self.arguments = tuple(name for name in self.parameters if name not in self.constants)
+        self.defaults = {entry.name: entry.default for entry in parameters if entry.default is not entry.empty}
+        self.family = self.__name__.strip("_").removesuffix("_kernel")
+
+    def profiler_name(self, constants: dict[str, Any], name: str | None) -> str:
+        """What a profiler shows: `elementwise_silu` for kernel `elementwise` and operator (or body) `silu`."""
+        if name is None:
+            bodies = [entry.__name__ for entry in constants.values() if isinstance(entry, DeviceFunction)]
+            name = "_".join(bodies)
+        text = name if name.startswith(self.family) else f"{self.family}_{name}" if name else self.family
+        return "".join(letter if letter.isalnum() else "_" for letter in text)
+
+
+class DeviceFunction(_Function):
+    """A function in Triton's language that kernels call by name or take as a constant (`BODY: tl.constexpr`)."""
+
+    @property
+    def digest(self) -> str:
+        """Tells bodies apart that have the same name or the same text: a hash of text, place and captured values."""
+        captured = [_captured_text(cell) for cell in self.function.__closure__ or ()]
+        code = self.function.__code__
+        text = repr((self.__name__, source_of(self.function), code.co_filename, code.co_firstlineno, captured))
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def kernel(function: Callable[..., Any]) -> Kernel:
+    """Mark a function as a kernel for `launch`, or take a `@triton.jit` kernel for it. Imports no Triton.
+
+    >>> @kernel
+    ... def fill_kernel(out_ptr, value, count, BLOCK: tl.constexpr): ...
+    >>> fill_kernel.arguments, sorted(fill_kernel.constants)
+    (('out_ptr', 'value', 'count'), ['BLOCK'])
+    """
+    return Kernel(getattr(function, "fn", function))
+
+
+@overload
+def device_function(function: Callable[..., Any], name: str | None = None) -> DeviceFunction: ...
+@overload
+def device_function(*, name: str | None = None) -> Callable[[Callable[..., Any]], DeviceFunction]: ...
+def device_function(function: Any = None, name: str | None = None) -> Any:
+    """Mark a function that kernels may call; `name` is what profilers show instead of the function's own name.
+
+    >>> @device_function
+    ... def square(x):
+    ...     return x * x
+    >>> square.__name__, device_function(square.function, name="sq").__name__
+    ('square', 'sq')
+    """
+    if function is None:
+        return lambda decorated: DeviceFunction(decorated, name)
+    return DeviceFunction(function, name)
+
+
+def _captured_text(cell: CellType) -> str:
+    try:
+        value = cell.cell_contents
+    except ValueError:  # a name that is assigned only later
+        return "?"
+    return f"{value.__name__}_{value.digest}" if isinstance(value, DeviceFunction) else repr(value)
+
+
+def source_of(function: Callable[..., Any]) -> str:
+    """The function's text without indentation.
+
+    Raises:
+        KernelError: the text cannot be found (a function typed at a prompt or made by exec).
+    """
+    try:
+        return textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError) as error:
+        raise KernelError(
+            explain(
+                f"{function.__name__}: the source of a kernel function must be in a file",
+                f"{error}",
+                remedy="define it in a module, not at a prompt",
+            )
+        ) from error
+
+
+def names_in(code: CodeType) -> Iterator[str]:
+    """All names that code mentions, that of functions within it as well."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from names_in(constant)
+
+
+def private_globals(function: Callable[..., Any], extra: dict[str, Any], resolve: Callable[[Any], Any]) -> dict:
+    """The globals that a copy of `function` needs: what it names, each resolved, and `extra`."""
+    found = {
+        name: resolve(function.__globals__[name])
+        for name in names_in(function.__code__)
+        if name in function.__globals__ and name not in extra
+    }
+    return {"__name__": function.__module__, "__builtins__": __builtins__, **found, **extra}
+
+
+def _resolved_cells(function: Callable[..., Any], resolve: Callable[[Any], Any]) -> list[Any]:
+    try:
+        return [resolve(cell.cell_contents) for cell in function.__closure__ or ()]
+    except ValueError as error:
+        raise KernelError(
+            f"{function.__name__}: it names a variable of its enclosing function that has no value yet"
+        ) from error
+
+
+def _resolved_defaults(function: Any, resolve: Callable[[Any], Any]) -> tuple[tuple | None, dict | None]:
+    defaults = tuple(map(resolve, function.__defaults__)) if function.__defaults__ else None
+    keywords = {key: resolve(value) for key, value in (function.__kwdefaults__ or {}).items()} or None
+    return defaults, keywords
+
+
+def rebuild(function: Any, name: str, extra: dict[str, Any], resolve: Callable[[Any], Any]) -> FunctionType:
+    """A copy of `function`, called `name`, over private globals: what the compiler gets."""
+    cells = tuple(CellType(value) for value in _resolved_cells(function, resolve))
+    copy = FunctionType(function.__code__, private_globals(function, extra, resolve), name, None, cells)
+    copy.__defaults__, copy.__kwdefaults__ = _resolved_defaults(function, resolve)
+    copy.__annotations__, copy.__doc__ = dict(function.__annotations__), function.__doc__
+    copy.__module__, copy.__qualname__ = function.__module__, name
+    return copy
+
+
+class _AsCompiled(ast.NodeTransformer):
+    """Closes the gaps between what Python does with kernel code and what Triton's compiler makes of it.
+
+    Assigned numbers become tensors (`_typed`): in the compiler `scale = 0.1` is a float32. Conditions must be single
+    values (`_scalar`): a block has no truth. `and`, `or` and `not` work on the elements of blocks (`_logic`).
+    """
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        node.value = self._call("_typed", self.visit(node.value))
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        # `and` and `or` of blocks are element by element; only constants cut the evaluation short
+        empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        parts = [ast.Lambda(args=empty, body=self.visit(value)) for value in node.values]
+        return self._call("_logic", ast.Constant("and" if isinstance(node.op, ast.And) else "or"), *parts)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        return self._call("_logic", ast.Constant("not"), node.operand) if isinstance(node.op, ast.Not) else node
+
+    def _condition(self, node: Any) -> ast.AST:
+        self.generic_visit(node)
+        node.test = self._call("_scalar", node.test)
+        return node  # type: ignore[no-any-return]
+
+    visit_If = visit_While = visit_IfExp = _condition
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        # Python would ask for the first comparison's truth; Triton 3.6 refuses a chain too.
+        if len(node.ops) > 1:
+            raise KernelError(f"chained comparison in a kernel: {ast.unparse(node)}; write (a < b) & (b < c)")
+        return self.generic_visit(node)
+
+    @staticmethod
+    def _call(name: str, *values: Any) -> ast.expr:
+        return ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=list(values), keywords=[])
+
+
+def reinterpret(
+    function: Any, extra: dict[str, Any], resolve: Callable[[Any], Any], meaning: Mapping[str, Any]
+) -> FunctionType:
+    """A copy of `function` for the interpreter, over private globals.
+
+    `meaning` holds `_typed`, `_scalar` and `_logic`: what assignments, conditions and boolean operators come to.
+    """
+    tree = ast.parse(source_of(function))
+    definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    definition.decorator_list, definition.returns = [], None
+    signature = definition.args
+    for argument in (*signature.posonlyargs, *signature.args, *signature.kwonlyargs):
+        argument.annotation = None
+    signature.defaults, signature.kw_defaults = [], [None] * len(signature.kwonlyargs)
+    definition.body = [_AsCompiled().visit(node) for node in definition.body]
+    # The copy is defined inside a function that takes the captured names, so that closures keep working.
+    names = (*meaning, *function.__code__.co_freevars)
+    module = ast.parse(f"def _enclosing({', '.join(names)}):\n    return {definition.name}")
+    enclosing = module.body[0]
+    assert isinstance(enclosing, ast.FunctionDef)
+    enclosing.body.insert(0, definition)
+    ast.fix_missing_locations(module)
+    # A traceback out of the interpreter points at the kernel's own file and line.
+    ast.increment_lineno(module, function.__code__.co_firstlineno - 1)
+    scope = private_globals(function, extra, resolve)
+    exec(compile(module, function.__code__.co_filename, "exec"), scope)
+    copy = scope.pop("_enclosing")(*meaning.values(), *_resolved_cells(function, resolve))
+    copy.__defaults__, copy.__kwdefaults__ = _resolved_defaults(function, resolve)
+    copy.fn = copy  # what tl.reduce calls of its combine function
+    return copy

@@ -1,0 +1,416 @@
+"""Sums and what is made from them: mean, product, variance, norms, logsumexp, counts, any and all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import dtypes
+from ..autograd import recording
+from ..operator import REAL_FLOAT, Rule
+from ..tensor import Tensor
+from .arithmetic import where
+from .extrema import larger, smaller
+from .reductions import FloatingOnly, Parts, Truth, Widening, reduced_count, reduction, restore, spread
+from .reductions_kernel import highest, lowest, state_dtype
+from .source import device_function
+
+if TYPE_CHECKING:
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+SUMS = Widening("sums")
+MEANS = FloatingOnly(
+    "means",
+    "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
+    "mean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: {}",
+)
+SPREADS = FloatingOnly("spreads", "std and var only support floating point and complex dtypes", highest=dtypes.FLOATING)
+NORMS = FloatingOnly(
+    "norms", "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}", highest=dtypes.FLOATING
+)
+TRUTH = Truth("truth")
+COUNT = Rule("count", result=dtypes.int64)
+
+
+# ---- sums -----------------------------------------------------------------------------------------------------
+
+
+@device_function
+def add(x, y):
+    """x + y."""
+    return x + y
+
+
+@device_function
+def multiply(x, y):
+    """x * y."""
+    return x * y
+
+
+@device_function
+def fold_sum(state, AXIS: tl.constexpr):
+    """The sum of a tile."""
+    return (tl.sum(state[0], AXIS),)
+
+
+@device_function
+def fold_product(state, AXIS: tl.constexpr):
+    """The product of a tile."""
+    return (tl.reduce(state[0], AXIS, multiply),)
+
+
+@device_function
+def fold_larger(state, AXIS: tl.constexpr):
+    """The largest of a tile."""
+    return (tl.reduce(state[0], AXIS, larger),)
+
+
+@device_function
+def fold_smaller(state, AXIS: tl.constexpr):
+    """The smallest of a tile."""
+    return (tl.reduce(state[0], AXIS, smaller),)
+
+
+def zero(compute):
+    """The state of an empty sum."""
+    return ((0, state_dtype(compute)),)
+
+
+def one(compute):
+    """The state of an empty product."""
+    return ((1, state_dtype(compute)),)
+
+
+@reduction(SUMS)
+def sum(x, *, dim=None, keepdim=False, dtype=None):
+    """The sum of the elements along `dim`."""
+    return np.add.reduce(x, dim, keepdims=keepdim)
+
+
+sum.kernel(fold_sum, add, zero)
+sum.gradient(lambda grad, x_shape, dim, keepdim: spread(grad, x_shape, dim, keepdim))
+
+
+@reduction(MEANS)
+def mean(x, *, dim=None, keepdim=False, dtype=None):
+    """The mean of the elements along `dim`; NaN where there are none."""
+    count = reduced_count(x.shape, dim)
+    return np.add.reduce(x, dim, keepdims=keepdim) / x.dtype.type(count)
+
+
+@device_function
+def _divide(state, count, numbers):
+    return (state[0] / count,)
+
+
+mean.kernel(fold_sum, add, zero, finish=_divide)
+
+
+@mean.gradient
+def _(grad, x_shape, dim, keepdim):
+    return spread(grad / (reduced_count(x_shape, dim) or 1), x_shape, dim, keepdim)
+
+
+@reduction(SUMS)
+def prod(x, *, dim=None, keepdim=False, dtype=None):
+    """The product of the elements along `dim`."""
+    return np.multiply.reduce(x, dim, keepdims=keepdim)
+
+
+prod.kernel(fold_product, multiply, one)
+
+
+@prod.gradient
+def _(grad, out, x, dim, keepdim):
+    shape = x.shape
+    grad, out = restore(grad, shape, dim, keepdim), restore(out, shape, dim, keepdim)
+    if recording.enabled:
+        return grad * _product_of_others(x, dim)
+    # One zero takes the product of the others as its gradient, two leave none to anybody.
+    zero = x == 0
+    zeros = sum(zero, dim=dim, keepdim=True)
+    others = prod(where(zero, 1, x), dim=dim, keepdim=True)
+    return where(zeros == 0, grad * out / x, where(zero & (zeros == 1), grad * others, 0))
+
+
+def _product_of_others(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """For each element the product of all others, without dividing: right, and differentiable, with zeros."""
+    kept = tuple(dim for dim in range(x.ndim) if dim not in dims)
+    moved = x.permute(kept + dims)
+    rows = moved.reshape(*[x.shape[dim] for dim in kept], -1)
+    before = _product_before(rows)
+    after = _product_before(rows, reverse=True)
+    back = (before * after).reshape(moved.shape)
+    order = kept + dims
+    return back.permute(tuple(order.index(dim) for dim in range(x.ndim)))
+
+
+def _product_before(rows: Tensor, reverse: bool = False) -> Tensor:
+    """For each element of the last dimension the product of those before it (after it): log2(n) steps of doubling."""
+    count = rows.shape[-1]
+    result = _shifted(rows, 1, reverse)
+    step = 1
+    while step < count - 1:
+        result = result * _shifted(result, step, reverse)
+        step *= 2
+    return result
+
+
+def _shifted(rows: Tensor, step: int, reverse: bool) -> Tensor:
+    """Each element moved `step` places towards the end (the start), ones in the places left."""
+    count = rows.shape[-1]
+    moved = rows.new_ones(rows.shape)
+    if reverse:
+        moved.narrow(-1, 0, count - step).copy_(rows.narrow(-1, step, count - step))
+    else:
+        moved.narrow(-1, step, count - step).copy_(rows.narrow(-1, 0, count - step))
+    return moved
+
+
+# ---- variance -------------------------------------------------------------------------------------------------
+
+
+@device_function
+def merge_moments(mean, squares, count, other_mean, other_squares, other_count):
+    """Mean, sum of squared distances from it, and count, of two sets together (Chan, Golub and LeVeque)."""
+    total = count + other_count
+    share = tl.where(total == 0, total, other_count / total)
+    apart = other_mean - mean
+    # in this order 0 * apart * apart is 0 even where apart * apart overflows
+    return mean + apart * share, squares + other_squares + apart * (count * share) * apart, total
+
+
+@device_function
+def _fold_moments(state, AXIS: tl.constexpr):
+    return tl.reduce(state, AXIS, merge_moments)
+
+
+@device_function
+def _one_moment(values, index, numbers):
+    x = values[0]
+    return x, tl.zeros_like(x), tl.zeros_like(x) + 1
+
+
+@device_function
+def _variance(state, count, numbers):
+    return (state[1] / tl.maximum(state[2] - numbers[0], tl.zeros_like(state[2])),)
+
+
+@device_function
+def _deviation(state, count, numbers):
+    return (tl.sqrt(state[1] / tl.maximum(state[2] - numbers[0], tl.zeros_like(state[2]))),)
+
+
+def _no_moments(compute):
+    return ((0, compute),) * 3
+
+
+def _correction(metadata):
+    return (metadata["correction"],)
+
+
+@reduction(SPREADS)
+def var(x, *, dim=None, keepdim=False, correction=1):
+    """The variance along `dim`: the sum of squared distances from the mean over the count less `correction`."""
+    count = reduced_count(x.shape, dim)
+    centre = np.add.reduce(x, dim, keepdims=True) / x.dtype.type(count)
+    total = np.add.reduce(np.square(x - centre), dim, keepdims=keepdim)
+    return total / x.dtype.type(max(count - correction, 0))
+
+
+var.kernel(_fold_moments, merge_moments, _no_moments, start=_one_moment, finish=_variance, numbers=_correction)
+
+
+@var.gradient
+def _(grad, x, dim, keepdim, correction):
+    return _variance_gradient(restore(grad, x.shape, dim, keepdim), x, dim, correction)
+
+
+def _variance_gradient(grad: Tensor, x: Tensor, dims: tuple[int, ...], correction: float) -> Tensor:
+    left = reduced_count(x.shape, dims) - correction
+    factor = 2 / left if left > 0 else float("nan")
+    return grad * factor * (x - mean(x, dim=dims, keepdim=True))
+
+
+@reduction(SPREADS)
+def std(x, *, dim=None, keepdim=False, correction=1):
+    """The standard deviation along `dim`, the square root of `var`."""
+    return np.sqrt(var.reference(x, dim=dim, keepdim=keepdim, correction=correction))
+
+
+# derived tests also reduce one element, whose variance is 0 only without the correction
+var.example = std.example = {"correction": 0}
+std.kernel(_fold_moments, merge_moments, _no_moments, start=_one_moment, finish=_deviation, numbers=_correction)
+
+
+@std.gradient
+def _(grad, out, x, dim, keepdim, correction):
+    half = where(out == 0, 0, grad / (_not_zero(out) * 2))
+    return _variance_gradient(restore(half, x.shape, dim, keepdim), x, dim, correction)
+
+
+# ---- logarithms, norms and counts -----------------------------------------------------------------------------
+
+
+@device_function
+def merge_logs(top, total, other_top, other_total):
+    """exp(top) * total of two sets together, as the larger top and the total that goes with it; NaN stays."""
+    smaller_share = libdevice.exp(-tl.abs(top - other_top))  # NaN for two infinities, which are equal
+    more = tl.where(top > other_top, total + other_total * smaller_share, total * smaller_share + other_total)
+    return larger(top, other_top), tl.where(top == other_top, total + other_total, more)
+
+
+@device_function
+def _fold_logs(state, AXIS: tl.constexpr):
+    return tl.reduce(state, AXIS, merge_logs)
+
+
+@device_function
+def _one_log(values, index, numbers):
+    x = values[0]
+    return x, tl.zeros_like(x) + 1
+
+
+@device_function
+def _log_of_total(state, count, numbers):
+    return (state[0] + libdevice.log(state[1]),)
+
+
+@reduction(REAL_FLOAT)
+def logsumexp(x, *, dim=None, keepdim=False):
+    """log(sum(exp(x))) along `dim`, without overflow."""
+    if 0 in [x.shape[each] for each in dim]:
+        return np.log(np.add.reduce(x, dim, keepdims=keepdim))
+    top = np.maximum.reduce(x, dim, keepdims=True)
+    top = np.where(np.isinf(top), 0, top).astype(x.dtype)
+    total = np.add.reduce(np.exp(x - top), dim, keepdims=keepdim)
+    return np.log(total) + (top if keepdim else top.reshape(total.shape))
+
+
+logsumexp.kernel(
+    _fold_logs,
+    merge_logs,
+    lambda compute: ((lowest(compute), compute), (0, compute)),
+    start=_one_log,
+    finish=_log_of_total,
+)
+
+
+@logsumexp.gradient
+def _(grad, out, x, dim, keepdim):
+    shape = x.shape
+    return restore(grad, shape, dim, keepdim) * (x - restore(out, shape, dim, keepdim)).exp()
+
+
+@reduction(NORMS)
+def norm(x, *, p=2.0, dim=None, keepdim=False, dtype=None):
+    """The p-norm of the elements along `dim`: (sum |x|**p) ** (1/p), the largest |x| for infinity, the count for 0."""
+    size = np.abs(x)
+    if p == np.inf:
+        return np.maximum.reduce(size, dim, keepdims=keepdim, initial=0)
+    if p == -np.inf:
+        return np.minimum.reduce(size, dim, keepdims=keepdim)
+    if p == 0:
+        return np.add.reduce(x != 0, dim, keepdims=keepdim, dtype=x.dtype)
+    if p == 1:
+        return np.add.reduce(size, dim, keepdims=keepdim)
+    if p == 2:
+        return np.sqrt(np.add.reduce(np.square(x), dim, keepdims=keepdim))
+    return np.add.reduce(size**p, dim, keepdims=keepdim) ** x.dtype.type(1 / p)
+
+
+@device_function
+def _size(values, index, numbers):
+    return (tl.abs(values[0]),)
+
+
+@device_function
+def _square(values, index, numbers):
+    return (values[0] * values[0],)
+
+
+@device_function
+def _power(values, index, numbers):
+    return (libdevice.pow(tl.abs(values[0]), tl.zeros_like(values[0]) + numbers[0]),)
+
+
+@device_function
+def _differs(values, index, numbers):
+    return (values[0] != 0,)
+
+
+@device_function
+def _root(state, count, numbers):
+    return (tl.sqrt(state[0]),)
+
+
+@device_function
+def _power_root(state, count, numbers):
+    return (libdevice.pow(state[0], tl.zeros_like(state[0]) + 1 / numbers[0]),)
+
+
+def _norm_parts(metadata):
+    p = metadata["p"]
+    special = {
+        np.inf: Parts(fold_larger, larger, zero, _size),
+        -np.inf: Parts(fold_smaller, smaller, lambda compute: ((highest(compute), compute),), _size),
+        0.0: Parts(fold_sum, add, zero, _differs),
+        1.0: Parts(fold_sum, add, zero, _size),
+        2.0: Parts(fold_sum, add, zero, _square, _root),
+    }
+    return special.get(p) or Parts(fold_sum, add, zero, _power, _power_root, (p,))
+
+
+norm.parts = _norm_parts
+
+
+@norm.gradient
+def _(grad, out, x, p, dim, keepdim):
+    shape = x.shape
+    grad, out = restore(grad, shape, dim, keepdim), restore(out, shape, dim, keepdim)
+    if p == 0:
+        return x.new_zeros(shape)
+    if p == 1:
+        return grad * x.sign()
+    if p in (np.inf, -np.inf):
+        most = x.abs() == out
+        return where(most, grad * x.sign() / sum(most, dim=dim, keepdim=True), 0)
+    if p == 2:
+        return where(out == 0, 0, grad * (x / _not_zero(out)))
+    # |x| ** (p - 2) is infinite at 0 for p below 2, where the gradient is taken as 0
+    power = where(x == 0, 0, x * _not_zero(x.abs()) ** (p - 2))
+    return where(out == 0, 0, grad * (power / _not_zero(out) ** (p - 1)))
+
+
+def _not_zero(x: Tensor) -> Tensor:
+    """x with 1 in place of 0, to divide by where the quotient is not used: its own gradient must not be NaN."""
+    return where(x == 0, 1, x)
+
+
+@reduction(TRUTH)
+def any(x, *, dim=None, keepdim=False):
+    """Whether an element along `dim` is not zero."""
+    return np.logical_or.reduce(x, dim, keepdims=keepdim)
+
+
+any.kernel(fold_larger, larger, zero)
+
+
+@reduction(TRUTH)
+def all(x, *, dim=None, keepdim=False):
+    """Whether no element along `dim` is zero."""
+    return np.logical_and.reduce(x, dim, keepdims=keepdim)
+
+
+all.kernel(fold_smaller, smaller, one)
+
+
+@reduction(COUNT)
+def count_nonzero(x, *, dim=None, keepdim=False):
+    """How many elements along `dim` are not zero."""
+    return np.add.reduce(x != 0, dim, keepdims=keepdim, dtype=np.int64)
+
+
+count_nonzero.kernel(fold_sum, add, lambda compute: ((0, dtypes.int64),), start=_differs)

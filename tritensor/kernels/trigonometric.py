@@ -1,0 +1,148 @@
+"""Trigonometric and hyperbolic functions and their inverses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..operator import FLOAT, REAL_FLOAT
+from .elementwise import elementwise
+
+if TYPE_CHECKING:
+    from triton.language.extra import libdevice
+
+sin = elementwise(FLOAT, np.sin, "The sine of x.")
+sin.gradient(lambda grad, x: grad * x.cos())
+
+
+@sin.kernel
+def _(x):
+    return libdevice.sin(x)
+
+
+cos = elementwise(FLOAT, np.cos, "The cosine of x.")
+cos.gradient(lambda grad, x: -grad * x.sin())
+
+
+@cos.kernel
+def _(x):
+    return libdevice.cos(x)
+
+
+tan = elementwise(FLOAT, np.tan, "The tangent of x.")
+tan.gradient(lambda grad, out: grad * (1 + out * out))
+
+
+@tan.kernel
+def _(x):
+    return libdevice.tan(x)
+
+
+asin = elementwise(FLOAT, np.arcsin, "The angle in [-pi/2, pi/2] whose sine is x.", name="asin",
+                   methods=["asin", "arcsin"])  # fmt: skip
+asin.gradient(lambda grad, x: grad * (1 - x * x).rsqrt())
+asin.domain = (-1, 1)
+
+
+@asin.kernel
+def _(x):
+    return libdevice.asin(x)
+
+
+acos = elementwise(FLOAT, np.arccos, "The angle in [0, pi] whose cosine is x.", name="acos", methods=["acos", "arccos"])
+acos.gradient(lambda grad, x: -grad * (1 - x * x).rsqrt())
+acos.domain = (-1, 1)
+
+
+@acos.kernel
+def _(x):
+    return libdevice.acos(x)
+
+
+atan = elementwise(FLOAT, np.arctan, "The angle in [-pi/2, pi/2] whose tangent is x.", name="atan",
+                   methods=["atan", "arctan"])  # fmt: skip
+atan.gradient(lambda grad, x: grad / (1 + x * x))
+
+
+@atan.kernel
+def _(x):
+    return libdevice.atan(x)
+
+
+atan2 = elementwise(REAL_FLOAT, np.arctan2, "The angle of the point (y, x), where the first operand is the height.",
+                    name="atan2", methods=["atan2", "arctan2"])  # fmt: skip
+atan2.gradients(x=lambda grad, x, y: grad * y / (x * x + y * y), y=lambda grad, x, y: -grad * x / (x * x + y * y))
+
+
+@atan2.kernel
+def _(x, y):
+    return libdevice.atan2(x, y)
+
+
+hypot = elementwise(REAL_FLOAT, np.hypot, "sqrt(x * x + y * y), without overflow.")
+hypot.gradients(x=lambda grad, out, x: grad * x / out, y=lambda grad, out, y: grad * y / out)
+
+
+@hypot.kernel
+def _(x, y):
+    return libdevice.hypot(x, y)
+
+
+sinh = elementwise(FLOAT, np.sinh, "The hyperbolic sine of x.")
+sinh.gradient(lambda grad, x: grad * x.cosh())
+
+
+@sinh.kernel
+def _(x):
+    return libdevice.sinh(x)
+
+
+cosh = elementwise(FLOAT, np.cosh, "The hyperbolic cosine of x.")
+cosh.gradient(lambda grad, x: grad * x.sinh())
+
+
+@cosh.kernel
+def _(x):
+    return libdevice.cosh(x)
+
+
+tanh = elementwise(FLOAT, np.tanh, "The hyperbolic tangent of x.")
+tanh.gradient(lambda grad, out: grad * (1 - out * out))
+
+
+@tanh.kernel
+def _(x):
+    return libdevice.tanh(x)
+
+
+asinh = elementwise(FLOAT, np.arcsinh, "The number whose hyperbolic sine is x.", name="asinh",
+                    methods=["asinh", "arcsinh"])  # fmt: skip
+asinh.gradient(lambda grad, x: grad * (x * x + 1).rsqrt())
+
+
+@asinh.kernel
+def _(x):
+    return libdevice.asinh(x)
+
+
+acosh = elementwise(FLOAT, np.arccosh, "The number at or above 0 whose hyperbolic cosine is x.", name="acosh",
+                    methods=["acosh", "arccosh"])  # fmt: skip
+acosh.gradient(lambda grad, x: grad * (x * x - 1).rsqrt())
+acosh.domain = (1, 100)
+
+
+@acosh.kernel
+def _(x):
+    return libdevice.acosh(x)
+
+
+atanh = elementwise(FLOAT, np.arctanh, "The number whose hyperbolic tangent is x.", name="atanh",
+                    methods=["atanh", "arctanh"])  # fmt: skip
+atanh.gradient(lambda grad, x: grad / (1 - x * x))
+atanh.domain = (-1, 1)
+
+
+@atanh.kernel
+def _(x):
+    return libdevice.atanh(x)

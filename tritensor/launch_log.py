@@ -1,0 +1,139 @@
+"""`TRITENSOR_DEBUG=2`: a line on stderr for every launch of an operator.
+
+    tritensor: add float32[4096, 4096], float32[4096, 4096] -> float32[4096, 4096] on cuda:0: 61.2 us, 3.29 TB/s,
+    68% of the device's 4.81 TB/s
+
+(in one line). Time is taken on the device, for which the host waits after each launch. On a simulated device it is the
+simulation's own, and there is no limit to compare with.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import dtypes
+from .buffer import DeviceArray
+from .drivers.driver import DeviceProperties, Driver
+from .kernels import plan as plans
+
+if TYPE_CHECKING:
+    from .operator import Operator
+
+__all__ = ["logged", "peak_bandwidth", "peak_flops"]
+
+# Operations (a fused multiply-add counts as two) per multiprocessor and clock, by compute capability: in float32, and
+# in half precision on the tensor cores.
+_PER_CLOCK = {
+    (7, 0): (128, 1024),
+    (8, 0): (128, 2048),
+    (8, 6): (256, 1024),
+    (8, 9): (256, 2048),
+    (9, 0): (256, 4096),
+    (10, 0): (256, 8192),
+    (12, 0): (256, 2048),
+}
+# Below this many operations for each byte moved, memory is what limits a launch on any of these devices.
+_INTENSE = 8
+
+
+def peak_bandwidth(device: DeviceProperties) -> float:
+    """Bytes per second that the device's memory can move at most; 0 where it is not known.
+
+    >>> peak_bandwidth(DeviceProperties("", 9, 0, 0, 132, memory_clock_rate=2619000, memory_bus_width=5120)) / 1e12
+    3.35232
+    """
+    return 2 * device.memory_clock_rate * 1e3 * device.memory_bus_width / 8
+
+
+def peak_flops(device: DeviceProperties, dtype: dtypes.dtype) -> float:
+    """Operations per second on operands of this dtype at the device's highest clock; 0 where it is not known.
+
+    >>> properties = DeviceProperties("", 9, 0, 0, 132, clock_rate=1830000)
+    >>> [round(peak_flops(properties, dtype) / 1e12) for dtype in (dtypes.bfloat16, dtypes.float32, dtypes.float64)]
+    [989, 62, 0]
+    """
+    single, half = _PER_CLOCK.get((device.major, device.minor), (0, 0))
+    width = {2: half, 4: single}.get(dtype.itemsize, 0) if dtype.is_floating_point else 0
+    return width * device.multi_processor_count * device.clock_rate * 1e3
+
+
+def logged(operator: Operator, outs: Sequence[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
+           metadata: dict[str, Any]) -> None:  # fmt: skip
+    """Launch an operator and write the line about it."""
+    buffer, index = outs[0].buffer, outs[0].device.index
+    driver = buffer.driver
+    queue = driver.current_stream(index).handle  # type: ignore[arg-type]
+    timer = _Timer(driver, queue)
+    if driver.is_simulated:
+        timer.begin()
+        operator.launch(list(outs), arrays, compute, metadata)
+    else:
+        plans.recorder, before = timer, plans.recorder
+        try:
+            operator.launch(list(outs), arrays, compute, metadata)
+        finally:
+            plans.recorder = before
+    if timer.start is None or not any(out.size for out in outs):  # nothing was done for no elements
+        return
+    end = driver.record(queue, timing=True)
+    driver.mark_synchronize(end)
+    seconds = max(driver.elapsed(timer.start, end), 1e-6) * 1e-3
+    moved, operations = operator.cost(outs, arrays, metadata)
+    properties = driver.properties(index)  # type: ignore[arg-type]
+    if operations > _INTENSE * moved:
+        kinds = [array.dtype for array in arrays if array.__class__ is DeviceArray]
+        speed, unit, limit = operations / seconds, "FLOP/s", peak_flops(properties, dtypes.of(kinds[0]))
+    else:
+        speed, unit, limit = moved / seconds, "B/s", peak_bandwidth(properties)
+    # a limit that was passed is not the one that holds: float32 products in tf32, operands that stayed in the cache
+    known = not driver.is_simulated and speed <= limit
+    share = f", {speed / limit:.0%} of the device's {_scaled(limit)}{unit}" if known else ""
+    names = ", ".join(
+        _described(value) for value in [*arrays, *(f"{name}={value}" for name, value in metadata.items())]
+    )
+    results = ", ".join(map(_described, outs))
+    sys.stderr.write(f"tritensor: {operator.name} {names} -> {results} on {outs[0].device}: {_duration(seconds)}, "
+                     f"{_scaled(speed)}{unit}{share}\n")  # fmt: skip
+
+
+class _Timer:
+    """Starts at an operator's first launch: what the host does before that, compiling above all, is not counted."""
+
+    def __init__(self, driver: Driver, queue: Any) -> None:
+        self.driver, self.queue = driver, queue
+        self.start: Any = None
+
+    def begin(self) -> None:
+        self.start = self.driver.record(self.queue, timing=True)
+
+    def launched(self, plan: Any, grid: Any, values: Sequence[Any]) -> Sequence[Any]:
+        if self.start is None:
+            self.begin()
+        return values
+
+
+def _described(value: Any) -> str:
+    """`float32[2, 3]`, with the strides where the elements do not lie in order; numbers as they are."""
+    if value.__class__ is not DeviceArray:
+        return str(value)
+    strides = "" if value.is_contiguous() else f" (strides {', '.join(map(str, value.strides))})"
+    return f"{dtypes.of(value.dtype).name}{list(value.shape)}{strides}"
+
+
+def _duration(seconds: float) -> str:
+    unit, size = ("us", 1e-6) if seconds < 1e-3 else ("ms", 1e-3) if seconds < 1 else ("s", 1)
+    return f"{seconds / size:.3g} {unit}"
+
+
+def _scaled(number: float) -> str:
+    """Three digits and a prefix.
+
+    >>> _scaled(3.352e12), _scaled(999.0), _scaled(4e15)
+    ('3.35 T', '999 ', '4e+03 T')
+    """
+    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {prefix}"
+    return f"{number:.3g} "

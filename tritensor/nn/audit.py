@@ -1,0 +1,135 @@
+"""What a module consists of: every tensor with its shape, dtype and device, and those that nobody registered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..tensor import Tensor
+from .conversion import unregistered
+
+__all__ = ["Audit", "Entry", "audit"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One tensor of a module.
+
+    Attributes:
+        path: how it is reached, such as "encoder.layers.3.weight".
+        kind: "parameter", "buffer" or "unregistered".
+        note: "shared with ..." for a tensor that has been listed before.
+    """
+
+    path: str
+    kind: str
+    shape: tuple[int, ...]
+    dtype: Any
+    device: Any
+    requires_grad: bool
+    nbytes: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The tensors of a module; its text is a table with a line per tensor and a summary by device and dtype."""
+
+    name: str
+    entries: list[Entry]
+
+    @property
+    def parameters(self) -> list[Entry]:
+        """The registered parameters."""
+        return [entry for entry in self.entries if entry.kind == "parameter"]
+
+    @property
+    def buffers(self) -> list[Entry]:
+        """The registered buffers."""
+        return [entry for entry in self.entries if entry.kind == "buffer"]
+
+    @property
+    def unregistered(self) -> list[Entry]:
+        """Tensors that the module holds elsewhere: `to` leaves them behind and `state_dict` leaves them out."""
+        return [entry for entry in self.entries if entry.kind == "unregistered"]
+
+    @property
+    def devices(self) -> set[Any]:
+        """The devices that the registered tensors are on."""
+        return {entry.device for entry in self.parameters + self.buffers}
+
+    def __str__(self) -> str:
+        header = ("path", "kind", "shape", "dtype", "device", "grad", "note")
+        rows = [
+            (entry.path, entry.kind, str(entry.shape), _short(entry.dtype), str(entry.device),
+             "yes" if entry.requires_grad else "no", entry.note)
+            for entry in self.entries
+        ]  # fmt: skip
+        widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+        lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+                 for row in [header, *rows]]  # fmt: skip
+        return "\n".join([self.name, *lines, *self._summary()])
+
+    __repr__ = __str__
+
+    def _summary(self) -> list[str]:
+        """A line per device and dtype, and one for each thing that deserves a look."""
+        tensors: Counter[tuple[str, str]] = Counter()
+        elements: Counter[tuple[str, str]] = Counter()
+        sizes: Counter[tuple[str, str]] = Counter()
+        for entry in self.parameters + self.buffers:
+            if not entry.note:
+                key = str(entry.device), _short(entry.dtype)
+                tensors[key] += 1
+                elements[key] += _count(entry.shape)
+                sizes[key] += entry.nbytes
+        lines = [
+            f"{device}, {dtype}: {tensors[device, dtype]} tensors, {elements[device, dtype]:,} elements, "
+            f"{sizes[device, dtype]:,} bytes"
+            for device, dtype in sorted(tensors)
+        ]
+        if len(self.devices) > 1:
+            lines.append(f"on {len(self.devices)} devices: operators refuse to mix them")
+        if self.unregistered:
+            lines.append(f"{len(self.unregistered)} unregistered: to() and state_dict() leave them out")
+        return lines
+
+
+def _count(shape: Iterable[int]) -> int:
+    total = 1
+    for extent in shape:
+        total *= extent
+    return total
+
+
+def _short(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
+
+
+def audit(model: Any) -> Audit:
+    """List all tensors of a module: parameters, buffers, and tensors that it holds without having registered them.
+
+    >>> from tritensor import nn
+    >>> print(nn.audit(nn.Linear(3, 2)))
+    Linear
+    path    kind       shape   dtype    device  grad  note
+    weight  parameter  (2, 3)  float32  cpu     yes
+    bias    parameter  (2,)    float32  cpu     yes
+    cpu, float32: 2 tensors, 8 elements, 32 bytes
+    """
+    seen: dict[int, str] = {}
+    entries = []
+    found: list[tuple[str, str, Tensor]] = [
+        *((path, "parameter", tensor) for path, tensor in model.named_parameters(remove_duplicate=False)),
+        *((path, "buffer", tensor) for path, tensor in model.named_buffers(remove_duplicate=False)),
+        *((path, "unregistered", tensor) for path, tensor in unregistered(model)),
+    ]
+    for path, kind, tensor in found:
+        first = seen.setdefault(id(tensor), path)
+        entries.append(
+            Entry(path, kind, tuple(tensor.shape), tensor.dtype, tensor.device, tensor.requires_grad, tensor.nbytes,
+                  "" if first == path else f"shared with {first}")
+        )  # fmt: skip
+    return Audit(type(model).__name__, entries)

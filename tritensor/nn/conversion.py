@@ -1,0 +1,131 @@
+"""Moving and casting a module: all new tensors are made first, then all are put in place."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ..autograd import no_grad
+from ..devices import resolve
+from ..errors import explain
+from ..tensor import Tensor
+from ..transfer import parse_to
+from .tree import ModuleTree
+
+__all__ = ["convert", "converter", "parse", "unregistered", "warn_unregistered"]
+
+Change = Callable[[Tensor], Tensor]
+
+
+def parse(args: tuple[Any, ...], device: Any = None, dtype: Any = None, non_blocking: bool = False,
+          tensor: Tensor | None = None) -> tuple[Any, Any, bool]:  # fmt: skip
+    """The device, dtype and `non_blocking` of a call of `Module.to`, in any of its forms.
+
+    Raises:
+        ArgumentError: arguments of no form.
+        TypeError: a dtype that is neither floating nor complex.
+    """
+    device, dtype, flags = parse_to(args, device, dtype, tensor)
+    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+    return device if device is None else resolve(device), dtype, flags[0] if flags else non_blocking
+
+
+def converter(device: Any, dtype: Any, non_blocking: bool = False) -> Change:
+    """The change of one tensor: integers and booleans move and keep their dtype."""
+
+    def change(tensor: Tensor) -> Tensor:
+        cast = dtype if tensor.is_floating_point() or tensor.is_complex() else None
+        return tensor.to(device, cast, non_blocking)
+
+    return change
+
+
+def convert(root: Any, change: Change, recurse: bool = True) -> None:
+    """Apply `change` to all parameters, their gradients and all buffers.
+
+    Parameters and gradients stay the same objects with new data, so an optimizer that was made before still holds the
+    right ones; buffers are replaced. A tensor that is shared is changed once and stays shared. If `change` fails for
+    any tensor, none is changed.
+    """
+    changed: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def convert_once(tensor: Tensor) -> None:
+        if id(tensor) not in changed:
+            changed[id(tensor)] = tensor, change(tensor)
+
+    modules = list(root.modules()) if recurse else [root]
+    with no_grad():
+        for module in modules:
+            for param in module._parameters.values():
+                if param is not None:
+                    convert_once(param)
+                    if param._grad is not None:
+                        convert_once(param._grad)
+            for buffer in module._buffers.values():
+                if buffer is not None:
+                    convert_once(buffer)
+    for module in modules:
+        for param in module._parameters.values():
+            for tensor in () if param is None else (param, param._grad):
+                if tensor is not None and changed[id(tensor)][1] is not tensor:
+                    converted = changed[id(tensor)][1]
+                    tensor.data, tensor._pinned = converted, converted._pinned
+        for name, buffer in module._buffers.items():
+            if buffer is not None:
+                module._buffers[name] = changed[id(buffer)][1]
+
+
+def unregistered(root: Any) -> Iterator[tuple[str, Tensor]]:
+    """Tensors that the module tree holds outside of its tables: plain attributes, and lists, tuples and dicts of
+    tensors or of modules. Each with the path that a user would write.
+
+    Parameters that are registered somewhere in the tree are passed over, because they stay the same objects when the
+    tree is converted. Registered buffers are not: what holds one elsewhere keeps the old one.
+    """
+    modules = dict.fromkeys(root.modules())
+    owned = {id(param) for param in root.parameters()}
+    for path, module in root.named_modules():
+        for name, value in module.__dict__.items():
+            if name in _TABLES or name.endswith("_hooks"):
+                continue
+            for where, tensor in _tensors_in(value, f"{path}.{name}" if path else name, modules, 3):
+                if id(tensor) not in owned:
+                    yield where, tensor
+
+
+_TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
+
+
+def _tensors_in(value: Any, path: str, modules: Mapping[Any, Any], depth: int) -> Iterator[tuple[str, Tensor]]:
+    if isinstance(value, Tensor):
+        yield path, value
+    elif isinstance(value, ModuleTree):
+        if value not in modules:
+            for name, tensor in (*value.named_parameters(), *value.named_buffers()):
+                yield f"{path}.{name}", tensor
+    elif depth and isinstance(value, (list, tuple)):
+        for position, entry in enumerate(value):
+            yield from _tensors_in(entry, f"{path}[{position}]", modules, depth - 1)
+    elif depth and isinstance(value, dict):
+        for key, entry in value.items():
+            yield from _tensors_in(entry, f"{path}[{key!r}]", modules, depth - 1)
+
+
+def warn_unregistered(root: Any, device: Any, dtype: Any, stacklevel: int) -> None:
+    """Warn about tensors that a conversion of `root` leaves where they are, though it would have changed them."""
+    left = []
+    for path, tensor in unregistered(root):
+        moves = device is not None and tensor.device != device
+        casts = dtype is not None and tensor.is_floating_point() and tensor.dtype is not dtype
+        if moves or casts:
+            left.append(f"{path}: shape {tuple(tensor.shape)}, {tensor.dtype}, on {tensor.device}")
+    if left:
+        shown = left[:10] + ([f"and {len(left) - 10} more"] if len(left) > 10 else [])
+        warnings.warn(explain(
+            f"{type(root).__name__}.to() leaves {len(left)} tensor{'s' if len(left) > 1 else ''} behind that the "
+            "module holds without having registered:",
+            *shown,
+            remedy="register tensors with register_buffer() or as nn.Parameter, and modules with nn.ModuleList or "
+            "nn.ModuleDict"), UserWarning, stacklevel=stacklevel + 1)  # fmt: skip

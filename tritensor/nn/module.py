@@ -1,0 +1,346 @@
+"""The Module: calling, training mode, conversion, hooks and state."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from ..tensor import Tensor
+from ..utils.hooks import RemovableHandle
+from . import conversion
+from .hooks import call_with_hooks, register
+from .paths import remember
+from .state_dict import IncompatibleKeys, check_own, load, save_own
+from .tree import ModuleTree
+
+__all__ = ["Module"]
+
+
+def _missing_forward(self: Module, *input: Any, **kwargs: Any) -> Any:
+    """The computation of a call; every subclass defines it."""
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+
+# The tables of hooks that every module has, by attribute name.
+_HOOK_TABLES = (
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+
+
+class Module(ModuleTree):
+    """The base of all layers and models.
+
+    Tensors assigned as `Parameter` and modules assigned as attributes are registered by themselves: they are found by
+    `parameters()`, moved by `to()` and saved by `state_dict()`.
+
+    >>> import tritensor as torch
+    >>> class Scale(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = torch.nn.Parameter(torch.tensor(2.0))
+    ...     def forward(self, x):
+    ...         return x * self.factor
+    >>> [name for name, _ in Scale().named_parameters()]
+    ['factor']
+    """
+
+    # Written into state dicts beside the values; a subclass whose entries change raises it and reads the old one in
+    # `_load_from_state_dict`.
+    _version = 1
+    call_super_init = False
+
+    _backward_pre_hooks: OrderedDict[int, Any]
+    _backward_hooks: OrderedDict[int, Any]
+    _forward_hooks: OrderedDict[int, Any]
+    _forward_hooks_with_kwargs: OrderedDict[int, Any]
+    _forward_hooks_always_called: OrderedDict[int, Any]
+    _forward_pre_hooks: OrderedDict[int, Any]
+    _forward_pre_hooks_with_kwargs: OrderedDict[int, Any]
+    _state_dict_hooks: OrderedDict[int, Any]
+    _state_dict_pre_hooks: OrderedDict[int, Any]
+    _load_state_dict_pre_hooks: OrderedDict[int, Any]
+    _load_state_dict_post_hooks: OrderedDict[int, Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init and (args or kwargs):
+            what = (
+                f"got an unexpected keyword argument '{next(iter(kwargs))}'"
+                if kwargs
+                else f"takes 1 positional argument but {len(args) + 1} were given"
+            )
+            raise TypeError(f"{type(self).__name__}.__init__() {what}")
+        # straight into __dict__: __setattr__ looks for parameters and modules, and these are none
+        own = self.__dict__
+        own["training"] = True
+        own["_parameters"] = {}
+        own["_buffers"] = {}
+        own["_non_persistent_buffers_set"] = set()
+        own["_modules"] = {}
+        for table in _HOOK_TABLES:
+            own[table] = OrderedDict()
+        remember(self)
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        remember(self)
+
+    # ---- calling ----------------------------------------------------------------------------------------------
+
+    forward: Callable[..., Any] = _missing_forward
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run forward, with the hooks around it."""
+        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+            return call_with_hooks(self, args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, args)` before forward; what it returns (if not None) replaces the arguments.
+
+        Args:
+            hook: with `with_kwargs` it is `hook(module, args, kwargs)` and returns both or None.
+            prepend: run it before the hooks that are there already.
+            with_kwargs: whether it is shown the keyword arguments.
+        """
+        also = [self._forward_pre_hooks_with_kwargs] if with_kwargs else []
+        return register(self._forward_pre_hooks, hook, prepend, also)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, args, output)` after forward; what it returns (if not None) replaces the output.
+
+        Args:
+            hook: with `with_kwargs` it is `hook(module, args, kwargs, output)`.
+            prepend: run it before the hooks that are there already.
+            with_kwargs: whether it is shown the keyword arguments.
+            always_call: run it also when forward raised.
+        """
+        also = [self._forward_hooks_with_kwargs] if with_kwargs else []
+        also += [self._forward_hooks_always_called] if always_call else []
+        return register(self._forward_hooks, hook, prepend, also)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(module, grad_output)` when the gradients of the outputs are known; it may return others."""
+        return register(self._backward_pre_hooks, hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
+
+        Both are tuples, with None for what is no tensor or needs no gradient; what the hook returns (if not None) is
+        passed on in place of `grad_input`. Only positional arguments are counted as inputs.
+        """
+        return register(self._backward_hooks, hook, prepend)
+
+    # ---- mode and gradients -----------------------------------------------------------------------------------
+
+    def train(self, mode: bool = True) -> Self:
+        """Put the module and all below it into training mode (or, with false, into evaluation mode)."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Put the module and all below it into evaluation mode."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Set `requires_grad` of all parameters, for freezing part of a model."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters, or fill them with zeros."""
+        for param in self.parameters():
+            clear_gradient(param, set_to_none)
+
+    # ---- conversion -------------------------------------------------------------------------------------------
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        conversion.convert(self, fn, recurse)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Move and cast the module in place, and return it.
+
+        It is called as `to(device=None, dtype=None, non_blocking=False)`, `to(dtype)` or `to(tensor)`.
+
+        Parameters stay the same objects and their gradients follow; so does an optimizer's state, at its next step.
+        Only floating and complex tensors are cast, all are moved. Tensors that the module holds without having
+        registered them stay where they are, and a warning names them. If a device has no room for all of it, the module
+        is left as it was.
+
+        Raises:
+            ArgumentError: arguments of no form.
+            TypeError: a dtype that is neither floating nor complex.
+            OutOfMemoryError: the device has no room; nothing has changed.
+        """
+        return self._convert(*conversion.parse(args, **kwargs))
+
+    def _convert(self, device: Any, dtype: Any, non_blocking: bool = False) -> Self:
+        self._apply(conversion.converter(device, dtype, non_blocking))
+        conversion.warn_unregistered(self, device, dtype, stacklevel=3)
+        return self
+
+    def cuda(self, device: Any = None) -> Self:
+        """Move the module to a CUDA device, the current one unless another is named."""
+        place = "cuda" if device is None else device
+        return self._convert(*conversion.parse((place,)))
+
+    def cpu(self) -> Self:
+        """Move the module to the CPU."""
+        return self._convert(*conversion.parse(("cpu",)))
+
+    def type(self, dst_type: Any) -> Self:
+        """Cast all parameters and buffers, those of integers too."""
+        return self._apply(lambda tensor: tensor.to(dst_type))
+
+    def float(self) -> Self:
+        """Cast floating parameters and buffers to float32."""
+        return self._cast("float32")
+
+    def double(self) -> Self:
+        """Cast floating parameters and buffers to float64."""
+        return self._cast("float64")
+
+    def half(self) -> Self:
+        """Cast floating parameters and buffers to float16."""
+        return self._cast("float16")
+
+    def bfloat16(self) -> Self:
+        """Cast floating parameters and buffers to bfloat16."""
+        return self._cast("bfloat16")
+
+    def _cast(self, name: str) -> Self:
+        from .. import dtypes
+
+        dtype = getattr(dtypes, name)
+        # unlike `to`, these leave complex tensors as they are
+        self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+        conversion.warn_unregistered(self, None, dtype, stacklevel=3)
+        return self
+
+    # ---- state ------------------------------------------------------------------------------------------------
+
+    def get_extra_state(self) -> Any:
+        """What else belongs into the state dict; a subclass defines it together with `set_extra_state`."""
+        raise RuntimeError(f"{type(self).__name__} defines no get_extra_state()")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take back what `get_extra_state` returned when the state dict was made."""
+        raise RuntimeError(f"{type(self).__name__} defines no set_extra_state()")
+
+    def state_dict(
+        self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
+        """The parameters and persistent buffers by path; they share memory with the module.
+
+        Args:
+            destination: the mapping to put them into, a new ordered one unless given.
+            prefix: put in front of every path.
+            keep_vars: give the parameters themselves and not detached tensors.
+        """
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()  # type: ignore[attr-defined]
+        metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = metadata
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            if hook(self, destination, prefix, metadata) is not None:
+                raise RuntimeError("state_dict post-hook must return None")
+        return destination
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        extra = type(self).get_extra_state is not Module.get_extra_state
+        save_own(self, destination, prefix, keep_vars, extra)
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
+        """Copy a state dict's values into the module. Everything is checked before anything is changed.
+
+        Args:
+            state_dict: tensors by path, on any device.
+            strict: keys that are missing or unexpected are an error.
+            assign: take the state dict's tensors themselves, with their dtype and device, in place of copying. An
+                optimizer has to be made after that.
+
+        Returns:
+            The missing and the unexpected keys.
+
+        Raises:
+            CheckpointError: keys or shapes do not fit; the message lists all, and what they may have been renamed from.
+            TypeError: `state_dict` is no mapping.
+        """
+        return load(self, state_dict, strict, assign)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Check the module's own entries; a subclass may rename entries of `state_dict` before calling this."""
+        findings = (missing_keys, unexpected_keys, error_msgs)
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(self, state_dict, prefix, local_metadata, strict, *findings)
+        extra = type(self).set_extra_state is not Module.set_extra_state
+        check_own(self, state_dict, prefix, local_metadata, *findings, extra)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, prefix, keep_vars)` before the module's state is read."""
+        return register(self._state_dict_pre_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, state_dict, prefix, local_metadata)` after it was read; it may change `state_dict`."""
+        return register(self._state_dict_hooks, hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` first."""
+        return register(self._load_state_dict_pre_hooks, hook)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, incompatible_keys)` after loading; keys that it clears are no error any more."""
+        return register(self._load_state_dict_post_hooks, hook)
+
+
+def clear_gradient(tensor: Tensor, set_to_none: bool) -> None:
+    """Drop a tensor's gradient, or fill it with zeros."""
+    grad = tensor._grad
+    if grad is None:
+        return
+    if set_to_none:
+        tensor._grad = None
+    else:
+        grad.detach_() if grad.grad_fn is not None else grad.requires_grad_(False)
+        grad.zero_()

@@ -1,0 +1,136 @@
+"""Calling several modules at once, a thread for each device."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from ... import cuda
+from ...errors import DeviceError, explain
+from ...grad_mode import recording
+from ...tensor import Tensor
+from .scatter_gather import cuda_device
+
+__all__ = ["parallel_apply"]
+
+
+def parallel_apply(
+    modules: Sequence[Any],
+    inputs: Sequence[Any],
+    kwargs_tup: Sequence[dict[str, Any]] | None = None,
+    devices: Sequence[Any] | None = None,
+) -> list[Any]:
+    """Call each module with its arguments on its device, all at once, each in a thread of its own.
+
+    A thread works on the stream that is current on its device for the caller, and records gradients if the caller does.
+
+    >>> import tritensor as torch
+    >>> torch.nn.parallel.parallel_apply([torch.exp, torch.abs], [torch.zeros(2), torch.tensor([-3.0])])
+    [tensor([1., 1.]), tensor([3.])]
+
+    Args:
+        modules: modules or functions.
+        inputs: for each, its one argument, or a list or tuple of its positional arguments.
+        kwargs_tup: for each, its keyword arguments.
+        devices: for each, the CUDA device to make current; None takes that of the first tensor among the arguments.
+
+    Raises:
+        AssertionError: the sequences have different lengths.
+        DeviceError: a device is not there, or none was given and there is no tensor to tell it.
+        Exception: of the type that a module raised; the message begins with the replica and its device.
+    """
+    count = len(modules)
+    kwargs_tup = ({},) * count if kwargs_tup is None else kwargs_tup
+    devices = (None,) * count if devices is None else devices
+    for name, given in (("inputs", inputs), ("kwargs_tup", kwargs_tup), ("devices", devices)):
+        if len(given) != count:
+            raise AssertionError(f"The number of modules {count} is not equal to the number of {name} {len(given)}")
+    calls = [
+        _Call(position, module, arguments if isinstance(arguments, (list, tuple)) else (arguments,), kwargs, device)
+        for position, (module, arguments, kwargs, device) in enumerate(
+            zip(modules, inputs, kwargs_tup, devices, strict=True)
+        )
+    ]
+    if count == 1:
+        calls[0].run()
+    else:
+        # a context each: NumPy's error state and the caller's own context variables come along
+        threads = [threading.Thread(target=contextvars.copy_context().run, args=(call.run,)) for call in calls]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    failed = [call for call in calls if call.error is not None]
+    if failed:
+        raise _carried(failed) from failed[0].error
+    return [call.output for call in calls]
+
+
+class _Call:
+    """One module with its arguments and device, and what came of it."""
+
+    def __init__(self, position: int, module: Any, arguments: Any, kwargs: dict[str, Any], device: Any) -> None:
+        self.position, self.module, self.arguments, self.kwargs = position, module, arguments, kwargs
+        if device is not None:
+            self.device = cuda_device(device)
+        else:
+            first = _first_tensor((arguments, kwargs))
+            if first is None:
+                raise DeviceError(explain(
+                    f"in replica {position}, no device was provided and no tensor input was found; device cannot be "
+                    "resolved", remedy="pass devices=[...]"))  # fmt: skip
+            self.device = first.device
+        self.stream = cuda.current_stream(self.device) if self.device.type == "cuda" else None
+        self.mode = recording.enabled, recording.inference
+        self.output: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        """Call the module as the caller would, but for the device; keep what it raises."""
+        before = recording.enabled, recording.inference
+        recording.enabled, recording.inference = self.mode
+        try:
+            with ExitStack() as stack:
+                if self.stream is not None:
+                    stack.enter_context(cuda.device(self.device))
+                    stack.enter_context(cuda.stream(self.stream))
+                self.output = self.module(*self.arguments, **self.kwargs)
+        except BaseException as error:  # whatever a thread raises belongs to the caller
+            self.error = error
+        finally:
+            recording.enabled, recording.inference = before
+
+    def where(self) -> str:
+        return f"in replica {self.position} on device {self.device}"
+
+
+def _first_tensor(value: Any) -> Tensor | None:
+    if isinstance(value, Tensor):
+        return value
+    entries = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
+    return next((found for entry in entries if (found := _first_tensor(entry)) is not None), None)
+
+
+class _Message(str):
+    """A message that prints as it is where Python shows an exception's repr, as for KeyError."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _carried(failed: list[_Call]) -> BaseException:
+    """An exception of the type that the first failed call raised, whose message says where that was."""
+    error: Any = failed[0].error
+    text = _Message(f"Caught {type(error).__name__} {failed[0].where()}.\n{error}")
+    try:
+        carried: BaseException = type(error)(text)
+    except Exception:  # a type with a constructor of its own
+        carried = RuntimeError(text)
+    for call in failed[1:]:
+        carried.add_note(f"also {call.where()}: {type(call.error).__name__}: {call.error}")
+    return carried

@@ -1,0 +1,84 @@
+"""The Parameter: a tensor that a module owns and an optimizer changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..creation import empty
+from ..errors import ArgumentError, DtypeError, explain
+from ..tensor import Tensor, blank
+
+__all__ = ["Buffer", "Parameter"]
+
+
+def _adopt(kind: Any, data: Any) -> Any:
+    """A tensor of class `kind` on the same memory as `data`, without its history."""
+    if data is None:
+        data = empty(0)
+    if not isinstance(data, Tensor):
+        raise ArgumentError(explain(
+            f"{kind.__name__}(): argument 'data' must be Tensor, not {type(data).__name__}",
+            remedy="make a tensor of it with tritensor.tensor(...)"))  # fmt: skip
+    detached = data.detach()
+    made = blank(kind, detached._data)
+    made._counter = detached._counter
+    if detached._pinned:
+        made._pinned = True
+    return made
+
+
+class Parameter(Tensor):
+    """A tensor that becomes a parameter of the module that it is assigned to.
+
+    It shares the memory of `data` and is a leaf that requires a gradient, also inside `no_grad`.
+
+    >>> import tritensor as torch
+    >>> torch.nn.Parameter(torch.zeros(2))
+    Parameter containing:
+    tensor([0., 0.], requires_grad=True)
+
+    Raises:
+        ArgumentError: `data` is not a tensor.
+        DtypeError: a gradient is wanted of a tensor of integers or booleans.
+    """
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        """A parameter on the memory of `data`."""
+        made: Parameter = _adopt(cls, data)
+        if requires_grad and not (made.is_floating_point() or made.is_complex()):
+            raise DtypeError(explain(
+                "Only Tensors of floating point and complex dtype can require gradients",
+                f"the tensor has dtype {made.dtype}",
+                remedy="convert it with .to(dtype), or pass requires_grad=False"))  # fmt: skip
+        made.requires_grad = requires_grad
+        return made
+
+    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        # as in PyTorch the copy of a parameter starts without a gradient
+        copied = type(self)(self.detach().clone(), self.requires_grad)
+        memo[id(self)] = copied
+        return copied
+
+
+class Buffer(Tensor):
+    """A tensor that becomes a buffer of the module that it is assigned to: moved and saved, not trained.
+
+    `persistent=False` keeps it out of the module's state dict.
+    """
+
+    persistent: bool
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
+        """A buffer on the memory of `data`."""
+        made: Buffer = _adopt(cls, data)
+        made.persistent = persistent
+        return made
+
+    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
+        pass

@@ -1,0 +1,31 @@
+"""Layers that change the shape of their input and nothing else."""
+
+from __future__ import annotations
+
+from ..tensor import Tensor
+from ..views import flatten
+from .module import Module
+
+__all__ = ["Flatten"]
+
+
+class Flatten(Module):
+    """Joins the dimensions from `start_dim` to `end_dim` into one; all but the batch's unless said otherwise.
+
+    >>> import tritensor as torch
+    >>> torch.nn.Flatten()(torch.ones(8, 2, 3)).shape
+    tritensor.Size([8, 6])
+    """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A view where the memory allows it, else a copy."""
+        return flatten(input, self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        """The two dimensions."""
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"

@@ -1,0 +1,208 @@
+"""Reading a module's state out, and loading one: everything is checked before anything is changed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ..autograd import no_grad
+from ..errors import CheckpointError
+from ..tensor import Tensor
+from .parameter import Parameter
+
+__all__ = ["EXTRA_STATE", "check_own", "load", "save_own"]
+
+EXTRA_STATE = "_extra_state"
+
+# A change that the check has found possible, made once the whole state dict is known to fit. It returns the call that
+# takes it back; told `keep=False`, it need not remember the old values, and what it returns is not used.
+Change = Callable[[bool], Callable[[], Any]]
+
+
+class IncompatibleKeys(NamedTuple):
+    """What `load_state_dict` returns: keys that the module has and the state dict lacks, and the other way round."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+
+def persistent_state(module: Any) -> dict[str, Tensor]:
+    """The module's own parameters and persistent buffers by name, those that are None left out."""
+    hidden = module._non_persistent_buffers_set
+    buffers = ((name, buffer) for name, buffer in module._buffers.items() if name not in hidden)
+    return {name: value for name, value in (*module._parameters.items(), *buffers) if value is not None}
+
+
+def save_own(module: Any, destination: dict[str, Any], prefix: str, keep_vars: bool, extra: bool) -> None:
+    """Put the module's own state (not that of modules below) into `destination`."""
+    for name, value in persistent_state(module).items():
+        destination[prefix + name] = value if keep_vars else value.detach()
+    if extra:
+        destination[prefix + EXTRA_STATE] = module.get_extra_state()
+
+
+def check_own(
+    module: Any,
+    state: Mapping[str, Any],
+    prefix: str,
+    metadata: dict[str, Any],
+    missing: list[str],
+    unexpected: list[str],
+    errors: list[str],
+    extra: bool,
+) -> None:
+    """Compare the module's own entries with `state` and plan the copies in `metadata["changes"]`."""
+    own = persistent_state(module)
+    changes: list[Change] = metadata["changes"]
+    for name, current in own.items():
+        key = prefix + name
+        if key not in state:
+            missing.append(key)
+            continue
+        value = state[key]
+        if not isinstance(value, Tensor):
+            errors.append(
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
+                f"checkpoint but received {type(value)}"
+            )
+            continue
+        if current.ndim == 0 and tuple(value.shape) == (1,):
+            value = value[0]  # a scalar as PyTorch 0.3 saved it
+        if value.shape != current.shape:
+            errors.append(
+                f"size mismatch for {key}: copying a param with shape torch.Size({list(value.shape)}) from checkpoint, "
+                f"the shape in current model is torch.Size({list(current.shape)})."
+            )
+            continue
+        assign = metadata.get("assign_to_params_buffers", False)
+        changes.append(_assigning(module, name, value) if assign else _copying(current, value))
+    if extra and prefix + EXTRA_STATE in state:
+        changes.append(_extra(module, state[prefix + EXTRA_STATE]))
+    elif extra:
+        missing.append(prefix + EXTRA_STATE)
+    for key in state:
+        if key.startswith(prefix) and not (extra and key == prefix + EXTRA_STATE):
+            name, dot, _ = key[len(prefix) :].partition(".")
+            if (dot and name not in module._modules) or (not dot and name not in own):
+                unexpected.append(key)
+
+
+def _copying(current: Tensor, value: Tensor) -> Change:
+    def change(keep: bool) -> Callable[[], Any]:
+        before = current.detach().clone() if keep else current
+        current.copy_(value)
+        return lambda: current.copy_(before)
+
+    return change
+
+
+def _assigning(module: Any, name: str, value: Tensor) -> Change:
+    def change(keep: bool) -> Callable[[], Any]:
+        current = module._parameters.get(name)
+        table = module._parameters if current is not None else module._buffers
+        before = table[name]
+        if current is None:
+            table[name] = value
+        elif isinstance(value, Parameter):
+            table[name] = value.requires_grad_(current.requires_grad)
+        else:
+            table[name] = Parameter(value, current.requires_grad)
+        return lambda: table.__setitem__(name, before)
+
+    return change
+
+
+def _extra(module: Any, saved: Any) -> Change:
+    def change(keep: bool) -> Callable[[], Any]:
+        before = module.get_extra_state() if keep else None
+        module.set_extra_state(saved)
+        return lambda: module.set_extra_state(before)
+
+    return change
+
+
+def load(root: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
+    """Load a state dict into `root` and the modules below; see `Module.load_state_dict`."""
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+    metadata = getattr(state_dict, "_metadata", None) or {}
+    keys = IncompatibleKeys([], [])
+    errors: list[str] = []
+    changes: list[Change] = []
+    walked: list[Any] = []
+
+    def check(module: Any, state: dict[str, Any], prefix: str) -> None:
+        local = {**metadata.get(prefix[:-1], {}), "changes": changes}
+        if assign:
+            local["assign_to_params_buffers"] = True
+        module._load_from_state_dict(state, prefix, local, True, keys.missing_keys, keys.unexpected_keys, errors)
+        for name, child in module._modules.items():
+            if child is not None:
+                below = f"{prefix}{name}."
+                check(child, {key: value for key, value in state.items() if key.startswith(below)}, below)
+        walked.append(module)
+
+    check(root, OrderedDict(state_dict), "")
+    hooks = [(module, hook) for module in walked for hook in module._load_state_dict_post_hooks.values()]
+    wrong = strict and bool(keys.missing_keys or keys.unexpected_keys)
+    if errors or (wrong and not hooks):
+        raise _mismatch(root, keys, errors, strict)
+    with no_grad():
+        # A post hook may clear keys and so make a mismatch acceptable, but it has to see the loaded values. Only then
+        # are the old values kept, to be put back if the mismatch stands after all.
+        undo = [change(wrong) for change in changes]
+        for module, hook in hooks:
+            if hook(module, keys) is not None:
+                raise AssertionError(
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
+                    "values, if incompatible_keys need to be modified, it should be done inplace."
+                )
+        if strict and (keys.missing_keys or keys.unexpected_keys):
+            if wrong:
+                for back in reversed(undo):
+                    back()
+            raise _mismatch(root, keys, errors, strict)
+    return keys
+
+
+def _mismatch(root: Any, keys: IncompatibleKeys, errors: list[str], strict: bool) -> CheckpointError:
+    """The error for a state dict that does not fit: PyTorch's lines, then what the names suggest."""
+    lines = list(errors)
+    if strict and keys.unexpected_keys:
+        lines.insert(0, f"Unexpected key(s) in state_dict: {_quoted(keys.unexpected_keys)}. ")
+    if strict and keys.missing_keys:
+        lines.insert(0, f"Missing key(s) in state_dict: {_quoted(keys.missing_keys)}. ")
+    first = f"Error(s) in loading state_dict for {type(root).__name__}:"
+    return CheckpointError("\n\t".join([first, *lines]) + "".join(f"\n  {hint}" for hint in _hints(keys)))
+
+
+def _quoted(names: list[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _hints(keys: IncompatibleKeys) -> list[str]:
+    """Guesses at why keys differ: one prefix in front of all of them, or a name spelled differently."""
+    missing, unexpected = keys
+    if not missing or not unexpected:
+        return []
+    for longer, shorter, verb in ((unexpected, missing, "carry"), (missing, unexpected, "lack")):
+        prefix = longer[0].removesuffix(shorter[0])
+        if prefix != longer[0] and sorted(prefix + key for key in shorter) == sorted(longer):
+            return [f"All keys of the state dict {verb} the prefix {prefix!r}: rename them before loading"]
+    import difflib  # only here, where an error is being made: its import takes 2 ms
+
+    hints = []
+    candidates = set(unexpected)
+    for key in missing[:8]:
+        alike = [other for other in candidates if other.count(".") == key.count(".")]
+        close = difflib.get_close_matches(key, alike, n=1, cutoff=0.7)
+        if close:
+            candidates.remove(close[0])
+            hints.append(f'"{key}" is missing, and the state dict has "{close[0]}": was it renamed?')
+    return hints

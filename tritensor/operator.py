@@ -1,0 +1,391 @@
+"""Declare an operator once, and run it anywhere.
+
+An `Operator` holds everything that is known about one operation: the names of its inputs, the rule for its dtypes, the
+NumPy reference, the kernel and the gradients. `Operator.__call__` is the one way in:
+
+    prepare    normalise and check the arguments; whatever is wrong raises here, before anything is computed
+    place      find the one device that all tensors are on
+    compute    on the CPU: the reference, on NumPy arrays
+    launch     on a CUDA device: the kernel, into arrays that `allocate` described
+    record     leave a node on the result when a gradient is wanted
+
+Families (`tritensor/kernels/*.py`) subclass it. The registry lists every operator that was declared; tests, the type
+stub, the documentation pages and the benchmarks are made from it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import buffer, devices, dtypes, errors, settings
+from .autograd import record, recording
+from .errors import ArgumentError, DeviceMismatchError, DtypeError, explain
+from .gradient_plan import Plan
+from .kernels import replay
+from .kernels.recording import record_call
+from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
+from .tensor import Tensor, wrap
+
+__all__ = [
+    "ANY",
+    "COMPARISON",
+    "FLOAT",
+    "INTEGRAL",
+    "NUMERIC",
+    "ORDER",
+    "REAL",
+    "REAL_FLOAT",
+    "Number",
+    "Operator",
+    "Plan",
+    "Rule",
+    "compute_dtype",
+    "method",
+    "registry",
+]
+
+ndarray = np.ndarray
+DeviceArray = buffer.DeviceArray
+
+registry: dict[str, Operator] = {}
+
+
+class Operator:
+    """One operation: reference, kernel, gradients, dtype rule. Families subclass it; see the module's docstring.
+
+    Attributes:
+        name: the operator's name, PyTorch's where PyTorch has it.
+        inputs: names of the data arguments, positional; the last may be missing when it has a default of None.
+        metadata: names of the keyword arguments with their defaults.
+        outputs: names of the results; the first is the one that gradients flow through.
+        reference: the NumPy definition, `(*arrays, **metadata) -> array or tuple`.
+        rule: the dtype rule.
+        kinds: inputs with a dtype of their own, outside of the rule (indices, conditions).
+        variadic: the operator takes any number of tensors (`cat`); inputs are then called x0, x1, ...
+        repeatable: on a device, the launches depend on the forms of the inputs and on the metadata alone, not on what
+            is in memory nor on earlier calls, so that they can be repeated (`kernels/replay.py`).
+        takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
+            order of the call; a repeated call may then have other numbers.
+    """
+
+    family = "operator"
+    outputs: tuple[str, ...] = ("out",)
+    variadic = False
+    repeatable = False
+    takes_numbers = False
+    differentiable_output = True
+
+    def __init__(self, name: str, reference: Callable[..., Any], rule: Rule, *, inputs: Sequence[str] | None = None,
+                 outputs: Sequence[str] | None = None, register: bool = True) -> None:  # fmt: skip
+        signature = None if inputs is not None else inspect.signature(reference)
+        parameters = list(signature.parameters.values()) if signature is not None else []
+        positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        self.name = name
+        self.reference = reference
+        self.rule = rule
+        self.inputs = tuple(inputs) if inputs is not None else tuple(p.name for p in positional)
+        self.optional = {p.name for p in positional if p.default is None}
+        self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        self.metadata = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        if outputs is not None:
+            self.outputs = tuple(outputs)
+        self.gradients_of: dict[str, Callable[..., Any]] = {}
+        self.joint_gradient: Callable[..., Any] | None = None
+        self.kinds: dict[str, dtypes.dtype] = {}
+        self.plans: dict[tuple[bool, ...], Plan | None] = {}
+        self.replays = replay.table()
+        self.body: Any = None
+        self.__name__ = name
+        self.__doc__ = reference.__doc__
+        both = set(self.inputs) & set(self.outputs)
+        if both:
+            # a gradient function that named it could mean either
+            raise ValueError(f"operator {name!r}: {both.pop()!r} is the name of an input and of an output")
+        if register:
+            if name in registry:
+                raise ValueError(f"operator {name!r} is declared twice")
+            registry[name] = self
+
+    # ---- declaration ------------------------------------------------------------------------------------------
+
+    def kernel(self, body: Callable[..., Any]) -> Operator:
+        """Declare the Triton body; the family says what it takes and returns."""
+        body.__name__ = body.__qualname__ = self.name
+        self.body = body
+        return self
+
+    def gradient(self, function: Callable[..., Any]) -> Operator:
+        """Declare the gradient of a one-input operator, or of all inputs at once (a tuple, None where there is none).
+
+        The first parameter is the gradient of the first output; the others name inputs, outputs, metadata, `needs`
+        (which inputs want a gradient) or `<input>_shape`. What is named is saved, and nothing else.
+        """
+        if len(self.inputs) == 1 and not self.variadic:
+            self.gradients_of[self.inputs[0]] = function
+        else:
+            self.joint_gradient = function
+        return self
+
+    def gradients(self, **functions: Callable[..., Any]) -> Operator:
+        """Declare the gradient of each input separately, so that only what is wanted is computed and saved."""
+        self.gradients_of.update(functions)
+        return self
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether any gradient was declared."""
+        return self.joint_gradient is not None or bool(self.gradients_of)
+
+    # ---- the stages that families define ----------------------------------------------------------------------
+
+    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Check and normalise the arguments. The family's errors are raised here."""
+        return inputs, metadata
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """The dtype to compute in, and the dtype of each output."""
+        compute, result = self.rule(self.name, inputs)
+        return compute, (result,) * len(self.outputs)
+
+    def compute(self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...],
+                metadata: dict[str, Any]) -> tuple[np.ndarray, ...]:  # fmt: skip
+        """Run the reference on NumPy arrays brought to the compute dtype, and bring its results to theirs."""
+        cast = []
+        for position, value in enumerate(arrays):
+            kind = compute.numpy if not self.kinds else self.kinds.get(self.inputs[position], compute).numpy
+            if value.__class__ is int and kind.kind in "iu":
+                value = _wrapped(value, kind)
+            cast.append(value.astype(kind) if value.__class__ is ndarray and value.dtype != kind else value)
+        with np.errstate(all="ignore"):
+            produced = self.reference(*cast, **metadata)
+            if produced.__class__ is not tuple:
+                produced = (produced,)
+            return tuple(np.asarray(value).astype(result.numpy, copy=False)
+                         for value, result in zip(produced, results, strict=True))  # fmt: skip
+
+    def allocate(self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...],
+                 metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:  # fmt: skip
+        """The shape and NumPy dtype of each output, from the inputs' arrays."""
+        raise TypeError(f"{self.name}: the family {self.family} allocates nothing")
+
+    def launch(self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
+               metadata: dict[str, Any]) -> None:  # fmt: skip
+        """Run the kernel on device arrays (and Python numbers) into `outs`."""
+        raise TypeError(f"{self.name}: the family {self.family} has no kernel")
+
+    def start(self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
+              metadata: dict[str, Any]) -> None:  # fmt: skip
+        """`launch`, with a line about it where `settings.debug` is 2."""
+        if settings.debug.value < 2:
+            self.launch(outs, arrays, compute, metadata)
+        else:
+            from .launch_log import logged
+
+            logged(self, outs, arrays, compute, metadata)
+
+    def cost(self, outs: Sequence[Any], arrays: Sequence[Any], metadata: dict[str, Any]) -> tuple[int, int]:
+        """Bytes moved and floating-point operations of one launch, for the debug line and the benchmarks."""
+        moved = sum(array.nbytes for array in (*outs, *arrays) if hasattr(array, "nbytes"))
+        return moved, outs[0].size
+
+    # ---- running ----------------------------------------------------------------------------------------------
+
+    def __call__(self, *inputs: Any, **metadata: Any) -> Any:
+        """Run the operator on tensors (and Python numbers); see the class for the stages."""
+        key = replay.key_of(self, inputs, metadata) if replay.active.on and self.repeatable else None
+        if key is not None:
+            known = self.replays.get(key)
+            outputs = None if known is None else known.run(inputs, metadata)
+            if known is not None and outputs is not None:
+                if recording.enabled and self.differentiable:
+                    self.record(outputs, inputs + known.missing, known.tape(metadata))
+                return outputs[0] if len(outputs) == 1 else outputs
+        given = inputs, metadata
+        if metadata or self.metadata:
+            inputs, metadata = self._bind(inputs, metadata)
+        elif len(inputs) != len(self.inputs) and not self.variadic:
+            inputs = self._fill(inputs)
+        inputs = tuple([self._accept(value, position) for position, value in enumerate(inputs)])
+        inputs, metadata = self.prepare(inputs, metadata)
+        device = self.place(inputs)
+        compute, results = self.resolve_dtypes(inputs, metadata)
+        if key is None or key in self.replays:
+            arrays = self.execute(device, inputs, compute, results, metadata)
+        else:
+            arrays = record_call(
+                self, self.replays, key, given, inputs, compute, metadata,
+                lambda arrays: self.execute_on(device, arrays, compute, results, metadata))  # fmt: skip
+        outputs = tuple([wrap(data) for data in arrays])
+        if recording.enabled and self.differentiable:
+            self.record(outputs, inputs, metadata)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def execute(self, device: devices.device, inputs: Sequence[Any], compute: dtypes.dtype,
+                results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]) -> Sequence[Any]:  # fmt: skip
+        """Compute the results' arrays on `device`."""
+        if device is devices.cpu:
+            arrays = [value._host_array() if isinstance(value, Tensor) else value for value in inputs]
+            return self.compute(arrays, compute, results, metadata)
+        return self.execute_on(device, [self._device_operand(value) for value in inputs], compute, results, metadata)
+
+    def execute_on(self, device: devices.device, arrays: list[Any], compute: dtypes.dtype,
+                   results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]) -> list[DeviceArray]:  # fmt: skip
+        """Compute the results of device arrays and numbers on a CUDA device."""
+        if any(result.is_complex for result in (compute, *results)):
+            raise DtypeError(explain(f"{self.name}: complex dtypes are on the CPU only, got {compute} on {device}",
+                                     remedy="move the operands with .cpu()"))  # fmt: skip
+        outs = [buffer.empty(shape, kind, device) for shape, kind in self.allocate(arrays, results, metadata)]
+        self.start(outs, arrays, compute, metadata)
+        if settings.check.value:
+            from .checking import compare_with_reference
+
+            compare_with_reference(self, outs, arrays, compute, results, metadata)
+        return outs
+
+    @staticmethod
+    def _device_operand(value: Any) -> Any:
+        """A tensor's device array; a 0-dimensional CPU tensor among CUDA ones is read as a Python number."""
+        if not isinstance(value, Tensor):
+            return value
+        return value._data if value._data.__class__ is DeviceArray else value.item()
+
+    def _bind(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Sort keyword arguments into inputs (by name, or PyTorch's `input` and `other`) and metadata with defaults."""
+        bound = dict(self.metadata)
+        named: dict[int, Any] = {}
+        for key, value in metadata.items():
+            if key in bound:
+                bound[key] = value
+                continue
+            name = {"input": 0, "other": 1}.get(key, self.inputs.index(key) if key in self.inputs else None)
+            if name is None:
+                raise ArgumentError(
+                    explain(f"{self.name}() got an unexpected keyword argument '{key}'", self.signature())
+                )
+            named[name] = value
+        if named:
+            filled = list(inputs) + [None] * (max(named) + 1 - len(inputs))
+            for position, value in named.items():
+                if position < len(inputs):
+                    raise ArgumentError(f"{self.name}() got multiple values for argument '{self.inputs[position]}'")
+                filled[position] = value
+            inputs = tuple(filled)
+        return (inputs if self.variadic or len(inputs) == len(self.inputs) else self._fill(inputs)), bound
+
+    def _fill(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Add None for optional inputs that were left out; metadata after the inputs must be named."""
+        missing = self.inputs[len(inputs) :]
+        if len(inputs) > len(self.inputs) or any(name not in self.optional for name in missing):
+            raise ArgumentError(explain(
+                f"{self.name}() takes {len(self.inputs)} positional arguments but {len(inputs)} were given",
+                self.signature()))  # fmt: skip
+        return inputs + (None,) * len(missing)
+
+    def _accept(self, value: Any, position: int) -> Any:
+        """A tensor or Python number as it is, a NumPy array as a CPU tensor."""
+        if isinstance(value, Tensor) or value is None or isinstance(value, Number):
+            return value
+        if isinstance(value, ndarray):
+            dtypes.of(value.dtype)
+            return wrap(value)
+        name = "tensors" if self.variadic else self.inputs[position]
+        raise ArgumentError(explain(f"{self.name}(): argument '{name}' (position {position + 1}) must be Tensor, not "
+                                    f"{value.__class__.__name__}"))  # fmt: skip
+
+    def signature(self) -> str:
+        """The call in one line, for messages and the stub."""
+        names = ["*tensors"] if self.variadic else [f"{n}=None" if n in self.optional else n for n in self.inputs]
+        if self.metadata:
+            names += ["*"] + [k if v is inspect.Parameter.empty else f"{k}={v!r}" for k, v in self.metadata.items()]
+        return f"{self.name}({', '.join(names)})"
+
+    def place(self, inputs: Sequence[Any]) -> devices.device:
+        """The device that all tensors share; 0-dimensional CPU tensors go anywhere."""
+        found: devices.device | None = None
+        scalar = False
+        for value in inputs:
+            if isinstance(value, Tensor):
+                data = value._data
+                where = data.device if data.__class__ is DeviceArray else devices.cpu
+                if where is devices.cpu and data.ndim == 0:
+                    scalar = True
+                elif found is None:
+                    found = where
+                elif found is not where:
+                    self._refuse_mixed(inputs)
+        if found is None and not scalar:
+            raise ArgumentError(f"{self.name}(): at least one argument must be a Tensor")
+        return devices.cpu if found is None else found
+
+    def _refuse_mixed(self, inputs: Sequence[Any]) -> None:
+        names = self.inputs if not self.variadic else [f"tensors[{i}]" for i in range(len(inputs))]
+        tensors = [(name, value) for name, value in zip(names, inputs, strict=False) if isinstance(value, Tensor)]
+        places = list(dict.fromkeys(str(value.device) for _, value in tensors))
+        target = next((place for place in places if place != "cpu"), places[0])
+        mend = [name for name, value in tensors if str(value.device) != target]
+        raise DeviceMismatchError(explain(
+            f"Expected all tensors to be on the same device, but found at least two devices, {places[0]} and "
+            f"{places[1]}! (in {self.name})",
+            *(errors.describe_tensor(value, name) for name, value in tensors),
+            remedy=f"move {' and '.join(mend)} with .to({target!r})"))  # fmt: skip
+
+    # ---- recording --------------------------------------------------------------------------------------------
+
+    def record(self, outputs: tuple[Tensor, ...], inputs: Sequence[Any], metadata: dict[str, Any]) -> None:
+        """Leave a node on the results if an input needs a gradient."""
+        mask = tuple([isinstance(value, Tensor) and value._needs for value in inputs])
+        if True not in mask:
+            return
+        plan = self.plan(mask)
+        out = outputs[0]
+        if plan is None or out.dtype.category < dtypes.FLOATING:
+            return
+        edges, reduce, fits = [], [], True
+        for position in plan.positions:
+            value = inputs[position]
+            edges.append(value._edge())
+            reduce.append((value.shape, value.dtype))
+            fits = fits and value._data.shape == out._data.shape and value._data.dtype == out._data.dtype
+        saved = plan.keep(inputs, outputs, metadata)
+        versions = None
+        if plan.has_tensors:
+            versions = tuple([value._version if isinstance(value, Tensor) else None for value in saved])
+        out._node = record(plan, tuple(edges), saved, versions, None if fits else tuple(reduce))
+        out._needs = True
+
+    def plan(self, mask: tuple[bool, ...]) -> Plan | None:
+        """The plan for a subset of inputs that need a gradient; None when none of these has one."""
+        try:
+            return self.plans[mask]
+        except KeyError:
+            plan: Plan | None = Plan(self, mask)
+            if not plan.positions:  # type: ignore[union-attr]
+                plan = None
+            self.plans[mask] = plan
+            return plan
+
+    def __repr__(self) -> str:
+        return f"<{self.family} operator {self.signature()}>"
+
+
+def _wrapped(value: int, kind: np.dtype) -> Any:
+    """A number as an integer dtype holds it: modulo its range, as in a kernel and in PyTorch; NumPy would refuse it."""
+    try:
+        kind.type(value)
+    except OverflowError:
+        return np.array(value % (1 << 8 * kind.itemsize), f"u{kind.itemsize}").view(kind)[()]
+    return value
+
+
+def method(operator: Operator, function: Callable[..., Any], *names: str) -> None:
+    """Attach `function` to Tensor under `names`, documented as the operator."""
+    function.__doc__ = operator.__doc__
+    function.__name__ = names[0]
+    for name in names:
+        setattr(Tensor, name, function)

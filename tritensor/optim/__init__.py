@@ -1,0 +1,10 @@
+"""Optimizers."""
+
+from __future__ import annotations
+
+from . import lr_scheduler
+from .adam import Adam, AdamW
+from .optimizer import Optimizer
+from .sgd import SGD
+
+__all__ = ["Adam", "AdamW", "Optimizer", "SGD", "lr_scheduler"]  # noqa: RUF022 - in the order of sorted()

@@ -1,0 +1,186 @@
+"""Adam and AdamW."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..autograd import no_grad
+from ..kernels.optimizers import Step, adam, adam_amsgrad
+from ..tensor import Tensor, wrap
+from .optimizer import Optimizer, new_state
+
+__all__ = ["Adam", "AdamW"]
+
+
+class Adam(Optimizer):
+    """Steps scaled by running averages of the gradient and of its square, by Kingma and Ba (2015).
+
+    Args:
+        params: what to optimize; see `Optimizer`.
+        lr: the learning rate.
+        betas: how much of the two averages is kept at each step.
+        eps: added to the root of the second average.
+        weight_decay: the share of the parameter that is added to its gradient; with `decoupled_weight_decay` the share
+            (times `lr`) that is taken from the parameter itself.
+        amsgrad: divide by the largest second average so far.
+        maximize: climb.
+        decoupled_weight_decay: AdamW's weight decay.
+        foreach, capturable, differentiable, fused: accepted for PyTorch's signature; each step is one fused operator
+            per parameter.
+
+    >>> import tritensor as torch
+    >>> w = torch.nn.Parameter(torch.ones(2))
+    >>> w.grad = torch.tensor([1.0, -5.0])
+    >>> torch.optim.Adam([w], lr=0.1).step()
+    >>> w
+    Parameter containing:
+    tensor([0.9000, 1.1000], requires_grad=True)
+
+    Raises:
+        ValueError: a rate or share out of range.
+    """
+
+    _shaped_state = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        if not float(lr) >= 0.0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if not eps >= 0.0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        for position, beta in enumerate(betas):
+            if not 0.0 <= beta < 1.0:
+                raise ValueError(f"Invalid beta parameter at index {position}: {beta}")
+        if not weight_decay >= 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+
+    @no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient; returns the closure's loss."""
+        loss = self._loss_of(closure)
+        with np.errstate(all="ignore"):
+            for group in self.param_groups:
+                self._step_group(group)
+        return loss
+
+    def _step_group(self, group: dict[str, Any]) -> None:
+        amsgrad, states = group["amsgrad"], self.state
+        # parameters of a group mostly have made equally many steps, and then share a Step
+        shared: dict[float, Step] = {}
+        for param in group["params"]:
+            grad = param._grad
+            if grad is None:
+                continue
+            state = states[param] or self._start(param)
+            if amsgrad and "max_exp_avg_sq" not in state:
+                state["max_exp_avg_sq"] = new_state(param)
+            counter = state["step"]
+            if counter.__class__ is not Tensor or counter._data.__class__ is not np.ndarray:
+                counter = state["step"] = wrap(np.array(float(counter), np.float32))
+            count = counter._data.item() + 1
+            step = shared.get(count)
+            if step is None:
+                step = shared[count] = Step(adam_amsgrad if amsgrad else adam, _numbers(group, count))
+            if not step.quick(param, grad, _averages(state, amsgrad)):
+                step(param, grad, _averages(self.state_of(param), amsgrad))
+            # counted once the step has been made; in place, as in PyTorch
+            counter._data.fill(count)
+
+    def _start(self, param: Tensor) -> dict[str, Any]:
+        """The state of a parameter that has not been stepped yet."""
+        state: dict[str, Any] = {
+            "step": wrap(np.array(0.0, np.float32)),
+            "exp_avg": new_state(param),
+            "exp_avg_sq": new_state(param),
+        }
+        self.state[param] = state
+        return state
+
+
+def _averages(state: dict[str, Any], amsgrad: bool) -> tuple[Tensor, ...]:
+    """The state tensors that the operator takes, in its order."""
+    if amsgrad:
+        return state["exp_avg"], state["exp_avg_sq"], state["max_exp_avg_sq"]
+    return state["exp_avg"], state["exp_avg_sq"]
+
+
+def _numbers(group: dict[str, Any], steps: float) -> dict[str, float]:
+    """The operator's numbers for a group's options at a step count."""
+    beta1, beta2 = float(group["betas"][0]), float(group["betas"][1])
+    lr, decay, decoupled = float(group["lr"]), float(group["weight_decay"]), group["decoupled_weight_decay"]
+    return {
+        "lr": lr,
+        "beta1": beta1,
+        "beta2": beta2,
+        "eps": float(group["eps"]),
+        "l2": 0.0 if decoupled else decay,
+        "shrink": 1 - lr * decay if decoupled else 1.0,
+        "correction1": 1 - beta1**steps,
+        "correction2": 1 - beta2**steps,
+        "sign": -1.0 if group["maximize"] else 1.0,
+    }
+
+
+class AdamW(Adam):
+    """Adam whose weight decay is taken from the parameter itself, by Loshchilov and Hutter (2019)."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )

@@ -1,0 +1,405 @@
+"""The base of optimizers: parameter groups, state, and loading both."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from itertools import chain
+from typing import Any
+
+from ..autograd import enable_grad, no_grad
+from ..creation import zeros_like
+from ..devices import resolve
+from ..errors import explain
+from ..kernels.optimizers import aligned_zeros
+from ..nn.module import clear_gradient
+from ..nn.tree import typename
+from ..tensor import Tensor, wrap
+from ..utils.hooks import RemovableHandle
+
+__all__ = ["Optimizer", "required"]
+
+
+class _Required:
+    """Stands for an option without a default."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+_HOOK_TABLES = (
+    "_step_pre_hooks",
+    "_step_post_hooks",
+    "_state_dict_pre_hooks",
+    "_state_dict_post_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+
+
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A subclass's `step` with the step hooks around it."""
+
+    @functools.wraps(step)
+    def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if self._stepping:  # a subclass's step that calls its base's: the hooks are the outer one's
+            return step(self, *args, **kwargs)
+        for hook in self._step_pre_hooks.values():
+            changed = hook(self, args, kwargs)
+            if changed is not None:
+                if not (isinstance(changed, tuple) and len(changed) == 2):
+                    raise RuntimeError(
+                        f"{step.__qualname__} must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+                    )
+                args, kwargs = changed
+        self._stepping = self._stepped = True
+        try:
+            result = step(self, *args, **kwargs)
+        finally:
+            self._stepping = False
+        for hook in self._step_post_hooks.values():
+            hook(self, args, kwargs)
+        return result
+
+    return wrapped
+
+
+class Optimizer:
+    """Holds parameters in groups with options, and per-parameter state.
+
+    A subclass passes `defaults` (the options that groups may set) and defines `step()`. The state of a parameter
+    follows it: a subclass asks for it by `self.state_of(param)`, which moves and casts it if the model was since.
+
+    Args:
+        params: parameters, (name, parameter) pairs, or dicts with "params" and options for that group.
+        defaults: the options' values for groups that do not set them.
+
+    Raises:
+        TypeError: `params` is a tensor or a set, or holds something that is no tensor.
+        ValueError: no parameters, a tensor that is no leaf, or a parameter in two groups.
+    """
+
+    # Names of state tensors that have the parameter's shape; they are checked when a state dict is loaded.
+    _shaped_state: tuple[str, ...] = ()
+    _stepping = False
+    # whether a step has been made; a learning rate schedule warns if it is asked to go on before that
+    _stepped = False
+
+    param_groups: list[dict[str, Any]]
+    state: defaultdict[Any, Any]
+    _step_pre_hooks: OrderedDict[int, Any]
+    _step_post_hooks: OrderedDict[int, Any]
+    _state_dict_pre_hooks: OrderedDict[int, Any]
+    _state_dict_post_hooks: OrderedDict[int, Any]
+    _load_state_dict_pre_hooks: OrderedDict[int, Any]
+    _load_state_dict_post_hooks: OrderedDict[int, Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, "
+                f"but got {typename(params)}"
+            )
+        self.defaults = defaults
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        self._make_hook_tables()
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def _make_hook_tables(self) -> None:
+        for table in _HOOK_TABLES:
+            self.__dict__.setdefault(table, OrderedDict())
+
+    # hooks are functions of this process; as in PyTorch a pickled or copied optimizer has none
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in _HOOK_TABLES}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._make_hook_tables()
+        for group in self.param_groups:
+            for name, default in self.defaults.items():
+                group.setdefault(name, default)
+
+    def __repr__(self) -> str:
+        lines = []
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}\n")
+            lines += [f"    {name}: {group[name]}\n" for name in sorted(group) if name != "params"]
+        return f"{type(self).__name__} (\n{''.join(lines)})" if lines else f"{type(self).__name__} ()"
+
+    # ---- groups -----------------------------------------------------------------------------------------------
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group: {"params": parameters, option: value, ...}. Nothing is added if anything about it is wrong.
+
+        Raises:
+            TypeError, ValueError: as for the constructor.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params, names = _parameters_of(param_group["params"])
+        for param in params:
+            if not isinstance(param, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {typename(param)}")
+            if not (param.is_leaf or param.retains_grad):
+                raise ValueError(explain(
+                    "can't optimize a non-leaf Tensor",
+                    f"it has shape {tuple(param.shape)} and was made by {param.grad_fn}",
+                    remedy="optimize the leaf that it was computed from"))  # fmt: skip
+        options = {key: value for key, value in param_group.items() if key != "params"}
+        if names:
+            options["param_names"] = names
+        for name, default in self.defaults.items():
+            if default is required and name not in options:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            options.setdefault(name, default)
+        if len({id(param) for param in params}) != len(params):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+                stacklevel=3,
+            )
+        for group in self.param_groups:
+            if ("param_names" in options) != ("param_names" in group):
+                found = "with names" if "param_names" in options else "without names"
+                raise ValueError(
+                    "all optimizer param groups should be with/without names. "
+                    f"cannot add param group {found} to the optimizer"
+                )
+        present = {id(param) for group in self.param_groups for param in group["params"]}
+        if any(id(param) in present for param in params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        param_group.update(options, params=params)
+        self.param_groups.append(param_group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters, or fill them with zeros."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                clear_gradient(param, set_to_none)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change the parameters by their gradients; subclasses define it.
+
+        Args:
+            closure: computes the loss anew and calls backward; its result is returned.
+        """
+        raise NotImplementedError(f"{type(self).__name__} defines no step()")
+
+    @staticmethod
+    def _loss_of(closure: Callable[[], Any] | None) -> Any:
+        """What the closure returns, with gradients recorded; None without one."""
+        if closure is None:
+            return None
+        with enable_grad():
+            return closure()
+
+    # ---- state ------------------------------------------------------------------------------------------------
+
+    def state_of(self, param: Tensor) -> dict[str, Any]:
+        """The parameter's state, on the parameter's device and, where it is floating, in its dtype.
+
+        "step" counts and stays as it is. If a move fails, the state is as it was.
+        """
+        state: dict[str, Any] = self.state[param]
+        moved = {
+            key: _like(param, value)
+            for key, value in state.items()
+            if key != "step" and isinstance(value, Tensor) and _differs(param, value)
+        }
+        state.update(moved)
+        return state
+
+    def to(self, device: Any) -> Optimizer:
+        """Move all state tensors to a device, as before moving the model there. Step counts stay where they are.
+
+        Not needed after a model was moved: state follows its parameter at the next step by itself.
+
+        Raises:
+            DeviceError: the device is not there. OutOfMemoryError: it has no room; nothing has changed.
+        """
+        where = resolve(device)
+        with no_grad():
+            moved = [
+                (state, key, value.to(where))
+                for state in self.state.values()
+                if isinstance(state, dict)
+                for key, value in state.items()
+                if key != "step" and isinstance(value, Tensor)
+            ]
+        for state, key, value in moved:
+            state[key] = value
+        return self
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state by position of the parameter, and the groups with positions in place of parameters."""
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self)
+        positions: dict[int, int] = {}
+        groups = []
+        start = 0
+        for group in self.param_groups:
+            for position, param in enumerate(group["params"], start):
+                positions.setdefault(id(param), position)
+            start += len(group["params"])
+            packed = {key: value for key, value in group.items() if key != "params"}
+            packed["params"] = [positions[id(param)] for param in group["params"]]
+            groups.append(packed)
+        state = {positions[id(key)] if isinstance(key, Tensor) else key: value for key, value in self.state.items()}
+        packed_state: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in self._state_dict_post_hooks.values():
+            replaced = hook(self, packed_state)
+            packed_state = packed_state if replaced is None else replaced
+        return packed_state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load what `state_dict()` returned, from any device; parameters are matched by position.
+
+        Floating state takes the parameter's dtype, all state its device; "step" stays as it is. Everything is checked
+        before anything is changed.
+
+        Raises:
+            ValueError: another number of groups, groups of other sizes, or state of another shape than its parameter.
+        """
+        state_dict = state_dict.copy()
+        for hook in self._load_state_dict_pre_hooks.values():
+            replaced = hook(self, state_dict)
+            state_dict = state_dict if replaced is None else replaced
+        groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
+        if len(groups) != len(saved):
+            raise ValueError(explain(
+                "loaded state dict has a different number of parameter groups",
+                f"the optimizer has {len(groups)}, the state dict {len(saved)}"))  # fmt: skip
+        sizes, saved_sizes = ([len(group["params"]) for group in each] for each in (groups, saved))
+        if sizes != saved_sizes:
+            raise ValueError(explain(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group",
+                f"the optimizer's groups have {sizes} parameters, the state dict's {saved_sizes}"))  # fmt: skip
+        at = dict(zip(chain(*(g["params"] for g in saved)), chain(*(g["params"] for g in groups)), strict=True))
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        with no_grad():
+            for position, entry in state_dict["state"].items():
+                if position in at:
+                    self._check_shapes(position, at[position], entry)
+                    state[at[position]] = _taken(at[position], entry)
+                else:
+                    state[position] = entry
+        for group, loaded in zip(groups, saved, strict=True):
+            loaded["params"] = group["params"]
+            if "param_names" in group:
+                loaded.setdefault("param_names", group["param_names"])
+        self.__setstate__({"state": state, "param_groups": saved})
+        for hook in self._load_state_dict_post_hooks.values():
+            hook(self)
+
+    def _check_shapes(self, position: Any, param: Tensor, entry: Any) -> None:
+        for key in self._shaped_state:
+            value = entry.get(key) if isinstance(entry, dict) else None
+            if isinstance(value, Tensor) and value.shape != param.shape:
+                raise ValueError(explain(
+                    f"loaded state dict has {key} of shape {tuple(value.shape)} for parameter {position}, which has "
+                    f"shape {tuple(param.shape)}", remedy="the parameters have to be in the order that they had "
+                    "when the state dict was made"))  # fmt: skip
+
+    # ---- hooks ------------------------------------------------------------------------------------------------
+
+    def _register(self, table: str, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        hooks: OrderedDict[int, Any] = getattr(self, table)
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
+        if prepend:
+            hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return other arguments."""
+        return self._register("_step_pre_hooks", hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return self._register("_step_post_hooks", hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer)` before the state is read."""
+        return self._register("_state_dict_pre_hooks", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` after it was read; it may return another."""
+        return self._register("_state_dict_post_hooks", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` before loading; it may return another."""
+        return self._register("_load_state_dict_pre_hooks", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer)` after loading."""
+        return self._register("_load_state_dict_post_hooks", hook, prepend)
+
+
+def _parameters_of(given: Any) -> tuple[list[Any], list[str]]:
+    """A group's parameters as a list, and their names if it was given as (name, parameter) pairs."""
+    if isinstance(given, Tensor):
+        return [given], []
+    if isinstance(given, set):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+            "will change between runs. Please use a list instead."
+        )
+    entries = list(given)
+    names = [entry[0] for entry in entries if isinstance(entry, tuple)]
+    if names and len(names) != len(entries):
+        raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+    return [entry[1] if isinstance(entry, tuple) else entry for entry in entries], names
+
+
+def new_state(param: Tensor) -> Tensor:
+    """Zeros like a parameter, on its device and in its dtype."""
+    if param.is_cuda:
+        return zeros_like(param)
+    return wrap(aligned_zeros(param._data.shape, param._data.dtype))
+
+
+def _differs(param: Tensor, value: Tensor) -> bool:
+    """Whether a state tensor is on another device than its parameter, or floating of another dtype."""
+    theirs, own = param._data, value._data
+    if theirs.__class__ is own.__class__ and theirs.dtype == own.dtype:
+        return param.device is not value.device
+    return param.device is not value.device or (value.is_floating_point() and param.is_floating_point())
+
+
+def _like(param: Tensor, value: Tensor) -> Tensor:
+    """A state tensor brought to the parameter's device and, if both are floating, its dtype."""
+    cast = param.dtype if param.is_floating_point() and value.is_floating_point() else None
+    with no_grad():
+        return value.to(param.device, cast)
+
+
+def _taken(param: Tensor, value: Any, key: Any = None) -> Any:
+    """A loaded state entry, copied; tensors in it brought to the parameter, "step" as it is.
+
+    PyTorch shares tensors with the state dict, so that two optimizers loaded from one change each other's state.
+    """
+    if isinstance(value, Tensor):
+        taken = value if key == "step" else _like(param, value)
+        return value.detach().clone() if taken is value else taken
+    if isinstance(value, dict):
+        return {key: _taken(param, entry, key) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_taken(param, entry) for entry in value)
+    return value

@@ -1,0 +1,97 @@
+"""A pytest plugin: run a test on the CPU, on simulated CUDA devices and on a real one.
+
+    def test_sum(device):
+        x = tritensor.ones(3, device=device)
+        assert x.sum().item() == 3
+
+    pytest --devices cpu,sim:2,cuda
+
+`sim:2` simulates two CUDA devices for each test, of which `device` is the first; `cuda` is skipped where there is none.
+Without the option the ini value `tritensor_devices` decides, which is `cpu` unless set. Installed with the package.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from . import settings
+from .devices import device as Device
+from .drivers import active, doctor, simulate
+
+__all__ = ["parse_devices"]
+
+
+def parse_devices(text: str) -> list[str]:
+    """The parts of "cpu,sim:2,cuda", checked.
+
+    >>> parse_devices("cpu, sim, cuda:1")
+    ['cpu', 'sim:1', 'cuda:1']
+
+    Raises:
+        ValueError: a part that is not cpu, sim, sim:N, cuda or cuda:N.
+    """
+    found = []
+    for part in text.replace(",", " ").split():
+        if not re.fullmatch(r"cpu|cuda(:[0-9]+)?|sim(:[1-9][0-9]*)?", part):
+            raise ValueError(
+                f"--devices: cannot read {part!r}; write cpu, sim, sim:N, cuda or cuda:N, with commas between"
+            )
+        found.append("sim:1" if part == "sim" else part)
+    return found
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --devices and its ini value."""
+    group = parser.getgroup("tritensor")
+    group.addoption("--devices", metavar="LIST", help="what the `device` fixture stands for, as in cpu,sim:2,cuda")
+    parser.addini("tritensor_devices", "what --devices is when it is not given", default="cpu")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the `device` fixture, with a parameter for each device asked for."""
+    text = config.getoption("--devices") or str(config.getini("tritensor_devices"))
+    try:
+        asked = parse_devices(text)
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+    config.pluginmanager.register(_fixtures(asked), "tritensor-devices")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say which devices the tests run on."""
+    text = config.getoption("--devices") or str(config.getini("tritensor_devices"))
+    return f"tritensor devices: {', '.join(parse_devices(text))}"
+
+
+def _fixtures(asked: list[str]) -> object:
+    """A plugin with the `device` fixture. As a fixture with parameters, and not as a hook that adds them, it gives way
+    to a project's own fixture or parameter of that name."""  # fmt: skip
+
+    class Fixtures:
+        @pytest.fixture(params=asked)
+        def device(self, request: pytest.FixtureRequest) -> Iterator[Device]:
+            """A device of each kind that --devices names."""
+            yield from _provide(request.param)
+
+    return Fixtures()
+
+
+def _provide(name: str) -> Iterator[Device]:
+    kind, _, number = name.partition(":")
+    if kind == "cpu":
+        yield Device("cpu")
+    elif kind == "sim":
+        if importlib.util.find_spec("triton") is None:
+            pytest.skip('simulated devices run kernels with Triton: pip install "tritensor[triton]"')
+        with simulate(devices=int(number)):
+            yield Device("cuda", 0)
+    else:
+        with settings.simulate_cuda(0):
+            driver = active()
+            if driver is None or int(number or 0) >= driver.device_count():
+                pytest.skip(f"no {name} here: {'; '.join(doctor()) or 'too few devices'}")
+            yield Device("cuda", int(number or 0))

@@ -1,0 +1,388 @@
+"""Random numbers: seeds, generators, tensors of random numbers, and filling a tensor in place.
+
+Numbers come from a counter (`kernels/random.py`), so one seed gives one sequence on every device: uniform numbers and
+integers agree in every bit between the CPU, a simulated and a real GPU, normal numbers to rounding. Each device has a
+default generator; `manual_seed` seeds all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from . import creation, devices, dtypes
+from .autograd import no_grad
+from .errors import ArgumentError, DeviceError, DtypeError, ShapeError, explain
+from .generators import (
+    Generator,
+    default_generator,
+    fork_rng,
+    generator_of,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from .inplace import check_writable, write
+from .kernels import random as kernels
+from .layout import check_shape
+from .tensor import Tensor
+
+__all__ = ["Generator", "bernoulli", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed",
+           "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",
+           "seed", "set_rng_state"]  # fmt: skip
+
+
+# ---- drawing --------------------------------------------------------------------------------------------------
+
+
+def _draw(place: devices.device, generator: Generator | None) -> dict[str, int]:
+    """The seed and the number of one call of `generator`, or of the device's default one."""
+    if generator is None:
+        generator = generator_of(place)
+    elif not isinstance(generator, Generator):
+        raise ArgumentError(f"argument 'generator' must be tritensor.Generator, not {type(generator).__name__}")
+    elif generator.device is not place:
+        raise DeviceError(explain(f"Expected a '{place.type}' device type for generator but found "
+                                  f"'{generator.device.type}'",
+                                  f"the tensor is on {place}, the generator on {generator.device}",
+                                  remedy=f"make it with Generator({str(place)!r})"))  # fmt: skip
+    number, offset = generator.advance()
+    return {"seed": number, "offset": offset}
+
+
+def _floating(kind: Any, name: str) -> dtypes.dtype:
+    """The floating dtype asked for, or the default one."""
+    found = dtypes.get_default_dtype() if kind is None else dtypes.of(creation._dtype(kind))
+    if not found.is_floating_point:
+        raise DtypeError(explain(f'"{name}" not implemented for \'{found.name}\'',
+                                 "random numbers of that kind are floating",
+                                 remedy="draw them in float32 and convert with .to(dtype)"))  # fmt: skip
+    return found
+
+
+def _new(operator: Any, size: Any, name: str, generator: Any, dtype: Any, device: Any, requires_grad: bool,
+         pin_memory: bool) -> Tensor:  # fmt: skip
+    shape, kind, place = creation._size(size), _floating(dtype, name), devices.resolve(device)
+    drawn = operator(shape=shape, dtype=kind, device=place, **_draw(place, generator))
+    return creation._finish(drawn._data, requires_grad, pin_memory)
+
+
+def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None,
+         requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """Numbers evenly distributed in [0, 1).
+
+    >>> import tritensor as torch
+    >>> torch.rand(2, 3).shape
+    tritensor.Size([2, 3])
+
+    Raises:
+        DtypeError: a dtype that is not floating. DeviceError: the generator is another device's.
+    """
+    return _new(kernels.uniform, size, "rand", generator, dtype, device, requires_grad, pin_memory)
+
+
+def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None,
+          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """Numbers of the standard normal distribution; the errors are those of `rand`."""
+    return _new(kernels.normal, size, "randn", generator, dtype, device, requires_grad, pin_memory)
+
+
+def rand_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+              generator: Generator | None = None) -> Tensor:  # fmt: skip
+    """`rand` with the shape, dtype and device of `input`."""
+    return rand(input.shape, **creation._like(input, dtype, device), requires_grad=requires_grad, generator=generator)
+
+
+def randn_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+               generator: Generator | None = None) -> Tensor:  # fmt: skip
+    """`randn` with the shape, dtype and device of `input`."""
+    return randn(input.shape, **creation._like(input, dtype, device), requires_grad=requires_grad, generator=generator)
+
+
+def _between(low: int, high: int) -> dict[str, int]:
+    if low >= high:
+        raise ShapeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    if low < -(1 << 63) or high > 1 << 63:
+        raise ShapeError("from and to - 1 are out of bounds for int64")
+    return {"low": low, "span": high - low}
+
+
+def randint(*bounds: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None,
+            requires_grad: bool = False, low: int | None = None, high: int | None = None,
+            size: Any = None) -> Tensor:  # fmt: skip
+    """Integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high, size)`.
+
+    >>> import tritensor as torch
+    >>> x = torch.randint(3, 5, (100,))
+    >>> x.dtype, int(x.min()), int(x.max())
+    (tritensor.int64, 3, 4)
+
+    Raises:
+        ShapeError: there is no integer between the bounds.
+    """
+    given = list(bounds)
+    if size is None and given:
+        size = given.pop()
+    if high is None and given:
+        high = given.pop()
+    low = given.pop() if low is None and given else low or 0
+    if given or high is None or not isinstance(size, (tuple, list)):
+        raise ArgumentError("randint() takes (high, size) or (low, high, size), where size is a tuple of integers")
+    limits = _between(int(low), int(high))
+    shape, place = check_shape(tuple(size)), devices.resolve(device)
+    kind = dtypes.int64 if dtype is None else dtypes.of(creation._dtype(dtype))
+    drawn = kernels.integers(shape=shape, dtype=kind, device=place, **_draw(place, generator), **limits)
+    return creation._finish(drawn._data, requires_grad, False)
+
+
+def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None,
+                 generator: Generator | None = None) -> Tensor:  # fmt: skip
+    """`randint` with the shape, dtype and device of `input`."""
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, tuple(input.shape), **creation._like(input, dtype, device), generator=generator)
+
+
+def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
+             requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """The integers from 0 to n - 1 in a random order: that of 64-bit random keys, found on the host.
+
+    >>> import tritensor as torch
+    >>> torch.randperm(5).sort()[0]
+    tensor([0, 1, 2, 3, 4])
+
+    Raises:
+        ShapeError: a negative n.
+    """
+    if n < 0:
+        raise ShapeError(f"n must be non-negative, got {n}")
+    place = devices.resolve(device)
+    keys = _host_integers(n, _draw(place, generator))
+    order = np.argsort(keys)
+    return creation._place(order.astype(creation._dtype(dtype, dtypes.int64)), place, requires_grad, pin_memory)
+
+
+def _host_integers(count: int, call: dict[str, int]) -> np.ndarray:
+    drawn = kernels.integers(shape=(count,), dtype=dtypes.int64, device=devices.cpu, low=-(1 << 63),
+                             span=(1 << 64) - 1, **call)  # fmt: skip
+    return drawn._data  # type: ignore[no-any-return]
+
+
+def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
+           device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Normal numbers of the given means and standard deviations: tensors, or numbers with a `size`.
+
+    >>> import tritensor as torch
+    >>> torch.normal(torch.arange(3.0), 0.0)
+    tensor([0., 1., 2.])
+
+    Raises:
+        ShapeError: a negative deviation.
+    """
+    tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
+    if not isinstance(std, Tensor) and std < 0:
+        raise ShapeError(f"normal expects std >= 0.0, but found std {std}")
+    if not tensors:
+        drawn = randn(*((size,) if isinstance(size, (tuple, list)) else (() if size is None else (size,))),
+                      generator=generator, dtype=dtype, device=device)  # fmt: skip
+    else:
+        with no_grad():
+            common: Any = mean + std
+        drawn = randn(common.shape, generator=generator, dtype=common.dtype, device=common.device)
+    with no_grad():
+        result: Tensor = drawn * std + mean
+    return result.requires_grad_() if requires_grad else result
+
+
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
+    """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`.
+
+    >>> import tritensor as torch
+    >>> torch.bernoulli(torch.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+
+    Raises:
+        ShapeError: a probability outside 0 to 1. DtypeError: probabilities that are not floating.
+    """
+    if p is None:
+        _floating(input.dtype, "bernoulli")
+        _check_probabilities(input)
+    bound = input.detach() if p is None else _checked_p("bernoulli", p)
+    drawn: Any = rand(input.shape, generator=generator, dtype=_wide(input), device=input.device)
+    return (drawn < bound).to(input.dtype)
+
+
+def _wide(x: Tensor) -> dtypes.dtype:
+    """The dtype to draw in for a decision: float32 but for float64."""
+    return dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
+
+
+def _check_probabilities(p: Tensor) -> None:
+    """Refuse what is no probability; on a CUDA device it would cost a synchronisation, and NaN is never below."""
+    if not p.is_cuda and not bool(((p._host_array() >= 0) & (p._host_array() <= 1)).all()):
+        raise ShapeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+
+
+def _checked_p(name: str, p: float) -> float:
+    if not 0 <= p <= 1:
+        raise ShapeError(f"{name} expects p to be in [0, 1], but got p={p}")
+    return p
+
+
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
+                generator: Generator | None = None) -> Tensor:  # fmt: skip
+    """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements.
+
+    Computed on the host: one exponential number for each element decides the order in which elements come, and with
+    replacement one uniform number for each sample is looked up in the row's running sum.
+
+    >>> import tritensor as torch
+    >>> torch.multinomial(torch.tensor([0.0, 1.0, 0.0]), 1)
+    tensor([1])
+
+    Raises:
+        ShapeError: another rank, a negative, infinite or NaN weight, a row of zeros, more samples than there are
+            elements (or elements above 0).
+    """
+    if input.ndim not in (1, 2):
+        raise ShapeError("prob_dist must be 1 or 2 dim")
+    _floating(input.dtype, "multinomial")
+    weights = np.atleast_2d(input.detach()._to_host().astype(np.float64))
+    if num_samples <= 0:
+        raise ShapeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > weights.shape[1]:
+        raise ShapeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ShapeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not (weights.sum(1) > 0).all():
+        raise ShapeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if not replacement and ((weights > 0).sum(1) < num_samples).any():
+        raise ShapeError("invalid multinomial distribution (with replacement=False, not enough non-negative category "
+                         "to sample)")  # fmt: skip
+    drawn = _sample(weights, num_samples, replacement, _draw(input.device, generator))
+    return creation._place(drawn if input.ndim == 2 else drawn[0], input.device)
+
+
+def _sample(weights: np.ndarray, count: int, replacement: bool, call: dict[str, int]) -> np.ndarray:
+    rows, width = weights.shape
+    shape = (rows, count if replacement else width)
+    drawn = kernels.uniform(shape=shape, dtype=dtypes.float64, device=devices.cpu, **call)._data
+    if replacement:
+        sums = np.cumsum(weights, 1)
+        # strictly below the total: rounding must not reach beyond the last element that has a weight
+        last = np.nextafter(sums[:, -1:], 0)
+        targets = np.minimum(drawn * sums[:, -1:], last)
+        return np.stack([np.searchsorted(row, target, side="right") for row, target in zip(sums, targets, strict=True)])
+    with np.errstate(divide="ignore"):
+        arrival = np.where(weights > 0, -np.log1p(-drawn) / weights, math.inf)
+    return np.argsort(arrival, axis=1, kind="stable")[:, :count]
+
+
+# ---- filling in place -----------------------------------------------------------------------------------------
+
+
+def _overwrite(x: Tensor, values: Tensor) -> Tensor:
+    write(x, values if values.dtype is x.dtype else values.to(x.dtype))
+    return x
+
+
+def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers evenly distributed in [from_, to).
+
+    Raises:
+        ShapeError: bounds in the wrong order. AutogradError: the tensor must not be changed in place.
+    """
+    kind = _floating(self.dtype, "uniform_")
+    if not from_ <= to:
+        raise ShapeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+    check_writable(self)
+    with no_grad():
+        drawn = kernels.uniform(shape=self.shape, dtype=kind, device=self.device, **_draw(self.device, generator))
+        # two steps, each rounded: a device's fused multiply-add would round once and differ in the last bit
+        if to - from_ != 1:
+            drawn.mul_(float(to - from_))
+        if from_ != 0:
+            drawn.add_(float(from_))
+    return _overwrite(self, drawn)
+
+
+def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with normal numbers.
+
+    Raises:
+        ShapeError: a negative deviation. AutogradError: the tensor must not be changed in place.
+    """
+    kind = _floating(self.dtype, "normal_")
+    if not std >= 0:
+        raise ShapeError(f"normal_ expects std >= 0.0, but found std {std}")
+    check_writable(self)
+    with no_grad():
+        drawn = kernels.normal(shape=self.shape, dtype=kind, device=self.device, **_draw(self.device, generator))
+        if std != 1:
+            drawn.mul_(float(std))
+        if mean != 0:
+            drawn.add_(float(mean))
+    return _overwrite(self, drawn)
+
+
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers of the exponential distribution with rate `lambd`.
+
+    Raises:
+        ShapeError: a rate that is not positive. AutogradError: the tensor must not be changed in place.
+    """
+    _floating(self.dtype, "exponential_")
+    if not lambd > 0:
+        raise ShapeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    check_writable(self)
+    with no_grad():
+        drawn = rand(self.shape, generator=generator, dtype=_wide(self), device=self.device)
+        drawn = drawn.neg_().log1p_().mul_(-1 / lambd)
+    return _overwrite(self, drawn)
+
+
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fill with 1 with probability `p` (a number, or a tensor of them), else 0.
+
+    Raises:
+        ShapeError: a probability outside 0 to 1. AutogradError: the tensor must not be changed in place.
+    """
+    if isinstance(p, Tensor):
+        _check_probabilities(p)
+    else:
+        _checked_p("bernoulli_", p)
+    check_writable(self)
+    with no_grad():
+        drawn = rand(self.shape, generator=generator, dtype=_wide(self), device=self.device) < p
+    return _overwrite(self, drawn)
+
+
+def random_(self: Tensor, from_: int | None = None, to: int | None = None, *,
+            generator: Generator | None = None) -> Tensor:  # fmt: skip
+    """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it.
+
+    Without bounds up to the dtype's largest integer, of a floating dtype the largest below which all are exact.
+
+    Raises:
+        ShapeError: there is no integer between the bounds. AutogradError: the tensor must not be changed in place.
+    """
+    if to is None:
+        from_, to = 0, from_ if from_ is not None else _largest(self.dtype) + 1
+    limits = _between(int(from_ or 0), int(to))
+    check_writable(self)
+    place = self.device
+    drawn = kernels.integers(shape=self.shape, dtype=self.dtype, device=place, **_draw(place, generator), **limits)
+    return _overwrite(self, drawn)
+
+
+def _largest(dtype: dtypes.dtype) -> int:
+    if dtype.is_floating_point:
+        return round(2 / dtypes.finfo(dtype).eps)
+    return 1 if dtype is dtypes.bool_ else min(dtypes.iinfo(dtype).max, (1 << 63) - 1)
+
+
+for _function in (uniform_, normal_, exponential_, bernoulli_, random_, bernoulli, multinomial):
+    setattr(Tensor, _function.__name__, _function)

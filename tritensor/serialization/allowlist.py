@@ -1,0 +1,287 @@
+"""The names that a checkpoint may use, and what each of them builds.
+
+`ALLOWED` is the whole of it. A name stands for a function of ours that checks its arguments, never for the object that
+bears the name in Python: nothing in a file can import or call anything.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .. import devices, dtypes
+from ..errors import TritensorError
+from ..tensor import Size
+from . import numpy_objects
+from .builder import StorageType, StorageView, StoredTensor
+from .malformed import Malformed
+from .numpy_objects import is_one_of
+
+__all__ = ["ALLOWED", "Global", "Refused", "find_global", "set_state"]
+
+
+@dataclass(frozen=True, slots=True)
+class Global:
+    """A name that can be called: `build(unpickler, arguments)` makes the value; `cost` is about its size in bytes."""
+
+    name: str
+    build: Callable[[Any, tuple[Any, ...]], Any]
+    cost: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Stands for a name that is refused, where all of them are to be listed."""
+
+    name: str
+
+
+def find_global(module: str, name: str) -> Any:
+    """What a name stands for: a `Global`, a dtype, a storage type, or the `Malformed` that refuses it."""
+    module = {"__builtin__": "builtins", "torch.tensor": "torch._tensor"}.get(module, module)
+    full = f"{module}.{name}"
+    found = ALLOWED.get(full)
+    if found is not None:
+        return found
+    shown = full if full.isprintable() else ascii(full)
+    if module in ("torch", "torch.cuda") and name.endswith("Storage"):
+        return Malformed(f"Weights only load failed. {shown} holds elements of a type that tritensor does not have")
+    reason = next((text for start, text in REASONS.items() if full.startswith(start)), "")
+    return Malformed(
+        f"Weights only load failed. Unsupported global: GLOBAL {shown} was not an allowed global by default.",
+        "tritensor reads data only and never runs code that a file names",
+        remedy=reason or "where the file was written, save plain data: torch.save(model.state_dict(), path)",
+    )
+
+
+REASONS = {
+    "torch._utils._rebuild_sparse": "save tensor.to_dense() instead of the sparse tensor",
+    "torch._utils._rebuild_qtensor": "save tensor.dequantize() instead of the quantized tensor",
+    "torch._utils._rebuild_nested": "save the list of the nested tensor's parts: tensor.unbind()",
+    "torch._utils._rebuild_meta": "a meta tensor has no data: save it after it was given some",
+    "torch.float": "save it as a dtype that both have, such as torch.bfloat16",
+    "torch.q": "save it as a dtype that both have, such as torch.int8",
+    "torch.complex32": "save it as torch.complex64",
+    "numpy": "save NumPy arrays and scalars of numbers only",
+}
+
+
+def wrong_arguments(name: str, arguments: tuple[Any, ...]) -> Malformed:
+    """The refusal of a call whose arguments are not those that PyTorch writes."""
+    kinds = ", ".join(type(argument).__name__ for argument in arguments[:9])
+    return Malformed(f"the pickle calls {name} with arguments that it does not take", f"they are ({kinds})")
+
+
+def _ordered_dict(unpickler: Any, arguments: tuple[Any, ...]) -> OrderedDict[Any, Any]:
+    made: OrderedDict[Any, Any] = OrderedDict()
+    if arguments:  # the form of Python 2: one list of pairs
+        if len(arguments) != 1 or type(arguments[0]) is not list:
+            raise wrong_arguments("OrderedDict", arguments)
+        for pair in arguments[0]:
+            if type(pair) not in (list, tuple) or len(pair) != 2:
+                raise wrong_arguments("OrderedDict", arguments)
+            made[unpickler.hashable([pair[0]])[0]] = pair[1]
+    return made
+
+
+def _counter(unpickler: Any, arguments: tuple[Any, ...]) -> Counter[Any]:
+    made: Counter[Any] = Counter()
+    if arguments:
+        if len(arguments) != 1 or type(arguments[0]) is not dict:
+            raise wrong_arguments("Counter", arguments)
+        unpickler.charge(sys.getsizeof(arguments[0]))
+        dict.update(made, arguments[0])
+    return made
+
+
+def _set(unpickler: Any, arguments: tuple[Any, ...]) -> set[Any]:
+    if len(arguments) != 1 or type(arguments[0]) is not list:
+        raise wrong_arguments("set", arguments)
+    return set(unpickler.hashable(arguments[0]))
+
+
+def _frozenset(unpickler: Any, arguments: tuple[Any, ...]) -> frozenset[Any]:
+    if len(arguments) != 1 or type(arguments[0]) is not list:
+        raise wrong_arguments("frozenset", arguments)
+    return frozenset(unpickler.hashable(arguments[0]))
+
+
+def _encode(unpickler: Any, arguments: tuple[Any, ...]) -> bytes:
+    if len(arguments) != 2 or type(arguments[0]) is not str or not is_one_of(arguments[1], "latin1", "latin-1"):
+        raise wrong_arguments("_codecs.encode", arguments)
+    unpickler.charge(len(arguments[0]))
+    return arguments[0].encode("latin-1")
+
+
+def _bytes(unpickler: Any, arguments: tuple[Any, ...]) -> bytes:
+    if arguments:  # protocol 2 writes b"" as bytes() and all others through _codecs.encode
+        raise wrong_arguments("bytes", arguments)
+    return b""
+
+
+def _bytearray(unpickler: Any, arguments: tuple[Any, ...]) -> bytearray:
+    if not arguments:
+        return bytearray()
+    data = arguments[0] if len(arguments) == 1 else _encode(unpickler, arguments)
+    if type(data) is not bytes:
+        raise wrong_arguments("bytearray", arguments)
+    unpickler.charge(len(data))
+    return bytearray(data)
+
+
+def _complex(unpickler: Any, arguments: tuple[Any, ...]) -> complex:
+    if len(arguments) != 2 or any(type(part) is not float for part in arguments):
+        raise wrong_arguments("complex", arguments)
+    return complex(*arguments)
+
+
+def _size(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+    if len(arguments) != 1 or type(arguments[0]) is not tuple or any(type(n) is not int for n in arguments[0]):
+        raise wrong_arguments("torch.Size", arguments)
+    unpickler.charge(8 * len(arguments[0]))
+    return Size(arguments[0])
+
+
+def _device(unpickler: Any, arguments: tuple[Any, ...]) -> devices.device:
+    kinds = tuple(type(argument) for argument in arguments)
+    if kinds not in ((str,), (str, int)):
+        raise wrong_arguments("torch.device", arguments)
+    try:
+        return devices.device(*arguments)
+    except TritensorError as error:
+        raise Malformed(str(error).split("\n", 1)[0]) from None
+
+
+def _tensor(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+    """`_rebuild_tensor`, `_v2` and `_v3`: storage, offset, size, stride, requires_grad, hooks, dtype, metadata."""
+    everything = [*arguments, *(False, {}, None, None)[len(arguments) - 4 :]]
+    storage, offset, size, stride, requires_grad, hooks, dtype, metadata = everything
+    if type(storage) is not StorageView or type(requires_grad) is not bool or not _is_empty(hooks):
+        raise wrong_arguments("_rebuild_tensor", arguments)
+    conjugate, negative = _read_metadata(metadata)
+    stored = StoredTensor(
+        storage.record, dtype or storage.dtype, offset, size, stride, requires_grad, conjugate, negative
+    )
+    return unpickler.builder.tensor(stored)
+
+
+def _is_empty(hooks: Any) -> bool:
+    """Whether a tensor's hooks are none, as PyTorch writes them; types first: a tensor's truth is an operator."""
+    return hooks is None or (type(hooks) in (dict, OrderedDict) and not hooks)
+
+
+def _tensor_v1(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+    if len(arguments) != 4:
+        raise wrong_arguments("_rebuild_tensor", arguments)
+    return _tensor(unpickler, arguments)
+
+
+def _tensor_v2(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+    if len(arguments) not in (6, 7):
+        raise wrong_arguments("_rebuild_tensor_v2", arguments)
+    return _tensor(unpickler, (*arguments[:6], None, *arguments[6:]))
+
+
+def _tensor_v3(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+    if len(arguments) not in (7, 8) or type(arguments[6]) is not dtypes.dtype:
+        raise wrong_arguments("_rebuild_tensor_v3", arguments)
+    return _tensor(unpickler, arguments)
+
+
+def _read_metadata(metadata: Any) -> tuple[bool, bool]:
+    """PyTorch's two lazy bits of a tensor: conjugated, negated."""
+    if metadata is None:
+        return False, False
+    if type(metadata) is not dict or any(
+        not is_one_of(name, "conj", "neg") or type(flag) is not bool for name, flag in metadata.items()
+    ):
+        raise Malformed("a tensor has metadata that tritensor does not know")
+    return metadata.get("conj", False), metadata.get("neg", False)
+
+
+def _parameter(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+    if len(arguments) not in (3, 4) or type(arguments[1]) is not bool or not _is_empty(arguments[2]):
+        raise wrong_arguments("_rebuild_parameter", arguments)
+    made = unpickler.builder.parameter(arguments[0], arguments[1])
+    if made is None:
+        raise wrong_arguments("_rebuild_parameter", arguments)
+    return made
+
+
+def _from_type(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+    """`_rebuild_from_type_v2(function, type, arguments, state)`: a tensor on which Python attributes were set."""
+    if (
+        len(arguments) != 4
+        or type(arguments[0]) is not Global
+        or arguments[0].build not in (_tensor_v2, _tensor_v3, _parameter)
+        or not (arguments[1] is TENSOR or arguments[1] is PARAMETER)
+        or type(arguments[2]) is not tuple
+    ):
+        raise wrong_arguments("_rebuild_from_type_v2", arguments)
+    return arguments[0].build(unpickler, arguments[2])
+
+
+def _not_callable(name: str) -> Global:
+    def build(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
+        raise wrong_arguments(name, arguments)
+
+    return Global(name, build)
+
+
+TENSOR, PARAMETER = _not_callable("torch.Tensor"), _not_callable("torch.nn.parameter.Parameter")
+
+_CALLABLE = {
+    "collections.OrderedDict": (_ordered_dict, 250),
+    "collections.Counter": (_counter, 64),
+    "builtins.set": (_set, 64),
+    "builtins.frozenset": (_frozenset, 64),
+    "builtins.bytes": (_bytes, 40),
+    "builtins.bytearray": (_bytearray, 64),
+    "builtins.complex": (_complex, 40),
+    "_codecs.encode": (_encode, 40),
+    "torch.Size": (_size, 64),
+    "torch.device": (_device, 120),
+    # A tensor object with its array, shape and strides.
+    "torch._utils._rebuild_tensor": (_tensor_v1, 700),
+    "torch._utils._rebuild_tensor_v2": (_tensor_v2, 700),
+    "torch._utils._rebuild_tensor_v3": (_tensor_v3, 700),
+    "torch._utils._rebuild_parameter": (_parameter, 400),
+    "torch._utils._rebuild_parameter_with_state": (_parameter, 400),
+    "torch._tensor._rebuild_from_type_v2": (_from_type, 700),
+    **numpy_objects.CALLABLE,
+}
+_STORAGES = {"Bool": "bool", "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64",
+             "Half": "float16", "BFloat16": "bfloat16", "Float": "float32", "Double": "float64",
+             "ComplexFloat": "complex64", "ComplexDouble": "complex128"}  # fmt: skip
+BY_NAME = {entry.name: entry for entry in dtypes.ALL}
+
+ALLOWED: dict[str, Any] = {
+    **{name: Global(name, build, cost) for name, (build, cost) in _CALLABLE.items()},
+    "torch.Tensor": TENSOR,
+    "torch.nn.parameter.Parameter": PARAMETER,
+    **{f"torch.{name}": entry for name, entry in BY_NAME.items()},
+    **{
+        f"{module}.{kind}Storage": StorageType(kind, BY_NAME[name], typed=True)
+        for kind, name in _STORAGES.items()
+        for module in ("torch", "torch.cuda")
+    },
+    "torch.storage.UntypedStorage": StorageType("Untyped", dtypes.uint8, typed=False),
+    **numpy_objects.TYPES,
+}
+
+
+def set_state(target: Any, state: Any) -> None:
+    """What BUILD does: only NumPy's objects, and the `_metadata` of a state dict, are finished in this way."""
+    if isinstance(target, Refused):
+        return
+    if type(target) is OrderedDict:
+        if type(state) is not dict or any(
+            type(name) is not str or not name.isidentifier() or hasattr(OrderedDict, name) for name in state
+        ):
+            raise Malformed("the pickle sets attributes of an OrderedDict that are not its own")
+        target.__dict__.update(state)
+    elif not numpy_objects.set_state(target, state):
+        raise Malformed(f"the pickle sets the state of a {type(target).__name__}")

@@ -1,0 +1,74 @@
+"""Replace a file whole: whoever opens the name finds the old bytes or the new ones, never some of each."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
+
+__all__ = ["atomic_file", "atomic_path"]
+
+
+@contextmanager
+def atomic_file(path: str | bytes) -> Iterator[BinaryIO]:
+    """A file to write, which takes the name `path` when the block ends well; see `atomic_path`."""
+    with atomic_path(path) as name, open(name, "wb") as stream:
+        yield stream
+
+
+@contextmanager
+def atomic_path(path: str | bytes) -> Iterator[str]:
+    """A name to write a file under; it becomes `path` when the block ends well, and vanishes when it does not.
+
+    The bytes are on the disk before the name is theirs: a power cut leaves one file or the other. A symbolic link stays
+    one and its target is replaced; permissions of a file that is replaced are kept. What is no regular file, such as
+    `/dev/stdout` or a pipe, is written as it is.
+
+    Raises:
+        OSError: the folder does not exist, may not be written, or the disk is full.
+    """
+    target = os.fsdecode(os.path.realpath(path))
+    mode = _mode(target)
+    if mode is not None and stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(path))
+    if mode is not None and not stat.S_ISREG(mode):
+        yield target
+        return
+    folder, name = os.path.split(target)
+    # In the same folder, because a rename is one step only within a file system. Long names are cut: most systems take
+    # 255 bytes.
+    temporary = os.path.join(folder, f".{name[:60]}.{os.getpid()}-{secrets.token_hex(6)}.tmp")
+    try:
+        yield temporary
+        with open(temporary, "rb+") as stream:
+            os.fsync(stream.fileno())
+        if mode is not None:
+            with suppress(OSError):
+                os.chmod(temporary, stat.S_IMODE(mode))
+        os.replace(temporary, target)
+    except BaseException:  # Ctrl-C too
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _flush_folder(folder)
+
+
+def _mode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _flush_folder(folder: str) -> None:
+    """Have the new name itself on the disk. Windows cannot open folders, and some network file systems refuse."""
+    with suppress(OSError, AttributeError):
+        handle = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,134 @@
+"""What the unpickler needs from whoever builds tensors, and the records in which a file describes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from ..dtypes import dtype
+from .geometry import check_geometry
+from .malformed import Malformed
+
+__all__ = ["Builder", "Claims", "StorageRecord", "StorageType", "StorageView", "StoredTensor"]
+
+
+@dataclass(frozen=True, slots=True)
+class StorageType:
+    """A storage class of PyTorch's, such as `torch.FloatStorage`: here only the dtype that it stands for."""
+
+    name: str
+    dtype: dtype
+    typed: bool
+
+
+@dataclass(slots=True)
+class StorageRecord:
+    """One storage of a file: key, size, where it lived, the type that it was saved as; `memory` once it has some."""
+
+    key: str
+    nbytes: int
+    location: str
+    type: StorageType
+    memory: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class StorageView:
+    """A storage as one tensor sees it: with that tensor's dtype."""
+
+    record: StorageRecord
+    dtype: dtype
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """One tensor of a file: a view of a storage, offset and strides in elements."""
+
+    storage: StorageRecord
+    dtype: dtype
+    offset: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    requires_grad: bool = False
+    conjugate: bool = False
+    negative: bool = False
+    is_parameter: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        total = self.dtype.itemsize
+        for length in self.size:
+            total *= length
+        return total
+
+
+class Claims(Protocol):
+    """The part of a checkpoint file that knows which storages there are."""
+
+    file_size: int
+
+    def claim(self, key: str, nbytes: int, itemsize: int) -> int:
+        """The real size of storage `key`, which the pickle says has `nbytes`; `Malformed` if that cannot be."""
+
+
+class Builder:
+    """Builds the records of a file, without reading any storage; subclasses build real tensors.
+
+    Args:
+        claims: which storages the file has.
+    """
+
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
+        self.file_size = claims.file_size
+        self.storages: dict[str, StorageRecord] = {}
+
+    def storage(self, identity: Any) -> StorageView:
+        """What `('storage', type, key, location, number of elements)` stands for."""
+        word = identity[0] if type(identity) is tuple and identity and type(identity[0]) is str else ""
+        if word == "module":
+            raise Malformed("Weights only load failed. The file holds a whole module with its source code",
+                            remedy="where it was written, save its state_dict() instead")  # fmt: skip
+        if word != "storage" or len(identity) not in (5, 6):
+            raise Malformed("the pickle refers to something outside of it that is no storage")
+        kind, key, location, count = identity[1:5]
+        if (type(kind) is not StorageType or type(key) is not str or type(location) is not str or type(count) is not int
+                or count < 0):  # fmt: skip
+            raise Malformed("the pickle refers to a storage in a way that PyTorch does not")
+        if len(identity) == 6 and identity[5] is not None:
+            raise Malformed("the file shares storages in the way of PyTorch 0.3",
+                            remedy="load it with a PyTorch of today and save it again")  # fmt: skip
+        itemsize = kind.dtype.itemsize
+        known = self.storages.get(key)
+        if known is None:
+            nbytes = self._claims.claim(key, count * itemsize, itemsize)
+            known = self.storages[key] = StorageRecord(key, nbytes, location, kind)
+            self.place(known)
+        elif not known.nbytes - itemsize < count * itemsize <= known.nbytes:
+            raise Malformed(f"storage {key} is said to have {known.nbytes} bytes, and {count * itemsize}")
+        return StorageView(known, kind.dtype)
+
+    def tensor(self, stored: StoredTensor) -> Any:
+        """The tensor that a record describes, once it is known to lie inside its storage."""
+        check_geometry(stored.storage.nbytes, stored.dtype.itemsize, stored.offset, stored.size, stored.stride)
+        if stored.requires_grad and not (stored.dtype.is_floating_point or stored.dtype.is_complex):
+            raise Malformed("only Tensors of floating point and complex dtype can require gradients")
+        if stored.conjugate and not stored.dtype.is_complex:
+            raise Malformed(f"a tensor of {stored.dtype} is said to be conjugated")
+        return self.make(stored)
+
+    def parameter(self, tensor: Any, requires_grad: bool) -> Any:
+        """The parameter made of `tensor`, or None if that is no tensor."""
+        if not isinstance(tensor, StoredTensor):
+            return None
+        return replace(tensor, requires_grad=requires_grad, is_parameter=True)
+
+    # What subclasses change --------------------------------------------------------------------------------------
+
+    def place(self, storage: StorageRecord) -> None:
+        """Called once for each storage, before any tensor on it is made."""
+
+    def make(self, stored: StoredTensor) -> Any:
+        """The tensor for a record that was checked."""
+        return stored

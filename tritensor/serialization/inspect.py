@@ -1,0 +1,151 @@
+"""`python -m tritensor inspect FILE`: what is in a checkpoint, and whether `load` would take it, without reading it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..errors import TritensorError
+from .allowlist import Refused
+from .builder import Builder, StoredTensor
+from .legacy import LegacyCheckpoint
+from .malformed import Malformed
+from .reader import open_checkpoint
+from .safetensors_files import is_safetensors_name, read_header
+from .source import open_source
+
+__all__ = ["inspect", "main"]
+
+WIDEST_NAME = 60
+Row = tuple[str, str, str, str, str]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; its result is 0 if `load` would take the file, 1 if it would refuse it, 2 if it cannot be opened."""
+    parser = argparse.ArgumentParser(prog="python -m tritensor inspect", description=__doc__)
+    parser.add_argument("file", help="a checkpoint of tritensor or PyTorch, or a .safetensors file")
+    chosen = parser.parse_args(arguments)
+    try:
+        lines, refused = inspect(chosen.file)
+    except OSError as error:
+        print(f"{chosen.file}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    try:
+        for line in lines:
+            print(line)
+    except BrokenPipeError:  # `... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1 if refused else 0
+
+
+def inspect(path: Any) -> tuple[list[str], bool]:
+    """The lines that describe a file, and whether `load` would refuse it.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    size = os.path.getsize(path)
+    notes: list[str] = []
+    refused: list[Malformed] = []
+    try:
+        if is_safetensors_name(path):
+            kind, rows = "safetensors", _safetensors_rows(path)
+        else:
+            kind, rows, notes, refused = _describe(path)
+    except TritensorError as error:
+        return [f"{path}: {_amount(size)}", "", "would be refused:", *_indented(str(error))], True
+    lines = [f"{path}: {kind}, {_amount(size)}", "", *_table(rows), *notes, ""]
+    if not refused:
+        return [*lines, "load() reads it"], False
+    lines.append("would be refused:")
+    for each in refused:
+        lines += _indented(str(each.as_error(str(path))))
+    return lines, True
+
+
+def _describe(path: Any) -> tuple[str, list[Row], list[str], list[Malformed]]:
+    refused: list[Malformed] = []
+    try:
+        with open_source(path) as source:
+            checkpoint = open_checkpoint(source)
+            kind = "PyTorch before 1.6" if isinstance(checkpoint, LegacyCheckpoint) else "PyTorch zip archive"
+            builder = Builder(checkpoint)
+            made = checkpoint.read_object(builder, refused)
+            rows = [_row(name, value) for name, value in _walk(made)]
+            try:
+                checkpoint.verify(list(builder.storages.values()))
+            except Malformed as error:
+                refused.append(error)
+    except Malformed as error:
+        raise error.as_error(str(path)) from None
+    storages = builder.storages.values()
+    total = sum(storage.nbytes for storage in storages)
+    note = f"{len(storages)} storages, {_amount(total)}" if storages else "no tensors"
+    return kind, rows, ["", note], refused
+
+
+def _walk(root: Any) -> Iterator[tuple[str, Any]]:
+    """Every value that is no container, with its path; containers that are reached twice are walked once."""
+    stack, seen = [("", root)], set()
+    while stack:
+        name, value = stack.pop()
+        if isinstance(value, dict):
+            parts = [(f"{name}.{key}" if name else str(key), part) for key, part in value.items()]
+        elif isinstance(value, (list, tuple, set, frozenset)) and not hasattr(value, "numel"):
+            parts = [(f"{name}[{index}]", part) for index, part in enumerate(value)]
+        else:
+            yield name, value
+            continue
+        if not parts or id(value) in seen:
+            yield name, value
+            continue
+        seen.add(id(value))
+        stack.extend(reversed(parts))
+
+
+def _row(name: str, value: Any) -> Row:
+    if isinstance(value, StoredTensor):
+        kind = f"{value.dtype.name}{' parameter' if value.is_parameter else ''}"
+        return name, kind, str(list(value.size)), value.storage.location, _amount(value.nbytes)
+    if isinstance(value, Refused):
+        return name, f"{value.name} (refused)", "", "", ""
+    shown = f"{value!r:.40}" if not hasattr(value, "shape") else f"numpy {value.dtype}"
+    shape = str(list(value.shape)) if hasattr(value, "shape") else ""
+    return name, type(value).__name__ if shape else shown, shape, "", _amount(value.nbytes) if shape else ""
+
+
+def _safetensors_rows(path: Any) -> list[Row]:
+    rows = []
+    for name, (dtype, shape) in read_header(path).items():
+        nbytes = dtype.itemsize
+        for length in shape:
+            nbytes *= length
+        rows.append((name, dtype.name, str(list(shape)), "cpu", _amount(nbytes)))
+    return rows
+
+
+def _table(rows: list[Row]) -> list[str]:
+    cells: list[Row] = [("name", "dtype or value", "shape", "device", "size")]
+    cells += [tuple("".join(c if c.isprintable() else "?" for c in cell) for cell in row) for row in rows]  # type: ignore[misc]
+    widths = [min(WIDEST_NAME, max(len(row[column]) for row in cells)) for column in range(5)]
+    return [
+        "  ".join(cell.rjust(width) if column == 4 else cell.ljust(width)
+                  for column, (cell, width) in enumerate(zip(row, widths))).rstrip()
+        for row in cells
+    ]  # fmt: skip
+
+
+def _amount(nbytes: int) -> str:
+    amount = float(nbytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            break
+        amount /= 1000
+    return f"{nbytes} B" if unit == "B" else f"{amount:.1f} {unit}"
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.splitlines()]

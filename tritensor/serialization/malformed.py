@@ -1,0 +1,27 @@
+"""The one exception of the floors below `load`: what is wrong, and in which entry; `load` adds the file and raises."""
+
+from __future__ import annotations
+
+from ..errors import CheckpointError, explain
+
+__all__ = ["Malformed"]
+
+
+class Malformed(Exception):
+    """Something in a checkpoint that cannot be believed or will not be read.
+
+    Args:
+        first: the fact, in PyTorch's words where PyTorch has words for it.
+        facts: what else there is to say, a line each.
+        entry: the part of the file that is meant, such as `data.pkl` or `data/3`.
+        remedy: what the user can do about it.
+    """
+
+    def __init__(self, first: str, *facts: str, entry: str = "", remedy: str = "") -> None:
+        super().__init__(first)
+        self.first, self.facts, self.entry, self.remedy = first, facts, entry, remedy
+
+    def as_error(self, file: str) -> CheckpointError:
+        """The error that the user sees: it names the file and the entry."""
+        place = f"in {file}" + (f", entry {self.entry}" if self.entry else "")
+        return CheckpointError(explain(self.first, place, *self.facts, remedy=self.remedy or None))

@@ -1,0 +1,103 @@
+"""`load`: read a checkpoint back, to the devices that it came from or that the user names."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..errors import ArgumentError, explain
+from .checkpoint import Checkpoint, ZipCheckpoint
+from .legacy import LegacyCheckpoint
+from .location import restorer
+from .malformed import Malformed
+from .safetensors_files import is_safetensors_name, load_safetensors
+from .source import Source, open_source
+from .tensors import TensorBuilder
+
+__all__ = ["load", "open_checkpoint", "source_name"]
+
+
+def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool = True,
+         mmap: bool | None = None) -> Any:  # fmt: skip
+    """Read what `save` or PyTorch's `torch.save` wrote. Nothing in the file is executed, whatever it says.
+
+    Args:
+        f: a path, or a readable and seekable binary file object. A name that ends in `.safetensors` is read as such.
+        map_location: where tensors go: None (where they were saved from), a device, its name, a CUDA ordinal, a dict of
+            saved names to names, or a callable `(storage, location)` that returns `storage.cuda(i)`, `storage` or None.
+            Tensors are read straight to that place.
+        pickle_module: None; kept so that calls written for PyTorch are understood.
+        weights_only: True; False is refused, because there is no reader that executes.
+        mmap: True to map the file instead of reading it: tensors on the CPU are read as they are used, and checksums
+            are not compared.
+
+    Returns:
+        The object, its tensors on their devices; tensors that shared memory share it again.
+
+    Raises:
+        CheckpointError: damaged, refused, or not a checkpoint; the message names the file and the entry. Also, with
+            PyTorch's words, tensors of a device that is not there: pass `map_location="cpu"`.
+        ArgumentError: `weights_only=False`, a `pickle_module`, an unknown kind of `map_location`.
+        OSError: the file cannot be opened or read.
+
+    >>> import io, tritensor
+    >>> file = io.BytesIO()
+    >>> tritensor.save({"weight": tritensor.ones(2), "epoch": 3}, file)
+    >>> _ = file.seek(0)
+    >>> tritensor.load(file, map_location="cpu")
+    {'weight': tensor([1., 1.]), 'epoch': 3}
+    """
+    _check_arguments(f, pickle_module, weights_only, mmap)
+    try:
+        restore = restorer(map_location)
+        if is_safetensors_name(f):
+            return load_safetensors(f, restore)
+        with open_source(f) as source:
+            checkpoint = open_checkpoint(source)
+            if mmap and not checkpoint.can_map:
+                raise Malformed("mmap can only be used with files saved with `torch.save(..., "
+                                "_use_new_zipfile_serialization=True)", remedy="load it without mmap=True")  # fmt: skip
+            builder = TensorBuilder(checkpoint, restore, source.map() if mmap and not checkpoint.swaps else None)
+            loaded = checkpoint.read_object(builder)
+            builder.fill()
+            return loaded
+    except Malformed as error:
+        raise error.as_error(source_name(f)) from None
+
+
+def open_checkpoint(source: Source) -> Checkpoint:
+    """Find out which form of checkpoint a file has."""
+    head = source.read_at(0, min(source.size, 512))
+    if head.startswith(b"PK"):
+        return ZipCheckpoint(source)
+    if head.startswith(b"\x80"):
+        return LegacyCheckpoint(source)
+    if not head:
+        raise Malformed("Ran out of input: the file is empty", remedy="fetch or write it again")
+    if head[257:262] == b"ustar":
+        raise Malformed("Cannot use ``weights_only=True`` with files saved in the legacy .tar format.",
+                        remedy="load it with a PyTorch of today and save it again")  # fmt: skip
+    if head[8:9] == b"{":
+        raise Malformed("Invalid magic number; corrupt file?", "it looks like a safetensors file",
+                        remedy="give it a name that ends in .safetensors")  # fmt: skip
+    raise Malformed("Invalid magic number; corrupt file?", remedy="this is not a PyTorch checkpoint")
+
+
+def source_name(f: Any) -> str:
+    """What messages call a file."""
+    return str(f if isinstance(f, (str, os.PathLike)) else getattr(f, "name", f"<{type(f).__name__}>"))
+
+
+def _check_arguments(f: Any, pickle_module: Any, weights_only: Any, mmap: bool | None) -> None:
+    if not weights_only and weights_only is not None:
+        raise ArgumentError(explain(
+            "load(): weights_only=False is not supported",
+            "it would let the file run code, and tritensor never executes code from a file",
+            remedy="leave it out; `python -m tritensor inspect FILE` shows what a file holds and what is refused")
+        )  # fmt: skip
+    if pickle_module is not None:
+        raise ArgumentError(explain(
+            "Can not safely load weights when explicit pickle_module is specified",
+            "tritensor has one unpickler, which executes nothing", remedy="leave pickle_module out"))  # fmt: skip
+    if mmap and not isinstance(f, (str, os.PathLike)):
+        raise ValueError("f must be a file path in order to use the mmap argument")

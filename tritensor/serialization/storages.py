@@ -1,0 +1,118 @@
+"""The storage behind a tensor: found, so that tensors that share memory are saved, and come back, sharing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import buffer, dtypes
+from ..nn.parameter import Parameter
+from ..tensor import Tensor
+
+__all__ = ["SavedStorage", "SavedTensor", "contiguous_host", "view_storage"]
+
+STAGING = 16 * 2**20  # bytes on the host at a time while a storage comes from a device
+
+
+@dataclass(slots=True)
+class SavedStorage:
+    """Memory that is saved once: `key` tells it from others, `memory` is a flat array of uint8 on its device."""
+
+    key: Any
+    memory: Any
+    nbytes: int
+    location: str
+    owner: Any  # keeps the memory, and with it the key, alive
+    type_name: str = ""
+
+    def chunks(self) -> Iterator[Any]:
+        """The bytes in order, on the host, in pieces."""
+        for start in range(0, self.nbytes, STAGING):
+            piece = self.memory[start : start + STAGING]
+            yield piece.data if isinstance(piece, np.ndarray) else buffer.to_host(piece).data
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTensor:
+    """A tensor as a view of a storage, offset and strides in elements."""
+
+    storage: SavedStorage
+    dtype: dtypes.dtype
+    offset: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    requires_grad: bool
+    is_parameter: bool
+
+
+def view_storage(tensor: Tensor) -> SavedTensor:
+    """The tensor as a view of the memory that it lies in."""
+    data = tensor._data if tensor.is_cuda else np.asarray(tensor._host_array())
+    storage, offset, stride = _device_view(data) if tensor.is_cuda else _host_view(data)
+    return SavedTensor(storage, tensor.dtype, offset, tuple(data.shape), stride, tensor.requires_grad,
+                       isinstance(tensor, Parameter))  # fmt: skip
+
+
+def contiguous_host(tensor: Tensor) -> np.ndarray:
+    """The elements in row-major order on the host: the tensor's own memory where that will do."""
+    return np.ascontiguousarray(tensor._to_host()).reshape(tensor.shape)
+
+
+def _device_view(data: Any) -> tuple[SavedStorage, int, tuple[int, ...]]:
+    whole = buffer.DeviceArray(data.buffer, (data.buffer.nbytes,), (1,), 0, np.dtype(np.uint8), data.device)
+    storage = SavedStorage(("cuda", id(data.buffer)), whole, data.buffer.nbytes, str(data.device), data.buffer)
+    return storage, data.offset, tuple(data.strides)
+
+
+def _host_view(data: np.ndarray) -> tuple[SavedStorage, int, tuple[int, ...]]:
+    base = _owner(data)
+    flat = _flat_bytes(base)
+    if flat is not None and data.size:
+        offset, rest = divmod(data.ctypes.data - flat.ctypes.data, data.itemsize)
+        stride = _strides(data)
+        if not rest and offset >= 0 and stride is not None:
+            last = offset + sum((length - 1) * step for length, step in zip(data.shape, stride, strict=True))
+            if (last + 1) * data.itemsize <= flat.size:
+                return SavedStorage(("cpu", flat.ctypes.data), flat, flat.size, "cpu", base), offset, stride
+    # PyTorch has no negative strides and no offsets of half an element: such a view is saved as a copy of its own.
+    own = np.ascontiguousarray(data).reshape(data.shape)
+    return (
+        SavedStorage(("copy", id(own)), own.reshape(-1).view(np.uint8), own.nbytes, "cpu", own),
+        0,
+        _strides(own) or (),
+    )
+
+
+def _strides(data: np.ndarray) -> tuple[int, ...] | None:
+    """The strides in elements, or None if one is negative or no whole number; along one element any will do."""
+    steps = []
+    dense = 1
+    for length, step in zip(reversed(data.shape), reversed(data.strides), strict=True):
+        if step < 0 or step % data.itemsize:
+            if length > 1:
+                return None
+            step = dense * data.itemsize
+        steps.append(step // data.itemsize)
+        dense *= length
+    return tuple(reversed(steps))
+
+
+def _owner(data: np.ndarray) -> np.ndarray:
+    """The outermost array of the memory that `data` views."""
+    while True:
+        base = data.base
+        if base is not None and not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)  # as_strided puts an object without elements in between
+        if not isinstance(base, np.ndarray):
+            return data
+        data = base
+
+
+def _flat_bytes(base: np.ndarray) -> np.ndarray | None:
+    """All bytes of an array in the order of their addresses, or None if it has gaps."""
+    order = np.argsort([-step for step in base.strides], kind="stable")
+    dense = base.transpose(order)
+    return dense.reshape(-1).view(np.uint8) if dense.flags.c_contiguous else None

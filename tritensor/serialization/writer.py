@@ -1,0 +1,111 @@
+"""`save`: write a checkpoint in PyTorch's format, whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+from ..errors import ArgumentError, explain
+from .archive_writer import ALIGNMENT, ArchiveWriter
+from .atomic import atomic_file
+from .builder import Builder
+from .malformed import Malformed
+from .pickler import Pickler
+from .progress import Progress
+from .safetensors_files import is_safetensors_name, save_safetensors
+from .storages import SavedStorage
+from .unpickler import Unpickler
+
+__all__ = ["save"]
+
+# Only a pickle larger than this can hold more small objects than `load` makes room for: at most 30 bytes of them are
+# counted for each byte of pickle, of which ten are always free, and 64 MB beyond that.
+REHEARSED_FROM = 3 * 2**20
+
+
+def save(obj: Any, f: Any) -> None:
+    """Write `obj` in PyTorch's own checkpoint format; `torch.load(weights_only=True)` reads it.
+
+    A file that is replaced stays whole until the new one is: a crash, a full disk or Ctrl-C leaves the old one.
+
+    Args:
+        obj: tensors, parameters, Python numbers, text, bytes, None, dtypes, devices, sizes, NumPy arrays and scalars
+            of numbers, and lists, tuples, dicts and sets of them, nested. Tensors that share memory share it after
+            loading. Of a module or an optimizer, save the `state_dict()`.
+        f: a path, or anything with `write`. A name that ends in `.safetensors` is written as such.
+
+    Raises:
+        CheckpointError: something in `obj` is not data; the message says where. Nothing is written.
+        ArgumentError: `f` is neither a path nor a file.
+        OSError: the file cannot be written.
+
+    >>> import tempfile, os, tritensor
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.pt")
+    ...     tritensor.save({"weight": tritensor.zeros(2, 2)}, path)
+    ...     tritensor.load(path)
+    {'weight': tensor([[0., 0.],
+            [0., 0.]])}
+    """
+    is_path = isinstance(f, (str, os.PathLike))
+    if not is_path and not hasattr(f, "write"):
+        raise ArgumentError(explain(
+            "expected 'f' to be string, path, or a file-like object with a 'write' attribute",
+            f"got {type(f).__name__}", remedy="save(obj, 'model.pt')"))  # fmt: skip
+    if is_safetensors_name(f):
+        save_safetensors(obj, f)
+        return
+    pickler = Pickler()
+    data = pickler.dump(obj)
+    if len(data) > REHEARSED_FROM:
+        _rehearse(data, pickler.storages)
+    if not is_path:
+        _write(f, "archive", data, pickler.storages)
+        return
+    with atomic_file(os.fspath(f)) as stream:
+        _write(stream, _folder_name(os.fspath(f)), data, pickler.storages)
+
+
+def _write(stream: Any, folder: str, data: bytes, storages: list[SavedStorage]) -> None:
+    archive = ArchiveWriter(stream, folder)
+    archive.write_record("data.pkl", len(data), [data])
+    archive.write_text(".format_version", "1")
+    archive.write_text(".storage_alignment", str(ALIGNMENT))
+    archive.write_text("byteorder", "little")
+    progress = Progress("save", sum(storage.nbytes for storage in storages))
+    try:
+        for index, storage in enumerate(storages):
+            archive.write_record(f"data/{index}", storage.nbytes, storage.chunks())
+            progress.update(storage.nbytes)
+    finally:
+        progress.close()
+    archive.finish()
+
+
+def _folder_name(path: str | bytes) -> str:
+    """The folder inside the archive: the file's own name, as in PyTorch, where that is plain."""
+    name = os.path.splitext(os.path.basename(os.fsdecode(path)))[0]
+    plain = name.isascii() and name.isprintable() and name.strip(".") and not set(name) & set("\\/:")
+    return name if plain else "archive"
+
+
+def _rehearse(data: bytes, storages: list[SavedStorage]) -> None:
+    """Raise now, with the object at hand, if `load` would find too many small objects in the file."""
+    sizes = _Sizes({str(index): storage.nbytes for index, storage in enumerate(storages)}, len(data))
+    try:
+        Unpickler(io.BytesIO(data), len(data), Builder(sizes), "data.pkl").load()
+    except Malformed as error:
+        error.remedy = "save many small numbers as a tensor or an array"
+        raise error.as_error("what is being saved") from None
+
+
+class _Sizes:
+    """Stands for the file that is about to be written."""
+
+    def __init__(self, sizes: dict[str, int], pickle_size: int) -> None:
+        self._sizes = sizes
+        self.file_size = pickle_size + sum(sizes.values())
+
+    def claim(self, key: str, nbytes: int, itemsize: int) -> int:
+        return self._sizes[key]

@@ -1,0 +1,102 @@
+"""Settings that come from the environment and can be set for a block of code.
+
+Each is a `Setting`: `setting.value` reads it, and `with setting(value):` sets it for a block and puts back what was
+there.
+
+>>> from tritensor import settings
+>>> with settings.debug(2):
+...     settings.debug.value
+2
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+__all__ = [
+    "Setting",
+    "block",
+    "cache_dir",
+    "check",
+    "debug",
+    "grid_order",
+    "sanitize",
+    "simulate_cuda",
+    "simulate_late",
+]
+
+T = TypeVar("T")
+
+
+def _flag(text: str) -> bool:
+    if text.lower() in ("1", "true", "yes", "on"):
+        return True
+    if text.lower() in ("", "0", "false", "no", "off"):
+        return False
+    raise ValueError(f"expected 0 or 1, got {text!r}")
+
+
+def _count(text: str) -> int:
+    number = int(text or "0")
+    if number < 0:
+        raise ValueError(f"expected a number of at least 0, got {text!r}")
+    return number
+
+
+def _order(text: str) -> str:
+    if text not in ("forward", "reverse", "shuffle"):
+        raise ValueError(f"expected forward, reverse or shuffle, got {text!r}")
+    return text
+
+
+# Called when something has changed that prepared work may depend on: a setting, the default dtype, the precision.
+watchers: list[Callable[[], None]] = []
+
+
+def changed() -> None:
+    """Tell whoever keeps prepared work that it may not be right any more."""
+    for watcher in watchers:
+        watcher()
+
+
+class Setting(Generic[T]):
+    """One typed setting: its environment variable, how that is read, and what it is when nothing is said."""
+
+    def __init__(self, variable: str, parse: Callable[[str], T], default: T, meaning: str) -> None:
+        self.variable = variable
+        self.meaning = meaning
+        text = os.environ.get(variable)
+        try:
+            self.value: T = default if text is None else parse(text)
+        except ValueError as error:
+            raise ValueError(f"{variable}: {error} ({meaning})") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name == "value":
+            changed()
+
+    @contextmanager
+    def __call__(self, value: T) -> Iterator[None]:
+        """Set the value for a block."""
+        before, self.value = self.value, value
+        try:
+            yield
+        finally:
+            self.value = before
+
+    def __repr__(self) -> str:
+        return f"Setting({self.variable}={self.value!r})"
+
+
+simulate_cuda = Setting("TRITENSOR_SIMULATE_CUDA", _count, 0, "how many CUDA devices to simulate")
+simulate_late = Setting("TRITENSOR_SIMULATE_LATE", _flag, False, "simulated streams run only when waited for")
+check = Setting("TRITENSOR_CHECK", _flag, False, "compare every kernel launch with its reference")
+debug = Setting("TRITENSOR_DEBUG", _count, 0, "1: record where tensors are made; 2: print a line per launch")
+sanitize = Setting("TRITENSOR_SANITIZE", _flag, True, "check every address that a simulated kernel touches")
+grid_order = Setting("TRITENSOR_GRID_ORDER", _order, "forward", "order in which a simulated grid runs")
+block = Setting("TRITENSOR_BLOCK", _count, 0, "elements per program; 0 leaves the choice to the kernel")
+cache_dir = Setting("TRITENSOR_CACHE_DIR", str, "", "where compiled kernels are kept; empty for Triton's own place")

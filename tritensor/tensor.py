@@ -1,0 +1,450 @@
+"""The Tensor: an array on a device, plus what autograd needs to know about it.
+
+On the CPU `_data` is a `numpy.ndarray`; on a CUDA device it is a `DeviceArray`; the result of an unfinished copy to the
+host is a `PendingArray` until its first reader waits for it. Everything else has a class-level default, so making a
+tensor sets one attribute.
+
+Operators attach themselves as methods from the registry (`tritensor/operator.py`); this file holds what is not an
+operator: identity, attributes, host access, gradient fields.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import autograd, devices, dtypes, tape
+from .buffer import DeviceArray
+from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
+from .host_access import HostAccess
+from .size import Size
+
+if TYPE_CHECKING:
+    from .autograd import Node
+
+__all__ = ["Size", "Tensor", "is_tensor"]
+
+ndarray = np.ndarray
+_new = object.__new__
+
+
+class Tensor(HostAccess):
+    """A multi-dimensional array of one dtype on one device, with PyTorch's methods.
+
+    Made by the creation functions (`tritensor.tensor`, `zeros`, `randn`, ...); `Tensor([1, 2])` makes one of the
+    default floating dtype, as in PyTorch.
+    """
+
+    # The five fields that every tensor has are slots (setting one costs 10 ns, a sixth entry in `__dict__` 40); what
+    # few
+    # tensors have is in `__dict__`, with a class-level default.
+    __slots__ = ("__dict__", "__weakref__", "_counter", "_data", "_needs", "_node", "_origin")
+
+    _data: Any
+    _needs: bool  # a gradient is wanted
+    _node: Node | autograd.Slot | None  # what gradients of the tensor go to; None for a leaf
+    # Shared by all tensors on one storage: [version, number of changes to the history]. None until a view is made or
+    # the tensor is changed in place.
+    _counter: list[int] | None
+    # What a view was taken from and how, so that after an in-place change its node can be made anew: (parent, view
+    # operator, its arguments, the number of changes to the history when the node was made).
+    _origin: tuple[Tensor, Any, tuple[Any, ...], int] | None
+    _grad: Tensor | None = None
+    _hooks: list[Any] | None = None
+    _post_hooks: list[Any] | None = None
+    _retains: bool = False
+    _pinned: bool = False
+
+    # NumPy must leave `array + tensor` to us
+    __array_priority__ = 1000
+
+    # ---- attributes -------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        """The extents of the dimensions."""
+        return Size(self._data.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return int(self._data.ndim)
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        """The element type."""
+        return dtypes.of(self._data.dtype)
+
+    @property
+    def device(self) -> devices.device:
+        """The device that holds the elements; CUDA devices always carry their index."""
+        data = self._data
+        return data.device if data.__class__ is DeviceArray else devices.cpu
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the elements are on a CUDA device (real or simulated)."""
+        return self._data.__class__ is DeviceArray
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the tensor was made by the user and not by a recorded operator."""
+        return self._node is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that recorded how the tensor was made, None for a leaf."""
+        edge = self._edge()
+        return edge.node if isinstance(edge, autograd.Slot) else self._node  # type: ignore[return-value]
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of `grad_fn` the tensor is."""
+        return self._node.index if isinstance(self._node, autograd.Slot) else 0
+
+    @property
+    def itemsize(self) -> int:
+        """The size of an element in bytes."""
+        return int(self._data.dtype.itemsize)
+
+    element_size = itemsize.fget
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all elements in bytes."""
+        return self.numel() * self.itemsize
+
+    @property
+    def _version(self) -> int:
+        """How often the storage was changed in place."""
+        return 0 if self._counter is None else self._counter[0]
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the extent of one dimension."""
+        return self.shape if dim is None else self._data.shape[self._checked_dim(dim)]
+
+    def _checked_dim(self, dim: int) -> int:
+        rank = max(self.ndim, 1)
+        if not -rank <= dim < rank:
+            raise RangeError(
+                explain(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+            )
+        return dim % rank
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return int(self._data.ndim)
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return int(self._data.size)
+
+    nelement = numel
+
+    def stride(self, dim: int | None = None) -> Any:
+        """How many elements apart neighbours along each dimension (or along one) lie in memory."""
+        data = self._data
+        if data.__class__ is DeviceArray:
+            strides = tuple(data.strides)
+        else:
+            data = self._host_array()
+            strides = tuple(step // data.itemsize for step in data.strides)
+        return strides if dim is None else strides[self._checked_dim(dim)]
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in memory in row-major order without gaps."""
+        data = self._data
+        if data.__class__ is DeviceArray:
+            return bool(data.is_contiguous())
+        return bool(self._host_array().flags.c_contiguous)
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a floating one."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is a complex one."""
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        """Whether the dtype can hold negative numbers."""
+        return self.dtype.is_signed
+
+    def is_pinned(self) -> bool:
+        """Whether the elements are in page-locked host memory."""
+        return self._pinned
+
+    def get_device(self) -> int:
+        """The CUDA ordinal, -1 on the CPU."""
+        index = self.device.index
+        return -1 if index is None else index
+
+    def type(self, dtype: Any = None) -> Any:
+        """PyTorch's legacy type name such as "torch.FloatTensor"; with a dtype, the tensor converted to it."""
+        if dtype is not None:
+            return self.to(dtype)
+        names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
+                 "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}  # fmt: skip
+        name = names.get(self.dtype.name, self.dtype.name.capitalize())
+        return f"torch.{'cuda.' if self.is_cuda else ''}{name}Tensor"
+
+    def data_ptr(self) -> int:
+        """The address of the first element in the memory of the tensor's device."""
+        data = self._data
+        return int(data.data_ptr() if data.__class__ is DeviceArray else self._host_array().ctypes.data)
+
+    def storage_offset(self) -> int:
+        """How many elements lie before the first one in the memory that the tensor views."""
+        data = self._data
+        if data.__class__ is DeviceArray:
+            return int(data.offset)
+        data = self._host_array()
+        base = data
+        while isinstance(base.base, ndarray):
+            base = base.base
+        return int(data.ctypes.data - base.ctypes.data) // max(data.itemsize, 1)
+
+    # ---- gradient fields --------------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operators on the tensor are recorded so that a gradient can be computed."""
+        return self._needs
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if value and self.dtype.category < dtypes.FLOATING:
+            raise DtypeError(
+                explain(
+                    "only Tensors of floating point and complex dtype can require gradients",
+                    f"the tensor has dtype {self.dtype}",
+                    remedy="convert it with .to(dtype)",
+                )
+            )
+        if not value and self._node is not None:
+            raise AutogradError(explain(
+                "you can only change requires_grad flags of leaf variables.",
+                remedy="take x.detach() for a tensor that is not part of the graph"))  # fmt: skip
+        self._needs = bool(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set `requires_grad` and return the tensor."""
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward` accumulated; None for a tensor that is no leaf unless `retain_grad()` was
+        called.
+        """
+        if self._node is not None and self._grad is None and not self._retains:
+            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+                          "attribute won't be populated during autograd.backward(). Call .retain_grad() on it if you "
+                          "want it; note that x.to(device) of a leaf is not a leaf.", stacklevel=2)  # fmt: skip
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise ArgumentError(f"assigned grad expected to be a Tensor or None but got grad of type "
+                                    f"{value.__class__.__name__}")  # fmt: skip
+            if value.device != self.device:
+                raise AutogradError(f"assigned grad has data located on a different device: {value.device}, the tensor "
+                                    f"is on {self.device}")  # fmt: skip
+            if value.shape != self.shape:
+                raise AutogradError(f"assigned grad has data of a different size: {list(value.shape)}, the tensor has "
+                                    f"{list(self.shape)}")  # fmt: skip
+            if value.dtype is not self.dtype:
+                raise AutogradError(f"assigned grad has data of a different type: {value.dtype}, the tensor has "
+                                    f"{self.dtype}")  # fmt: skip
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history; changing it is not seen by autograd."""
+        return wrap(self._data)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise ArgumentError(f"Variable data has to be a tensor, but got {value.__class__.__name__}")
+        self._data = value._data
+
+    def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False,
+                 inputs: Any = None) -> None:  # fmt: skip
+        """Add the gradient of the tensor to the `.grad` of the leaves that it was computed from."""
+        autograd.backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def detach(self) -> Tensor:
+        """The same memory without history; in-place changes of either are noticed by autograd."""
+        other = wrap(self._data)
+        if self._counter is None:
+            self._counter = [0, 0]
+        other._counter = self._counter
+        other._pinned = self._pinned
+        return other
+
+    def detach_(self) -> Tensor:
+        """Drop the tensor's own history."""
+        if self._origin is not None:
+            raise AutogradError("Can't detach views in-place. Use detach() instead.")
+        self._node, self._needs = None, False
+        return self
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> autograd.Handle:
+        """Call `hook(gradient)` when the tensor's gradient is known; a tensor it returns replaces the gradient."""
+        if not self._needs:
+            raise AutogradError(explain("cannot register a hook on a tensor that doesn't require gradient"))
+        node = self.grad_fn
+        if node is None:
+            if self._hooks is None:
+                self._hooks = []
+            hooks = self._hooks
+        else:
+            if node.hooks is None:
+                node.hooks = {}
+            hooks = node.hooks.setdefault(self.output_nr, [])
+        hooks.append(hook)
+        return autograd.Handle(hooks, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> autograd.Handle:
+        """Call `hook(tensor)` after a backward pass has added to the leaf's `.grad`."""
+        if self._node is not None or not self._needs:
+            raise AutogradError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        if self._post_hooks is None:
+            self._post_hooks = []
+        self._post_hooks.append(hook)
+        tape.leaves_are_watched = True
+        return autograd.Handle(self._post_hooks, hook)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of a tensor that is not a leaf in `.grad`."""
+        if not self._needs:
+            raise AutogradError("can't retain_grad on Tensor that has requires_grad=False")
+        if self._node is None or self._retains:
+            return
+        self._retains = True
+        self.register_hook(self._keep_gradient)
+
+    def _keep_gradient(self, gradient: Tensor) -> None:
+        self._grad = gradient if self._grad is None else self._grad + gradient
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `retain_grad()` was called on a tensor that is not a leaf."""
+        return self._retains
+
+    def _edge(self) -> Any:
+        """Where gradients of the tensor go: its node (one output of it, where there are several), or the leaf
+        itself.
+        """
+        if self._origin is not None:
+            self._refresh(self._origin)
+        return self._node or self
+
+    def _refresh(self, origin: tuple[Tensor, Any, tuple[Any, ...], int]) -> None:
+        """Make the node of a view anew when the tensor it was taken from has been changed in place since."""
+        parent, view, arguments, stamp = origin
+        changes = self._counter[1] if self._counter is not None else 0
+        if changes == stamp:
+            return
+        self._origin = (parent, view, arguments, changes)
+        if parent._origin is not None:
+            parent._refresh(parent._origin)
+        if parent._needs:
+            again = view(parent, *arguments)
+            self._node, self._needs = again._node, again._needs
+
+    def _accumulate(self, gradient: Tensor, create_graph: bool) -> None:
+        """Add a gradient to `.grad`; one that nobody else holds is taken over without a copy."""
+        if self._grad is not None:
+            self._grad = self._grad + gradient if create_graph else wrap((self._grad.detach() + gradient)._data)
+        elif create_graph:
+            self._grad = gradient
+        else:
+            data = gradient._data
+            # the references of an unshared gradient: the engine's two, this call's argument, getrefcount's own
+            shared = sys.getrefcount(gradient) > 5 or gradient._origin is not None or gradient._counter is not None
+            owned = data.__class__ is ndarray and data.base is None and sys.getrefcount(data) <= 3
+            self._grad = wrap(data) if owned and not shared else wrap(gradient.detach().clone()._data)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __contains__(self, element: Any) -> bool:
+        if not isinstance(element, (Tensor, bool, int, float, complex, np.generic)):
+            raise DtypeError(
+                f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}."
+            )
+        return bool((self == element).any())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self.ndim == 0 and spec else str(self)
+
+    def __repr__(self) -> str:
+        from .printing import format_tensor
+
+        return format_tensor(self)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _rebuild, (self.__class__, self._to_host(), str(self.device), self._needs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if self._node is not None:
+            raise AutogradError(
+                explain(
+                    "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                    "protocol at the moment.",
+                    remedy="copy x.detach().clone()",
+                )
+            )
+        copied: Any = blank(self.__class__, self.detach().clone()._data)
+        memo[id(self)] = copied
+        copied._needs = self._needs
+        if self._grad is not None:
+            copied._grad = self._grad.__deepcopy__(memo)
+        return copied  # type: ignore[no-any-return]
+
+
+def wrap(data: Any) -> Tensor:
+    """A tensor over an array (`ndarray`, `DeviceArray` or `PendingArray`) that is used as it is."""
+    tensor: Tensor = _new(Tensor)
+    tensor._data = data
+    tensor._needs = False
+    tensor._node = tensor._counter = tensor._origin = None
+    return tensor
+
+
+tape.wrap = wrap
+
+
+def blank(kind: type[Tensor], data: Any) -> Any:
+    """Like `wrap`, for a subclass of Tensor."""
+    tensor = _new(kind)
+    tensor._data = data
+    tensor._needs = False
+    tensor._node = tensor._counter = tensor._origin = None
+    return tensor
+
+
+def _rebuild(kind: type[Tensor], array: np.ndarray, place: str, needs: bool) -> Tensor:
+    """Make a tensor from its pickled form."""
+    tensor: Tensor = blank(kind, wrap(array).to(place)._data)
+    tensor._needs = needs
+    return tensor
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)

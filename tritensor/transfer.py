@@ -1,0 +1,227 @@
+"""Moving and converting tensors: `to` and its short forms, copies, and pinned memory.
+
+`to` returns the tensor itself when nothing changes. A copy to another device or dtype is recorded, so its gradient
+comes
+back on the source's device and in its dtype.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import buffer, devices, dtypes, layout
+from .autograd import GradientPlan, Node, record, recording
+from .buffer import DeviceArray
+from .drivers import active
+from .errors import ArgumentError, DtypeError, explain
+from .inplace import check_writable, write
+from .kernels.elementwise import copy_into
+from .operator import registry
+from .tensor import Tensor, wrap
+
+__all__ = ["to"]
+
+_SIGNATURES = (
+    "(device device = None, dtype dtype = None, bool non_blocking = False, bool copy = False)",
+    "(dtype dtype, bool non_blocking = False, bool copy = False)",
+    "(Tensor tensor, bool non_blocking = False, bool copy = False)",
+)
+
+
+class _ToCopy(GradientPlan):
+    """The gradient of a move or conversion: back to the source's device and dtype."""
+
+    name = "ToCopyBackward0"
+    __slots__ = ("device", "dtype")
+
+    def __init__(self, x: Tensor) -> None:
+        self.device, self.dtype = x.device, x.dtype
+
+    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
+        return (gradient.to(self.device, self.dtype),)
+
+
+def parse_to(args: tuple[Any, ...], device: Any, dtype: Any, other: Any = None) -> tuple[Any, Any, tuple[Any, ...]]:
+    """Sort the positional arguments of PyTorch's three overloads into (device, dtype, the flags that follow)."""
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+    elif rest and isinstance(rest[0], dtypes.dtype):
+        dtype = rest.pop(0)
+    elif rest and (
+        rest[0] is None or (isinstance(rest[0], (str, int, devices.device)) and not isinstance(rest[0], bool))
+    ):
+        device = rest.pop(0)
+        if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype)):
+            dtype = rest.pop(0)
+    if other is not None:
+        device, dtype = other.device, other.dtype
+    fits = len(rest) <= 2 and all(isinstance(flag, bool) for flag in rest)
+    if not fits or not (dtype is None or isinstance(dtype, dtypes.dtype)):
+        got = ", ".join(type(value).__name__ for value in args)
+        raise ArgumentError(
+            explain(
+                f"to() received an invalid combination of arguments - got ({got}), but expected one of:",
+                *(f"* {signature}" for signature in _SIGNATURES),
+            )
+        )
+    return device, dtype, tuple(rest)
+
+
+def to(self: Tensor, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False,
+       memory_format: Any = None, other: Any = None) -> Tensor:  # fmt: skip
+    """The tensor on another device, in another dtype, or both; the tensor itself when neither differs.
+
+    Overloads, as in PyTorch: `to(dtype)`, `to(device, dtype)`, `to(other)`, each with `non_blocking` and `copy`.
+    `non_blocking=True` may return before the copy has finished; whatever reads the result waits for it.
+
+    >>> import tritensor as torch
+    >>> x = torch.ones(2)
+    >>> x.to("cpu") is x, x.to(torch.float64).dtype
+    (True, tritensor.float64)
+
+    Raises:
+        ArgumentError: arguments of no overload. DeviceError: a device that is not there.
+    """
+    device, dtype, flags = parse_to(args, device, dtype, other)
+    if flags:
+        non_blocking = flags[0]
+        copy = flags[1] if len(flags) > 1 else copy
+    data = self._data
+    source = data.device if data.__class__ is DeviceArray else devices.cpu
+    where = source if device is None else devices.resolve(device)
+    kind = data.dtype if dtype is None else dtype.numpy
+    if where is source and kind == data.dtype and not copy:
+        return self
+    result = wrap(_moved(self, where, kind, non_blocking))
+    if self._needs and recording.enabled and dtypes.of(kind).category >= dtypes.FLOATING:
+        result._node = record(_ToCopy(self), (self._edge(),))
+        result._needs = True
+    return result
+
+
+def _moved(x: Tensor, where: devices.device, kind: np.dtype, non_blocking: bool) -> Any:
+    """A new array with `x`'s elements on `where` in dtype `kind`; casts run where they move fewer bytes."""
+    data = x._data
+    if data.__class__ is DeviceArray:
+        if where is data.device:
+            return cast_on_device(data, kind)
+        if where is devices.cpu:
+            dense = data if data.is_contiguous() else cast_on_device(data, data.dtype)
+            host = buffer.to_host(dense, non_blocking and kind == data.dtype)
+            return host if kind == data.dtype else _cast(host, kind)
+        moved = buffer.copy_across(
+            data if data.is_contiguous() else cast_on_device(data, data.dtype), where, non_blocking
+        )
+        return moved if kind == data.dtype else cast_on_device(moved, kind)
+    host = x._host_array()
+    if where is devices.cpu:
+        return host.copy(order="K") if kind == host.dtype else _cast(host, kind)
+    if dtypes.of(kind).is_complex:
+        raise DtypeError(explain("complex dtypes are on the CPU only", f"asked for {dtypes.of(kind)} on {where}"))
+    if kind.itemsize > host.itemsize and not dtypes.of(host.dtype).is_complex:
+        return cast_on_device(buffer.from_host(host, where, non_blocking), kind)
+    return buffer.from_host(_cast(host, kind), where, non_blocking)
+
+
+def _cast(array: Any, kind: np.dtype) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        if array.dtype.kind == "c" and kind.kind != "c" and kind.kind != "b":
+            array = array.real
+        return array.astype(kind, order="K", copy=False)  # type: ignore[no-any-return]
+
+
+def cast_on_device(array: DeviceArray, kind: np.dtype) -> DeviceArray:
+    """A contiguous copy on the same device, in dtype `kind`."""
+    out = buffer.empty(array.shape, kind, array.device)
+    copy_into(out, array)
+    return out
+
+
+def cpu(self: Tensor, *, non_blocking: bool = False) -> Tensor:
+    """The tensor in host memory; itself when it is there already."""
+    return to(self, "cpu", non_blocking=non_blocking)
+
+
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """The tensor on a CUDA device (the current one unless given); itself when it is there already."""
+    return to(self, "cuda" if device is None else device, non_blocking=non_blocking)
+
+
+def contiguous(self: Tensor) -> Tensor:
+    """The tensor in row-major order without gaps; itself when it is that already."""
+    return self if self.is_contiguous() else registry["copy"](self)
+
+
+def clone(self: Tensor) -> Tensor:
+    """A copy that gradients pass through."""
+    return registry["copy"](self)  # type: ignore[no-any-return]
+
+
+def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Write `src` (from any device, any dtype, broadcast) over the tensor's elements."""
+    if not isinstance(src, Tensor):
+        raise ArgumentError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
+    check_writable(self)
+    layout.broadcast_strides(tuple(src.shape), (0,) * src.ndim, tuple(self.shape))
+    write(self, src.to(self.device, self.dtype, non_blocking=non_blocking).expand(self.shape))
+    return self
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Write one number to every element."""
+    check_writable(self)
+    source = value if isinstance(value, Tensor) else self.new_full((), value)
+    if source.ndim:
+        raise DtypeError(explain(f"fill_ only supports 0-dimension value tensor but got tensor with {source.ndim} "
+                                        "dimensions."))  # fmt: skip
+    write(self, source.to(self.device, self.dtype).expand(self.shape))
+    return self
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Write zero to every element."""
+    return fill_(self, 0)
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """A copy in page-locked host memory, which copies to a GPU faster; the tensor itself where there is no GPU.
+
+    Raises:
+        DeviceError: the tensor is not on the CPU.
+    """
+    if self.is_cuda:
+        raise DtypeError(explain(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned"))
+    if active() is None or self._pinned:
+        return self
+    result = wrap(buffer.pin(self._host_array()))
+    result._pinned = True
+    return result
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the dtype of `other`."""
+    return to(self, other.dtype)
+
+
+for _function in (to, cpu, cuda, contiguous, clone, copy_, fill_, zero_, pin_memory, type_as):
+    setattr(Tensor, _function.__name__, _function)
+
+_SHORT = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
+          "long": dtypes.int64, "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8,
+          "bool": dtypes.bool_}  # fmt: skip
+
+
+def _conversion(name: str, dtype: dtypes.dtype) -> Any:
+    def convert(self: Tensor) -> Tensor:
+        return to(self, dtype)
+
+    convert.__name__ = name
+    convert.__doc__ = f"The tensor in {dtype.name}; itself when it is that already."
+    return convert
+
+
+for _name, _target in _SHORT.items():
+    setattr(Tensor, _name, _conversion(_name, _target))

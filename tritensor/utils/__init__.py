@@ -1,0 +1,20 @@
+"""Tools around training: `tritensor.utils.data`, and `tritensor.utils.hooks` for the handle that every hook returns."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from . import hooks
+
+if TYPE_CHECKING:
+    from . import data
+
+__all__ = ["data", "hooks"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `data` when it is first asked for: layers need only `hooks`, and the import of tritensor stays quick."""
+    if name == "data":
+        return importlib.import_module(f"{__name__}.data")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,294 @@
+"""The DataLoader: samplers, fetching and staging put together."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from ...devices import device as device_class
+from ...random import Generator, randint
+from .collate import default_collate, default_convert, map_leaves
+from .dataset import IterableDataset
+from .fetch import Threaded, batch_of, batches_of_stream, fetch_stream
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+
+__all__ = ["DataLoader"]
+
+
+class _Endless(Sampler[None]):
+    """Stands where a sampler would for a stream, which has no indices."""
+
+    def __iter__(self) -> Iterator[None]:
+        return itertools.repeat(None)
+
+
+class DataLoader:
+    """Iterates a dataset in batches.
+
+    Args:
+        dataset: a map-style `Dataset` (anything with `__getitem__` and `__len__`) or an `IterableDataset`.
+        batch_size: examples in a batch; None turns batching off and yields examples as they are.
+        shuffle: go through the dataset in a new random order each time.
+        sampler: which indices to take, in what order; excludes `shuffle`.
+        batch_sampler: which lists of indices to take; excludes `batch_size`, `shuffle`, `sampler` and `drop_last`.
+        num_workers: threads that make batches ahead of time. They are threads, not processes: starting them is cheap,
+            nothing is pickled or copied, and NumPy, decoders and file access run in parallel while pure Python code
+            does not. The order of the batches does not depend on the number of workers. Each worker has a shallow copy
+            of the dataset.
+        collate_fn: joins a list of examples into a batch; `default_collate` unless given.
+        pin_memory: put batches in page-locked memory; without a CUDA device nothing happens.
+        drop_last: leave out the last batch if it is shorter.
+        timeout: seconds to wait for a worker's batch; 0 waits for ever.
+        worker_init_fn: called with the worker's number when its thread starts.
+        multiprocessing_context: accepted for PyTorch's signature; workers are threads.
+        generator: what shuffling and the workers' seeds are drawn from, for a reproducible order.
+        prefetch_factor: batches that each worker makes ahead (2 unless given).
+        persistent_workers: accepted for PyTorch's signature; threads are started anew for each pass.
+        in_order: accepted for PyTorch's signature; batches always come in order.
+        device: batches arrive on this device. While a batch is in use the next one is on its way: it is copied through
+            page-locked memory without waiting, and whatever needs it waits for it by itself. Tensors are found in
+            mappings, sequences and named tuples at any depth; other objects are moved if they have a `to` method.
+
+    >>> import tritensor as torch
+    >>> from tritensor.utils.data import TensorDataset
+    >>> for x, y in DataLoader(TensorDataset(torch.arange(3), torch.ones(3)), batch_size=2):
+    ...     print(x, y)
+    tensor([0, 1]) tensor([1., 1.])
+    tensor([2]) tensor([1.])
+
+    Raises:
+        ValueError: options that exclude each other, or numbers out of range, with PyTorch's words.
+        DeviceError: an unknown device.
+    """
+
+    _locked = False
+    # what len() answered for a stream, which may turn out to be longer
+    _promised: int | None = None
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        device: Any = None,
+    ) -> None:
+        _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
+        streaming = isinstance(dataset, IterableDataset)
+        if streaming:
+            _check_stream_options(shuffle, sampler, batch_sampler)
+        batch_size, drop_last = _check_batch_options(batch_size, bool(shuffle), sampler, batch_sampler, drop_last)
+        chosen: Any = sampler
+        if sampler is None and streaming:
+            chosen = _Endless()
+        elif sampler is None:
+            chosen = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(chosen, batch_size, drop_last)
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler: Any = chosen
+        self.batch_sampler = batch_sampler
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
+        self.collate_fn = collate_fn or (default_collate if batch_sampler is not None else default_convert)
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.generator = generator
+        self.persistent_workers = persistent_workers
+        self.in_order = in_order
+        self.device = None if device is None else device_class(device)
+        self._streaming = streaming
+        self._locked = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._locked and name in _FIXED:
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+        super().__setattr__(name, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        batches = self._batches()
+        if self.pin_memory or self.device is not None:
+            batches = _Staged(batches, self.pin_memory, self.device)
+        return _Pass(batches, self)
+
+    def _batches(self) -> Iterator[Any]:
+        tasks = iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
+        if self.num_workers == 0:
+            if self.timeout != 0:
+                raise AssertionError("timeout needs workers to wait for: set num_workers > 0")
+            if self._streaming:
+                return batches_of_stream(self.dataset, self.collate_fn, self.batch_size, self.drop_last)
+            # map, and not a generator: an example that fails ends this batch only, and the next one can still be had
+            return map(batch_of(self.dataset, self.collate_fn, self.batch_sampler is not None), tasks)
+        if self._streaming:
+            make = fetch_stream(self.collate_fn, self.batch_size, self.drop_last)
+            tasks = itertools.repeat(None)
+        else:
+
+            def make(dataset: Any) -> Callable[[Any], Any]:
+                return batch_of(dataset, self.collate_fn, self.batch_sampler is not None)
+
+        return Threaded(
+            self.dataset,
+            tasks,
+            make,
+            num_workers=self.num_workers,
+            prefetch_factor=self.prefetch_factor or 0,
+            timeout=self.timeout,
+            seed=int(randint(0, 2**62, (1,), generator=self.generator).item()),
+            init=self.worker_init_fn,
+        )
+
+    def __len__(self) -> int:
+        if not self._streaming:
+            source: Any = self.sampler if self.batch_sampler is None else self.batch_sampler
+            return len(source)
+        length = len(self.dataset)
+        if self.batch_size is not None:
+            whole, rest = divmod(length, self.batch_size)
+            length = whole + (rest > 0 and not self.drop_last)
+        self._promised = length
+        return length
+
+
+_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+
+
+class _Pass:
+    """One pass over a loader: an iterator of batches that knows how many there will be."""
+
+    def __init__(self, batches: Iterator[Any], loader: DataLoader) -> None:
+        self._batches = batches
+        self._loader = loader
+        self._yielded = 0
+        self._promised = loader._promised
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        batch = next(self._batches)
+        self._yielded += 1
+        if self._promised is not None and self._yielded > self._promised:
+            warnings.warn(
+                f"Length of IterableDataset {self._loader.dataset} was reported to be {self._promised} (when accessing "
+                f"len(dataloader)), but {self._yielded} samples have been fetched. With several workers, each has to "
+                "take its share of the stream: see get_worker_info().",
+                stacklevel=2,
+            )
+            self._promised = None
+        return batch
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
+class _Staged:
+    """Moves each batch to the device while the one before it is in use."""
+
+    def __init__(self, batches: Iterator[Any], pin: bool, device: Any) -> None:
+        self._batches = batches
+        self._pin = pin
+        self._device = device
+        self._ahead: tuple[Any, Exception | None] | None = None
+
+    def _move(self, leaf: Any) -> Any:
+        if self._pin and hasattr(leaf, "pin_memory"):
+            leaf = leaf.pin_memory()
+        if self._device is not None and hasattr(leaf, "to"):
+            leaf = leaf.to(self._device, non_blocking=True)
+        return leaf
+
+    def _pull(self) -> tuple[Any, Exception | None]:
+        """The next batch on its way to the device; what it raised, for when its turn comes."""
+        try:
+            return map_leaves(next(self._batches), self._move), None
+        except Exception as error:
+            return None, error
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        batch, error = self._ahead or self._pull()
+        self._ahead = None
+        if error is not None:
+            raise error
+        if self._device is not None:
+            self._ahead = self._pull()
+        return batch
+
+
+def _check_worker_options(
+    num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool, context: Any
+) -> None:
+    if num_workers < 0:
+        raise ValueError(
+            "num_workers option should be non-negative; use num_workers=0 to load in the thread that iterates."
+        )
+    if timeout < 0:
+        raise ValueError("timeout option should be non-negative")
+    if num_workers == 0 and prefetch_factor is not None:
+        raise ValueError(
+            "prefetch_factor option could only be specified in multiprocessing. "
+            "Let num_workers > 0 to enable workers, otherwise set prefetch_factor to None."
+        )
+    if prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueError("prefetch_factor option should be non-negative")
+    if persistent_workers and num_workers == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0")
+    if context is not None and num_workers == 0:
+        raise ValueError(
+            "multiprocessing_context can only be used with multi-process loading (num_workers > 0), "
+            f"but got num_workers={num_workers}"
+        )
+
+
+def _check_stream_options(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
+    for name, value, unset in (
+        ("shuffle", shuffle, (None, False)),
+        ("sampler", sampler, (None,)),
+        ("batch_sampler", batch_sampler, (None,)),
+    ):
+        if not any(value is nothing for nothing in unset):
+            raise ValueError(
+                f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
+            )
+
+
+def _check_batch_options(
+    batch_size: int | None, shuffle: bool, sampler: Any, batch_sampler: Any, drop_last: bool
+) -> tuple[int | None, bool]:
+    """What batch_size and drop_last come to, once it is clear that the options go together."""
+    if sampler is not None and shuffle:
+        raise ValueError("sampler option is mutually exclusive with shuffle")
+    if batch_sampler is not None:
+        if batch_size != 1 or shuffle or sampler is not None or drop_last:
+            raise ValueError(
+                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+            )
+        return None, False
+    if batch_size is None and drop_last:
+        raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+    return batch_size, drop_last

@@ -1,0 +1,19 @@
+"""The version of tritensor, and of the CUDA that it runs on (`tritensor.version.cuda`, None without cuda-bindings)."""
+
+from __future__ import annotations
+
+__all__ = ["__version__"]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> str | None:
+    """`cuda`, looked up when asked for: "13.0" for cuda-bindings 13.0.x."""
+    if name != "cuda":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib.metadata  # here, since it would be a quarter of the time that `import tritensor` takes
+
+    try:
+        return ".".join(importlib.metadata.version("cuda-bindings").split(".")[:2])
+    except importlib.metadata.PackageNotFoundError:
+        return None

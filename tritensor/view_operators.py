@@ -1,0 +1,156 @@
+"""Views: other shapes and strides over the same memory, and the shape operators made from them.
+
+A view operator is a function from an array to an array of the same memory, written once for `numpy.ndarray` and
+`DeviceArray`, which have the same view methods, and a gradient. The result knows its parent and how it was taken, for
+in-place changes (see `inplace.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import layout
+from .autograd import GradientPlan, Node, record, recording
+from .buffer import DeviceArray
+from .tensor import Tensor
+
+__all__ = ["View", "view_registry"]
+ndarray = np.ndarray
+_new = object.__new__
+
+view_registry: dict[str, View] = {}
+
+
+class View:
+    """A view operator: `take(array, *arguments)` gives the view, `gradient(grad, shape, *arguments)` its gradient."""
+
+    family = "view"
+
+    def __init__(self, take: Callable[..., Any]) -> None:
+        self.take = take
+        self.name = take.__name__.strip("_")
+        self.__doc__ = take.__doc__
+        self.backward: Callable[..., Any] = lambda grad, shape: grad
+        self.backward_name = "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
+        view_registry[self.name] = self
+
+    def gradient(self, function: Callable[..., Any]) -> View:
+        """Declare the gradient: `(grad, shape of the input, *arguments)`."""
+        self.backward = function
+        return self
+
+    def __call__(self, x: Tensor, *arguments: Any) -> Tensor:
+        """The view of `x`; arguments were checked by the caller."""
+        data = x._data
+        if type(data) is not ndarray and type(data) is not DeviceArray:
+            data = x._host_array()
+        return self.attach(x, data.shape, self.take(data, *arguments), arguments)
+
+    def attach(self, x: Tensor, shape: tuple[int, ...], out: Any, arguments: tuple[Any, ...]) -> Tensor:
+        """The tensor over `out`, a view that was taken of `x` (of that shape) with these arguments."""
+        result: Tensor = _new(Tensor)
+        result._data = out
+        counter = x._counter
+        if counter is None:
+            counter = x._counter = [0, 0]
+        result._counter = counter
+        result._origin = (x, self, arguments, counter[1])
+        if x._needs and recording.enabled:
+            result._node = record(_ViewPlan(self, shape, arguments), (x._edge(),))
+            result._needs = True
+        else:
+            result._node = None
+            result._needs = False
+        return result
+
+    def __repr__(self) -> str:
+        return f"<view operator {self.name}>"
+
+
+class _ViewPlan(GradientPlan):
+    __slots__ = ("arguments", "shape", "view")
+
+    def __init__(self, view: View, shape: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
+        self.view, self.shape, self.arguments = view, shape, arguments
+
+    @property
+    def name(self) -> str:
+        return self.view.backward_name
+
+    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
+        return (self.view.backward(gradient, self.shape, *self.arguments),)
+
+
+def _strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    """An array with other strides (in elements) from the same first element; `layout` made sure that they fit."""
+    if array.__class__ is DeviceArray:
+        return array.as_strided(shape, strides, array.offset)
+    return np.lib.stride_tricks.as_strided(array, shape, [step * array.itemsize for step in strides])
+
+
+# ---- the view operators ---------------------------------------------------------------------------------------
+
+
+@View
+def _view(array: Any, shape: tuple[int, ...]) -> Any:
+    """The same elements, in the same order, in another shape."""
+    if array.__class__ is ndarray and array.flags.c_contiguous:
+        return array.reshape(shape)
+    if array.__class__ is DeviceArray:
+        return array.reshape(shape)
+    return _strided(array, shape, layout.reshape_strides(array.shape, _element_strides(array), shape))
+
+
+@_view.gradient
+def _(grad: Tensor, shape: tuple[int, ...], target: tuple[int, ...]) -> Tensor:
+    return grad.reshape(shape)
+
+
+@View
+def _permute(array: Any, order: tuple[int, ...]) -> Any:
+    """The dimensions in another order."""
+    return array.transpose(order)
+
+
+@_permute.gradient
+def _(grad: Tensor, shape: tuple[int, ...], order: tuple[int, ...]) -> Tensor:
+    return _permute(grad, layout.invert(order))
+
+
+@View
+def _expand(array: Any, shape: tuple[int, ...]) -> Any:
+    """Dimensions of size 1 repeated, new ones in front."""
+    if array.__class__ is DeviceArray:
+        return array.broadcast_to(shape)
+    return _strided(array, shape, layout.broadcast_strides(array.shape, _element_strides(array), shape))
+
+
+@_expand.gradient
+def _(grad: Tensor, shape: tuple[int, ...], target: tuple[int, ...]) -> Tensor:
+    return grad.sum_to_size(shape)
+
+
+@View
+def _slice(array: Any, key: tuple[Any, ...]) -> Any:
+    """Basic indexing: integers, slices, None and Ellipsis."""
+    return array[key]
+
+
+@_slice.gradient
+def _(grad: Tensor, shape: tuple[int, ...], key: tuple[Any, ...]) -> Tensor:
+    whole = grad.new_zeros(shape)
+    _slice(whole, key).copy_(grad)
+    return whole
+
+
+@View
+def _alias(array: Any) -> Any:
+    """The same view again."""
+    return array[...]
+
+
+def _element_strides(array: np.ndarray) -> tuple[int, ...]:
+    return tuple([step // array.itemsize for step in array.strides])

@@ -1,0 +1,345 @@
+"""The shape functions and methods: views where possible, copies where `reshape` must."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import layout
+from .errors import ArgumentError, RangeError, ShapeError, explain
+from .tensor import Tensor
+from .view_operators import _alias, _expand, _permute, _slice, _view
+
+__all__ = [
+    "broadcast_tensors",
+    "broadcast_to",
+    "chunk",
+    "flatten",
+    "movedim",
+    "narrow",
+    "permute",
+    "reshape",
+    "select",
+    "split",
+    "squeeze",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "transpose",
+    "unbind",
+    "unflatten",
+    "unsqueeze",
+]
+
+ndarray = np.ndarray
+
+
+def _sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:
+    """Sizes given one by one or as one sequence, as Python integers."""
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = tuple(shape[0])
+    try:
+        return tuple([extent.__index__() for extent in shape])
+    except (AttributeError, TypeError):
+        raise ArgumentError(explain(f"a shape must be integers, got {shape!r}")) from None
+
+
+def view(input: Tensor, *shape: Any) -> Tensor:
+    """The same elements in another shape, sharing memory; one size may be -1.
+
+    Raises:
+        ShapeError: the sizes do not fit (`shape '[4]' is invalid for input of size 6`), or a copy would be needed.
+    """
+    return _view(input, layout.infer_shape(_sizes(shape), input._data.size))
+
+
+def reshape(input: Tensor, *shape: Any) -> Tensor:
+    """The same elements in another shape: a view where that is possible, else a copy.
+
+    >>> import tritensor as torch
+    >>> torch.arange(6).reshape(2, -1).shape
+    tritensor.Size([2, 3])
+    """
+    data = input._data
+    if type(data) is ndarray and shape:
+        # the quick way: NumPy knows whether a view will do; what it refuses is refused below, in PyTorch's words
+        try:
+            out = data.reshape(*shape)
+        except (ValueError, TypeError):
+            out = None
+        if out is not None:
+            made = out.shape
+            if made != shape and made != shape[0]:
+                sizes = shape[0] if isinstance(shape[0], (tuple, list)) else shape
+                if min(sizes, default=0) < -1:
+                    made = None  # NumPy takes any negative size for -1
+            if made is not None and (out.base is data or (out.base is not None and out.base is data.base)):
+                return _view.attach(input, data.shape, out, (made,))
+    target = layout.infer_shape(_sizes(shape), data.size)
+    try:
+        return _view(input, target)
+    except layout.NotViewable:
+        return _view(input.contiguous(), target)
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Dimensions `start_dim` to `end_dim` as one."""
+    rank = input.ndim
+    first, last = layout.normalize_dim(start_dim, rank), layout.normalize_dim(end_dim, rank)
+    if first > last:
+        raise ShapeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    shape = input._data.shape
+    if rank == 0:
+        return reshape(input, 1)
+    if first == last:
+        return input
+    merged = 1
+    for extent in shape[first : last + 1]:
+        merged *= extent
+    return reshape(input, *shape[:first], merged, *shape[last + 1 :])
+
+
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """Dimension `dim` as several of the given sizes (one may be -1)."""
+    dim = layout.normalize_dim(dim, input.ndim)
+    shape = input._data.shape
+    return view(input, *shape[:dim], *layout.infer_shape(tuple(sizes), shape[dim]), *shape[dim + 1 :])
+
+
+def permute(input: Tensor, *dims: Any) -> Tensor:
+    """The dimensions in the order `dims`."""
+    return _permute(input, layout.permutation(_sizes(dims), input.ndim))
+
+
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Dimensions `dim0` and `dim1` exchanged."""
+    data = input._data
+    rank = data.ndim
+    if rank == 2 and type(data) is ndarray and -2 <= dim0 < 2 and -2 <= dim1 < 2 and dim0 % 2 != dim1 % 2:
+        return _permute.attach(input, data.shape, data.T, ((1, 0),))
+    first, second = layout.normalize_dim(dim0, rank), layout.normalize_dim(dim1, rank)
+    order = list(range(rank))
+    if rank:
+        order[first], order[second] = second, first
+    return _permute(input, tuple(order))
+
+
+swapaxes = swapdims = transpose
+
+
+def _matrix_transpose(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged: `x.mT`."""
+    if input.ndim < 2:
+        raise ShapeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor.")
+    return transpose(input, -2, -1)
+
+
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix; tensors of fewer dimensions as they are."""
+    if input.ndim > 2:
+        raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
+    return transpose(input, 0, 1) if input.ndim == 2 else _alias(input)
+
+
+def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Dimensions `source` at the places `destination`, the others in their order."""
+    rank = input.ndim
+    origin, target = layout.normalize_dims(source, rank), layout.normalize_dims(destination, rank)
+    if len(origin) != len(target):
+        raise ShapeError(f"movedim: Invalid source or destination dims: source ({source} dims) should contain the same "
+                         f"number of dims as destination ({destination} dims)")  # fmt: skip
+    rest = iter(dim for dim in range(rank) if dim not in origin)
+    placed = dict(zip(target, origin, strict=True))
+    return _permute(input, tuple(placed[dim] if dim in placed else next(rest) for dim in range(rank)))
+
+
+def expand(input: Tensor, *sizes: Any) -> Tensor:
+    """Dimensions of size 1 repeated to `sizes` without a copy; -1 keeps a size."""
+    wanted = _sizes(sizes)
+    shape = input._data.shape
+    extra = len(wanted) - len(shape)
+    for dim, extent in enumerate(wanted):
+        if extent < (0 if dim < extra else -1):
+            raise ShapeError(f"The expanded size of the tensor ({extent}) isn't allowed in a leading, non-existing "
+                             f"dimension {dim}")  # fmt: skip
+    target = tuple(
+        [shape[dim - extra] if extent == -1 and dim >= extra else extent for dim, extent in enumerate(wanted)]
+    )
+    layout.broadcast_strides(shape, (0,) * len(shape), target)
+    return _expand(input, target)
+
+
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """Expanded to the shape of `other`."""
+    return expand(input, other.shape)
+
+
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
+    """Expanded to the shape `size`."""
+    return expand(input, tuple(size))
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """All tensors expanded to their common shape."""
+    shape = layout.broadcast_shapes(*[x._data.shape for x in tensors])
+    return tuple(expand(x, shape) for x in tensors)
+
+
+def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """Without the dimensions of size 1 (among `dim`, when given)."""
+    shape = input._data.shape
+    dims = layout.normalize_dims(dim, len(shape))
+    return _view_of(input, tuple([n for i, n in enumerate(shape) if n != 1 or i not in dims]))
+
+
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """With a new dimension of size 1 at `dim`."""
+    shape = input._data.shape
+    dim = layout.normalize_dim(dim, len(shape) + 1)
+    return _view_of(input, (*shape[:dim], 1, *shape[dim:]))
+
+
+def _view_of(input: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A view that only adds or drops dimensions of size 1: always possible."""
+    return _view(input, shape)
+
+
+def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """`length` elements along `dim`, from `start`.
+
+    Raises:
+        RangeError: the range leaves the dimension.
+    """
+    if input.ndim == 0:
+        raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
+    dim = layout.normalize_dim(dim, input.ndim)
+    extent = input._data.shape[dim]
+    first = start + extent if start < 0 else start
+    if not 0 <= first <= extent:
+        raise RangeError(f"start out of range (expected to be in range of [{-extent}, {extent}], but got {start})")
+    if length < 0 or first + length > extent:
+        raise ShapeError(f"start ({first}) + length ({length}) exceeds dimension size ({extent}).")
+    return _slice(input, (*(slice(None),) * dim, slice(first, first + length), Ellipsis))
+
+
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """The slice at `index` along `dim`, without that dimension."""
+    if input.ndim == 0:
+        raise RangeError("select() cannot be applied to a 0-dim tensor.")
+    dim = layout.normalize_dim(dim, input.ndim)
+    position = layout.normalize_index(index, input._data.shape[dim], dim)
+    return _slice(input, (*(slice(None),) * dim, position, Ellipsis))
+
+
+def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes given."""
+    if tensor.ndim == 0:
+        raise ShapeError("split expects at least a 1-dimensional tensor")
+    dim = layout.normalize_dim(dim, tensor.ndim)
+    extent = tensor._data.shape[dim]
+    if isinstance(split_size_or_sections, int):
+        size = split_size_or_sections
+        if size < 0 or (size == 0 and extent):
+            raise ShapeError(f"split expects split_size be non-negative, but got split_size={size}")
+        sections = [min(size, extent - start) for start in range(0, extent, size)] if extent else [0]
+    else:
+        sections = list(split_size_or_sections)
+        if sum(sections) != extent or any(size < 0 for size in sections):
+            raise ShapeError(f"split_with_sizes expects split_sizes to sum exactly to {extent} (input tensor's size at "
+                             f"dimension {dim}), but got split_sizes={sections}")  # fmt: skip
+    starts = [sum(sections[:position]) for position in range(len(sections))]
+    return tuple(narrow(tensor, dim, start, size) for start, size in zip(starts, sections, strict=True))
+
+
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` views of equal size along `dim`; the last may be smaller."""
+    if chunks <= 0:
+        raise ShapeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    if input.ndim == 0:
+        raise ShapeError("chunk expects at least a 1-dimensional tensor")
+    extent = input._data.shape[layout.normalize_dim(dim, input.ndim)]
+    # an empty dimension gives as many empty chunks as were asked for
+    return split(input, -(-extent // chunks) if extent else [0] * chunks, dim)
+
+
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """The slices along `dim`, without that dimension."""
+    dim = layout.normalize_dim(dim, input.ndim)
+    if input.ndim == 0:
+        raise RangeError("Dimension specified as 0 but tensor has no dimensions")
+    return tuple(select(input, dim, position) for position in range(input._data.shape[dim]))
+
+
+def basic_index(input: Tensor, key: Any) -> Tensor:
+    """`input[key]` for integers, slices, None and Ellipsis: a view.
+
+    Raises:
+        RangeError: an index out of bounds or one index too many. ValueError: a step that is not positive.
+    """
+    data = input._data
+    kind = type(key)
+    if type(data) is ndarray and data.ndim and (kind is int or (kind is slice and key.step is None)):
+        # the quick way: one index or slice of the first dimension
+        first = (key, Ellipsis)
+        try:
+            return _slice.attach(input, data.shape, data[first], (first,))
+        except IndexError:
+            pass
+    keys = key if kind is tuple else (key,)
+    for part in keys:
+        if part.__class__ is slice and part.step is not None and part.step <= 0:
+            raise ValueError("step must be greater than zero")
+    if Ellipsis not in keys:
+        # without it NumPy returns a number, not a view, when every dimension is indexed
+        keys = (*keys, Ellipsis)
+    try:
+        return _slice(input, keys)
+    except IndexError:
+        layout.index(tuple(data.shape), (0,) * data.ndim, 0, key)
+        raise
+
+
+def view_as(input: Tensor, other: Tensor) -> Tensor:
+    """The same elements in the shape of `other`, sharing memory."""
+    return view(input, other._data.shape)
+
+
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
+    """The same elements in the shape of `other`."""
+    return reshape(input, other._data.shape)
+
+
+_METHODS = (
+    view_as,
+    reshape_as,
+    view,
+    reshape,
+    flatten,
+    unflatten,
+    permute,
+    transpose,
+    t,
+    movedim,
+    expand,
+    expand_as,
+    broadcast_to,
+    squeeze,
+    unsqueeze,
+    narrow,
+    select,
+    split,
+    chunk,
+    unbind,
+)
+for _function in _METHODS:
+    setattr(Tensor, _function.__name__, _function)
+for _name, _attribute in {
+    "swapaxes": transpose,
+    "swapdims": transpose,
+    "moveaxis": movedim,
+    "T": property(lambda self: _permute(self, tuple(range(self.ndim))[::-1])),
+    "mT": property(_matrix_transpose),
+}.items():
+    setattr(Tensor, _name, _attribute)
