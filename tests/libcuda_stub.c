@@ -94,6 +94,14 @@ int cuMemcpyPeerAsync(u64 to, void *there, u64 from, void *here, size_t bytes, v
   if (there == here) return 1;
   return memcpy((void *)to, (void *)from, bytes), 0;
 }
+/* one pair of devices cannot reach one another: 0 and 2 */
+int cuDeviceCanAccessPeer(int *can, int device, int peer) { return *can = device + peer != 2, device == peer ? 101 : 0; }
+static int access_of[16][16]; /* of a device to another's pool: 0 none, 3 reading and writing */
+int cuMemPoolSetAccess(void *pool, const int *wanted, size_t n) { /* type of place, ordinal, access */
+  for (size_t i = 0; i < n; i++) access_of[wanted[3 * i + 1]][(u64)pool - 0x2000] = wanted[3 * i + 2];
+  return 0;
+}
+int cuMemPoolGetAccess(int *access, void *pool, const int *place) { return *access = access_of[place[1]][(u64)pool - 0x2000], 0; }
 int cuMemsetD8Async(u64 to, unsigned char byte, size_t bytes, void *stream) { return memset((void *)to, byte, bytes), 0; }
 
 int cuGetErrorString(int status, const char **text) {

@@ -292,6 +292,29 @@ def test_devices_copy_to_one_another(driver):
     assert driver.queue_done(side.handle) in (True, False)
 
 
+def access(driver, reader, owner):
+    """What the driver says of a device's access to the pool of another."""
+    place = driver._cuda.CUmemLocation()
+    place.type, place.id = driver._cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, reader
+    status, flags = driver._cuda.cuMemPoolGetAccess(driver._pools[owner], place)
+    assert int(status) == 0
+    return int(flags)
+
+
+def test_devices_that_can_reach_one_another_copy_without_the_host(driver):
+    count = cuda.device_count()
+    if count < 2:
+        pytest.skip("one device only")
+    for index in range(1, count):
+        moved = buffer.copy_across(buffer.from_host(numbers(9), CUDA0), devices.cuda(index))
+        np.testing.assert_array_equal(buffer.to_host(moved), numbers(9))
+        possible = cuda.can_device_access_peer(0, index)
+        assert access(driver, 0, index) == access(driver, index, 0) == (3 if possible else 0)
+        assert not cuda.can_device_access_peer(index, index)
+    with pytest.raises(DeviceError, match=r"^CUDA error: invalid device ordinal"):
+        cuda.can_device_access_peer(0, count)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_says_that_it_cannot_use_cuda(driver):
     array = buffer.from_host(numbers(3), CUDA0)
@@ -349,7 +372,7 @@ def stub(tmp_path_factory):
     return run
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("count", [1, 3])
 def test_the_driver_works_on_a_stub(stub, count):
     result = stub("-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", __file__, STUB_DEVICES=str(count))
     assert result.returncode == 0, result.stdout + result.stderr

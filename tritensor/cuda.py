@@ -7,7 +7,7 @@ missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,7 @@ __all__ = [
     "Ledger",
     "OutOfMemoryError",
     "Stream",
+    "can_device_access_peer",
     "current_device",
     "current_stream",
     "default_stream",
@@ -37,6 +38,7 @@ __all__ = [
     "get_device_name",
     "get_device_properties",
     "get_rng_state",
+    "get_rng_state_all",
     "initial_seed",
     "is_available",
     "is_bf16_supported",
@@ -50,8 +52,11 @@ __all__ = [
     "memory_stats",
     "memory_summary",
     "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
     "set_device",
     "set_rng_state",
+    "set_rng_state_all",
     "set_stream",
     "simulate",
     "stream",
@@ -142,6 +147,20 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
 def is_bf16_supported() -> bool:
     """Whether the current device computes in bfloat16 (compute capability 8.0 and later)."""
     return get_device_capability() >= (8, 0)
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Whether a device can read another's memory by itself; copies between the two then skip the host.
+
+    >>> import tritensor.cuda
+    >>> with tritensor.cuda.simulate(devices=2):
+    ...     tritensor.cuda.can_device_access_peer(0, 1), tritensor.cuda.can_device_access_peer(0, 0)
+    (True, False)
+
+    Raises:
+        DeviceError: no such device.
+    """
+    return require().can_access_peer(ordinal(device), ordinal(peer_device))
 
 
 # -- streams
@@ -295,6 +314,16 @@ def manual_seed_all(seed: int) -> None:
         generator_of(devices.cuda(index)).manual_seed(seed)
 
 
+def seed() -> int:
+    """Start a sequence that nobody can foresee on the current device; its seed."""
+    return generator_of(devices.cuda(devices.current_index())).seed()
+
+
+def seed_all() -> None:
+    """Seed the default generators of all CUDA devices with one number that nobody can foresee."""
+    manual_seed_all(seed())
+
+
 def initial_seed() -> int:
     """The seed of the current device's default generator."""
     return generator_of(devices.cuda(devices.current_index())).initial_seed()
@@ -308,3 +337,21 @@ def get_rng_state(device: Any = None) -> Tensor:
 def set_rng_state(new_state: Tensor, device: Any = None) -> None:
     """Put a device's default generator into a state that `get_rng_state` returned."""
     _generator(device).set_state(new_state)
+
+
+def get_rng_state_all() -> list[Tensor]:
+    """The states of all devices' default generators, by ordinal, on the CPU."""
+    return [get_rng_state(index) for index in range(device_count())]
+
+
+def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
+    """Put the default generators of all devices into states that `get_rng_state_all` returned.
+
+    Raises:
+        DeviceError: more states than devices. ArgumentError, ShapeError: one is no state. No generator is changed then.
+    """
+    states = list(new_states)
+    for index, state in enumerate(states):
+        Generator(devices.cuda(require().check(index))).set_state(state)
+    for index, state in enumerate(states):
+        set_rng_state(state, index)

@@ -92,6 +92,7 @@ class CudaDriver(Driver):
         self._properties: dict[int, DeviceProperties] = {}
         self._contexts: dict[int, Any] = {}
         self._pools: dict[int, Any] = {}
+        self._peers: set[tuple[int, int]] = set()  # pairs of devices that have been let into one another's memory
         self._priorities: dict[int, tuple[int, int]] = {}
         self._plain_event = _options(core.EventOptions, timing_enabled=False)
         self._timed_event = _options(core.EventOptions, timing_enabled=True)
@@ -209,10 +210,30 @@ class CudaDriver(Driver):
         if to == by:
             self._call("cuMemcpyDtoDAsync", target, source, nbytes, queue.handle)
         else:
+            self._open_pools(to, by)
             # works with and without direct access between the devices, and with memory of either's pool
             self._call(
                 "cuMemcpyPeerAsync", target, self._contexts[to], source, self._contexts[by], nbytes, queue.handle
             )
+
+    def can_access_peer(self, index: int, peer: int) -> bool:
+        if self.check(index) == self.check(peer):
+            return False
+        return bool(self._call("cuDeviceCanAccessPeer", index, peer))
+
+    def _open_pools(self, index: int, peer: int) -> None:
+        """Let two devices read one another's memory, where they can; without it a copy goes by way of the host."""
+        if (index, peer) in self._peers:
+            return
+        cuda = self._cuda
+        for reader, owner in ((index, peer), (peer, index)):
+            if self.can_access_peer(reader, owner):
+                access = cuda.CUmemAccessDesc()
+                access.location.type = cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+                access.location.id = reader
+                access.flags = cuda.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                self._call("cuMemPoolSetAccess", self._pools[owner], [access], 1)
+        self._peers.update(((index, peer), (peer, index)))
 
     # -- streams and events
 

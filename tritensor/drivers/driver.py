@@ -141,6 +141,10 @@ class Driver(ABC):
     def copy_d2d(self, target: int, source: int, nbytes: int, queue: Any, devices: tuple[int, int]) -> None:
         """Copy between addresses of the devices (target's, source's)."""
 
+    @abstractmethod
+    def can_access_peer(self, index: int, peer: int) -> bool:
+        """Whether device `index` can read the memory of `peer` by itself, so that copies skip the host."""
+
     def heap(self, index: int) -> Heap:
         """The allocator of a device: its caches, counters and live buffers."""
         found = self._heaps.get(index)

@@ -218,6 +218,9 @@ class Simulator(Driver):
 
         self._push(queue, run)
 
+    def can_access_peer(self, index: int, peer: int) -> bool:
+        return self.check(index) != self.check(peer)
+
     # -- streams and events
 
     def open_queue(self, index: int, priority: int) -> Queue:
