@@ -1,7 +1,7 @@
 """Moving and converting tensors: `to` and its short forms, copies, and pinned memory.
 
-`to` returns the tensor itself when nothing changes. A copy to another device or dtype is recorded, so its gradient comes
-back on the source's device and in its dtype.
+`to` returns the tensor itself when nothing changes. A copy to another device or dtype is recorded, so that its gradient
+comes back on the source's device and in its dtype.
 """
 
 from __future__ import annotations
