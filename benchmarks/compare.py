@@ -135,10 +135,11 @@ def duration(microseconds: float) -> str:
     return f"{microseconds / size:.3g} {unit}"
 
 
-def print_heading(peers: list[str]) -> None:
-    print("ratios are ours/theirs, median and spread over blocks of A B B A; the error is against float64\n")
+def print_heading(peers: list[str], checked: bool = True) -> None:
+    note = "; the error is against float64" if checked else ""
+    print(f"ratios are ours/theirs, median and spread over blocks of A B B A{note}\n")
     columns = "".join(f"{name:>10}{'ratio':>7}  {'spread':<13}{'target':<14}" for name in peers)
-    print(f"{'case':<42}{'ours':>9}{columns}   error")
+    print(f"{'case':<42}{'ours':>9}{columns}" + "   error" * checked)
 
 
 def print_row(title: str, rows: dict[str, Any], peers: list[str], checked: dict[str, Any] | None) -> None:

@@ -37,6 +37,7 @@ def timer(statement: str, names: dict[str, object]) -> Callable[[int], float]:
 
 def executions(run: Callable[[int], float], seconds: float) -> int:
     """How many executions take about `seconds`; warms up on the way."""
+    run(1)  # the first one may compile a kernel, and says nothing of the others
     number, taken = 1, run(1)
     while taken < seconds / 4:
         number *= 2 if taken <= 0 else max(2, min(10, int(seconds / 2 / taken)))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,6 +50,11 @@ def test_a_disturbed_block_moves_the_spread_and_not_the_ratio() -> None:
 @pytest.mark.parametrize("each", [1e-6, 1e-3, 3.0])
 def test_executions_fill_the_time(each: float) -> None:
     assert measure.executions(lambda number: each * number, 0.04) == max(1, round(0.04 / each))
+
+
+def test_what_a_first_execution_costs_does_not_count() -> None:
+    seconds = iter([60.0, *[1e-3] * 99])
+    assert measure.executions(lambda number: next(seconds) * number, 0.04) == 40
 
 
 def test_timer_runs_the_statement_with_garbage_collection_on() -> None:
@@ -156,6 +165,26 @@ def test_a_pattern_that_names_no_case_is_refused(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit):
         compare.main(["--only", "nothing_*"])
     assert "add_10" in capsys.readouterr().err
+
+
+@pytest.mark.peer
+def test_host_costs_are_measured_over_a_driver_that_does_nothing(tmp_path: Path) -> None:
+    missing = [name for name in ("torch", "triton", "cuda") if importlib.util.find_spec(name) is None]
+    if missing or not sys.platform.startswith("linux") or not (shutil.which("cc") or shutil.which("gcc")):
+        pytest.skip("needs torch, Triton, cuda-core, Linux and a C compiler")
+    path = tmp_path / "host.json"
+    words = ["--only", "add_10*", "--seconds", "0.002", "--json", str(path)]
+    run = subprocess.run([sys.executable, "-m", "benchmarks.host", *words], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    assert "targets met" in run.stdout
+    written = json.loads(path.read_text())
+    assert written["machine"]["device"] == "a stub of libcuda"
+    assert {name: case["speed"]["torch"]["target"] for name, case in written["cases"].items()} == {
+        "add_10": 2.0,
+        "add_10_grad": 1.5,
+    }
+    shares = [part["share"] for part in written["parts"].values()]
+    assert 0 < min(shares) <= max(shares) < 3  # of a whole call, however disturbed the machine is
 
 
 def test_import_gate_fails_above_its_limit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
