@@ -1,4 +1,5 @@
-"""What holds for every test: simulated devices need Triton, and a machine without it tests the rest in full."""
+"""What holds for every test: simulated devices need Triton, and a machine without it tests the rest in full. No test
+leaves anything behind that another could meet, so that any order and any selection of tests gives the same results."""
 
 from __future__ import annotations
 
@@ -7,7 +8,10 @@ from collections.abc import Generator
 
 import pytest
 
+from tritensor.drivers import selection
 from tritensor.errors import DeviceError
+from tritensor.kernels import plan as plans
+from tritensor.kernels import replay
 
 # Programs that mpiexec runs, not tests: importing one starts a process group.
 collect_ignore = ["distributed_programs"]
@@ -27,3 +31,26 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
                 pytest.skip("runs kernels, which needs Triton: pip install 'tritensor[triton]'")
             cause = cause.__cause__ or cause.__context__
         raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Fail a test that leaves behind what decides how later ones run."""
+    yield
+    found = _left_behind()
+    if found:  # the next tests are to be judged by what they do themselves
+        plans._make, replay.active.wanted, replay.active.on = _MAKE, False, False
+        plans._plans.clear()
+    assert not found, f"the test left behind {', '.join(found)}"
+
+
+_MAKE = plans._make
+
+
+def _left_behind() -> list[str]:
+    places = {
+        "its own tritensor.kernels.plan._make": plans._make is not _MAKE,
+        "plans of kernels": any(plan.driver is not selection._real for plan in plans._plans.values()),
+        "replays of calls": replay.active.wanted and selection._real is None,
+    }
+    return [what for what, is_there in places.items() if is_there]

@@ -13,6 +13,7 @@ import pytest
 from tritensor import buffer, devices, drivers, dtypes, settings
 from tritensor.errors import DeviceError, KernelError
 from tritensor.kernels import plan as plans
+from tritensor.kernels import replay
 from tritensor.kernels.launch import Float64, Int64, bind, kernel, launch
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def gpu(monkeypatch):
     )
     monkeypatch.setattr(drivers, "require", lambda: driver)
     monkeypatch.setattr(plans, "_plans", {})
+    monkeypatch.setattr(replay, "begin", lambda: None)  # nothing can be repeated on what only writes down
     monkeypatch.setitem(sys.modules, "cuda.core", core)
     core.array = lambda address, shape=(64,), dtype=np.float32, arena=stream.arena: buffer.DeviceArray(
         FakeBuffer(address, arena), shape, (1,) * len(shape), 0, np.dtype(dtype), devices.cuda(0)

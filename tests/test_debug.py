@@ -112,14 +112,15 @@ def test_compiling_is_not_counted(lines: Any, monkeypatch: pytest.MonkeyPatch) -
 
     from tritensor.kernels import plan as plans
 
-    with interpreted_device(monkeypatch) as driver, settings.debug(2):
+    # a context of its own: what was there before is the device's, and must not outlive it
+    with interpreted_device(monkeypatch) as driver, settings.debug(2), monkeypatch.context() as patch:
 
         def slowly(*arguments: Any) -> Any:
             time.sleep(1.5)
             return driver.make(*arguments)
 
         x = torch.ones(3, device="cuda")
-        monkeypatch.setattr(plans, "_make", slowly)
+        patch.setattr(plans, "_make", slowly)
         lines()
         x.exp()
         (line,) = lines()
