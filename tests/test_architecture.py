@@ -162,6 +162,7 @@ MODULES = [
     "nn.functional",
     "nn.init",
     "nn.parallel",
+    "nn.utils",
     "optim",
     "utils.data",
     "cuda",

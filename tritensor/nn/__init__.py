@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import functional, init, parallel, parameter
+from . import functional, init, parallel, parameter, utils
 from .activation import (
     ELU,
     GELU,
@@ -76,4 +76,5 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), as everywhere
     "parallel",
     "parameter",
     "parameter_path",
+    "utils",
 ]

@@ -1,0 +1,118 @@
+"""Clipping gradients by their common norm or by value. Nothing here makes the host wait for a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ... import creation, functional
+from ...autograd import no_grad
+from ...errors import DtypeError, explain
+from ...tensor import Tensor
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+
+Tensors = Tensor | Iterable[Tensor]
+
+
+def _listed(tensors: Tensors) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _gradients(parameters: Tensors) -> list[Tensor]:
+    return [parameter.grad for parameter in _listed(parameters) if parameter.grad is not None]
+
+
+@no_grad()
+def get_total_norm(
+    tensors: Tensors, norm_type: float | str = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
+    """The norm of all elements of all tensors, as if they were one vector; on the first tensor's device.
+
+    >>> import tritensor as torch
+    >>> torch.nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0, 0.0])])
+    tensor(5.)
+
+    Args:
+        norm_type: the order of the norm; infinity for the largest |x|.
+        error_if_nonfinite: raise where the norm is infinite or NaN. To know, the host waits for the device.
+        foreach: PyTorch's choice between two ways of computing; there is one here.
+
+    Raises:
+        DtypeError: the norm is not finite, and `error_if_nonfinite` is set.
+    """
+    order = float(norm_type)
+    norms = [tensor.norm(order) for tensor in _listed(tensors)]
+    if not norms:
+        return creation.tensor(0.0)
+    total = functional.stack([norm.to(norms[0].device) for norm in norms]).norm(order)
+    if error_if_nonfinite and not bool(total.isfinite()):
+        raise DtypeError(explain(
+            f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be clipped. "
+            "To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`",
+            f"the norm is {total.item()}"))  # fmt: skip
+    return total
+
+
+@no_grad()
+def clip_grads_with_norm_(
+    parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scale the gradients in place by `max_norm / (total_norm + 1e-6)` where that is less than 1.
+
+    Args:
+        total_norm: the norm that they have together, from `get_total_norm`.
+        foreach: PyTorch's choice between two ways of computing; there is one here.
+    """
+    scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    scales = {scale.device: scale}
+    for gradient in _gradients(parameters):
+        here = scales.get(gradient.device)
+        if here is None:
+            here = scales[gradient.device] = scale.to(gradient.device)
+        gradient.mul_(here.to(gradient.dtype))
+
+
+def clip_grad_norm_(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float | str = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale the gradients of parameters in place so that their norm, as of one vector, is at most `max_norm`.
+
+    >>> import tritensor as torch
+    >>> p = torch.nn.Parameter(torch.zeros(2))
+    >>> p.grad = torch.tensor([3.0, 4.0])
+    >>> torch.nn.utils.clip_grad_norm_([p], max_norm=1.0), p.grad
+    (tensor(5.), tensor([0.6000, 0.8000]))
+
+    Args:
+        parameters: a tensor or several, on any devices; those without a gradient are left out.
+        norm_type, error_if_nonfinite, foreach: see `get_total_norm`.
+
+    Returns:
+        The norm before, a tensor of one element on the first gradient's device. Nothing waits for it.
+
+    Raises:
+        DtypeError: the norm is not finite, and `error_if_nonfinite` is set; no gradient is changed then.
+    """
+    listed = _listed(parameters)
+    total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(listed, max_norm, total, foreach)
+    return total
+
+
+@no_grad()
+def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
+    """Clip every element of the gradients in place to the range from -clip_value to clip_value.
+
+    Args:
+        parameters: a tensor or several; those without a gradient are left out.
+        foreach: PyTorch's choice between two ways of computing; there is one here.
+    """
+    limit: Any = float(clip_value)
+    for gradient in _gradients(parameters):
+        gradient.clamp_(min=-limit, max=limit)
