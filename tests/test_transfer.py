@@ -232,3 +232,29 @@ def test_copy_between_overlapping_views() -> None:
             assert x.tolist() == [0.0, *map(float, range(15))]
             x[:-1].copy_(x[1:])
             assert x.tolist() == [*map(float, range(15)), 14.0]
+
+
+def test_memory_that_another_stream_uses_is_not_given_out_again() -> None:
+    side = torch.cuda.Stream()
+    with settings.simulate_late(True):
+        x = torch.ones(1000, device="cuda")
+        side.wait_stream(torch.cuda.current_stream())
+        address, found = x.data_ptr(), []
+        side.driver.submit(side, lambda: found.append(side.driver.memory(address, 4000).view(np.float32).sum()))
+        x.record_stream(side)
+        del x
+        y = torch.zeros(1000, device="cuda")
+        assert y.data_ptr() != address
+        torch.cuda.synchronize()
+        assert found == [1000]
+
+
+def test_streams_that_cannot_use_a_tensor() -> None:
+    stream = torch.cuda.Stream(1)
+    for x in (torch.ones(1), torch.ones(1, device="cuda:0")):
+        with pytest.raises(
+            RuntimeError, match=r"^record_stream\(\): the stream and the tensor are on different devices"
+        ):
+            x.record_stream(stream)
+    with pytest.raises(TypeError, match=r"^record_stream\(\): argument 's' \(position 1\) must be Stream, not int"):
+        torch.ones(1).record_stream(3)  # type: ignore[arg-type]

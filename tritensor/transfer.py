@@ -13,8 +13,8 @@ import numpy as np
 from . import buffer, devices, dtypes, layout
 from .autograd import GradientPlan, Node, record, recording
 from .buffer import DeviceArray
-from .drivers import active
-from .errors import ArgumentError, DtypeError, explain
+from .drivers import Stream, active
+from .errors import ArgumentError, DeviceError, DtypeError, explain
 from .inplace import check_writable, write
 from .kernels.elementwise import copy_into
 from .operator import registry
@@ -200,12 +200,31 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     return result
 
 
+def record_stream(self: Tensor, s: Stream) -> None:
+    """Say that work of another stream uses the tensor: its memory is not given out again before that work is done.
+
+    The library does this by itself for every kernel and copy of its own; it is for a stream that another library, or
+    a kernel launched by hand, uses.
+
+    Raises:
+        DeviceError: the tensor is not on a CUDA device, or the stream is on another. ArgumentError: not a stream.
+    """
+    if not isinstance(s, Stream):
+        raise ArgumentError(f"record_stream(): argument 's' (position 1) must be Stream, not {type(s).__name__}")
+    if s.device != self.device:
+        raise DeviceError(explain(
+            "record_stream(): the stream and the tensor are on different devices",
+            f"the tensor is on {self.device}, the stream on {s.device}",
+            remedy="pass a stream of the tensor's own device"))  # fmt: skip
+    self._data.buffer.record_stream(s)
+
+
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype of `other`."""
     return to(self, other.dtype)
 
 
-for _function in (to, cpu, cuda, contiguous, clone, copy_, fill_, zero_, pin_memory, type_as):
+for _function in (to, cpu, cuda, contiguous, clone, copy_, fill_, zero_, pin_memory, record_stream, type_as):
     setattr(Tensor, _function.__name__, _function)
 
 _SHORT = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
