@@ -14,13 +14,14 @@ CHECK := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 HAS_TRITON = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("triton") is None)'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types tests format clean
+.PHONY: help demo test lint types tests format docs clean
 
 help:
 	@echo "make demo     train on real digits on the CPU, then on a simulated CUDA device"
 	@echo "make test     lint, type-check and test, as continuous integration does"
 	@echo "make lint | types | tests     one of the three"
 	@echo "make format   format the code, sort the imports, write the type stubs anew"
+	@echo "make docs     build the documentation as a site, into build/docs"
 	@echo "make clean    remove .venv and everything built"
 
 $(BIN)/python:
@@ -76,7 +77,11 @@ tests: $(VENV)/dev.installed
 format: $(VENV)/dev.installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/python -m tools.stub
+	$(BIN)/python -m tools.generate
+
+docs: $(BIN)/python
+	@$(INSTALL) --editable '.[docs]'
+	$(BIN)/mkdocs build
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

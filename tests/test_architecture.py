@@ -219,10 +219,11 @@ def test_tensor_methods_are_documented() -> None:
     assert bare == []
 
 
-def test_stubs_are_fresh() -> None:
-    """`python -m tools.stub` writes what a type checker reads of names that are made at run time."""
-    checked = subprocess.run([sys.executable, "-m", "tools.stub", "--check"], capture_output=True, text=True, cwd=ROOT,
-                             env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+def test_generated_files_are_fresh() -> None:
+    """`python -m tools.generate` writes the type stubs and the page of operators."""
+    command = [sys.executable, "-m", "tools.generate", "--check"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    checked = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
     assert checked.returncode == 0, checked.stderr
 
 

@@ -1,17 +1,13 @@
-"""Write the type stubs of what is made at run time: Tensor with its methods, and the functions from the registry.
+"""The type stubs of what is made at run time: Tensor with its methods, and the functions from the registry.
 
-Operators attach themselves to Tensor when their modules are imported, which a type checker cannot see. This program
-looks at the finished class and writes down what is there:
-
-    python -m tools.stub            # write the files that changed
-    python -m tools.stub --check    # fail if one would change
+Operators attach themselves to Tensor when their modules are imported, which a type checker cannot see. The stubs say
+what is there on the finished class.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +17,7 @@ from tritensor.functional import pointwise
 from tritensor.host_access import HostAccess
 from tritensor.tensor import Tensor
 
-HEADER = '''"""The type stub of Tensor, made by `python -m tools.stub`; do not edit."""
+HEADER = '''"""The type stub of Tensor, made by `python -m tools.generate`; do not edit."""
 
 from __future__ import annotations
 
@@ -169,7 +165,7 @@ def stub() -> str:
     return "\n".join(lines).replace("class Size", "\n".join(aliases) + "\n\nclass Size") + "\n"
 
 
-FUNCTIONS = '''"""The type stub of the functions made from the registry, by `python -m tools.stub`; do not edit."""
+FUNCTIONS = '''"""The type stub of the functions made from the registry, by `python -m tools.generate`; do not edit."""
 
 from __future__ import annotations
 
@@ -194,20 +190,7 @@ def functions() -> str:
     return FUNCTIONS + "\n".join(lines) + "\n"
 
 
-def stubs() -> dict[Path, str]:
+def texts() -> dict[Path, str]:
     """Every stub's path and text."""
     package = Path(tritensor.__file__).parent
     return {package / "tensor.pyi": stub(), package / "functional" / "pointwise.pyi": functions()}
-
-
-def main() -> None:
-    """Write the stubs, or with --check say which are stale."""
-    stale = [path for path, text in stubs().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    if "--check" in sys.argv:
-        sys.exit(f"stale: {', '.join(map(str, stale))}; run `python -m tools.stub`" if stale else 0)
-    for path in stale:
-        path.write_text(stubs()[path], encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

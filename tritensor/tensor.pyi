@@ -1,4 +1,4 @@
-"""The type stub of Tensor, made by `python -m tools.stub`; do not edit."""
+"""The type stub of Tensor, made by `python -m tools.generate`; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The type stub of the functions made from the registry, by `python -m tools.stub`; do not edit."""
+"""The type stub of the functions made from the registry, by `python -m tools.generate`; do not edit."""
 
 from __future__ import annotations
 

@@ -1,0 +1,70 @@
+"""The documentation's page of operators: what the registry knows about each, a table for every family."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import tritensor
+from tritensor import nn, optim  # noqa: F401 - their import registers operators
+from tritensor.kernels import optimizers  # noqa: F401
+from tritensor.operator import Operator, registry
+from tritensor.rules import Rule
+from tritensor.tensor import Tensor
+
+# In the order in which people look for them, with how a family's kernels work.
+FAMILIES = {
+    "elementwise": "One kernel for all: dimensions are collapsed, operands broadcast by strides, 16 bytes a load.",
+    "reduction": "Rows, columns or everything, in two stages where one does not fill the device; never by atomics.",
+    "rowwise": "A row is read once where it fits into registers, else in a loop that carries maximum and sum.",
+    "layer_norm": "Mean and deviation in one pass over a row; the weight's gradient by partial sums.",
+    "matmul": "Tiles on tensor cores; bias and activation join the same kernel.",
+    "loss": "Scores become losses in one pass; gradients come out of the same pass when they are needed.",
+    "indexing": "Bounds are checked before anything is read or written; sums have a fixed order.",
+    "joining": "One launch for all parts.",
+    "sorting": "Blocks are sorted in place, then merged; equal elements keep their order.",
+    "scan": "Blocks in a fixed order, so that sums are the same in every run.",
+    "random": "Philox, by position: the same numbers on every device.",
+    "dropout": "The mask is drawn anew in the backward pass instead of being kept.",
+    "optimizer": "All parameters of a group in one launch.",
+}
+
+
+def row(operator: Operator) -> str:
+    """An operator's line."""
+    inputs = ", ".join((f"*{name}" if operator.variadic else name) for name in operator.inputs) or "*tensors"
+    options = "".join(
+        f", {name}" if value is inspect.Parameter.empty else f", {name}={value!r}"
+        for name, value in operator.metadata.items()
+    )
+    text = (inspect.getdoc(operator) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+    takes = operator.rule.takes() if isinstance(operator.rule, Rule) else ""
+    takes = {"boolean, integer, floating, complex": "all", "boolean, integer, floating": "real"}.get(takes, takes)
+    in_place = f"`{operator.name}_`" if hasattr(Tensor, f"{operator.name}_") else ""
+    gradient = "yes" if operator.differentiable else ""
+    return f"| `{operator.name}({inputs}{options})` | {text} | {takes} | {gradient} | {in_place} |"
+
+
+def page() -> str:
+    """The text of the page."""
+    lines = [
+        "# Operators",
+        "",
+        "Made from the registry by `python -m tools.generate`; do not edit. Every operator here has a NumPy reference,",
+        "which runs on the CPU, and a Triton kernel, which is tested against it over dtypes, shapes and layouts.",
+        "Half precision is computed in float32; complex dtypes are the CPU's. Functions that are compositions of these",
+        "(`linear`, `mse_loss`, `var_mean`, ...) stand in `tritensor.functional`.",
+    ]
+    families = dict.fromkeys([*FAMILIES, *(operator.family for operator in registry.values())])
+    for family in families:
+        members = sorted((op for op in registry.values() if op.family == family), key=lambda op: op.name)
+        if members:
+            lines += ["", f"## {family.replace('_', ' ').capitalize()}", "", FAMILIES[family], ""]
+            lines += ["| operator | what it computes | takes | gradient | in place |", "|---|---|---|---|---|"]
+            lines += [row(operator) for operator in members]
+    return "\n".join(lines) + "\n"
+
+
+def texts() -> dict[Path, str]:
+    """The page's path and text."""
+    return {Path(tritensor.__file__).parent.parent / "docs" / "operators.md": page()}
