@@ -497,7 +497,7 @@ def test_contiguous_elements_are_read_in_vectors_of_16_bytes(inner, kind):
     constants = {"START": reductions_kernel.element_state, "COMBINE": parts.combine, "FOLD": parts.fold,
                  "FINISH": reductions_kernel.bare_state, "IDENTITY": (0,), "STATE": (dtypes.float32,),
                  "COMPUTE": (dtypes.float32,), "OUT_DTYPES": (element,), "KEPT_RANK": 1, "REDUCED_RANK": 1,
-                 "INDEX64": False, "ROWS": rows, "COLS": cols}  # fmt: skip
+                 "INDEX64": False, "UNITS": (1,) * 5, "ROWS": rows, "COLS": cols}  # fmt: skip
     facts = compile_ahead(reductions_kernel.reduction_kernel, signature, constants, ("cuda", 90))
     assert facts.local_bytes == 0
     if "sass" in facts.asm:

@@ -393,6 +393,7 @@ def test_contiguous_elements_move_in_vectors_of_16_bytes(rows, cols, loop, inner
         "ROW_OUT_DTYPES": (),
         "RANK": 1,
         "INDEX64": False,
+        "UNITS": (1,) * 4,
         "LOOP": loop,
         "ROWS": rows,
         "COLS": cols,

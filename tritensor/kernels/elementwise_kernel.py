@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import dtypes, settings
@@ -12,7 +12,7 @@ from .launch import Bound, DeviceFunction, Float64, Int64, bind, device_function
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["collapse_dims", "elementwise_kernel", "launch_elementwise"]
+__all__ = ["collapse_dims", "elementwise_kernel", "launch_elementwise", "unit_of"]
 
 # Bytes of the widest operand that one program moves: 1024 float32 or 2048 bfloat16 elements, two 16-byte vectors for
 # each of 128 threads.
@@ -54,12 +54,34 @@ def collapse_dims(
     return tuple(size for size, _ in kept), tuple(zip(*[strides for _, strides in kept], strict=True))
 
 
+def unit_of(values: Iterable[int]) -> int:
+    """The largest power of two, 16 at most, that divides every value: what `in_units` may be told of them.
+
+    >>> unit_of([1000, 3000]), unit_of([0]), unit_of([1001])
+    (8, 16, 1)
+    """
+    together = 16
+    for value in values:
+        together |= value
+    return together & -together
+
+
 @device_function
-def offset_of(index, strides, shape, RANK: tl.constexpr):
+def in_units(value, UNIT: tl.constexpr):
+    """A multiple of UNIT, as the compiler can see that it is one: of a parameter it knows 16 or nothing.
+
+    Rows of 1000 elements begin at multiples of 8, so they move in vectors of 16 bytes once that is known.
+    """
+    return value // UNIT * UNIT
+
+
+@device_function
+def offset_of(index, strides, shape, RANK: tl.constexpr, UNIT: tl.constexpr = 1):
     """Where element `index` (counted in the result's order) of one operand lies.
 
     The outermost dimension takes what is left without a modulo: the compiler then sees that contiguous elements are
-    contiguous, which is what 128-bit loads depend on.
+    contiguous, which is what 128-bit loads depend on. UNIT divides the innermost size and the other dimensions'
+    strides, where there are several.
     """
     if RANK == 1:
         offset = index * strides[0]
@@ -68,9 +90,14 @@ def offset_of(index, strides, shape, RANK: tl.constexpr):
         offset = tl.zeros_like(index)
         for step in tl.static_range(RANK - 1):
             dim: tl.constexpr = RANK - 1 - step
-            offset += rest % shape[dim] * strides[dim]
-            rest = rest // shape[dim]
-        offset += rest * strides[0]
+            if step == 0:
+                size = in_units(shape[dim], UNIT)
+                offset += rest % size * strides[dim]
+            else:
+                size = shape[dim]
+                offset += in_units(rest % size * strides[dim], UNIT)
+            rest = rest // size
+        offset += in_units(rest * strides[0], UNIT)
     return offset
 
 

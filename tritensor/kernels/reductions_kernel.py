@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import buffer, dtypes, settings
 from ..buffer import DeviceArray
-from .elementwise_kernel import collapse_dims, offset_of
+from .elementwise_kernel import collapse_dims, in_units, offset_of, unit_of
 from .launch import DeviceFunction, Float64, device_function, kernel, launch
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def combine_columns(
     STATE: tl.constexpr,
     COMPUTE: tl.constexpr,
     REDUCED_RANK: tl.constexpr,
+    UNITS: tl.constexpr,
 ):
     """A tile's states combined with those of the columns `col`; MASKED where some may lie beyond `stop`."""
     mask = tl.broadcast_to(row_mask[:, None], (ROWS, COLS))
@@ -73,7 +74,8 @@ def combine_columns(
         mask = mask & (col < stop)[None, :]
     values = ()
     for position in tl.static_range(len(ins)):
-        offset = offset_of(col, reduced_strides[position], reduced_shape, REDUCED_RANK)
+        offset = offset_of(col, reduced_strides[position], reduced_shape, REDUCED_RANK, UNITS[2])
+        offset = in_units(offset, UNITS[1])
         value = tl.load(ins[position] + row_offsets[position][:, None] + offset[None, :], mask=mask)
         values = values + (value.to(COMPUTE[position]),)  # type: ignore[assignment]  # noqa: RUF005
     fresh = START(values, col[None, :], numbers)
@@ -114,6 +116,7 @@ def reduction_kernel(
     KEPT_RANK: tl.constexpr,
     REDUCED_RANK: tl.constexpr,
     INDEX64: tl.constexpr,
+    UNITS: tl.constexpr,
     ROWS: tl.constexpr,
     COLS: tl.constexpr,
 ):
@@ -136,6 +139,7 @@ def reduction_kernel(
         COMPUTE: the dtype to which each input is converted.
         OUT_DTYPES: the dtype in which each result is stored.
         INDEX64: whether offsets or counts need 64 bits.
+        UNITS: see `_units`.
         ROWS, COLS: the tile.
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -146,12 +150,13 @@ def reduction_kernel(
         col = col.to(tl.int64)
         start = start.to(tl.int64)
     part_index = start
-    start = start * part
-    stop = tl.minimum(start + part, cols)
-    row_mask = row < rows
+    start = in_units(start * part, UNITS[0])
+    stop = in_units(tl.minimum(start + part, cols), UNITS[4])
+    row_mask = row < in_units(rows, UNITS[3])
     row_offsets = ()
     for position in tl.static_range(len(ins)):
-        row_offsets = row_offsets + (offset_of(row, kept_strides[position], kept_shape, KEPT_RANK),)  # type: ignore[assignment]  # noqa: RUF005
+        offset = in_units(offset_of(row, kept_strides[position], kept_shape, KEPT_RANK), UNITS[0])
+        row_offsets = row_offsets + (offset,)  # type: ignore[assignment]  # noqa: RUF005
     state = ()
     for position in tl.static_range(len(STATE)):
         state = state + (tl.full((ROWS, COLS), IDENTITY[position], STATE[position]),)  # type: ignore[assignment]  # noqa: RUF005
@@ -176,6 +181,7 @@ def reduction_kernel(
             STATE,
             COMPUTE,
             REDUCED_RANK,
+            UNITS,
         )
     if whole < stop:
         state = combine_columns(
@@ -197,6 +203,7 @@ def reduction_kernel(
             STATE,
             COMPUTE,
             REDUCED_RANK,
+            UNITS,
         )
     results = FINISH(FOLD(state, 1), count, numbers)
     for position in tl.static_range(len(outs)):
@@ -287,6 +294,7 @@ def reduce_arrays(
             "KEPT_RANK": len(kept_shape),
             "REDUCED_RANK": len(reduced_shape),
             "INDEX64": wide,
+            "UNITS": _units(kept_strides, reduced_strides, reduced_shape, rows, cols, part),
             "ROWS": row_block,
             "COLS": col_block,
         },
@@ -336,12 +344,32 @@ def _combine_parts(
             "KEPT_RANK": 1,
             "REDUCED_RANK": 1,
             "INDEX64": splits * rows >= 1 << 31,
+            "UNITS": (1, 1, 1, 1, 1),
             "ROWS": row_block,
             "COLS": col_block,
         },
         outs[0].device,
         warps=warps,
         name=f"reduction_{name}_parts",
+    )
+
+
+def _units(
+    kept: Sequence[Sequence[int]],
+    reduced: Sequence[Sequence[int]],
+    reduced_shape: Sequence[int],
+    rows: int,
+    cols: int,
+    part: int,
+) -> tuple[int, ...]:
+    """What divides, in turn: where rows and parts begin; the columns' places; their inner dimension's size and other
+    strides; `rows`; where parts end. See `in_units`."""
+    return (
+        unit_of([*(step for steps in kept for step in steps), part if part < cols else 0]),
+        unit_of([step for steps in reduced for step in steps]),
+        unit_of([reduced_shape[-1], *(step for steps in reduced for step in steps[:-1])]),
+        unit_of([rows]),
+        unit_of([cols, part]),
     )
 
 
@@ -359,8 +387,8 @@ def _collapse(
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """Some of the dimensions that arrays share, as few as their strides allow: the sizes, and the strides of each."""
     sizes = [shape[dim] for dim in dims]
-    if 0 in sizes or not sizes:  # no element is read by these
-        return (1,), ((1,),) * len(arrays)
+    if 0 in sizes or set(sizes) <= {1}:  # at most one element, at a place that the compiler may know is aligned
+        return (1,), ((0,),) * len(arrays)
     return collapse_dims(sizes, [[array.strides[dim] for dim in dims] for array in arrays])
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import buffer, dtypes, settings
 from ..buffer import DeviceArray
 from .elementwise import copy_into
-from .elementwise_kernel import collapse_dims, offset_of
+from .elementwise_kernel import collapse_dims, in_units, offset_of, unit_of
 from .launch import Float64, Int64, kernel, launch
 from .reductions_kernel import power_of_two, reach
 from .source import device_function
@@ -62,11 +62,12 @@ def load_rows(ins, strides, shape, row, mask, COMPUTE: tl.constexpr, RANK: tl.co
 
 
 @device_function
-def row_starts(ins, strides, shape, row, RANK: tl.constexpr):
-    """Where the rows of each array begin."""
+def row_starts(ins, strides, shape, row, RANK: tl.constexpr, UNIT: tl.constexpr):
+    """Where the rows of each array begin, at multiples of UNIT."""
     starts = ()
     for position in tl.static_range(len(ins)):
-        starts = starts + (offset_of(row, strides[position], shape, RANK),)  # type: ignore[assignment]  # noqa: RUF005
+        start = in_units(offset_of(row, strides[position], shape, RANK), UNIT)
+        starts = starts + (start,)  # type: ignore[assignment]  # noqa: RUF005
     return starts
 
 
@@ -80,11 +81,11 @@ def as_columns(values):
 
 
 @device_function
-def load_tile(ins, starts, col_strides, col, mask, COMPUTE: tl.constexpr):
+def load_tile(ins, starts, col_strides, col, mask, COMPUTE: tl.constexpr, UNIT: tl.constexpr):
     """A block of shape (rows, cols) from each input."""
     values = ()
     for position in tl.static_range(len(ins)):
-        pointer = ins[position] + starts[position][:, None] + (col * col_strides[position])[None, :]
+        pointer = ins[position] + starts[position][:, None] + in_units(col * col_strides[position], UNIT)[None, :]
         values = values + (tl.load(pointer, mask=mask).to(COMPUTE),)  # type: ignore[assignment]  # noqa: RUF005
     return values
 
@@ -100,10 +101,10 @@ def load_cols(ins, col, cols, COMPUTE: tl.constexpr):
 
 
 @device_function
-def store_tile(outs, starts, col_strides, col, mask, results, OUT_DTYPES: tl.constexpr):
+def store_tile(outs, starts, col_strides, col, mask, results, OUT_DTYPES: tl.constexpr, UNIT: tl.constexpr):
     """Write a block of shape (rows, cols) to each output."""
     for position in tl.static_range(len(outs)):
-        pointer = outs[position] + starts[position][:, None] + (col * col_strides[position])[None, :]
+        pointer = outs[position] + starts[position][:, None] + in_units(col * col_strides[position], UNIT)[None, :]
         tl.store(pointer, results[position].to(OUT_DTYPES[position]), mask=mask)
 
 
@@ -133,6 +134,7 @@ def rowwise_kernel(
     ROW_OUT_DTYPES: tl.constexpr,
     RANK: tl.constexpr,
     INDEX64: tl.constexpr,
+    UNITS: tl.constexpr,
     LOOP: tl.constexpr,
     ROWS: tl.constexpr,
     COLS: tl.constexpr,
@@ -151,6 +153,7 @@ def rowwise_kernel(
         COMPUTE: the dtype that inputs are converted to; ROW_COMPUTE the same for each of row_ins.
         LOOP: rows are longer than COLS.
         INDEX64: whether offsets need 64 bits.
+        UNITS: what divides the places where rows begin, those of columns, `rows`, and `cols` (see `in_units`).
         ROWS, COLS: the tile. The grid is (ceil(rows / ROWS),).
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -158,8 +161,9 @@ def rowwise_kernel(
     if INDEX64:
         row = row.to(tl.int64)
         span = span.to(tl.int64)
-    row_mask = row < rows
-    starts = row_starts(ins, in_strides, shape, row, RANK)
+    row_mask = row < in_units(rows, UNITS[2])
+    cols = in_units(cols, UNITS[3])
+    starts = row_starts(ins, in_strides, shape, row, RANK, UNITS[0])
     row_values = load_rows(row_ins, row_in_strides, shape, row, row_mask, ROW_COMPUTE, RANK)
     row_columns = as_columns(row_values)
     every_col = tl.broadcast_to(row_mask[:, None], (ROWS, COLS))
@@ -167,49 +171,49 @@ def rowwise_kernel(
     summary = ()
     if not LOOP:
         mask = every_col & (span < cols)[None, :]
-        values = load_tile(ins, starts, in_col_strides, span, mask, COMPUTE)
+        values = load_tile(ins, starts, in_col_strides, span, mask, COMPUTE, UNITS[1])
         col_values = load_cols(col_ins, span, cols, COMPUTE)
         if SUMMARY is not None:
             summary = SUMMARY(values, row_columns, col_values, span[None, :], mask, numbers)
         columns = as_columns(summary)
         if APPLY is not None:
             results = APPLY(values, row_columns, col_values, columns, span[None, :], numbers)
-            places = row_starts(outs, out_strides, shape, row, RANK)
-            store_tile(outs, places, out_col_strides, span, mask, results, OUT_DTYPES)
+            places = row_starts(outs, out_strides, shape, row, RANK, UNITS[0])
+            store_tile(outs, places, out_col_strides, span, mask, results, OUT_DTYPES, UNITS[1])
     else:
         if SUMMARY is not None:
-            values = load_tile(ins, starts, in_col_strides, span, every_col, COMPUTE)
+            values = load_tile(ins, starts, in_col_strides, span, every_col, COMPUTE, UNITS[1])
             col_values = load_cols(col_ins, span, cols, COMPUTE)
             summary = SUMMARY(values, row_columns, col_values, span[None, :], every_col, numbers)
             for first in range(COLS, whole, COLS):
                 col = first + span
-                values = load_tile(ins, starts, in_col_strides, col, every_col, COMPUTE)
+                values = load_tile(ins, starts, in_col_strides, col, every_col, COMPUTE, UNITS[1])
                 col_values = load_cols(col_ins, col, cols, COMPUTE)
                 more = SUMMARY(values, row_columns, col_values, col[None, :], every_col, numbers)
                 summary = MERGE(*summary, *more)
             if whole < cols:
                 col = whole + span
                 mask = every_col & (col < cols)[None, :]
-                values = load_tile(ins, starts, in_col_strides, col, mask, COMPUTE)
+                values = load_tile(ins, starts, in_col_strides, col, mask, COMPUTE, UNITS[1])
                 col_values = load_cols(col_ins, col, cols, COMPUTE)
                 more = SUMMARY(values, row_columns, col_values, col[None, :], mask, numbers)
                 summary = MERGE(*summary, *more)
         columns = as_columns(summary)
         if APPLY is not None:
-            places = row_starts(outs, out_strides, shape, row, RANK)
+            places = row_starts(outs, out_strides, shape, row, RANK, UNITS[0])
             if whole < cols:
                 col = whole + span
                 mask = every_col & (col < cols)[None, :]
-                values = load_tile(ins, starts, in_col_strides, col, mask, COMPUTE)
+                values = load_tile(ins, starts, in_col_strides, col, mask, COMPUTE, UNITS[1])
                 col_values = load_cols(col_ins, col, cols, COMPUTE)
                 results = APPLY(values, row_columns, col_values, columns, col[None, :], numbers)
-                store_tile(outs, places, out_col_strides, col, mask, results, OUT_DTYPES)
+                store_tile(outs, places, out_col_strides, col, mask, results, OUT_DTYPES, UNITS[1])
             for step in range(cols // COLS):
                 col = whole - (step + 1) * COLS + span
-                values = load_tile(ins, starts, in_col_strides, col, every_col, COMPUTE)
+                values = load_tile(ins, starts, in_col_strides, col, every_col, COMPUTE, UNITS[1])
                 col_values = load_cols(col_ins, col, cols, COMPUTE)
                 results = APPLY(values, row_columns, col_values, columns, col[None, :], numbers)
-                store_tile(outs, places, out_col_strides, col, every_col, results, OUT_DTYPES)
+                store_tile(outs, places, out_col_strides, col, every_col, results, OUT_DTYPES, UNITS[1])
     if FINISH is not None:
         row_results = FINISH(summary, row_values, numbers)
         for position in tl.static_range(len(row_outs)):
@@ -250,6 +254,8 @@ def launch_rows(
     row_ins = [array.broadcast_to(kept_shape) for array in row_ins]
     strides = [[array.strides[each] for each in kept] for array in (*outs, *ins)]
     sizes, steps = collapse_dims(kept_shape, strides + [list(array.strides) for array in row_ins])
+    if rows == 1:  # at a place that the compiler may know is aligned
+        steps = ((0,),) * len(steps)
     first, second = len(outs), len(outs) + len(ins)
     row_block, col_block, warps = _tile(
         x, rows, cols, _col_stride(x, dim) == 1 or steps[first][-1] != 1, held or len(ins)
@@ -285,6 +291,12 @@ def launch_rows(
             "ROW_OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in row_outs),
             "RANK": len(sizes),
             "INDEX64": span + _SIMULATED_TILE >= 1 << 31,
+            "UNITS": (
+                unit_of(step for each in steps[:second] for step in each),
+                unit_of(_col_stride(array, dim) for array in (*outs, *ins)),
+                unit_of([rows]),
+                unit_of([cols]),
+            ),
             "LOOP": cols > col_block,
             "ROWS": row_block,
             "COLS": col_block,
