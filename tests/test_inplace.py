@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor import inplace
 
 
 def leaf(*values: float) -> torch.Tensor:
@@ -172,3 +175,84 @@ def test_augmented_assignment_changes_in_place() -> None:
     x -= 2
     x /= 2
     assert same is x and x.tolist() == [2.0, 2.0] and x._version == 4
+
+
+# ---- views that were taken before their base had a history ---------------------------------------------------------
+
+W = [1.0, 2.0, 3.0, 4.0]
+
+
+def _weights() -> torch.Tensor:
+    return torch.tensor(W, requires_grad=True)
+
+
+def test_a_view_learns_of_its_bases_first_history() -> None:
+    base, w = torch.zeros(4), _weights()
+    view, deep, detached = base[:2], base.view(2, 2).t()[0], base[:2].detach()
+    with torch.no_grad():
+        unrecorded = base[1:]
+    base.add_(w * 3)
+    assert view.requires_grad and deep.requires_grad and unrecorded.requires_grad and not detached.requires_grad
+    (view * torch.tensor([2.0, 5.0])).sum().backward(retain_graph=True)
+    assert w.grad.tolist() == [6, 15, 0, 0]
+    deep.sum().backward()
+    assert w.grad.tolist() == [9, 15, 3, 0]
+
+
+def test_views_learn_of_a_history_that_came_by_another_view() -> None:
+    base, w = torch.zeros(4), _weights()
+    left, right, outer = base[:3], base[1:], base.view(2, 2)
+    left.mul_(0).add_(w[:3])
+    assert right.requires_grad and outer.requires_grad and base.requires_grad
+    (right * torch.tensor([1.0, 10.0, 100.0])).sum().backward(retain_graph=True)
+    assert w.grad.tolist() == [0, 1, 10, 0]
+    outer[1].sum().backward()
+    assert w.grad.tolist() == [0, 1, 11, 0]
+
+
+CHANGES = {
+    "copy_": lambda x, w: x.copy_(w),
+    "slice": lambda x, w: x.__setitem__(slice(None), w),
+    "view": lambda x, w: x.view(2, 2).__setitem__(0, w[:2]),
+    "mul_": lambda x, w: x.mul_(w),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_every_way_of_changing_a_base_tells_its_views(change: Any) -> None:
+    base, w = torch.ones(4), _weights()
+    view = base[:1]
+    change(base, w)
+    assert view.requires_grad
+    view.sum().backward()
+    assert w.grad.tolist() == [1, 0, 0, 0]
+
+
+def test_without_gradients_views_stay_without() -> None:
+    base, w = torch.ones(4), _weights()
+    view = base[:2]
+    with torch.no_grad():
+        base.mul_(w)
+    assert not view.requires_grad and not base.requires_grad
+
+
+def test_filling_a_tensor_part_by_part_looks_for_no_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(counter: Any) -> Any:
+        raise AssertionError("this takes milliseconds")
+
+    w = _weights()
+    monkeypatch.setattr(inplace.gc, "get_referrers", look)
+    out, other = torch.zeros(2, 4), torch.zeros(4)
+    for row in range(2):
+        out[row] = w * (row + 1)
+        out[row][1:].mul_(w[1:])
+    other.add_(w)
+    del other
+    torch.zeros(2, 2).t().add_(w[0])
+    (out.sum()).backward()
+    assert w.grad.tolist() == [3, 12, 18, 24]
+    kept, view = torch.zeros(4), None
+    view = kept[:1]
+    with pytest.raises(AssertionError, match="milliseconds"):
+        kept.add_(w)
+    assert view is not None

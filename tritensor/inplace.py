@@ -1,14 +1,14 @@
 """Changing a tensor in place: PyTorch's rules, by one route for every operator.
 
 The operator runs out of place, the result is written into the tensor's memory, and the tensor's place in the graph
-moves
-to the result's node. If the tensor is a view, the tensor that it was taken from gets a node that says "the old values
-with this region overwritten", and every view of it finds its own node anew when it is next used. Every tensor on the
-storage shares a counter, so a gradient that would read changed values raises instead.
+moves to the result's node. If the tensor is a view, the tensor that it was taken from gets a node that says "the old
+values with this region overwritten", and every view of it finds its own node anew when it is next used. Every tensor on
+the storage shares a counter, so a gradient that would read changed values raises instead.
 """
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -71,6 +71,7 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
     if sys.getrefcount(before) > holders:
         # a node saved the old values: it gets a copy of them
         before._data, before._counter = wrap(x._data).clone()._data, list(before._counter)
+    del before  # one tensor less that shares the counter, see `_tell_views`
     write(x, result)
     return x
 
@@ -90,7 +91,33 @@ def write(x: Tensor, result: Tensor) -> None:
     counter = x._counter = x._counter or [0, 0]
     counter[0] += 1
     if recording.enabled and (result._needs or x._needs):
+        first = x if x._origin is None else _root(x)
+        holders = 0 if first._needs else sys.getrefcount(counter) - _UNSHARED
         _rebase(x, result, counter)
+        if holders:
+            _tell_views(x, counter, holders)
+
+
+def _references_of_nobody() -> int:
+    counter = [0, 0]
+    return sys.getrefcount(counter)
+
+
+# What getrefcount says of a counter that one local variable holds and no tensor; it differs between Python's versions.
+_UNSHARED = _references_of_nobody()
+
+
+def _tell_views(x: Tensor, counter: list[int], holders: int) -> None:
+    """Let the views of a tensor that has just got its first history know of it.
+
+    A view that was taken before records nothing, so it does not look whether that has changed: looking would cost every
+    operator. They are found by their counter, among all objects; that takes milliseconds, but only where there are
+    tensors on the storage other than `x` and those that it is a view of.
+    """
+    if holders > 1 + len(_chain(x)):
+        for other in gc.get_referrers(counter):
+            if isinstance(other, Tensor) and other._origin is not None and not other._needs:
+                other._edge()
 
 
 def _rebase(x: Tensor, result: Tensor, counter: list[int]) -> None:
