@@ -78,14 +78,18 @@ class Span:
 class Guard:
     """The sanitizer of one launch: which addresses its loads, stores and atomics may touch.
 
-    A pointer that was computed from an argument must stay inside that argument; one whose origin is not known (loaded
-    from a table of addresses, chosen by tl.where) must lie in some argument or else in some live allocation.
+    A pointer that was computed from an argument must stay inside that argument. So must one that was computed from an
+    address in memory at which an array begins that the launch said it would reach: the spans from number `given` on.
+    One whose origin is not known (chosen by tl.where) must lie in some span or else in some live allocation.
     """
 
-    def __init__(self, name: str, spans: list[Span], allocations: Callable[[], list[tuple[int, int, str]]]) -> None:
+    def __init__(
+        self, name: str, spans: list[Span], allocations: Callable[[], list[tuple[int, int, str]]], given: int
+    ) -> None:
         self.name = name
         self.spans = spans
         self.allocations = allocations
+        self.reached = {span.base: position for position, span in enumerate(spans) if position >= given}
 
     def check(self, pointer: Any, mask: np.ndarray | None, verb: str, program: tuple[int, int, int]) -> None:
         """Raise KernelMemoryError unless every unmasked address of `pointer` may be touched."""
@@ -223,7 +227,15 @@ class Builder(interpreter.InterpreterBuilder):
     create_reshape = _keeps_argument("create_reshape")
     create_trans = _keeps_argument("create_trans")
     create_bitcast = _keeps_argument("create_bitcast")
-    create_int_to_ptr = create_ptr_to_int = create_bitcast
+    create_ptr_to_int = create_bitcast
+
+    def create_int_to_ptr(self, value: Any, type: Any) -> Any:
+        result = self.create_bitcast(value, type)
+        if self.guard is not None and "argument" not in result.attr and value.data.size == 1:
+            position = self.guard.reached.get(int(value.data.item()))
+            if position is not None:
+                result.attr = {"argument": position}
+        return result
 
     # casts
 

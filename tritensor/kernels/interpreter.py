@@ -34,11 +34,18 @@ _lock = threading.RLock()
 
 
 def run(
-    kernel: Kernel, grid: tuple[int, int, int], arguments: tuple, constants: dict[str, Any], name: str, allocations: Any
+    kernel: Kernel,
+    grid: tuple[int, int, int],
+    arguments: tuple,
+    constants: dict[str, Any],
+    name: str,
+    allocations: Any,
+    reaches: Any = None,
 ) -> None:
     """Run every program of the grid, one after another, in the order that `settings.grid_order` says.
 
-    `allocations` is called for the live memory of the device when a pointer's origin is not known.
+    `allocations` is called for the live memory of the device when a pointer's origin is not known; `reaches` is
+    `launch`'s.
 
     Raises:
         KernelMemoryError: a program touched memory outside of its arguments (`settings.sanitize`).
@@ -53,7 +60,13 @@ def run(
         values.update((key, _resolve(value)) for key, value in {**kernel.defaults, **constants}.items())
         function = _interpreted(kernel)
         working = semantic.builder
-        working.guard = Guard(name, spans, allocations) if settings.sanitize.value else None
+        working.guard = None
+        if settings.sanitize.value:
+            given = len(spans)
+            for number, row in enumerate(reaches[1] if reaches else ()):
+                for label, value in zip(reaches[0], row, strict=True):
+                    spans.append(_span(value, f"{label}[{number}]"))
+            working.guard = Guard(name, spans, allocations, given)
         working.set_grid_dim(*grid)
         try:
             for program in _programs(grid):
@@ -99,14 +112,20 @@ def _typed_argument(value: Any, label: str, spans: list[Span]) -> Any:
         return builder.block(np.array(value, np.float64), tl.float64)
     if isinstance(value, float):
         return builder.block(np.array(value, np.float32), tl.float32)
+    span = _span(value, f"{label})")
+    spans.append(span)
+    type = tl.pointer_type(_dtype(dtypes.of(value.dtype)))
+    return tl.tensor(TensorHandle(np.array([span.base], np.uint64), type, {"argument": len(spans) - 1}), type)
+
+
+def _span(value: Any, label: str) -> Span:
+    """What a kernel may touch of an array."""
     address = value.data_ptr()
     reach = [(size - 1) * stride for size, stride in zip(value.shape, value.strides)]
     low = address + sum(step for step in reach if step < 0) * value.itemsize
     high = address + (sum(step for step in reach if step > 0) + 1) * value.itemsize if value.size else low
-    text = f"{label}), {dtypes.of(value.dtype).name} of shape {tuple(value.shape)}"
-    spans.append(Span(low, high, address, value.itemsize, text))
-    type = tl.pointer_type(_dtype(dtypes.of(value.dtype)))
-    return tl.tensor(TensorHandle(np.array([address], np.uint64), type, {"argument": len(spans) - 1}), type)
+    text = f"{label}, {dtypes.of(value.dtype).name} of shape {tuple(value.shape)}"
+    return Span(low, high, address, value.itemsize, text)
 
 
 def _dtype(entry: dtypes.dtype) -> Any:

@@ -33,6 +33,10 @@ __all__ = [
 ]
 
 
+# Names, and rows of as many device arrays.
+Reaches = tuple[Sequence[str], Sequence[Sequence[Any]]]
+
+
 def launch(
     kernel: Kernel,
     grid: Sequence[int],
@@ -43,6 +47,7 @@ def launch(
     warps: int = 4,
     stages: int = 3,
     name: str | None = None,
+    reaches: Reaches | None = None,
 ) -> None:
     """Run `kernel` over `grid` on `device`, after what the current stream holds already.
 
@@ -55,6 +60,8 @@ def launch(
             strings, None, and tuples of these.
         warps, stages: Triton's num_warps and num_stages.
         name: the operator, for messages and profilers (`elementwise_silu`); the bodies' names when left out.
+        reaches: what the kernel finds by addresses in memory: names, and rows of as many arrays. In simulation each
+            address is held to the array that begins there, as if it were an argument.
 
     Raises:
         KernelError: the kernel does not compile, or fails in simulation.
@@ -66,8 +73,13 @@ def launch(
     if 0 in sizes:
         return
     stream = driver.current_stream(device.index)
+    if reaches is not None:
+        for row in reaches[1]:
+            for array in row:
+                if array.buffer.arena is not stream.arena:
+                    array.buffer.record_stream(stream)
     if driver.is_simulated:
-        _simulate(driver, stream, kernel, sizes, arguments, dict(constants), name)
+        _simulate(driver, stream, kernel, sizes, arguments, dict(constants), name, reaches)
         return
     values: list[Any] = []
     signature = plans.specialise(arguments, values, stream)
@@ -197,6 +209,7 @@ def _simulate(
     arguments: tuple,
     constants: dict[str, Any],
     name: str | None,
+    reaches: Reaches | None,
 ) -> None:
     interpreter = _needs_triton("interpreter", name or kernel.__name__)
     for array in _arrays(arguments):
@@ -205,7 +218,7 @@ def _simulate(
     driver.submit(
         stream,
         lambda: interpreter.run(
-            kernel, sizes, arguments, constants, name or kernel.family, lambda: driver.spans(index)
+            kernel, sizes, arguments, constants, name or kernel.family, lambda: driver.spans(index), reaches
         ),
     )
 

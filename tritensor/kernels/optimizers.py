@@ -1,8 +1,9 @@
 """The steps of optimizers: each is one elementwise operator that reads and writes a parameter and its state.
 
 An operator here has the inputs (param, grad, *state) and the outputs (param, *state). Called as an operator it returns
-new tensors, by the reference that defines it. A `Step` changes the tensors in place: on a CUDA device with one launch,
-on the CPU with a function that computes the same in as few passes over the memory as NumPy allows.
+new tensors, by the reference that defines it. The tensors are changed in place on CUDA devices by one launch for all of
+them (`multi_tensor.py`), and on the CPU by a `Step`: a function that computes the same in as few passes over the memory
+as NumPy allows.
 """
 
 from __future__ import annotations
@@ -14,12 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import devices, settings
-from ..errors import ShapeError, explain
-from ..inplace import check_writable
 from ..operator import REAL_FLOAT
 from ..tensor import Tensor
 from .elementwise import elementwise
+from .multi_tensor import check_entry
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -36,12 +35,12 @@ CHUNK = 65536
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def _adam_reference(param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, eps, l2, shrink, correction1, correction2,
-                    sign):  # fmt: skip
+def _adam_reference(param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1,
+                    correction2, sign):  # fmt: skip
     """The new moments, and a function from a second moment to the new parameter."""
     grad = sign * grad + l2 * param
-    exp_avg = beta1 * exp_avg + (1 - beta1) * grad
-    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
+    exp_avg = beta1 * exp_avg + rest1 * grad
+    exp_avg_sq = beta2 * exp_avg_sq + rest2 * grad * grad
 
     def new_param(second):
         return shrink * param - lr / correction1 * exp_avg / (np.sqrt(second / correction2) + eps)
@@ -50,45 +49,47 @@ def _adam_reference(param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, eps, l2,
 
 
 @elementwise(REAL_FLOAT, outputs=("new_param", "new_exp_avg", "new_exp_avg_sq"), methods=())
-def adam(param, grad, exp_avg, exp_avg_sq, *, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, l2=0.0, shrink=1.0,
-         correction1=0.1, correction2=0.001, sign=1.0):  # fmt: skip
+def adam(param, grad, exp_avg, exp_avg_sq, *, lr=1e-3, beta1=0.9, beta2=0.999, rest1=0.1, rest2=0.001, eps=1e-8,
+         l2=0.0, shrink=1.0, correction1=0.1, correction2=0.001, sign=1.0):  # fmt: skip
     """One step of Adam, by Kingma and Ba (2015).
 
-    `l2` adds a share of the parameter to the gradient (Adam's weight decay), `shrink` scales the parameter before the
-    step (AdamW's), `correction1` and `correction2` are 1 - beta^step, `sign` is -1 to maximise.
+    `rest1` and `rest2` are 1 - beta, from the host: of 1 - 0.999 a device's float32 has four digits. `l2` adds a share
+    of the parameter to the gradient (Adam's weight decay), `shrink` scales the parameter before the step (AdamW's),
+    `correction1` and `correction2` are 1 - beta^step, `sign` is -1 to maximise.
     """
     exp_avg, exp_avg_sq, new_param = _adam_reference(
-        param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, eps, l2, shrink, correction1, correction2, sign
-    )
+        param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1, correction2,
+        sign)  # fmt: skip
     return new_param(exp_avg_sq), exp_avg, exp_avg_sq
 
 
 @adam.kernel
-def _(param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, eps, l2, shrink, correction1, correction2, sign):
+def _(param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1, correction2,
+      sign):  # fmt: skip
     grad = sign * grad + l2 * param
-    exp_avg = exp_avg + (1 - beta1) * (grad - exp_avg)
-    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
+    exp_avg = exp_avg + rest1 * (grad - exp_avg)
+    exp_avg_sq = beta2 * exp_avg_sq + rest2 * grad * grad
     step = lr / correction1 * exp_avg / (tl.sqrt(exp_avg_sq / correction2) + eps)
     return shrink * param - step, exp_avg, exp_avg_sq
 
 
 @elementwise(REAL_FLOAT, outputs=("new_param", "new_exp_avg", "new_exp_avg_sq", "new_max_exp_avg_sq"), methods=())
-def adam_amsgrad(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, *, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8,
-                 l2=0.0, shrink=1.0, correction1=0.1, correction2=0.001, sign=1.0):  # fmt: skip
+def adam_amsgrad(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, *, lr=1e-3, beta1=0.9, beta2=0.999, rest1=0.1,
+                 rest2=0.001, eps=1e-8, l2=0.0, shrink=1.0, correction1=0.1, correction2=0.001, sign=1.0):  # fmt: skip
     """One step of AMSGrad, by Reddi et al. (2018): Adam whose second moment never shrinks."""
     exp_avg, exp_avg_sq, new_param = _adam_reference(
-        param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, eps, l2, shrink, correction1, correction2, sign
-    )
+        param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1, correction2,
+        sign)  # fmt: skip
     highest = np.maximum(max_exp_avg_sq, exp_avg_sq)
     return new_param(highest), exp_avg, exp_avg_sq, highest
 
 
 @adam_amsgrad.kernel
-def _(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, lr, beta1, beta2, eps, l2, shrink, correction1, correction2,
-      sign):  # fmt: skip
+def _(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1,
+      correction2, sign):  # fmt: skip
     grad = sign * grad + l2 * param
-    exp_avg = exp_avg + (1 - beta1) * (grad - exp_avg)
-    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
+    exp_avg = exp_avg + rest1 * (grad - exp_avg)
+    exp_avg_sq = beta2 * exp_avg_sq + rest2 * grad * grad
     highest = tl.maximum(max_exp_avg_sq, exp_avg_sq, propagate_nan=tl.PropagateNan.ALL)
     step = lr / correction1 * exp_avg / (tl.sqrt(highest / correction2) + eps)
     return shrink * param - step, exp_avg, exp_avg_sq, highest
@@ -134,7 +135,7 @@ class Step:
     Parameters that have made equally many steps share one, so what follows from the numbers is worked out once.
     """
 
-    __slots__ = ("constants", "numbers", "operator", "prepare", "resolved", "run")
+    __slots__ = ("constants", "numbers", "operator", "prepare", "run")
 
     def __init__(self, operator: Any, numbers: dict[str, float]) -> None:
         self.operator = operator
@@ -142,7 +143,6 @@ class Step:
         self.numbers = {name: numbers[name] for name in operator.metadata}
         self.prepare, self.run = in_place[operator]
         self.constants: dict[Any, tuple[Any, ...]] = {}
-        self.resolved: dict[Any, tuple[Any, tuple[Any, ...]]] = {}
 
     def quick(self, param: Tensor, grad: Tensor, state: Sequence[Tensor]) -> bool:
         """Make the step where the in-place function takes all arrays as they are, and say whether it did.
@@ -182,7 +182,7 @@ class Step:
         return True
 
     def __call__(self, param: Tensor, grad: Tensor, state: Sequence[Tensor]) -> None:
-        """Change `param` and `state` in place.
+        """Change a parameter on the CPU and its `state` in place; `Tables.step` does it on CUDA devices.
 
         Raises:
             ShapeError: the gradient or a state tensor has another shape than the parameter.
@@ -191,49 +191,16 @@ class Step:
         """
         if self.quick(param, grad, state):
             return
-        operator, numbers, tensors = self.operator, self.numbers, (param, grad, *state)
-        for name, tensor in zip(operator.inputs, tensors, strict=True):
-            if tensor.shape != param.shape:
-                raise ShapeError(explain(
-                    f"The size of {name} {tuple(tensor.shape)} must match the size of param {tuple(param.shape)}",
-                    remedy="the state belongs to a parameter of another shape: make a new optimizer"))  # fmt: skip
-        check_writable(param)
-        device = operator.place(tensors)
-        compute, results = self._dtypes(tensors)
-        if device is devices.cpu:
-            arrays = [tensor._host_array() for tensor in tensors]
-            computed = operator.compute(arrays, compute, results, numbers)
-            for array, new in zip([arrays[0], *arrays[2:]], computed, strict=True):
-                array[...] = new
-        else:
-            _launch(operator, tensors, compute, results, numbers)
+        operator, tensors = self.operator, (param, grad, *state)
+        check_entry(operator, tensors)
+        compute, results = operator.resolve_dtypes(tensors, self.numbers)
+        arrays = [tensor._host_array() for tensor in tensors]
+        computed = operator.compute(arrays, compute, results, self.numbers)
+        for array, new in zip([arrays[0], *arrays[2:]], computed, strict=True):
+            array[...] = new
         for tensor in (param, *state):
             counter = tensor._counter = tensor._counter or [0, 0]
             counter[0] += 1
-
-    def _dtypes(self, tensors: Sequence[Tensor]) -> tuple[Any, tuple[Any, ...]]:
-        """The operator's compute and result dtypes, worked out once where all tensors have one dtype."""
-        kind = tensors[0]._data.dtype
-        if any(tensor._data.dtype != kind for tensor in tensors):
-            return self.operator.resolve_dtypes(tensors, self.numbers)  # type: ignore[no-any-return]
-        known = self.resolved.get(kind)
-        if known is None:
-            known = self.resolved[kind] = self.operator.resolve_dtypes(tensors, self.numbers)
-        return known
-
-
-def _launch(operator: Any, tensors: Sequence[Tensor], compute: Any, results: Any, numbers: dict[str, float]) -> None:
-    """One launch that reads and writes the same arrays; in checked mode the reference reads copies made before it."""
-    arrays = [tensor._data for tensor in tensors]
-    outs = [arrays[0], *arrays[2:]]
-    if not settings.check.value:
-        operator.start(outs, arrays, compute, numbers)
-        return
-    from ..checking import compare_with_reference
-
-    before = [tensor.detach().clone()._data for tensor in tensors]
-    operator.start(outs, arrays, compute, numbers)
-    compare_with_reference(operator, outs, before, compute, results, numbers)
 
 
 class _Scratch(threading.local):
@@ -278,7 +245,7 @@ def _prepare_adam(kind: Any, numbers: dict[str, float]) -> tuple[Any, ...]:
     """Scratch memory and the numbers of `_adam_in_place`, most of them as 0-dimensional arrays: a ufunc takes these
     0.2 us faster than Python floats."""
     root = sqrt(numbers["correction2"])
-    values = (numbers["beta1"], 1 - numbers["beta1"], numbers["beta2"], 1 - numbers["beta2"], numbers["eps"] * root,
+    values = (numbers["beta1"], numbers["rest1"], numbers["beta2"], numbers["rest2"], numbers["eps"] * root,
               numbers["lr"] * root / numbers["correction1"])  # fmt: skip
     constants = tuple([np.array(value, kind) for value in values])
     shrink = None if numbers["shrink"] == 1 else np.array(numbers["shrink"], kind)

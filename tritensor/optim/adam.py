@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..autograd import no_grad
+from ..creation import tensor, zeros
+from ..dtypes import float32
 from ..kernels.optimizers import Step, adam, adam_amsgrad
+from ..kernels.step_rates import AdamRates
 from ..tensor import Tensor, wrap
 from .optimizer import Optimizer, new_state
 
@@ -20,7 +23,7 @@ class Adam(Optimizer):
 
     Args:
         params: what to optimize; see `Optimizer`.
-        lr: the learning rate.
+        lr: the learning rate, a number or a tensor of one element.
         betas: how much of the two averages is kept at each step.
         eps: added to the root of the second average.
         weight_decay: the share of the parameter that is added to its gradient; with `decoupled_weight_decay` the share
@@ -28,8 +31,10 @@ class Adam(Optimizer):
         amsgrad: divide by the largest second average so far.
         maximize: climb.
         decoupled_weight_decay: AdamW's weight decay.
-        foreach, capturable, differentiable, fused: accepted for PyTorch's signature; each step is one fused operator
-            per parameter.
+        capturable: keep the step counts of parameters on CUDA devices there, and read them, and a learning rate that is
+            a tensor, on the device, so that a captured step goes on counting at each replay.
+        foreach, differentiable, fused: accepted for PyTorch's signature; a step is one fused operator, on CUDA devices
+            one launch for all parameters of a group that have the same dtypes.
 
     >>> import tritensor as torch
     >>> w = torch.nn.Parameter(torch.ones(2))
@@ -48,7 +53,7 @@ class Adam(Optimizer):
     def __init__(
         self,
         params: Iterable[Any],
-        lr: float = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -90,21 +95,26 @@ class Adam(Optimizer):
         """Change every parameter that has a gradient; returns the closure's loss."""
         loss = self._loss_of(closure)
         with np.errstate(all="ignore"):
-            for group in self.param_groups:
-                self._step_group(group)
+            for position, group in enumerate(self.param_groups):
+                self._step_group(position, group)
         return loss
 
-    def _step_group(self, group: dict[str, Any]) -> None:
-        amsgrad, states = group["amsgrad"], self.state
+    def _step_group(self, position: int, group: dict[str, Any]) -> None:
+        amsgrad, states, capturable = group["amsgrad"], self.state, group["capturable"]
         # parameters of a group mostly have made equally many steps, and then share a Step
         shared: dict[float, Step] = {}
+        on_devices: dict[float, list[Tensor]] = {}
+        captured: list[Tensor] = []
         for param in group["params"]:
             grad = param._grad
             if grad is None:
                 continue
-            state = states[param] or self._start(param)
+            state = states[param] or self._start(param, capturable)
             if amsgrad and "max_exp_avg_sq" not in state:
                 state["max_exp_avg_sq"] = new_state(param)
+            if capturable and param.is_cuda:
+                captured.append(param)
+                continue
             counter = state["step"]
             if counter.__class__ is not Tensor or counter._data.__class__ is not np.ndarray:
                 counter = state["step"] = wrap(np.array(float(counter), np.float32))
@@ -113,19 +123,54 @@ class Adam(Optimizer):
             if step is None:
                 step = shared[count] = Step(adam_amsgrad if amsgrad else adam, _numbers(group, count))
             if not step.quick(param, grad, _averages(state, amsgrad)):
+                if param.is_cuda:
+                    on_devices.setdefault(count, []).append(param)
+                    continue
                 step(param, grad, _averages(self.state_of(param), amsgrad))
             # counted once the step has been made; in place, as in PyTorch
             counter._data.fill(count)
+        for number, (count, params) in enumerate(on_devices.items()):
+            self._step_these((position, number), group, shared[count], params)
+            for param in params:
+                states[param]["step"]._data.fill(count)
+        if captured:
+            self._step_capturable(position, group, captured)
 
-    def _start(self, param: Tensor) -> dict[str, Any]:
+    def _step_these(self, tag: Any, group: dict[str, Any], step: Step, params: list[Tensor],
+                    rates: AdamRates | None = None) -> None:  # fmt: skip
+        amsgrad, states = group["amsgrad"], self.state
+        self._step_on_devices(tag, step, params, [_averages(states[param], amsgrad) for param in params],
+                              lambda param: _averages(self.state_of(param), amsgrad), rates)  # fmt: skip
+
+    def _step_capturable(self, position: int, group: dict[str, Any], params: list[Tensor]) -> None:
+        """A step whose counts, and the learning rate if it is a tensor, lie in device memory and are read there."""
+        lr, numbers = group["lr"], _numbers({**group, "lr": 0.0}, 1)
+        rate = lr if isinstance(lr, Tensor) and lr.is_cuda else float(lr)
+        step = Step(adam_amsgrad if group["amsgrad"] else adam, numbers)
+        decay = float(group["weight_decay"]) if group["decoupled_weight_decay"] else 0.0
+        for device in dict.fromkeys(param.device for param in params):
+            these = [param for param in params if param.device is device]
+            there = rate.to(device) if isinstance(rate, Tensor) else rate
+            counters = [_counter_on(device, self.state[param]) for param in these]
+            self._step_these((position, device), group, step, these, AdamRates(there, decay, counters))
+
+    def _start(self, param: Tensor, capturable: bool) -> dict[str, Any]:
         """The state of a parameter that has not been stepped yet."""
         state: dict[str, Any] = {
-            "step": wrap(np.array(0.0, np.float32)),
+            "step": zeros((), device=param.device) if capturable else wrap(np.array(0.0, np.float32)),
             "exp_avg": new_state(param),
             "exp_avg_sq": new_state(param),
         }
         self.state[param] = state
         return state
+
+
+def _counter_on(device: Any, state: dict[str, Any]) -> Tensor:
+    """The step count in a parameter's state, brought to a device as one float32."""
+    counter = state["step"]
+    if not (isinstance(counter, Tensor) and counter.device is device and counter.dtype is float32):
+        counter = state["step"] = tensor(float(counter), device=device)
+    return counter
 
 
 def _averages(state: dict[str, Any], amsgrad: bool) -> tuple[Tensor, ...]:
@@ -143,6 +188,8 @@ def _numbers(group: dict[str, Any], steps: float) -> dict[str, float]:
         "lr": lr,
         "beta1": beta1,
         "beta2": beta2,
+        "rest1": 1 - beta1,
+        "rest2": 1 - beta2,
         "eps": float(group["eps"]),
         "l2": 0.0 if decoupled else decay,
         "shrink": 1 - lr * decay if decoupled else 1.0,
@@ -158,7 +205,7 @@ class AdamW(Adam):
     def __init__(
         self,
         params: Iterable[Any],
-        lr: float = 1e-3,
+        lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,

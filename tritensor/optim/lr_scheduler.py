@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..autograd import no_grad
+from ..tensor import Tensor
 from .optimizer import Optimizer
 
 __all__ = [
@@ -24,6 +26,19 @@ __all__ = [
     "ReduceLROnPlateau",
     "StepLR",
 ]
+
+
+def _number(rate: Any) -> Any:
+    return float(rate) if isinstance(rate, Tensor) else rate
+
+
+def _set_rate(group: dict[str, Any], rate: float) -> None:
+    """Set a group's rate; a tensor keeps its memory, where a captured step reads it."""
+    if isinstance(group["lr"], Tensor):
+        with no_grad():
+            group["lr"].fill_(rate)
+    else:
+        group["lr"] = rate
 
 
 def _rates(optimizer: Optimizer, key: str = "lr") -> list[float]:
@@ -51,7 +66,7 @@ class LRScheduler:
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         for position, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"])
+                group.setdefault("initial_lr", _number(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{position}] when resuming scheduler with "
@@ -84,7 +99,7 @@ class LRScheduler:
         self._step_count += 1
         self.last_epoch += 1
         for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
-            group["lr"] = rate
+            _set_rate(group, rate)
         self._last_lr = _rates(self.optimizer)
 
     def state_dict(self) -> dict[str, Any]:
@@ -329,4 +344,4 @@ class ReduceLROnPlateau(LRScheduler):
             old = float(group["lr"])
             new = max(old * self.factor, bound)
             if old - new > self.eps:
-                group["lr"] = new
+                _set_rate(group, new)

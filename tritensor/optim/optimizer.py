@@ -14,7 +14,8 @@ from ..autograd import enable_grad, no_grad
 from ..creation import zeros_like
 from ..devices import resolve
 from ..errors import explain
-from ..kernels.optimizers import aligned_zeros
+from ..kernels.multi_tensor import Rates, Tables
+from ..kernels.optimizers import Step, aligned_zeros
 from ..nn.module import clear_gradient
 from ..nn.tree import typename
 from ..tensor import Tensor, wrap
@@ -128,7 +129,7 @@ class Optimizer:
 
     # hooks are functions of this process; as in PyTorch a pickled or copied optimizer has none
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key not in _HOOK_TABLES}
+        return {key: value for key, value in self.__dict__.items() if key not in (*_HOOK_TABLES, "_tables")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -209,6 +210,26 @@ class Optimizer:
             return None
         with enable_grad():
             return closure()
+
+    def _step_on_devices(
+        self,
+        tag: Any,
+        step: Step,
+        params: list[Tensor],
+        states: list[tuple[Tensor, ...]],
+        settled: Callable[[Tensor], tuple[Tensor, ...]],
+        rates: Rates | None = None,
+    ) -> None:
+        """Change CUDA parameters and their states, with one launch for each device and combination of dtypes.
+
+        Args:
+            tag: tells the call apart from others of one step.
+            settled: a parameter's state, brought to where the parameter is; asked when anything has changed.
+        """
+        self.__dict__.setdefault("_tables", Tables()).step(
+            tag, step.operator, step.numbers,
+            [(param, param._grad, *state) for param, state in zip(params, states, strict=True)],
+            lambda: [(param, param._grad, *settled(param)) for param in params], rates)  # fmt: skip
 
     # ---- state ------------------------------------------------------------------------------------------------
 

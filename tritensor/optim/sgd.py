@@ -9,6 +9,8 @@ import numpy as np
 
 from ..autograd import no_grad
 from ..kernels.optimizers import Step, sgd, sgd_momentum
+from ..kernels.step_rates import GivenRate
+from ..tensor import Tensor
 from .optimizer import Optimizer, new_state
 
 __all__ = ["SGD"]
@@ -19,13 +21,14 @@ class SGD(Optimizer):
 
     Args:
         params: what to optimize; see `Optimizer`.
-        lr: the learning rate.
+        lr: the learning rate, a number or a tensor of one element.
         momentum: the share of the last direction that is kept.
         dampening: the share of the gradient that is left out of the direction.
         weight_decay: the share of the parameter that is added to its gradient.
         nesterov: step by the gradient plus the momentum's next direction.
         maximize: climb.
-        foreach, differentiable, fused: accepted for PyTorch's signature; each step is one fused operator per parameter.
+        foreach, differentiable, fused: accepted for PyTorch's signature; a step is one fused operator, on CUDA devices
+            one launch for all parameters of a group that have the same dtypes.
 
     >>> import tritensor as torch
     >>> w = torch.nn.Parameter(torch.ones(2))
@@ -44,7 +47,7 @@ class SGD(Optimizer):
     def __init__(
         self,
         params: Iterable[Any],
-        lr: float = 1e-3,
+        lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
         weight_decay: float = 0,
@@ -81,38 +84,84 @@ class SGD(Optimizer):
         """Change every parameter that has a gradient; returns the closure's loss."""
         loss = self._loss_of(closure)
         with np.errstate(all="ignore"):
-            for group in self.param_groups:
-                numbers = _numbers(group)
+            for position, group in enumerate(self.param_groups):
                 if group["momentum"] == 0:
-                    plain = Step(sgd, numbers)
-                    for param in group["params"]:
-                        if param._grad is not None:
-                            plain(param, param._grad, ())
+                    self._step_plainly(position, group)
                 else:
-                    self._step_with_momentum(group, numbers)
+                    self._step_with_momentum(position, group)
         return loss
 
-    def _step_with_momentum(self, group: dict[str, Any], numbers: dict[str, float]) -> None:
+    def _step_plainly(self, position: int, group: dict[str, Any]) -> None:
+        step = Step(sgd, _numbers(group))
+        on_devices: list[Tensor] = []
+        for param in group["params"]:
+            if param._grad is None:
+                continue
+            if param.is_cuda:
+                on_devices.append(param)
+            else:
+                step(param, param._grad, ())
+        if on_devices:
+            self._step_these((position, "plain"), group, step, on_devices, [()] * len(on_devices), lambda param: ())
+
+    def _step_with_momentum(self, position: int, group: dict[str, Any]) -> None:
+        numbers = _numbers(group)
         later = Step(sgd_momentum, numbers)
         # a parameter's first direction is its whole gradient
         first = Step(sgd_momentum, {**numbers, "dampening": 0.0})
+        on_devices: dict[bool, list[Tensor]] = {True: [], False: []}
+        new: dict[Tensor, tuple[Tensor, ...]] = {}
         for param in group["params"]:
             grad = param._grad
             if grad is None:
                 continue
             buffer = self.state[param].get("momentum_buffer")
-            if buffer is None:
+            if param.is_cuda:
+                if buffer is None:
+                    new[param] = (new_state(param),)
+                on_devices[buffer is None].append(param)
+            elif buffer is None:
                 buffer = new_state(param)
                 first(param, grad, (buffer,))
                 self.state[param]["momentum_buffer"] = buffer
             elif not later.quick(param, grad, (buffer,)):
                 later(param, grad, (self.state_of(param)["momentum_buffer"],))
+        if on_devices[True]:
+            states = [new[param] for param in on_devices[True]]
+            self._step_these((position, "first"), group, first, on_devices[True], states, new.__getitem__)
+            for param, (buffer,) in new.items():
+                self.state[param]["momentum_buffer"] = buffer
+        if on_devices[False]:
+            states = [(self.state[param]["momentum_buffer"],) for param in on_devices[False]]
+            self._step_these((position, "later"), group, later, on_devices[False], states,
+                             lambda param: (self.state_of(param)["momentum_buffer"],))  # fmt: skip
+
+    def _step_these(
+        self,
+        tag: Any,
+        group: dict[str, Any],
+        step: Step,
+        params: list[Tensor],
+        states: list[tuple[Tensor, ...]],
+        settled: Callable[[Tensor], tuple[Tensor, ...]],
+    ) -> None:
+        """A step on CUDA devices; a learning rate that lies on a device is read there."""
+        lr = group["lr"]
+        if not (isinstance(lr, Tensor) and lr.is_cuda):
+            self._step_on_devices(tag, step, params, states, settled)
+            return
+        for device in dict.fromkeys(param.device for param in params):
+            these = [(param, state) for param, state in zip(params, states, strict=True) if param.device is device]
+            self._step_on_devices((*tag, device), step, [param for param, _ in these], [state for _, state in these],
+                                  settled, GivenRate(lr.to(device)))  # fmt: skip
 
 
 def _numbers(group: dict[str, Any]) -> dict[str, float]:
     """The operator's numbers for a group's options."""
+    lr = group["lr"]
     numbers = {
-        "lr": float(group["lr"]),
+        # where it lies on a device, it is read there
+        "lr": 0.0 if isinstance(lr, Tensor) and lr.is_cuda and all(p.is_cuda for p in group["params"]) else float(lr),
         "weight_decay": float(group["weight_decay"]),
         "sign": -1.0 if group["maximize"] else 1.0,
     }

@@ -1,0 +1,467 @@
+"""One launch for all parameters: what it computes, what it keeps on the device, and what it refuses."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import importlib.util
+import re
+import weakref
+
+import numpy as np
+import pytest
+
+import tritensor as torch
+from tritensor import cuda, nn, optim, settings
+from tritensor.errors import DeviceMismatchError, KernelMemoryError, KernelMismatchError, ShapeError
+from tritensor.kernels import multi_tensor, optimizers, step_rates
+
+from .interpreted_device import interpreted_device
+from .test_optim import SETTINGS
+
+if importlib.util.find_spec("triton") is None:
+    pytest.skip("kernels need Triton", allow_module_level=True)
+
+SHAPES = [(5, 7), (1,), (), (0, 3), (300,), (4, 4, 4)]
+
+
+@pytest.fixture
+def launches(monkeypatch):
+    """The names of the kernels that were launched on simulated devices."""
+    from tritensor.kernels import interpreter
+
+    names, run = [], interpreter.run
+
+    def noted(kernel, grid, *rest):
+        names.append(kernel.family)
+        return run(kernel, grid, *rest)
+
+    monkeypatch.setattr(interpreter, "run", noted)
+    return names
+
+
+def parameters(shapes, device, kind=torch.float32, seed=0):
+    rng = np.random.default_rng(seed)
+    return [nn.Parameter(torch.tensor(rng.standard_normal(shape), dtype=kind).to(device)) for shape in shapes]
+
+
+def give_gradients(params, seed, without=()):
+    rng = np.random.default_rng(seed)
+    for position, param in enumerate(params):
+        gradient = torch.tensor(rng.standard_normal(tuple(param.shape)), dtype=param.dtype)
+        param.grad = None if position in without else gradient.to(param.device)
+
+
+def assert_equal_state(one, other, ours, theirs, rtol=1e-5, atol=1e-6):
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a.detach().cpu(), b.detach().cpu(), rtol=rtol, atol=atol)
+        mine, its = one.state[a], other.state[b]
+        assert set(mine) == set(its)
+        for key in its:
+            torch.testing.assert_close(mine[key].cpu(), its[key].cpu(), rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("capturable", [False, True])
+def test_a_step_is_one_launch_and_equals_the_cpus(name, capturable, launches):
+    kind, options = SETTINGS[name]
+    if capturable:
+        if kind is optim.SGD:
+            pytest.skip("SGD counts no steps")
+        options = {**options, "capturable": True}
+    with cuda.simulate(devices=1), torch.testing.checked():
+        theirs, ours = parameters(SHAPES, "cpu"), parameters(SHAPES, "cuda")
+        reference, optimizer = kind(theirs, **options), kind(ours, **options)
+        for step, without in enumerate([(1,), (), (0, 4), ()]):
+            for params in (theirs, ours):
+                give_gradients(params, step, without)
+            reference.step()
+            launches.clear()
+            optimizer.step()
+            counted = [name for name in launches if name == "multi_tensor"]
+            # a parameter that comes later has another count of steps: SGD's first direction, Adam's corrections
+            groups = {0: 1, 1: 1 if capturable or (kind is optim.SGD and "momentum" not in options) else 2}
+            assert len(counted) <= groups.get(step, 3)
+        assert_equal_state(optimizer, reference, ours, theirs)
+        launches.clear()
+        with settings.check(False):
+            give_gradients(ours, 9)
+            for param in ours:
+                optimizer.state[param].setdefault("step", torch.tensor(0.0))
+            before = len(launches)
+            optimizer.step()
+            assert set(launches[before:]) <= {"multi_tensor", "adam_rates"}
+
+
+def test_the_number_of_launches_does_not_grow_with_the_model(launches):
+    with cuda.simulate(devices=1):
+        params = parameters([(3, 3)] * 40, "cuda")
+        for kind, options in ((optim.AdamW, {}), (optim.SGD, {"momentum": 0.9, "nesterov": True}), (optim.SGD, {})):
+            optimizer = kind(params, lr=0.1, **options)
+            for seed in range(2):
+                give_gradients(params, seed)
+                launches.clear()
+                optimizer.step()
+                assert launches.count("multi_tensor") == 1
+                if seed:
+                    assert launches == ["multi_tensor"]
+
+
+def test_devices_and_dtypes_get_a_launch_each(launches):
+    places = [("cuda:0", torch.float32), ("cuda:1", torch.float32), ("cuda:1", torch.bfloat16), ("cpu", torch.float32),
+              ("cuda:0", torch.float16), ("cuda:0", torch.float64)]  # fmt: skip
+    with cuda.simulate(devices=2):
+        ours = [parameter for place, kind in places for parameter in parameters([(6,), (2, 3)], place, kind)]
+        theirs = [parameter for _, kind in places for parameter in parameters([(6,), (2, 3)], "cpu", kind)]
+        for capturable in (False, True):
+            one = optim.Adam(ours, lr=0.1, capturable=capturable)
+            other = optim.Adam(theirs, lr=0.1)
+            for seed in range(3):
+                give_gradients(ours, seed)
+                give_gradients(theirs, seed)
+                launches.clear()
+                one.step()
+                other.step()
+                assert launches.count("multi_tensor") == 5
+            assert_equal_state(one, other, ours, theirs, rtol=2e-2, atol=2e-2)
+            narrow = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.dtype is torch.float32]
+            for a, b in narrow:
+                torch.testing.assert_close(a.detach().cpu(), b.detach(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("capturable", [False, True])
+def test_strided_misaligned_and_shared_parameters_are_stepped_as_on_the_cpu(capturable):
+    def model(device):
+        whole = torch.arange(60.0, device=device).reshape(6, 10) / 10
+        shared = torch.ones(8, device=device)
+        made = [nn.Parameter(x) for x in (whole.t()[2:5], torch.ones(8, device=device), shared[:6], shared[2:],
+                                          torch.ones(3, 2, device=device))]  # fmt: skip
+        made[1].data = torch.arange(9.0, device=device)[1:]
+        return made
+
+    with cuda.simulate(devices=1):
+        ours, theirs = model("cuda"), model("cpu")
+        assert not ours[0].is_contiguous() and ours[1].data_ptr() % 16
+        one, other = optim.Adam(ours, lr=0.1, capturable=capturable), optim.Adam(theirs, lr=0.1)
+        for seed in range(3):
+            give_gradients(ours, seed)
+            give_gradients(theirs, seed)
+            for params in (ours, theirs):
+                params[4].grad = params[4].grad.t().contiguous().t()
+            one.step()
+            other.step()
+        assert_equal_state(one, other, ours, theirs)
+
+
+def test_bad_gradients_and_states_change_nothing():
+    with cuda.simulate(devices=2):
+        params = parameters([(4,), (5,)], "cuda:0")
+        optimizer = optim.Adam(params)
+        give_gradients(params, 0)
+        optimizer.step()
+        before = [param.detach().clone() for param in params]
+        good = params[1]._grad
+        params[1]._grad = torch.ones(4, device="cuda:0")
+        with pytest.raises(ShapeError, match=r"The size of grad \(4,\) must match the size of param \(5,\)"):
+            optimizer.step()
+        for other in ("cuda:1", "cpu"):
+            params[1]._grad = torch.ones(5, device=other)
+            with pytest.raises(DeviceMismatchError):
+                optimizer.step()
+        assert all(torch.equal(a, b) for a, b in zip(params, before, strict=True))
+        params[1]._grad = good
+        optimizer.step()
+        assert not torch.equal(params[1], before[1])
+
+
+# ---- what stays on the device -----------------------------------------------------------------------------------
+
+
+def test_the_table_is_sent_again_only_where_an_address_has_changed():
+    with cuda.simulate(devices=1):
+        params = parameters([(4,), (5,)], "cuda")
+        optimizer = optim.Adam(params, lr=0.1)
+        give_gradients(params, 0)
+        optimizer.step()
+        optimizer.step()
+        with cuda.transfers() as copies:
+            optimizer.step()
+        assert copies.entries == []
+        kept = params[0].grad
+        params[0].grad = torch.ones(4, device="cuda")
+        with cuda.transfers() as copies:
+            optimizer.step()
+        assert [entry.kind for entry in copies.entries] == ["h2d"]
+        del kept
+        expected = params[0].detach().cpu()
+        with cuda.transfers() as copies:
+            params[0].data = params[0].detach().clone()
+            optimizer.zero_grad(set_to_none=False)
+            params[0].grad.fill_(-1.0)
+            optimizer.step()
+        assert copies.count("h2d") == 2
+        assert not torch.equal(params[0].detach().cpu(), expected)
+
+
+def test_steps_in_another_stream_and_from_other_threads_are_in_order():
+    """A table that is sent again while an earlier launch of another stream may still read it waits for that."""
+    with settings.simulate_late(True), cuda.simulate(devices=1):
+        ours, theirs = parameters([(4,), (5,)], "cuda"), parameters([(4,), (5,)], "cpu")
+        one, other = optim.SGD(ours, lr=0.1, momentum=0.9), optim.SGD(theirs, lr=0.1, momentum=0.9)
+        side = cuda.Stream()
+        for seed in range(4):
+            give_gradients(ours, seed)
+            give_gradients(theirs, seed)
+            here = cuda.current_stream()
+            stream = side if seed % 2 else here
+            stream.wait_stream(here)
+            with cuda.stream(stream):
+                one.step()
+            here.wait_stream(stream)
+            for param in ours:
+                assert stream.arena in (param.grad._data.buffer.arena, *param.grad._data.buffer.users)
+            other.step()
+        for a, b in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(a.detach().cpu(), b.detach())
+
+
+def test_nothing_keeps_the_memory_of_a_model_that_was_moved():
+    with cuda.simulate(devices=1):
+        model = nn.Linear(3, 2).to("cuda")
+        optimizer = optim.Adam(model.parameters())
+        give_gradients(list(model.parameters()), 0)
+        optimizer.step()
+        memory = weakref.ref(model.weight._data.buffer)
+        model.to("cpu")
+        optimizer.to("cpu")
+        gc.collect()
+        assert memory() is None
+
+
+def test_tables_belong_to_one_simulation_and_are_not_copied():
+    made = []
+    for _ in range(2):
+        with cuda.simulate(devices=1):
+            params = parameters([(4,), (5,)], "cuda")
+            if not made:
+                made.append(optim.SGD(params, lr=0.5))
+            made[0].param_groups[0]["params"] = params
+            give_gradients(params, 0)
+            made[0].step()
+            expected = parameters([(4,), (5,)], "cpu")
+            for param, start in zip(params, expected, strict=True):
+                torch.testing.assert_close(param.detach().cpu(), start.detach() - 0.5 * param.grad.cpu())
+            twin = copy.deepcopy(made[0])
+            assert "_tables" not in vars(twin) and "_tables" in vars(made[0])
+            for param in twin.param_groups[0]["params"]:
+                param.grad = torch.ones(param.shape, device="cuda")
+            twin.step()
+
+
+def test_the_host_path_of_a_real_device_computes_the_same(monkeypatch):
+    theirs = parameters(SHAPES, "cpu")
+    for options in ({}, {"capturable": True}):
+        other = optim.AdamW(theirs, lr=0.1)
+        with interpreted_device(monkeypatch) as driver:
+            ours = [nn.Parameter(param.detach().to("cuda")) for param in theirs]
+            one = optim.AdamW(ours, lr=0.1, **options)
+            for seed in range(3):
+                give_gradients(ours, seed)
+                give_gradients(theirs, seed)
+                driver.launches.clear()
+                one.step()
+                other.step()
+            assert [name for name, _ in driver.launches] == (["adam_rates"] if options else []) + ["adam"]
+            assert_equal_state(one, other, ours, theirs)
+
+
+# ---- captured steps' counts and rates ---------------------------------------------------------------------------
+
+
+def test_a_capturable_state_counts_on_the_device_and_has_pytorchs_form():
+    with cuda.simulate(devices=2):
+        params = parameters([(4,), (5,)], "cuda:1")
+        optimizer = optim.Adam(params, capturable=True)
+        give_gradients(params, 0)
+        optimizer.step()
+        optimizer.step()
+        state = optimizer.state_dict()
+        assert state["param_groups"][0]["capturable"] is True
+        for entry in state["state"].values():
+            step = entry["step"]
+            assert (step.dtype, str(step.device), tuple(step.shape), step.item()) == (torch.float32, "cuda:1", (), 2.0)
+        # a state that was counted on the host goes on, and so does this one on another device
+        plain = optim.Adam(parameters([(4,), (5,)], "cpu"))
+        plain.load_state_dict(state)
+        moved = parameters([(4,), (5,)], "cuda:0")
+        other = optim.Adam(moved, capturable=True)
+        other.load_state_dict(state)
+        with cuda.transfers() as copies:
+            optimizer.step()
+        assert copies.entries == []
+        give_gradients(moved, 1)
+        other.step()
+        assert [(str(entry["step"].device), entry["step"].item()) for entry in other.state.values()] == [
+            ("cuda:0", 3.0)] * 2  # fmt: skip
+        other.param_groups[0]["capturable"] = False
+        other.step()
+        assert [str(entry["step"].device) for entry in other.state.values()] == ["cpu"] * 2
+        other.param_groups[0]["capturable"] = True
+        other.step()
+        assert [entry["step"].item() for entry in other.state.values()] == [5.0] * 2
+
+
+@pytest.mark.parametrize("make", [
+    lambda params, lr: optim.SGD(params, lr=lr, momentum=0.9, weight_decay=0.1),
+    lambda params, lr: optim.SGD(params, lr=lr),
+    lambda params, lr: optim.AdamW(params, lr=lr, capturable=True),
+    lambda params, lr: optim.AdamW(params, lr=lr),
+])  # fmt: skip
+@pytest.mark.parametrize("where", ["cpu", "cuda:0", "cuda:1"])
+def test_a_learning_rate_may_be_a_tensor(make, where):
+    with cuda.simulate(devices=2), torch.testing.checked():
+        ours, theirs = parameters([(4,), (5, 2)], "cuda:0"), parameters([(4,), (5, 2)], "cpu")
+        lr = torch.tensor(0.25, device=where)
+        one, other = make(ours, lr), make(theirs, 0.25)
+        schedules = [optim.lr_scheduler.ExponentialLR(each, 0.5) for each in (one, other)]
+        for seed in range(3):
+            give_gradients(ours, seed)
+            give_gradients(theirs, seed)
+            one.step()
+            other.step()
+            for schedule in schedules:
+                schedule.step()
+            assert one.param_groups[0]["lr"] is lr
+            assert lr.item() == pytest.approx(other.param_groups[0]["lr"])
+        for a, b in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(a.detach().cpu(), b.detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_rate_on_a_device_serves_parameters_on_the_cpu_too():
+    with cuda.simulate(devices=1):
+        params = [*parameters([(4,)], "cuda"), *parameters([(4,)], "cpu")]
+        for param in params:
+            param.grad = torch.ones(4, device=param.device)
+        optim.SGD(params, lr=torch.tensor(0.5, device="cuda")).step()
+        torch.testing.assert_close(params[0].detach().cpu(), params[1].detach())
+        assert not torch.equal(params[1].detach(), parameters([(4,)], "cpu")[0].detach())
+
+
+def test_rates_are_exact_to_the_last_digits():
+    """1 - beta2 ** step in float32 alone would be off by a part in 10,000 at the first step."""
+    with cuda.simulate(devices=1):
+        param = nn.Parameter(torch.zeros(1, device="cuda", dtype=torch.float64))
+        param.grad = torch.ones(1, device="cuda", dtype=torch.float64)
+        optim.Adam([param], lr=1.0, eps=0.0, capturable=True).step()
+        assert param.item() == pytest.approx(-1.0, rel=1e-12)
+
+
+# ---- what finds mistakes ----------------------------------------------------------------------------------------
+
+
+def test_a_row_that_says_too_much_is_found_by_the_sanitizer(monkeypatch):
+    make = multi_tensor.Batch.__init__
+
+    def wrong(self, *arguments):
+        make(self, *arguments)
+        self.rows[0, 3 if self.rows.shape[1] == 6 else 4] += 1
+
+    monkeypatch.setattr(multi_tensor.Batch, "__init__", wrong)
+    with cuda.simulate(devices=1):
+        params = parameters([(300,), (301,)], "cuda")
+        give_gradients(params, 0)
+        with pytest.raises(KernelMemoryError, match=r"element 300 of param\[0\], float32 of shape \(300,\)"):
+            optim.Adam(params).step()
+
+
+def test_an_address_that_is_no_tensors_is_found_by_the_sanitizer(monkeypatch):
+    update = multi_tensor.Batch._update
+
+    def wrong(self, *arguments):
+        self.addresses = []
+        update(self, *arguments)
+        self.rows[1, 1] += 64
+        multi_tensor.buffer.copy_into(self.table, self.rows)
+
+    monkeypatch.setattr(multi_tensor.Batch, "_update", wrong)
+    with cuda.simulate(devices=1):
+        params = parameters([(128,), (128,)], "cuda")
+        give_gradients(params, 0)
+        with pytest.raises(KernelMemoryError, match="out of bounds"):
+            optim.SGD(params).step()
+
+
+def test_checked_mode_notices_a_wrong_body(monkeypatch):
+    def wrong(param, grad, lr, weight_decay, sign):
+        return param - lr * (sign * grad - weight_decay * param)
+
+    monkeypatch.setattr(optimizers.sgd, "body", wrong)
+    with cuda.simulate(devices=1), torch.testing.checked():
+        params = parameters([(4,), (5,)], "cuda")
+        give_gradients(params, 0)
+        optim.SGD(params, lr=0.1).step()
+        with pytest.raises(KernelMismatchError, match="sgd: the kernel and its reference disagree on new_param"):
+            optim.SGD(params, lr=0.1, weight_decay=0.5).step()
+    monkeypatch.undo()
+
+
+def test_the_debug_line_names_the_launch(capsys):
+    with cuda.simulate(devices=1), settings.debug(2):
+        params = parameters([(4,), (5,)], "cuda")
+        give_gradients(params, 0)
+        capsys.readouterr()
+        optim.SGD(params, lr=0.1).step()
+    line = capsys.readouterr().err
+    assert re.match(r"tritensor: sgd tensors=2, elements=9 -> float32\[5\] on cuda:0: ", line)
+
+
+# ---- compiled ahead ---------------------------------------------------------------------------------------------
+
+TARGETS = [
+    ("cuda", 90),
+    *(pytest.param(target, marks=pytest.mark.slow) for target in (("cuda", 80), ("cuda", 100), ("hip", "gfx942"))),
+]
+OPERATORS = [optimizers.adam, *(pytest.param(operator, marks=pytest.mark.slow) for operator in
+             (optimizers.adam_amsgrad, optimizers.sgd, optimizers.sgd_momentum))]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: str(target[1]))
+@pytest.mark.parametrize("kind", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
+@pytest.mark.parametrize("captured", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_tensors_found_by_a_table_move_in_vectors_and_nothing_spills(captured, operator, kind, target, tmp_path):
+    from tritensor.kernels.launch import DeviceFunction, compile_ahead, device_function
+
+    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[kind]
+    body = operator.body if isinstance(operator.body, DeviceFunction) else device_function(operator.body, operator.name)
+    roles, numbers = len(operator.inputs), len(operator.metadata)
+    constants = {"BODY": body, "KINDS": (dtype,) * roles, "COMPUTE": torch.float32, "COLUMNS": (-1,) * numbers,
+                 "ROW": 0, "ALIGNED": True, "WIDTH": roles + 3, "BLOCK": 4096 // dtype.itemsize}  # fmt: skip
+    signature = ("*i64:16", "*i32:16", ("fp32",) * numbers, "*fp32:16" if captured else None)
+    if captured:
+        constants.update(COLUMNS=tuple(range(numbers)), ROW=numbers)
+    with settings.cache_dir(str(tmp_path)):
+        facts = compile_ahead(multi_tensor.multi_tensor_kernel, signature, constants, target, name=operator.name)
+    assert facts.local_bytes == 0
+    if target[0] == "hip":
+        loads = len(re.findall(r"(?:global|flat)_load_dwordx4", facts.asm["amdgcn"]))
+        stores = len(re.findall(r"(?:global|flat)_store_dwordx4", facts.asm["amdgcn"]))
+    elif "sass" in facts.asm:
+        loads = len(re.findall(r"\bLDG?\.E\.128", facts.asm["sass"]))
+        stores = len(re.findall(r"\bSTG?\.E\.128", facts.asm["sass"]))
+    else:
+        pytest.skip("Triton's package has no disassembler here")
+    assert loads >= 2 * roles  # two vectors of each in the block that is whole
+    assert stores >= 2 * (roles - 1)
+
+
+@pytest.mark.slow
+def test_the_kernel_of_the_rates_compiles(tmp_path):
+    from tritensor.kernels.launch import compile_ahead
+
+    for lr, in_memory in (("*fp32", True), ("fp64", False)):
+        with settings.cache_dir(str(tmp_path)):
+            facts = compile_ahead(
+                step_rates.adam_rates_kernel, ("*fp32:16", "*i64:16", lr, "fp64", "fp64", "fp64", "i32"),
+                {"COLUMN": 6, "WIDTH": 7, "IN_MEMORY": in_memory, "BLOCK": 128})  # fmt: skip
+        assert facts.local_bytes == 0

@@ -1,0 +1,354 @@
+"""One launch for many tensors: the step of an optimizer on all of its parameters at once.
+
+The kernel finds the tensors by a table in device memory, a row for each: the addresses of parameter, gradient and
+state, how many elements there are, and which program is the row's first. A second table says of each program whose row
+is its own. Both stay on the device from step to step. What a step costs the host is to compare the addresses with those
+of the step before; where a gradient lies somewhere else, the rows are sent again, in one copy through pinned memory.
+
+Numbers that change from step to step (learning rate, corrections) are arguments, or lie in device memory, a row for
+each tensor, where a captured step has to find them anew at each replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from .. import buffer, dtypes, settings
+from ..buffer import DeviceArray
+from ..errors import ShapeError, explain
+from ..inplace import check_writable
+from ..tensor import Tensor
+from .elementwise import copy_into
+from .launch import DeviceFunction, Float64, device_function, kernel, launch
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+__all__ = ["Batch", "Entries", "Rates", "Tables", "check_entry", "multi_tensor_kernel"]
+
+# Bytes of the widest operand that one program moves; see `elementwise_kernel`.
+_PROGRAM_BYTES = 4096
+_SIMULATED_BLOCK = 1 << 16
+
+Arrays = Sequence[Sequence[DeviceArray]]
+Entries = list[tuple[Tensor, ...]]
+
+
+class Rates(Protocol):
+    """Numbers of a step that are computed on the device, for each tensor or for all of them.
+
+    Attributes:
+        counters: one tensor for each parameter, whose address is in the batch's table, in column `extra`.
+        columns: the column of each number in what `compute` returns, by name.
+    """
+
+    counters: Sequence[Tensor]
+    columns: dict[str, int]
+
+    def compute(self, batch: Batch, numbers: dict[str, float]) -> DeviceArray:
+        """The numbers in device memory: a row for each tensor of the batch, or one number for all."""
+
+    def read(self, found: DeviceArray, position: int) -> dict[str, float]:
+        """The numbers of one tensor, for the reference; the host waits for them."""
+
+
+@device_function
+def update_block(places, numbers, index, mask, BODY: tl.constexpr, KINDS: tl.constexpr, COMPUTE: tl.constexpr):
+    """One block of one tensor: load, BODY, store. `mask` is None where every index is inside."""
+    values = ()
+    for role in tl.static_range(len(places)):
+        values = values + (tl.load(places[role] + index, mask=mask).to(COMPUTE),)  # type: ignore[assignment]  # noqa: RUF005
+    results = BODY(*values, *numbers)
+    for role in tl.static_range(len(places)):
+        # the gradient, in place 1, is only read
+        if role != 1:
+            if len(places) == 2:
+                result = results
+            else:
+                result = results[role - (1 if role > 1 else 0)]
+            tl.store(places[role] + index, result.to(KINDS[role]), mask=mask)
+
+
+@kernel
+def multi_tensor_kernel(table, owners, numbers, rows, BODY: tl.constexpr, KINDS: tl.constexpr, COMPUTE: tl.constexpr,
+                        COLUMNS: tl.constexpr, ROW: tl.constexpr, ALIGNED: tl.constexpr, WIDTH: tl.constexpr,
+                        BLOCK: tl.constexpr):  # fmt: skip
+    """`param, *state = BODY(param, grad, *state, *numbers)` for every element of every tensor.
+
+    Args:
+        table: int64, a row of WIDTH for each tensor: the addresses of param, grad and state, the number of elements,
+            the first program of the tensor, and what else the row is used for.
+        owners: int32, the row of each program.
+        numbers: what BODY takes after the tensors; those that COLUMNS finds in memory are ignored.
+        rows: pointer to the numbers in memory, ROW of them for each tensor (0: the same for all), or None.
+        BODY: device function; returns the new param, or a tuple of it and the new state.
+        KINDS: the dtypes of param, grad and state.
+        COMPUTE: the dtype that they are converted to for BODY.
+        COLUMNS: for each number its column in `rows`; -1 for an argument.
+        ALIGNED: every address is divisible by 16.
+        BLOCK: elements per program. The grid is (programs,), ceil(elements / BLOCK) of them for each tensor.
+    """
+    program = tl.program_id(0)
+    tensor = tl.load(owners + program).to(tl.int64)
+    row = table + tensor * WIDTH
+    places = ()
+    for role in tl.static_range(len(KINDS)):
+        place = tl.load(row + role).to(tl.pointer_type(KINDS[role]))
+        if ALIGNED:
+            place = tl.multiple_of(place, 16)
+        places = places + (place,)  # type: ignore[assignment]  # noqa: RUF005
+    count = tl.load(row + len(KINDS))
+    start = (program - tl.load(row + len(KINDS) + 1)) * BLOCK
+    found = ()
+    for position in tl.static_range(len(numbers)):
+        if COLUMNS[position] < 0:
+            found = found + (numbers[position],)  # type: ignore[assignment]  # noqa: RUF005
+        else:
+            found = found + (tl.load(rows + tensor * ROW + COLUMNS[position]).to(COMPUTE),)  # type: ignore[assignment]  # noqa: RUF005
+    index = start + tl.arange(0, BLOCK)
+    # two forms: a mask against a count that is known only here cuts vectors of 16 bytes down to single elements
+    if start + BLOCK <= count:
+        update_block(places, found, index, None, BODY, KINDS, COMPUTE)
+    else:
+        update_block(places, found, index, index < count, BODY, KINDS, COMPUTE)
+
+
+class Batch:
+    """The tensors of one launch: on one device, of the same dtypes, none of them in another one's memory."""
+
+    def __init__(self, operator: Any, members: list[int], arrays: Arrays, compute: dtypes.dtype,
+                 results: tuple[dtypes.dtype, ...]) -> None:  # fmt: skip
+        if not isinstance(operator.body, DeviceFunction):
+            operator.body = device_function(operator.body, name=operator.name)
+        first = arrays[0]
+        self.operator, self.members, self.compute, self.results = operator, members, compute, results
+        self.device, self.length = first[0].device, len(arrays)
+        self.kinds = tuple(dtypes.of(array.dtype) for array in first)
+        self.gaps = any(not array.is_contiguous() for array in first)
+        self.aligned = self.gaps or all(array.data_ptr() & 15 == 0 for array in first)
+        self.block = _block_size(arrays)
+        sizes = [entry[0].size for entry in arrays]
+        programs = [-(-size // self.block) for size in sizes]
+        self.grid = (sum(programs),)
+        roles = len(first)
+        self.extra = roles + 2  # the column for whoever computes numbers on the device
+        self.rows = np.zeros((self.length, roles + 3), np.int64)
+        self.rows[:, roles] = sizes
+        self.rows[1:, roles + 1] = np.cumsum(programs)[:-1]
+        self.owners = buffer.from_host(np.repeat(np.arange(self.length, dtype=np.int32), programs), self.device)
+        self.table = buffer.empty(self.rows.shape, self.rows.dtype, self.device)
+        self.addresses: list[int] = []
+
+    def run(self, arrays: Arrays, numbers: dict[str, float], rates: Rates | None) -> None:
+        """Change what the arrays (a tuple for each tensor) hold."""
+        if self.gaps:
+            whole = [[_packed(array) for array in entry] for entry in arrays]
+            self._checked(whole, numbers, rates)
+            for entry, packed in zip(arrays, whole, strict=True):
+                for role, array in enumerate(entry):
+                    if role != 1:
+                        copy_into(array, packed[role])
+        else:
+            self._checked(arrays, numbers, rates)
+
+    def _checked(self, arrays: Arrays, numbers: dict[str, float], rates: Rates | None) -> None:
+        """Launch; in checked mode the reference reads copies made before, one tensor after the other."""
+        counters = rates.counters if rates is not None else ()
+        self._update(arrays, [counters[position]._data for position in self.members] if counters else ())
+        before = [[_packed(array) for array in entry] for entry in arrays] if settings.check.value else []
+        found = None if rates is None else rates.compute(self, numbers)
+        if settings.debug.value < 2:
+            self._launch(arrays, numbers, rates, found)
+        else:
+            from ..launch_log import logged
+
+            largest = max((entry[0] for entry in arrays), key=lambda array: array.size)
+            shown: Any = _Logged(self, arrays, numbers, rates, found)
+            logged(shown, [largest], [], self.compute,
+                   {"tensors": self.length, "elements": sum(entry[0].size for entry in arrays)})  # fmt: skip
+        for position, old in enumerate(before):
+            from ..checking import compare_with_reference
+
+            new = [arrays[position][0], *arrays[position][2:]]
+            theirs = numbers if rates is None else {**numbers, **rates.read(found, position)}  # type: ignore[arg-type]
+            compare_with_reference(self.operator, new, old, self.compute, self.results, theirs)
+
+    def _update(self, arrays: Arrays, extra: Sequence[DeviceArray]) -> None:
+        """Send the rows to the device, if an address has changed."""
+        addresses = [array.data_ptr() for entry in arrays for array in entry]
+        addresses += [array.data_ptr() for array in extra]
+        if addresses == self.addresses:
+            return
+        roles = len(self.kinds)
+        found = np.array(addresses, np.int64)
+        self.rows[:, :roles] = found[: self.length * roles].reshape(self.length, roles)
+        if extra:
+            self.rows[:, self.extra] = found[self.length * roles :]
+        buffer.copy_into(self.table, self.rows)
+        self.addresses = addresses
+
+    def _launch(self, arrays: Arrays, numbers: dict[str, float], rates: Rates | None, found: Any) -> None:
+        wrap = Float64 if self.compute is dtypes.float64 else float
+        columns = {} if rates is None else rates.columns
+        constants = {
+            "BODY": self.operator.body,
+            "KINDS": self.kinds,
+            "COMPUTE": self.compute,
+            "COLUMNS": tuple(columns.get(name, -1) for name in numbers),
+            "ROW": 0 if found is None or found.ndim == 0 else found.shape[-1],
+            "ALIGNED": self.aligned,
+            "WIDTH": self.rows.shape[1],
+            "BLOCK": self.block,
+        }
+        launch(multi_tensor_kernel, self.grid, (self.table, self.owners, tuple(map(wrap, numbers.values())), found),
+               constants, self.device, name=self.operator.name, reaches=(self.operator.inputs, arrays))  # fmt: skip
+
+
+class _Logged:
+    """A batch's launch, for the debug line."""
+
+    def __init__(self, batch: Batch, arrays: Arrays, *rest: Any) -> None:
+        self.batch, self.arrays, self.rest, self.name = batch, arrays, rest, batch.operator.name
+
+    def launch(self, *_: Any) -> None:
+        self.batch._launch(self.arrays, *self.rest)
+
+    def cost(self, *_: Any) -> tuple[int, int]:
+        """All but the gradient is read and written."""
+        moved = sum(array.nbytes * (1 if role == 1 else 2) for entry in self.arrays for role, array in enumerate(entry))
+        return moved, 0
+
+
+def _packed(array: DeviceArray) -> DeviceArray:
+    """A contiguous copy."""
+    result = buffer.empty(array.shape, array.dtype, array.device)
+    copy_into(result, array)
+    return result
+
+
+def _block_size(arrays: Arrays) -> int:
+    if settings.block.value:
+        return settings.block.value
+    if arrays[0][0].buffer.arena.driver.is_simulated:
+        largest = max(entry[0].size for entry in arrays)
+        return min(_SIMULATED_BLOCK, 1 << max(largest - 1, 0).bit_length())
+    return _PROGRAM_BYTES // max(array.itemsize for array in arrays[0])
+
+
+class _Split:
+    """How the tensors of a step fall into launches, for as long as their forms and own addresses stay."""
+
+    def __init__(self, driver: Any, forms: list[Any], own: list[int], batches: list[Batch]) -> None:
+        self.driver, self.forms, self.own, self.batches = driver, forms, own, batches
+
+
+class Tables:
+    """What an optimizer keeps on its devices from step to step, by a tag for each of its launches."""
+
+    def __init__(self) -> None:
+        self.splits: dict[Any, _Split] = {}
+
+    def step(self, tag: Any, operator: Any, numbers: dict[str, float], entries: Entries,
+             settle: Callable[[], Entries], rates: Rates | None = None) -> None:  # fmt: skip
+        """Change parameters and state in place, with one launch for each device and combination of dtypes.
+
+        Args:
+            tag: tells this call apart from the optimizer's other ones.
+            operator, numbers: what is computed.
+            entries: for each parameter (param, grad, *state).
+            settle: the entries again, each state where its parameter is; asked where something has moved.
+            rates: numbers that are computed on the device.
+
+        Raises:
+            ShapeError: a gradient or a state tensor has another shape than its parameter.
+            DeviceMismatchError: they are on different devices.
+            Nothing has changed then.
+        """
+        split = self.splits.get(tag)
+        arrays: list[list[Any]] = [[tensor._data for tensor in entry] for entry in entries]
+        try:
+            forms = [array._form or array.form for entry in arrays for array in entry]
+            known = split is not None and split.forms == forms and split.own == _own_addresses(arrays)
+            known = known and split.driver is arrays[0][0].buffer.arena.driver  # type: ignore[union-attr]
+        except AttributeError:  # something is on the host
+            known = False
+        if split is None or not known:
+            self.splits.pop(tag, None)
+            entries = settle()
+            arrays = [[tensor._data for tensor in entry] for entry in entries]
+            split = self.splits[tag] = _split(operator, numbers, entries, arrays)
+        for batch in split.batches:
+            batch.run([arrays[position] for position in batch.members], numbers, rates)
+        for entry in entries:
+            for tensor in (entry[0], *entry[2:]):
+                counter = tensor._counter = tensor._counter or [0, 0]
+                counter[0] += 1
+
+
+def _own_addresses(arrays: Sequence[Sequence[DeviceArray]]) -> list[int]:
+    """Where parameters and state are; a gradient's address may change with every step."""
+    return [array.data_ptr() for entry in arrays for role, array in enumerate(entry) if role != 1]
+
+
+def check_entry(operator: Any, entry: Sequence[Tensor]) -> None:
+    """Raise where a parameter, its gradient and its state do not go together, or must not be changed."""
+    param = entry[0]
+    for name, tensor in zip(operator.inputs, entry, strict=True):
+        if tensor.shape != param.shape:
+            raise ShapeError(explain(
+                f"The size of {name} {tuple(tensor.shape)} must match the size of param {tuple(param.shape)}",
+                remedy="the state belongs to a parameter of another shape: make a new optimizer"))  # fmt: skip
+    check_writable(param)
+    operator.place(entry)
+    if any(tensor.device is not param.device for tensor in entry):  # `place` lets CPU tensors without dimensions pass
+        operator._refuse_mixed(entry)
+
+
+def _split(operator: Any, numbers: dict[str, float], entries: Entries, arrays: list[list[DeviceArray]]) -> _Split:
+    """Check all tensors, and divide them among launches."""
+    groups: dict[Any, list[int]] = {}
+    resolved: dict[Any, Any] = {}
+    for position, (entry, found) in enumerate(zip(entries, arrays, strict=True)):
+        check_entry(operator, entry)
+        gaps = any(not array.is_contiguous() for array in found)
+        aligned = all(array.data_ptr() & 15 == 0 for array in found)
+        # one with gaps is copied together for its launch, which it has for itself
+        key = (found[0].device, *(array.dtype for array in found), position if gaps else -1, gaps or aligned)
+        groups.setdefault(key, []).append(position)
+        if key not in resolved:
+            resolved[key] = operator.resolve_dtypes(entry, numbers)
+    batches = [
+        Batch(operator, members, [arrays[position] for position in members], *resolved[key])
+        for key, whole in groups.items()
+        for members in _apart(whole, arrays)
+    ]
+    driver = arrays[0][0].buffer.arena.driver
+    return _Split(driver, [array.form for entry in arrays for array in entry], _own_addresses(arrays), batches)
+
+
+def _apart(members: list[int], arrays: Sequence[Sequence[DeviceArray]]) -> list[list[int]]:
+    """The members, divided so that none writes another's memory: these are stepped one after the other, in order."""
+    spans = {
+        position: [(array.data_ptr(), array.data_ptr() + array.nbytes) for array in (arrays[position][0],
+                                                                                    *arrays[position][2:])]
+        for position in members
+    }  # fmt: skip
+    flat = sorted(span for found in spans.values() for span in found)
+    if len(members) == 1 or all(one[1] <= other[0] for one, other in pairwise(flat)):
+        return [members]
+    turns: list[list[int]] = []
+    for position in members:
+        turn = 0
+        for earlier, before in enumerate(turns):
+            meets = (low < there and here < high for each in before for here, there in spans[each]
+                     for low, high in spans[position])  # fmt: skip
+            if any(meets):
+                turn = earlier + 1
+        if turn == len(turns):
+            turns.append([])
+        turns[turn].append(position)
+    return turns
