@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,19 @@ from tritensor.kernels import replay
 
 # Programs that mpiexec runs, not tests: importing one starts a process group.
 collect_ignore = ["distributed_programs"]
+
+try:
+    import hypothesis
+except ImportError:  # a machine that is only lent for its GPU: the rest is tested there
+    here = Path(__file__).parent
+    collect_ignore += [path.name for path in here.glob("test_*.py") if "import hypothesis" in path.read_text("utf-8")
+                       or "from hypothesis" in path.read_text("utf-8")]  # fmt: skip
+else:
+    # A machine that is busy with something else draws examples slowly; that is no failure.
+    hypothesis.settings.register_profile(
+        "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+    )
+    hypothesis.settings.load_profile("patient")
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 
