@@ -4,31 +4,21 @@ leaves anything behind that another could meet, so that any order and any select
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Generator
-from pathlib import Path
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
+from tritensor import cuda, drivers, settings
 from tritensor.drivers import selection
 from tritensor.errors import DeviceError
 from tritensor.kernels import plan as plans
 from tritensor.kernels import replay
+from tritensor.pytest_plugin import parse_devices
 
 # Programs that mpiexec runs, not tests: importing one starts a process group.
 collect_ignore = ["distributed_programs"]
-
-try:
-    import hypothesis
-except ImportError:  # a machine that is only lent for its GPU: the rest is tested there
-    here = Path(__file__).parent
-    collect_ignore += [path.name for path in here.glob("test_*.py") if "import hypothesis" in path.read_text("utf-8")
-                       or "from hypothesis" in path.read_text("utf-8")]  # fmt: skip
-else:
-    # A machine that is busy with something else draws examples slowly; that is no failure.
-    hypothesis.settings.register_profile(
-        "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
-    )
-    hypothesis.settings.load_profile("patient")
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 
@@ -68,3 +58,40 @@ def _left_behind() -> list[str]:
         "replays of calls": replay.active.wanted and selection._real is None,
     }
     return [what for what, is_there in places.items() if is_there]
+
+
+# What these hold of kernels on a simulated device must hold on a real one: `--devices cuda` runs them there.
+KERNELS = frozenset(f"test_{name}" for name in (
+    "operators", "matmul", "reductions", "rowwise", "losses", "indexing", "views", "optim"
+))  # fmt: skip
+# These are about simulation: after a device-side assertion a real device does nothing more for the process, and calls
+# that are repeated on one allocate by another function.
+SIMULATED = frozenset(("test_a_target_that_is_no_class", "test_operands_of_any_strides_are_read_in_place"))
+
+
+def on_the_real_one(simulate: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands for `cuda.simulate` there: the real device wherever one plain device is asked for."""
+
+    @contextmanager
+    def block(devices: int = 1, **options: Any) -> Iterator[Any]:
+        if devices != 1 or options:
+            with simulate(devices, **options) as simulation:
+                yield simulation
+            return
+        with settings.simulate_cuda(0):
+            driver = drivers.require()
+            yield driver
+            driver.synchronize(0)
+
+    return block
+
+
+@pytest.fixture(autouse=True)
+def _real_device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernel tests on the real device, where --devices names it and there is one."""
+    asked = request.config.getoption("--devices")
+    module = request.module.__name__.rpartition(".")[2]
+    if asked and "cuda" in parse_devices(asked) and module in KERNELS and request.node.originalname not in SIMULATED:
+        with settings.simulate_cuda(0):
+            if drivers.active() is not None:
+                monkeypatch.setattr(cuda, "simulate", on_the_real_one(cuda.simulate))
