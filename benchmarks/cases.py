@@ -12,18 +12,21 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from benchmarks.training import Arrays, Prepare, chain, exact_chain, exact_perceptron, perceptron
 
 EPSILON = 2.0**-23  # of float32
+_HALF = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 
 
 @dataclass(frozen=True)
 class Case:
     """One row: `targets` are times ours/theirs, by peer; a peer without a target is measured all the same.
 
-    An error up to `rounding` is float32's own, whatever a peer's error happens to be.
+    An error up to `rounding` is float32's own, whatever a peer's error happens to be. The inputs hold numbers of
+    `dtype`, in float32 arrays.
     """
 
     name: str
@@ -41,17 +44,25 @@ class Case:
     scale: float = 1.0
     rounding: float = EPSILON
     names: dict[str, object] = field(default_factory=dict)
+    dtype: str = "float32"
 
     def arrays(self, nonfinite: bool = False) -> dict[str, np.ndarray]:
-        """The inputs; with `nonfinite` the first few elements of each are NaN and the infinities."""
+        """The inputs; with `nonfinite` each has a NaN and the infinities, in rows of their own where it has rows."""
         generator = np.random.default_rng(0)
         arrays = {}
         for name, shape in self.inputs.items():
-            array = generator.standard_normal(shape, dtype=np.float32) * np.float32(self.scale)
-            arrays[name] = np.abs(array) if self.positive else array
+            array = self.numbers(generator, shape)
             if nonfinite:
-                arrays[name].reshape(-1)[:3] = np.nan, np.inf, -np.inf
+                spread = min(shape) >= 3 and len(shape) == 2
+                for place, value in enumerate((np.nan, np.inf, -np.inf)):
+                    array[(place, place) if spread else np.unravel_index(place, shape)] = value
+            arrays[name] = array
         return arrays
+
+    def numbers(self, generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Random numbers as this case takes them."""
+        array = generator.standard_normal(shape, dtype=np.float32) * np.float32(self.scale)
+        return rounded(np.abs(array) if self.positive else array, self.dtype)
 
     def statement_for(self, library: ModuleType) -> str | None:
         """The statement as `library` writes it; None where it has no such thing."""
@@ -64,6 +75,12 @@ class Case:
         if library is np:
             return {"lib": np, **self.names, **arrays}
         tensors = {name: library.from_numpy(array).to(device) for name, array in arrays.items()}
+        if self.dtype != "float32":
+            tensors = {name: tensor.to(getattr(library, self.dtype)) for name, tensor in tensors.items()}
+        return self.names_for(library, tensors)
+
+    def names_for(self, library: ModuleType, tensors: Mapping[str, Any]) -> dict[str, object]:
+        """The names that the statement needs, for inputs that are tensors of `library` already."""
         if self.requires_grad:
             tensors = {name: tensor.requires_grad_() for name, tensor in tensors.items()}
         prepared = self.prepare(library, tensors) if self.prepare else {}
@@ -83,11 +100,18 @@ class Case:
             return self.answer(np, {name: array.astype(np.float64) for name, array in arrays.items()})
 
 
+def rounded(array: np.ndarray, dtype: str) -> np.ndarray:
+    """The numbers of `dtype` next to these, in a float32 array."""
+    return array if dtype == "float32" else array.astype(_HALF[dtype]).astype(np.float32)
+
+
 def flatten(result: Any) -> np.ndarray:
     if isinstance(result, (tuple, list)):
         return np.concatenate([flatten(part) for part in result])
     if hasattr(result, "detach"):
-        result = result.detach().cpu().numpy()
+        result = result.detach().cpu().double().numpy()
+    elif hasattr(result, "__cuda_array_interface__"):
+        result = result.get()
     return np.asarray(result, dtype=np.float64).reshape(-1)
 
 

@@ -16,10 +16,13 @@ import importlib.util
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,28 +45,44 @@ def relative_error(result: np.ndarray, truth: np.ndarray) -> float:
 
 
 def accuracy(case: Case, ours: ModuleType, peers: dict[str, ModuleType], device: str) -> dict[str, Any]:
-    """Errors against float64 of ours and of the peers, and whether ours is as good as it must be.
+    """Errors against float64 of ours and of the peers, and whether ours is as good as it must be; see `judged`."""
+    answers: dict[str, Answer] = {"tritensor": lambda arrays: case.answer(ours, arrays, device)}
+    for name, peer in peers.items():
+        if case.statement_for(peer) is not None:
+            answers[name] = partial(case.answer, peer)
+    return judged(case, answers)
 
-    Held against torch where it is there, else against NumPy's float32; where neither has the case, 1e-5 must do.
+
+Answer = Callable[[dict[str, np.ndarray]], np.ndarray]  # from inputs to what a library makes of them, flattened
+
+
+def judged(case: Case, answers: Mapping[str, Answer]) -> dict[str, Any]:
+    """Errors against float64, by library, and whether tritensor's is as good as it must be.
+
+    In float32 it is held against torch where that is there, else against NumPy; where neither has the case, 1e-5 must
+    do. In half precision 1e-2 must do.
     """
     arrays = case.arrays()
     truth = case.truth(arrays)
-    errors = {"tritensor": relative_error(case.answer(ours, arrays, device), truth)}
-    for name, peer in peers.items():
-        if case.statement_for(peer) is not None:
-            errors[name] = relative_error(case.answer(peer, arrays), truth)
-    held_against = errors.get("torch", errors.get("numpy", 1e-5 / 1.5))
-    allowed = max(1.5 * held_against, case.rounding)
-    report = {"errors": errors, "allowed": allowed, "accurate": errors["tritensor"] <= allowed}
+    errors = {name: relative_error(answer(arrays), truth) for name, answer in answers.items()}
+    report: dict[str, Any] = verdict(case, errors)
     if case.nonfinite:
         arrays = case.arrays(nonfinite=True)
-        result, truth = case.answer(ours, arrays, device), case.truth(arrays)
+        result, truth = answers["tritensor"](arrays), case.truth(arrays)
         same = np.array_equal(np.isnan(result), np.isnan(truth)) and np.array_equal(
             result[np.isinf(truth)], truth[np.isinf(truth)]
         )
         report["nonfinite"] = same
         report["accurate"] = report["accurate"] and same
     return report
+
+
+def verdict(case: Case, errors: dict[str, float]) -> dict[str, Any]:
+    """The errors, what is allowed, and whether tritensor's error is."""
+    torch = [error for name, error in errors.items() if name.startswith("torch")]
+    held_against = min(torch) if torch else errors.get("numpy", 1e-5 / 1.5)
+    allowed = max(1.5 * held_against, case.rounding) if case.dtype == "float32" else 1e-2
+    return {"errors": errors, "allowed": allowed, "accurate": errors["tritensor"] <= allowed}
 
 
 def speed(case: Case, ours: ModuleType, peers: dict[str, ModuleType]) -> dict[str, Any]:
@@ -121,10 +140,14 @@ def commit() -> str:
     """The commit measured, with `+changes` where the working tree differs from it."""
     folder = Path(benchmarks.__file__).parent
 
+    if shutil.which("git") is None:
+        return "unknown"
+
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False).stdout.strip()
 
-    return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "--", ":/tritensor") else "")
+    head = git("rev-parse", "HEAD") or "unknown"
+    return head + ("+changes" if git("status", "--porcelain", "--", ":/tritensor") else "")
 
 
 def duration(microseconds: float) -> str:

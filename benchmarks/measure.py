@@ -16,6 +16,7 @@ class Comparison:
     ours: float
     theirs: float
     ratios: tuple[float, ...]
+    samples: tuple[tuple[float, float], ...] = ()  # (ours, theirs) by block
 
     @property
     def ratio(self) -> float:
@@ -46,13 +47,22 @@ def executions(run: Callable[[int], float], seconds: float) -> int:
 
 
 def side_by_side(
-    ours: Callable[[int], float], theirs: Callable[[int], float], blocks: int = 7, seconds: float = 0.04
+    ours: Callable[[int], float],
+    theirs: Callable[[int], float],
+    blocks: int = 7,
+    seconds: float = 0.04,
+    number: int | None = None,
 ) -> Comparison:
-    """Time both in `blocks` of ours, theirs, theirs, ours, each of about `seconds`.
+    """Time both in `blocks` of ours, theirs, theirs, ours, each of about `seconds`, or of `number` executions.
 
     The order within a block cancels a drift of the machine's speed; the median over blocks ignores a disturbed one.
     """
-    our_number, their_number = executions(ours, seconds), executions(theirs, seconds)
+    if number is None:
+        our_number, their_number = executions(ours, seconds), executions(theirs, seconds)
+    else:
+        our_number = their_number = number
+        for run in (ours, theirs, ours, theirs):
+            run(1)
     a, b, ratios = [], [], []
     gc.collect()
     for _ in range(blocks):
@@ -61,4 +71,4 @@ def side_by_side(
         a.append((first + ours(our_number)) / 2 / our_number)
         b.append(middle / 2 / their_number)
         ratios.append(a[-1] / b[-1])
-    return Comparison(statistics.median(a), statistics.median(b), tuple(ratios))
+    return Comparison(statistics.median(a), statistics.median(b), tuple(ratios), tuple(zip(a, b, strict=True)))

@@ -1,4 +1,6 @@
-"""The table in README.md, made from the figures in benchmarks/results and from nothing else.
+"""The tables in README.md, made from the figures in benchmarks/results and from nothing else.
+
+That of a GPU comes from the figures of `python -m benchmarks.gpu`, and stays out of README.md while there are none.
 
 python -m benchmarks.table          print it
 python -m benchmarks.table --write  put it into README.md
@@ -15,6 +17,7 @@ from benchmarks.compare import RESULTS, duration
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 START, END = "<!-- from benchmarks/results/cpu.json by `python -m benchmarks.table --write` -->\n", "<!-- end -->\n"
+GPU_START = "<!-- from a GPU's figures in benchmarks/results by `python -m benchmarks.table --write` -->\n"
 
 
 def cell(entry: dict[str, Any] | None) -> str:
@@ -49,14 +52,73 @@ def table(figures: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def gpu_figures() -> dict[str, Any] | None:
+    """The stored figures of a GPU; of several the newest."""
+    found = []
+    for path in sorted(RESULTS.glob("*.json")):
+        figures = json.loads(path.read_text(encoding="utf-8"))
+        if "gpu" in figures and not figures["simulated"]:
+            found.append(figures)
+    return max(found, key=lambda figures: str(figures["date"]), default=None)
+
+
+def gpu_table(figures: dict[str, Any]) -> str:
+    """The GPU's table in Markdown, from the JSON that `benchmarks.gpu` wrote."""
+    names = ("torch", "cupy", "triton")
+    versions = ", ".join(f"{name} {figures['versions'][name]}" for name in names if name in figures["versions"])
+    ceiling = figures["ceiling"]["bytes_per_second"] / 1e12
+    lines = [
+        f"{figures['gpu']}, driver {figures['device']['driver']}; {versions}; copy ceiling {ceiling:.2f} TB/s. A ratio",
+        "is the peer's time divided by ours, and of the ceiling the share that is reached: above 1 tritensor is the",
+        "faster one. Where the target says `<=` it is our time divided by the peer's.",
+        "",
+        "| | tritensor | against | | ratio | target |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in figures["rows"].values():
+        title = row.get("title", "")
+        if "error" in row:
+            lines.append(f"| {title} | **failed** | | | | |")
+            continue
+        title += "" if row.get("accuracy", {}).get("accurate", True) else " **inaccurate**"
+        for peer, entry in row["speed"].items():
+            if entry.get("gate") is None:
+                continue
+            sign = "<=" if entry["below"] else ">="
+            target = f"{sign} {entry['gate']:.2f}" + (" **short**" if entry["reached"] == "under" else "")
+            cells = [
+                title,
+                duration(entry["ours_us"]),
+                peer,
+                duration(entry["theirs_us"]),
+                f"{entry['ratio']:.2f}",
+                target,
+            ]
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def sections() -> list[tuple[str, str]]:
+    """The tables that README.md has to have, each under the line that it begins with."""
+    made = [(START, table(json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8"))))]
+    figures = gpu_figures()
+    return made if figures is None else [*made, (GPU_START, gpu_table(figures))]
+
+
 def main(arguments: list[str]) -> None:
-    made = table(json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8")))
-    if arguments == ["--write"]:
-        before, _, rest = README.read_text(encoding="utf-8").partition(START)
+    made = sections()
+    if arguments != ["--write"]:
+        print("\n".join(text for _, text in made), end="")
+        return
+    readme = README.read_text(encoding="utf-8")
+    for start, text in made:
+        if start not in readme:  # the first figures of a GPU: their table comes behind the other one
+            before, _, after = readme.partition(END)
+            readme = before + END + "\n" + start + END + after
+        before, _, rest = readme.partition(start)
         _, _, after = rest.partition(END)
-        README.write_text(before + START + "\n" + made + "\n" + END + after, encoding="utf-8")
-    else:
-        print(made, end="")
+        readme = before + start + "\n" + text + "\n" + END + after
+    README.write_text(readme, encoding="utf-8")
 
 
 if __name__ == "__main__":

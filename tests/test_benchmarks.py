@@ -7,6 +7,8 @@ import json
 import shutil
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +17,10 @@ import numpy as np
 import pytest
 
 import tritensor
-from benchmarks import compare, import_time, install_size, measure
+from benchmarks import compare, gpu, gpu_rows, gpu_tests, import_time, install_size, laboratory, measure, regression
 from benchmarks.cases import CASES, Case
+from benchmarks.gpu_rows import ROWS, Row, Target
+from benchmarks.sides import Side
 from benchmarks.training import exact_chain, exact_perceptron
 
 SMALL = [case for case in CASES if case.name != "add_10m"]
@@ -211,3 +215,241 @@ def test_install_size_counts_every_file(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_default_install_is_under_80_megabytes(capsys: pytest.CaptureFixture[str]) -> None:
     assert install_size.main(["--limit", "80"]) == 0, capsys.readouterr().out
+
+
+# ---- the GPU table --------------------------------------------------------------------------------------------------
+
+needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
+
+
+def test_rows_have_names_of_their_own_and_every_target_has_its_peer() -> None:
+    assert len({row.name for row in ROWS}) == len(ROWS)
+    for row in ROWS:
+        assert set(row.targets) <= set(row.peers), row.name
+        for target in row.targets.values():
+            assert (target.goal <= target.gate) if target.below else (target.goal >= target.gate), row.name
+        assert set(row.prepares) <= set(row.peers)
+        assert set(row.part) in (set(), {"out", *row.case.inputs})
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.part], ids=lambda row: row.name)
+def test_a_part_of_the_result_is_made_of_the_parts_of_the_inputs(row: Row) -> None:
+    case = replace(gpu_rows.toy(row).case, inputs=gpu_rows.toy(row).small)
+    arrays = case.arrays()
+    names = case.namespace(np, arrays)
+    whole = eval(case.numpy if case.numpy != "same" else case.statement, names)
+    part = case.truth({name: array[row.part[name]] for name, array in arrays.items()})
+    np.testing.assert_allclose(part, whole[row.part["out"]].reshape(-1), rtol=1e-3, atol=1e-5)
+
+
+def test_a_ratio_points_the_way_of_its_target() -> None:
+    measured = measure.Comparison(2e-6, 1e-6, (2.0, 1.9, 2.1))
+    speed = laboratory.judge(measured, Target(0.4, 0.6))
+    assert (speed["ratio"], speed["reached"]) == (0.5, "gate")
+    assert speed["spread"] == [1 / 2.1, 1 / 1.9]
+    assert laboratory.judge(measured, Target(0.6, 0.9))["reached"] == "under"
+    below = laboratory.judge(measured, Target(2.0, 1.0, below=True))
+    assert (below["ratio"], below["reached"]) == (2.0, "gate")
+    share = laboratory.judge(measured, Target(0.95, 0.98), scale=1.96)  # 1.96 times the copy's bytes in twice its time
+    assert (share["ratio"], share["reached"]) == (0.98, "goal")
+    assert share["theirs_us"] == pytest.approx(1.96)
+    assert laboratory.judge(measured, None)["reached"] is None
+
+
+def test_inputs_that_are_filled_repeat_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.sides._DRAWN", 8)
+    side = Side("tritensor", tritensor, "cpu")
+    for dtype in ("float32", "bfloat16"):
+        case = Case("", "", "", {"a": (5, 4), "b": (3,)}, {}, dtype=dtype)
+        names = side.filled(case)
+        a = side.array(names["a"])
+        assert a.shape == (5, 4)
+        np.testing.assert_array_equal(a.reshape(-1)[:8], a.reshape(-1)[8:16])
+        assert names["b"].dtype is getattr(tritensor, dtype)  # type: ignore[attr-defined]
+        assert len(np.unique(a)) > 4
+
+
+def test_pieces_of_the_optimizer_row_are_all_of_it() -> None:
+    for total in (100_000_000, 30_000, 2500):
+        sizes = gpu_rows.pieces(total)
+        assert sum(sizes) == total
+        assert min(sizes) > 0
+    assert len(gpu_rows.pieces(100_000_000)) == 300
+
+
+def serve_badly(connection: Any, mood: str) -> None:
+    """A measuring process that fails in all the ways that one can."""
+    if mood == "never":
+        connection.send({"error": "no device"})
+        return
+    connection.send({"facts": {"gpu": "Card"}})
+    while True:
+        name = connection.recv()
+        if name == "dies":
+            raise SystemExit(3)
+        if name == "hangs":
+            time.sleep(60)
+        answer = {"error": "RuntimeError: lost", "lost": True} if name == "lost" else {"title": name}
+        connection.send({"row": answer, "seconds": 0.1})
+
+
+def test_rows_go_on_after_one_that_dies_hangs_or_loses_the_device() -> None:
+    started = []
+
+    def start() -> gpu.Worker:
+        started.append(1)
+        return gpu.Worker(serve_badly, "often")
+
+    names = ["a", "dies", "b", "lost", "hangs", "c"]
+    steps = list(gpu.supervise(names, start, time.monotonic() + 120, row_seconds=2))
+    rows = {name: entry for name, entry in steps if name != "facts"}
+    assert list(rows) == names
+    assert [rows[name].get("title") for name in "abc"] == ["a", "b", "c"]
+    assert "ended with status 3" in rows["dies"]["error"]
+    assert "no answer within 2 s" in rows["hangs"]["error"]
+    assert len(started) == 4
+    late = list(gpu.supervise(names, start, time.monotonic(), row_seconds=2))
+    assert [entry["error"] for _, entry in late] == ["not reached in time"] * len(names)
+    with pytest.raises(gpu.Lost, match="no device"):
+        list(gpu.supervise(names, lambda: gpu.Worker(serve_badly, "never"), time.monotonic() + 60))
+
+
+def test_what_is_under_its_gate_wrong_or_failed_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    measured = laboratory.judge(measure.Comparison(2e-6, 1e-6, (2.0,)), Target(0.95, 0.98))
+    wrong = {"accurate": False, "errors": {"tritensor": 0.5}, "allowed": 1e-2, "nonfinite": False}
+    rows = {
+        "slow": {
+            "title": "slow one",
+            "kind": "device",
+            "bytes": 8000,
+            "operations": 1000,
+            "speed": {"torch": measured},
+        },
+        "off": {"title": "wrong one", "accuracy": wrong, "speed": {}, "alone": {"ours_us": 3.0}},
+        "bad": {"title": "bad one", "error": "RuntimeError: it fell over\nlong story"},
+    }
+    for name, entry in rows.items():
+        gpu.print_row(name, entry)
+    assert gpu.summary({"rows": rows, "complete": True, "simulated": False}) == 2
+    printed = capsys.readouterr().out
+    assert "UNDER: slow against torch" in printed
+    assert "WRONG, so their speeds do not count: off" in printed
+    assert "FAILED: bad" in printed
+    assert "WRONG (NaN, inf)" in printed
+    assert "it fell over" in printed
+    assert "4 GB/s" in printed  # 8000 bytes in 2 us
+    assert "0 of 1 gates reached" in printed
+
+
+def test_rows_are_listed_and_patterns_must_name_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpu.main(["--list", "--rows", "copy_*,enqueue_add"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["copy_fp32", "copy_bf16", "enqueue_add"]
+    assert "ceiling >= 0.95, goal 0.98" in lines[0]
+    assert "torch <= 1.3, goal 0.9" in lines[2]
+    with pytest.raises(SystemExit):
+        gpu.main(["--rows", "nothing"])
+
+
+def figures_of(rows: dict[str, Any]) -> dict[str, Any]:
+    return {"gpu": "A Card", "commit": "c", "date": "d", "rows": rows}
+
+
+def test_regressions_are_found_and_noise_is_not() -> None:
+    def row(ratio: float, low: float, high: float, below: bool = False) -> dict[str, Any]:
+        speed = {"ratio": ratio, "spread": [low, high], "below": below}
+        return {"speed": {"torch": speed}, "accuracy": {"accurate": True}}
+
+    old = {name: row(1.0, 0.99, 1.01) for name in ("same", "slower", "noisy", "fails", "wrong", "gone")}
+    old["host"], old["quicker"] = row(1.0, 0.99, 1.01, below=True), row(1.0, 0.99, 1.01, below=True)
+    old["was_broken"] = {"error": "RuntimeError"}
+    new = {
+        "same": row(0.95, 0.94, 0.96), "slower": row(0.85, 0.84, 0.86), "noisy": row(0.85, 0.5, 1.2),
+        "fails": {"error": "RuntimeError: now"}, "wrong": {**row(1.0, 0.9, 1.1), "accuracy": {"accurate": False}},
+        "host": row(1.2, 1.15, 1.25, below=True), "quicker": row(0.7, 0.6, 0.8, below=True), "was_broken": row(1, 1, 1),
+    }  # fmt: skip
+    found = regression.regressions(figures_of(old), figures_of(new), 0.1)
+    assert [line.split(":")[0] for line in found] == ["slower", "fails", "wrong", "host"]
+
+
+def test_a_gpu_without_stored_figures_fails_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new, stored = tmp_path / "new.json", tmp_path / "stored.json"
+    alone = {"alone": {"ours_us": 10.0}}
+    new.write_text(json.dumps(figures_of({"a": alone})))
+    assert regression.main([str(new), "--baseline", str(stored)]) == 0
+    assert "no figures of A Card are stored" in capsys.readouterr().out
+    stored.write_text(json.dumps(figures_of({"a": {"alone": {"ours_us": 5.0}}})))
+    assert regression.main([str(new), "--baseline", str(stored)]) == 1
+    assert "a: 100% slower" in capsys.readouterr().out
+    assert regression.main([str(new), "--baseline", str(new)]) == 0
+
+
+def test_the_roofline_is_drawn_from_the_figures(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from benchmarks import roofline
+
+    speed = laboratory.judge(measure.Comparison(2e-6, 1e-6, (2.0,)), None)
+    row = {"kind": "device", "dtype": "bfloat16", "bytes": 100, "operations": 10_000, "speed": {"torch": speed}}
+    figures = {**figures_of({"matmul_bf16_8192": row, "copy": {**row, "operations": 10}, "bad": {"error": "no"}}),
+               "ceiling": {"bytes_per_second": 4e12}}  # fmt: skip
+    (point, other) = roofline.points(figures)
+    assert (point["intensity"], point["ours"], point["theirs"]) == (100, 5e9, 1e10)
+    assert roofline.levels([point, other]) == {"bfloat16": 1e10}
+    (tmp_path / "new.json").write_text(json.dumps(figures))
+    assert roofline.main([str(tmp_path / "new.json"), str(tmp_path / "out.png")]) == 0
+    assert (tmp_path / "out.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def simulate_the_table(tmp_path: Path, *words: str) -> dict[str, Any]:
+    path = tmp_path / "simulated.json"
+    command = [sys.executable, "-m", "benchmarks.gpu", "--simulate", "--json", str(path), *words]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "SIMULATED" in run.stdout
+    figures: dict[str, Any] = json.loads(path.read_text())
+    assert figures["simulated"]
+    assert all("error" not in entry for entry in figures["rows"].values())
+    assert all(entry["reached"] is None for row in figures["rows"].values() for entry in row["speed"].values())
+    assert not list(laboratory.ROOT.glob("benchmarks/results/*simulated*"))
+    return figures
+
+
+@needs_triton
+def test_the_gpu_table_runs_on_a_simulated_device(tmp_path: Path) -> None:
+    figures = simulate_the_table(tmp_path, "--no-tests", "--rows", "add_fp32,sum_rows_fp32,enqueue_add,to_host_pinned")
+    assert list(figures["rows"]) == ["add_fp32", "sum_rows_fp32", "enqueue_add", "to_host_pinned"]
+    assert not figures["complete"]
+    assert figures["rows"]["add_fp32"]["speed"]["ceiling"]["ours_us"] > 0
+    assert figures["rows"]["add_fp32"]["bytes"] == 3 * 4 * 2500
+    assert figures["ceiling"]["bytes_per_second"] > 0
+
+
+@pytest.mark.slow
+@needs_triton
+def test_the_whole_gpu_table_runs_on_a_simulated_device(tmp_path: Path) -> None:
+    figures = simulate_the_table(tmp_path)
+    assert list(figures["rows"]) == [row.name for row in ROWS]
+    assert figures["complete"]
+    assert figures["tests"]["passed"] > 20
+    assert not figures["tests"]["failed"]
+
+
+@needs_triton
+def test_a_test_that_fails_is_counted_and_one_that_hangs_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(job: tuple[str, ...], devices: str, output: Path) -> Any:
+        code = "print('tests/test_a.py::test_b[1 2] PASSED [ 1%]\\ntests/test_a.py::test_c FAILED [ 2%]', flush=True)"
+        if job[0] == "hangs":
+            code += "; import time; time.sleep(60)"
+        with output.open("wb") as file:
+            return subprocess.Popen([sys.executable, "-c", code], stdout=file)
+
+    monkeypatch.setattr(gpu_tests, "_start", start)
+    monkeypatch.setattr(gpu_tests, "_SIMULATED", (("ends",), ("hangs",), ("waits",)))
+    log = tmp_path / "tests.log"
+    found = gpu_tests.run(True, 3.0, log)
+    assert (found["passed"], found["failed"], found["unfinished"]) == (2, 2, 2)
+    assert found["failures"] == ["tests/test_a.py::test_c"]
+    gpu_tests.report(found, log)
+    assert "test_b" in log.read_text()

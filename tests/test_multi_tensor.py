@@ -30,13 +30,13 @@ def launches(monkeypatch):
     """The names of the kernels that were launched on simulated devices."""
     from tritensor.kernels import interpreter
 
-    names, prepare = [], interpreter.prepare
+    names, run = [], interpreter.run
 
     def noted(kernel, grid, *rest):
         names.append(kernel.family)
-        return prepare(kernel, grid, *rest)
+        return run(kernel, grid, *rest)
 
-    monkeypatch.setattr(interpreter, "prepare", noted)
+    monkeypatch.setattr(interpreter, "run", noted)
     return names
 
 

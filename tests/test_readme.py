@@ -27,12 +27,13 @@ def test_examples_run() -> None:
 
 
 def test_figures_are_the_measured_ones() -> None:
-    _, _, rest = README.read_text(encoding="utf-8").partition(table.START)
-    shown, end, _ = rest.partition(table.END)
-    assert end, "README.md has no table; `python -m benchmarks.table --write` makes it"
-    results = table.RESULTS / "cpu.json"
-    measured = table.table(json.loads(results.read_text(encoding="utf-8"))) if results.exists() else ""
-    assert shown.strip() == measured.strip()
+    readme = README.read_text(encoding="utf-8")
+    for start, measured in table.sections():
+        _, _, rest = readme.partition(start)
+        shown, end, _ = rest.partition(table.END)
+        assert end, "README.md lacks a table; `python -m benchmarks.table --write` makes it"
+        assert shown.strip() == measured.strip()
+    assert (table.GPU_START in readme) == (table.gpu_figures() is not None)
 
 
 def test_table_marks_what_falls_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,3 +60,35 @@ def test_table_marks_what_falls_short(tmp_path: Path, monkeypatch: pytest.Monkey
     for _ in range(2):  # writing twice changes nothing
         table.main(["--write"])
         assert (tmp_path / "README.md").read_text() == f"before\n{table.START}\n{made}\n{table.END}after\n"
+
+
+def test_the_table_of_a_gpu_comes_with_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = {"machine": {"processor": "P"}, "versions": {"python": "3", "tritensor": "1"}, "cases": {}}
+    (tmp_path / "cpu.json").write_text(json.dumps(cpu))
+    (tmp_path / "README.md").write_text(f"before\n{table.START}{table.END}after\n")
+    monkeypatch.setattr(table, "RESULTS", tmp_path)
+    monkeypatch.setattr(table, "README", tmp_path / "README.md")
+    figures = {
+        "gpu": "Card", "simulated": True, "date": "2026-01-01", "device": {"driver": "1.2"},
+        "versions": {"torch": "3"}, "ceiling": {"bytes_per_second": 4e12},
+        "rows": {
+            "copy": {"title": "x.clone()", "accuracy": {"accurate": False}, "speed": {
+                "ceiling": {"ours_us": 10.0, "theirs_us": 9.0, "ratio": 0.9, "below": False, "gate": 0.95,
+                            "reached": "under"},
+                "cupy": {"error": "none"}, "torch": {"ours_us": 10.0, "theirs_us": 9.0, "gate": None}}},
+            "bad": {"title": "x.bad()", "error": "RuntimeError: no"},
+        },
+    }  # fmt: skip
+    (tmp_path / "card.json").write_text(json.dumps(figures))
+    table.main(["--write"])
+    assert table.GPU_START not in (tmp_path / "README.md").read_text()  # nothing comes of a simulation
+    (tmp_path / "card.json").write_text(json.dumps({**figures, "simulated": False}))
+    for _ in range(2):
+        table.main(["--write"])
+        readme = (tmp_path / "README.md").read_text()
+        assert readme.count(table.GPU_START) == 1
+        assert readme.startswith("before\n")
+        assert readme.endswith(f"{table.END}after\n")
+        assert "| x.clone() **inaccurate** | 10 us | ceiling | 9 us | 0.90 | >= 0.95 **short** |" in readme
+        assert "| x.bad() | **failed** |" in readme
+        assert "copy ceiling 4.00 TB/s" in readme

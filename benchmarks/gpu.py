@@ -1,0 +1,312 @@
+"""Everything that is measured on a GPU, in one command: its tests, then the table, side by side with torch and CuPy.
+
+    python -m benchmarks.gpu [--minutes 9] [--rows 'matmul_*'] [--json PATH] [--list]
+    python -m benchmarks.gpu --simulate     # the same at toy sizes on a simulated device: does this program work?
+
+Rows are timed in blocks of A B B A, at least five: device time by events over 20 ms of work or more, kernels under
+50 us from a graph, the host's time over 10,000 calls; the ratio is the median, beside its spread. The copy ceiling is
+measured in every run, in turn with each row that is held against it. Beside each speed stands the error against
+float64: of a small problem, with NaN and infinities tried, and of a part of the measured one. A ratio is theirs/ours,
+so more is better, where the target does not say `<=`.
+
+Figures are written after each row, to benchmarks/results/NAME-OF-THE-GPU.json with a roofline beside it when the whole
+table is measured. A row that raises, hangs or takes the device down is reported and the others go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import importlib.util
+import json
+import multiprocessing
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks import gpu_tests, laboratory
+from benchmarks.compare import RESULTS, commit, duration, load
+from benchmarks.gpu_rows import ROWS
+
+__all__ = ["main", "print_row", "slug", "supervise"]
+
+ROW_SECONDS = 60  # that a row may take, its compilations included
+START_SECONDS = 180  # that the measuring process may take until it answers
+TESTS_SHARE = 0.4  # of the time, for the tests
+
+
+def slug(gpu: str) -> str:
+    """A device's name as a file's.
+
+    >>> slug("NVIDIA H200")
+    'nvidia-h200'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
+
+
+# ---- the measuring process ------------------------------------------------------------------------------------------
+
+
+class Lost(Exception):
+    """The measuring process is gone, or does not answer."""
+
+
+class Worker:
+    """A process that runs `serve`, and answers one question after the other."""
+
+    def __init__(self, serve: Callable[..., None], *arguments: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=serve, args=(theirs, *arguments), daemon=True)
+        self._process.start()
+        theirs.close()  # so that its end is noticed here
+
+    def answer(self, seconds: float) -> dict[str, Any]:
+        """What the process says next.
+
+        Raises:
+            Lost: it ended, or said nothing for so long.
+        """
+        try:
+            if self._connection.poll(max(seconds, 0)):
+                return dict(self._connection.recv())
+        except (EOFError, ConnectionError):
+            self._process.join(10)
+            raise Lost(f"the measuring process ended with status {self._process.exitcode}") from None
+        raise Lost(f"no answer within {seconds:.0f} s")
+
+    def ask(self, question: Any, seconds: float) -> dict[str, Any]:
+        """The answer to a question; raises `Lost` as `answer` does."""
+        try:
+            self._connection.send(question)
+        except (OSError, ValueError):
+            raise Lost("the measuring process is gone") from None
+        return self.answer(seconds)
+
+    def stop(self) -> None:
+        """End the process, whatever it is doing."""
+        self._process.kill()
+        self._process.join()
+        self._connection.close()
+
+
+def supervise(names: list[str], start: Callable[[], Worker], deadline: float,
+              row_seconds: float = ROW_SECONDS) -> Iterator[tuple[str, dict[str, Any]]]:  # fmt: skip
+    """Ask for one row after the other, in a fresh process after each that is lost.
+
+    Yields ("facts", facts) each time that a process has started, (name, figures) for each row, with an "error" for one
+    that failed, and ends at the deadline (of `time.monotonic`).
+
+    Raises:
+        Lost: a process does not start.
+    """
+    worker: Worker | None = None
+    try:
+        for name in names:
+            if time.monotonic() > deadline - 2:
+                yield name, {"error": "not reached in time"}
+                continue
+            if worker is None:
+                worker = start()
+                first = worker.answer(min(START_SECONDS, deadline - time.monotonic()))
+                if "error" in first:
+                    raise Lost(first["error"])
+                yield "facts", first["facts"]
+            try:
+                reply = worker.ask(name, min(row_seconds, deadline - time.monotonic()))
+                entry = {**reply["row"], "seconds": reply["seconds"]}
+            except Lost as error:
+                entry = {"error": str(error), "lost": True}
+            yield name, entry
+            if entry.get("lost"):
+                worker.stop()
+                worker = None
+    finally:
+        if worker is not None:
+            worker.stop()
+
+
+# ---- what is printed ------------------------------------------------------------------------------------------------
+
+
+def rate(entry: dict[str, Any]) -> str:
+    """What the measured time comes to: bytes or operations a second, whichever says more."""
+    times = [each["ours_us"] for each in entry.get("speed", {}).values() if "ours_us" in each]
+    times += [entry["alone"]["ours_us"]] if "alone" in entry else []
+    if not times or entry.get("kind") not in ("device", "transfer"):
+        return ""
+    seconds = min(times) * 1e-6
+    if entry["operations"] > 20 * entry["bytes"]:
+        return f"{entry['operations'] / seconds / 1e12:.0f} TFLOP/s"
+    return f"{entry['bytes'] / seconds / 1e9:.0f} GB/s"
+
+
+def print_heading() -> None:
+    print(f"\n{'case':<50}{'ours':>9}  {'against':<15}{'theirs':>9}{'ratio':>7}  {'spread':<14}{'gate':<8}{'goal':<6}"
+          f"{'':<7}{'rate':<13}error")  # fmt: skip
+
+
+def print_row(name: str, entry: dict[str, Any]) -> None:
+    """A row of the table: a line for each peer."""
+    title = entry.get("title", name)
+    if "error" in entry:
+        print(f"{title:<50}  FAILED: {entry['error'].splitlines()[0][:160]}", flush=True)
+        return
+    checked = entry.get("accuracy")
+    error = ""
+    if checked:
+        error = f"{max(checked['errors']['tritensor'], _part_error(checked)):.1e}"
+        error += " ok" if checked["accurate"] else f" WRONG{'' if checked.get('nonfinite', True) else ' (NaN, inf)'}"
+    tail = f"{rate(entry):<13}{error}"
+    lines = entry.get("speed", {})
+    if not any("ours_us" in each for each in lines.values()):
+        ours = duration(entry["alone"]["ours_us"]) if "alone" in entry else ""
+        print(f"{title:<50}{ours:>9}{'':74}{tail}".rstrip(), flush=True)
+        title = tail = ""
+    for peer, each in lines.items():
+        if "error" in each:
+            print(f"{title:<59}  {peer:<15}{each['error'].splitlines()[0][:100]}", flush=True)
+            continue
+        sign = "<=" if each["below"] else ">="
+        gate = "" if each["gate"] is None else f"{sign} {each['gate']:.2f}"
+        goal = "" if each["goal"] is None else f"{each['goal']:.2f}"
+        spread = "{:.2f} to {:.2f}".format(*each["spread"])
+        reached = {None: "", "under": "UNDER", "gate": "gate", "goal": "goal"}[each["reached"]]
+        print(f"{title:<50}{duration(each['ours_us']):>9}  {peer:<15}{duration(each['theirs_us']):>9}"
+              f"{each['ratio']:>7.2f}  {spread:<14}{gate:<8}{goal:<6}{reached:<7}{tail}".rstrip(),
+              flush=True)  # fmt: skip
+        title = tail = ""
+
+
+def _part_error(checked: dict[str, Any]) -> float:
+    return float(checked["part"]["errors"]["tritensor"]) if "part" in checked else 0.0
+
+
+def summary(figures: dict[str, Any]) -> int:
+    """Print what is under its gate, wrong, failed or missing; the number of rows that are wrong or failed."""
+    rows = figures["rows"]
+    judged = [(name, peer, each["reached"]) for name, entry in rows.items()
+              for peer, each in entry.get("speed", {}).items() if each.get("reached")]  # fmt: skip
+    under = [f"{name} against {peer}" for name, peer, reached in judged if reached == "under"]
+    goals = sum(reached == "goal" for _, _, reached in judged)
+    wrong = [name for name, entry in rows.items() if not entry.get("accuracy", {}).get("accurate", True)]
+    failed = [name for name, entry in rows.items() if "error" in entry]
+    if figures["simulated"]:
+        print(f"\nSIMULATED: {len(rows)} rows ran, and no speed was measured")
+    else:
+        print(f"\n{len(judged) - len(under)} of {len(judged)} gates reached, {goals} goals; {len(rows)} rows"
+              f"{'' if figures['complete'] else ' (not all were measured)'}")  # fmt: skip
+    for label, names in (("UNDER", under), ("WRONG, so their speeds do not count", wrong), ("FAILED", failed)):
+        if names:
+            print(f"{label}: {', '.join(names)}")
+    return len(wrong) + len(failed)
+
+
+def write(path: Path, figures: dict[str, Any]) -> None:
+    """Replace the file in one go, so that whoever stops this program finds a whole one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".new")
+    unfinished.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+# ---- the command ----------------------------------------------------------------------------------------------------
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=9.0, help="that all of it may take (default 9)")
+    parser.add_argument("--rows", default="*", metavar="PATTERN", help="rows by name, as in 'matmul_*,copy_*'")
+    parser.add_argument("--list", action="store_true", help="print the rows' names and targets, and stop")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="where to write the figures")
+    parser.add_argument(
+        "--simulate", action="store_true", help="toy sizes on a simulated device; no figures come of it"
+    )
+    parser.add_argument("--no-tests", action="store_true", help="leave the tests out")
+    parser.add_argument("--commit", help="what is measured, where git cannot say so")
+    options = parser.parse_args(arguments)
+    patterns = options.rows.split(",")
+    options.chosen = [row for row in ROWS if any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
+    if not options.chosen:
+        parser.error(f"--rows {options.rows!r} names none of: {', '.join(row.name for row in ROWS)}")
+    return options
+
+
+def print_list(rows: list[Any]) -> None:
+    for row in rows:
+        targets = [f"{peer} {'<=' if target.below else '>='} {target.gate:g}, goal {target.goal:g}"
+                   for peer, target in row.targets.items()]  # fmt: skip
+        print(f"{row.name:<28}{row.case.title:<52}{'; '.join(targets) or 'no target'}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    if options.list:
+        print_list(options.chosen)
+        return 0
+    begin = time.monotonic()
+    deadline = begin + 60 * options.minutes
+    # What is measured must not be decided by a setting that somebody left in the environment.
+    os.environ["TRITENSOR_SIMULATE_CUDA"] = "1" if options.simulate else "0"
+    whole = options.rows == "*"
+    figures: dict[str, Any] = {
+        "date": time.strftime("%Y-%m-%d"),
+        "commit": options.commit or commit(),
+        "simulated": options.simulate,
+        "load_before": load(),
+        "complete": False,
+        "rows": {},
+    }
+    if options.simulate:
+        print("SIMULATED: toy sizes in an interpreter. Nothing here says how fast anything is.")
+    path: Path | None = options.json
+    if path is None and options.simulate:
+        path = Path(tempfile.mkdtemp(prefix="tritensor-benchmark-")) / "simulated.json"
+    if not options.no_tests:
+        folder = Path(tempfile.mkdtemp(prefix="tritensor-tests-")) if path is None else path.parent
+        log = folder / "gpu-tests.log"
+        figures["tests"] = gpu_tests.run(options.simulate, TESTS_SHARE * 60 * options.minutes, log)
+        gpu_tests.report(figures["tests"], log)
+
+    print_heading()
+    names = [row.name for row in options.chosen]
+    try:
+        steps = supervise(names, lambda: Worker(laboratory.serve, options.simulate), deadline)
+        for name, entry in steps:
+            if name == "facts":
+                figures.update(entry)
+                print(f"-- {entry['gpu']}, copy ceiling {entry['ceiling']['bytes_per_second'] / 1e12:.2f} TB/s, "
+                      + ", ".join(map(" ".join, entry["versions"].items())), flush=True)  # fmt: skip
+                if path is None and whole and not options.simulate:
+                    path = RESULTS / f"{slug(entry['gpu'])}.json"
+            else:
+                figures["rows"][name] = entry
+                print_row(name, entry)
+            figures["seconds"] = round(time.monotonic() - begin, 1)
+            if path is not None:
+                write(path, figures)
+    except Lost as error:
+        print(f"nothing can be measured: {error}\n(python -m tritensor doctor says what is missing)")
+        return 2
+    left_out = [entry for entry in figures["rows"].values() if "not reached" in entry.get("error", "")]
+    figures["complete"] = whole and not left_out
+    bad = summary(figures)
+    if path is not None:
+        write(path, figures)
+        print(f"wrote {path} after {figures['seconds']:.0f} s")
+        if importlib.util.find_spec("matplotlib") is None:
+            print("no roofline was drawn: pip install matplotlib, then python -m benchmarks.roofline " + str(path))
+        else:
+            from benchmarks import roofline
+
+            print(f"drew {roofline.draw(figures, path.with_suffix('.png'))}")
+    return 1 if bad or figures.get("tests", {}).get("failed") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

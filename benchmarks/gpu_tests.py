@@ -1,0 +1,110 @@
+"""The tests that a GPU is there for, run with a time limit before it is measured."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import benchmarks
+
+__all__ = ["JOBS", "report", "run"]
+
+ROOT = Path(benchmarks.__file__).parent.parent
+
+# What can go wrong on a device alone, the most telling first; each runs in a process of its own. The kernels of all
+# operators are compiled and compared with their references, in four parts by dtype.
+_KERNELS = "tests/test_operators.py::test_kernel_matches_reference"
+JOBS: tuple[tuple[str, ...], ...] = (
+    (_KERNELS, "-k", "float32"),
+    (_KERNELS, "-k", "float16"),
+    (_KERNELS, "-k", "float64 or bool"),
+    (_KERNELS, "-k", "int"),
+    ("tests/test_operators.py", "--deselect", _KERNELS),
+    ("tests/test_matmul.py",),
+    ("tests/test_reductions.py", "tests/test_rowwise.py"),
+    ("tests/test_cuda.py", "tests/test_cuda_driver.py", "tests/test_transfer.py", "tests/test_buffer.py"),
+    ("tests/test_losses.py", "tests/test_indexing.py"),
+    ("tests/test_optim.py", "tests/test_random.py"),
+    ("tests/test_nn_layers.py", "tests/test_elementwise_kernel.py", "tests/test_views.py", "tests/test_inplace.py"),
+)
+_SIMULATED = (("tests/test_devices.py",), ("tests/test_cuda.py",))
+_OUTCOME = re.compile(r"^(tests\S*::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b", re.MULTILINE)
+
+
+def run(simulated: bool, seconds: float, log: Path) -> dict[str, Any]:
+    """Run the tests, several processes at a time, and stop them when the time is up.
+
+    Args:
+        simulated: on a simulated device, and few of them.
+        seconds: that they may take.
+        log: where their output goes.
+    """
+    if importlib.util.find_spec("pytest") is None:
+        return {"error": "pytest is not installed here"}
+    begin = time.monotonic()
+    waiting = list(_SIMULATED if simulated else JOBS)
+    at_once = 1 if simulated else max(1, min(8, (os.cpu_count() or 2) // 2))
+    running: list[tuple[subprocess.Popen[bytes], Path]] = []
+    outputs: list[Path] = []
+    unfinished = 0
+    with tempfile.TemporaryDirectory() as folder:
+        while waiting or running:
+            running = [each for each in running if each[0].poll() is None]
+            if time.monotonic() > begin + seconds:
+                for process, _ in running:
+                    process.kill()
+                    process.wait()
+                unfinished = len(running) + len(waiting)
+                break
+            while waiting and len(running) < at_once:
+                output = Path(folder) / f"{len(outputs)}.log"
+                running.append((_start(waiting.pop(0), "sim:1" if simulated else "cuda", output), output))
+                outputs.append(output)
+            time.sleep(0.1)
+        texts = [output.read_text(errors="replace") for output in outputs]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("\n".join(texts))
+    outcomes = [match for text in texts for match in _OUTCOME.findall(text)]
+    counts = Counter(outcome for _, outcome in outcomes)
+    broken = [text.strip().splitlines()[-1] for text in texts if text.strip() and not _OUTCOME.search(text)]
+    return {
+        "passed": counts["PASSED"],
+        "failed": counts["FAILED"] + counts["ERROR"] + counts["XPASS"],
+        "skipped": counts["SKIPPED"] + counts["XFAIL"],
+        "failures": sorted({name for name, outcome in outcomes if outcome in ("FAILED", "ERROR", "XPASS")}),
+        "not_run": broken,
+        "unfinished": unfinished,
+        "seconds": round(time.monotonic() - begin, 1),
+    }
+
+
+def _start(job: tuple[str, ...], devices: str, output: Path) -> subprocess.Popen[bytes]:
+    installed = {entry.name for entry in importlib.metadata.entry_points(group="pytest11")}
+    plugin = [] if "tritensor" in installed else ["-p", "tritensor.pytest_plugin"]
+    command = [sys.executable, "-m", "pytest", *job, "--devices", devices, "-v", "--tb=short", "--color=no", *plugin,
+               "-p", "no:cacheprovider", "--continue-on-collection-errors"]  # fmt: skip
+    with output.open("wb") as file:
+        return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT)
+
+
+def report(tests: dict[str, Any], log: Path) -> None:
+    """Print what came of the tests."""
+    if "error" in tests:
+        print(f"tests: {tests['error']}")
+        return
+    late = f"; {tests['unfinished']} groups did not end in time" if tests["unfinished"] else ""
+    print(f"tests: {tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped in "
+          f"{tests['seconds']:.0f} s{late}; see {log}")  # fmt: skip
+    for name in tests["failures"][:40]:
+        print(f"  FAILED {name}")
+    for line in tests["not_run"]:
+        print(f"  NOT RUN {line}")
