@@ -100,6 +100,35 @@ def test_any_layout_of_operands(name, block, order):
     assert np.array_equal(buffer.to_host(out), expected)
 
 
+@pytest.mark.parametrize("block", [0, 16, 64])
+@pytest.mark.parametrize("seed", range(12))
+def test_tiles_agree_with_numpy_for_any_order_of_dimensions(seed, block):
+    """Ranks 2 to 4, each operand (the result too) stored in an order of its own, dimensions cut and broadcast."""
+    rng = np.random.default_rng(seed)
+    rank = int(rng.integers(2, 5))
+    shape = tuple(int(rng.choice([1, 3, 8, 33, 40])) if rank < 4 else int(rng.choice([2, 3, 9])) for _ in range(rank))
+
+    def stored(kept):
+        """An array on the device with the dimensions that are kept, and its values, both to broadcast to `shape`."""
+        order = rng.permutation(rank)
+        extents = [shape[dim] + 1 if kept[dim] else 1 for dim in range(rank)]
+        host = rng.standard_normal([extents[dim] for dim in order], dtype=np.float32)
+        back = tuple(int(place) for place in np.argsort(order))
+        cut = tuple(slice(int(kept[dim]), None) for dim in range(rank))
+        array = on_device(host)
+        return array, array.transpose(back)[cut], host.transpose(back)[cut]
+
+    _, x, x_host = stored([True] * rank)
+    _, y, y_host = stored(list(rng.random(rank) < 0.6))
+    whole, out, _ = stored([True] * rank)
+    before = buffer.to_host(whole).copy()
+    with settings.block(block), settings.grid_order("shuffle"):
+        launch_elementwise(SUBTRACT, [out], [x, y], dtypes.float32, {})
+    assert np.array_equal(buffer.to_host(out), np.broadcast_to(x_host - y_host, shape))
+    changed = (buffer.to_host(whole) != before).sum()
+    assert changed <= np.prod(shape), "something beside the result was written"
+
+
 def test_the_output_may_be_a_view_and_an_input():
     x = GENERATOR.standard_normal((6, 8), dtype=np.float32)
     whole = on_device(x)

@@ -12,8 +12,9 @@ import pytest
 
 from tritensor import buffer, devices, drivers, dtypes, settings
 from tritensor.errors import DeviceError, KernelError
-from tritensor.kernels.elementwise_kernel import collapse_dims, elementwise_kernel
+from tritensor.kernels.elementwise_kernel import elementwise_kernel
 from tritensor.kernels.launch import compile_ahead, device_function, kernel, launch
+from tritensor.kernels.offsets import collapse_dims
 
 if TYPE_CHECKING:
     import triton.language as tl

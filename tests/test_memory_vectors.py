@@ -21,7 +21,7 @@ if importlib.util.find_spec("triton") is None:
 
 from tritensor.kernels import compiler
 
-from .test_operators_compile import compiled_for
+from .test_operators_compile import compiled_for, local_bytes
 
 if "nvdisasm" not in compiler._tools():
     pytest.skip("Triton's package has no disassembler here", allow_module_level=True)
@@ -56,6 +56,54 @@ def widths(compiled: Any, kind: str) -> Counter[str]:
 def slow(*names: str, cases: dict[str, Any]) -> list[Any]:
     """The cases, those but the named ones for the slow run: a kernel takes a second to compile."""
     return [name if name in names else pytest.param(name, marks=pytest.mark.slow) for name in cases]
+
+
+def mixed() -> Any:
+    return torch.where(on_device(64, 1000, dtype=torch.bool), on_device(64, 1000), on_device(1000))
+
+
+ELEMENTWISE = {
+    "row": lambda: on_device(64, 1000, dtype=BF16) + on_device(1000, dtype=BF16),
+    "transposed copy": lambda: on_device(512, 256).t().contiguous(),
+    "column": lambda: on_device(64, 1000) + on_device(64, 1),
+    "one element": lambda: on_device(64, 1000) + on_device(),
+    "planes": lambda: on_device(8, 128, 28, 28) + on_device(128, 1, 1),
+    "slice": lambda: on_device(64, 1024)[:, :512] + 1,
+    "mixed widths": mixed,
+    "transposed copy, bfloat16": lambda: on_device(512, 256, dtype=BF16).t().contiguous(),
+    "transposed copy, int8": lambda: on_device(512, 256, dtype=torch.int8).t().contiguous(),
+    "transposed copy, float64": lambda: on_device(512, 256, dtype=torch.float64).t().contiguous(),
+    "transposed and converted": lambda: on_device(512, 256).t().to(BF16),
+    "transposed operand": lambda: on_device(256, 256) + on_device(256, 256).t(),
+    "batch of transposed": lambda: on_device(8, 128, 12, 64, dtype=BF16).permute(0, 2, 3, 1).contiguous(),
+    "heads": lambda: on_device(8, 128, 12, 64, dtype=BF16).permute(0, 2, 1, 3).contiguous(),
+    "both transposed": lambda: on_device(64, 1000).t().add_(on_device(64, 1000).t()),
+}
+
+
+@pytest.mark.parametrize("case", slow("row", "transposed copy", cases=ELEMENTWISE))
+def test_elementwise_operands_move_in_vectors(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (compiled,) = kernels_of(ELEMENTWISE[case], monkeypatch)
+    loads, stores = widths(compiled, "LDG"), widths(compiled, "STG")
+    assert stores and set(stores) == {"128"}, stores
+    # a column, or a single element, is one number a thread; a mask of 8-bit booleans is 64 bits beside 256 of float32
+    narrow = 1 if case in ("column", "one element", "planes", "mixed widths") else 0
+    assert sum(loads.values()) - loads["128"] == narrow, loads
+    assert compiler._cubin_usage(compiled.asm["cubin"])[1] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [("cuda", 80), ("cuda", 100), ("hip", "gfx942")], ids=lambda each: str(each[1]))
+@pytest.mark.parametrize("case", ELEMENTWISE)
+def test_no_form_spills_on_another_target(case: str, target: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (compiled,) = kernels_of(ELEMENTWISE[case], monkeypatch, target)
+    assert local_bytes(compiled, target) == 0
+
+
+def test_operands_of_many_dimensions_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A constant that a loop over the dimensions assigned twice was refused from three dimensions on."""
+    (compiled,) = kernels_of(lambda: on_device(8, 10, 12, 7)[:, ::2, ::2, ::2] + 1, monkeypatch)
+    assert compiled.metadata.name == "elementwise_add"
 
 
 REDUCED = {

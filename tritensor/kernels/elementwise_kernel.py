@@ -2,103 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import dtypes, settings
 from ..buffer import DeviceArray
 from .launch import Bound, DeviceFunction, Float64, Int64, bind, device_function, kernel
+from .offsets import collapse_dims, offset_of
+from .tile_kernel import bind_tiles, plan_tiles, sorted_dims
 
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["collapse_dims", "elementwise_kernel", "launch_elementwise", "unit_of"]
+__all__ = ["elementwise_kernel", "launch_elementwise"]
 
 # Bytes of the widest operand that one program moves: 1024 float32 or 2048 bfloat16 elements, two 16-byte vectors for
 # each of 128 threads.
 _PROGRAM_BYTES = 4096
 # Fewer, larger blocks suit a simulated device: each step of the interpreter costs 10 us whatever the block's size.
 _SIMULATED_BLOCK = 1 << 16
-
-
-def collapse_dims(
-    shape: Sequence[int], strides_list: Sequence[Sequence[int]]
-) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """Merge neighbouring dimensions that every operand walks as one; drop those of size 1.
-
-    Args:
-        shape: the result's shape, without a zero in it.
-        strides_list: one tuple of strides (in elements, 0 where broadcast) per operand, all of the shape's rank.
-
-    Returns:
-        the shape, of rank 1 or more, and the strides per operand.
-
-    >>> collapse_dims((2, 3, 4), [(12, 4, 1), (12, 4, 1)])
-    ((24,), ((1,), (1,)))
-    >>> collapse_dims((2, 3, 4), [(12, 4, 1), (0, 0, 1)])  # the second is a row, broadcast
-    ((6, 4), ((4, 1), (0, 1)))
-    """
-    kept: list[tuple[int, list[int]]] = []
-    for dim, size in enumerate(shape):
-        if size == 1:
-            continue
-        inner = [strides[dim] for strides in strides_list]
-        if kept:
-            outer_size, outer = kept[-1]
-            if all(far == near * size for far, near in zip(outer, inner, strict=True)):
-                kept[-1] = (outer_size * size, inner)
-                continue
-        kept.append((size, inner))
-    if not kept:
-        kept.append((1, [1] * len(strides_list)))
-    return tuple(size for size, _ in kept), tuple(zip(*[strides for _, strides in kept], strict=True))
-
-
-def unit_of(values: Iterable[int]) -> int:
-    """The largest power of two, 16 at most, that divides every value: what `in_units` may be told of them.
-
-    >>> unit_of([1000, 3000]), unit_of([0]), unit_of([1001])
-    (8, 16, 1)
-    """
-    together = 16
-    for value in values:
-        together |= value
-    return together & -together
-
-
-@device_function
-def in_units(value, UNIT: tl.constexpr):
-    """A multiple of UNIT, as the compiler can see that it is one: of a parameter it knows 16 or nothing.
-
-    Rows of 1000 elements begin at multiples of 8, so they move in vectors of 16 bytes once that is known.
-    """
-    return value // UNIT * UNIT
-
-
-@device_function
-def offset_of(index, strides, shape, RANK: tl.constexpr, UNIT: tl.constexpr = 1):
-    """Where element `index` (counted in the result's order) of one operand lies.
-
-    The outermost dimension takes what is left without a modulo: the compiler then sees that contiguous elements are
-    contiguous, which is what 128-bit loads depend on. UNIT divides the innermost size and the other dimensions'
-    strides, where there are several.
-    """
-    if RANK == 1:
-        offset = index * strides[0]
-    else:
-        rest = index
-        offset = tl.zeros_like(index)
-        for step in tl.static_range(RANK - 1):
-            dim: tl.constexpr = RANK - 1 - step
-            if step == 0:
-                size = in_units(shape[dim], UNIT)
-                offset += rest % size * strides[dim]
-            else:
-                size = shape[dim]
-                offset += in_units(rest % size * strides[dim], UNIT)
-            rest = rest // size
-        offset += in_units(rest * strides[0], UNIT)
-    return offset
 
 
 @device_function
@@ -121,6 +43,8 @@ def compute_block(
     for position in tl.static_range(len(ins)):
         if len(in_strides[position]) == 0:
             value = ins[position]
+        elif in_strides[position][0] is None:
+            value = tl.broadcast_to(tl.load(ins[position]), index.shape)
         else:
             value = tl.load(ins[position] + offset_of(index, in_strides[position], shape, RANK), mask=mask)
         values = values + (value.to(COMPUTE[position]),)  # type: ignore[assignment]  # noqa: RUF005
@@ -158,7 +82,7 @@ def elementwise_kernel(
         ins: a tuple of pointers and, in place of an operand that is a number, numbers.
         scalars: a tuple of numbers and constants (bool, str, None) that follow the inputs as BODY's last arguments.
         out_strides, in_strides: a tuple of RANK strides, in elements, for each pointer; 0 broadcasts. The strides of
-            a number are ().
+            a number are (), those of a single element (None,).
         shape: RANK sizes, collapsed by `collapse_dims`.
         count: number of elements, the product of shape.
         BODY: device function; returns one value, or a tuple of one value per pointer of outs.
@@ -262,8 +186,8 @@ def _prepare(
     shape, device, count = outs[0].shape, outs[0].device, outs[0].size
     arrays = [value for value in operands if value.__class__ is DeviceArray]
     sizes, strides = collapse_dims(shape, [_broadcast_strides(array, shape) for array in (*outs, *arrays)])
-    pending = iter(strides[len(outs) :])
-    in_strides = tuple(next(pending) if value.__class__ is DeviceArray else () for value in operands)
+    if len(sizes) > 1:
+        sizes, strides = sorted_dims(sizes, strides)
     # an input may have a dtype of its own, such as the condition of `where`
     kinds = tuple(operator.kinds.get(name, compute) for name in operator.inputs)
     ins = tuple(
@@ -274,12 +198,17 @@ def _prepare(
         value if value is None or isinstance(value, (bool, str)) else _number(value, compute)
         for value in metadata.values()
     )
+    constants = {"BODY": body, "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs), "COMPUTE": kinds}
     block = _block_size(outs, arrays, count)
+    tiles = plan_tiles(sizes, strides, block, outs[0].buffer.driver.is_simulated)
+    if tiles is not None:
+        wide = max(array.itemsize for array in (*outs, *arrays))
+        return bind_tiles(tiles, sizes, strides, outs, ins, numbers, constants, operator.name, wide)
+    # a single element that all others go with is loaded once per program
+    pending = iter([each if any(each) else (None,) for each in strides[len(outs) :]])
+    in_strides = tuple(next(pending) if value.__class__ is DeviceArray else () for value in operands)
     reach = max(sum((size - 1) * abs(step) for size, step in zip(sizes, steps, strict=True)) for steps in strides)
-    constants = {
-        "BODY": body,
-        "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs),
-        "COMPUTE": kinds,
+    constants |= {
         "RANK": len(sizes),
         "SPLIT": count % 16 != 0 and count > block,
         "INDEX64": max(reach, count + block) >= 1 << 31,

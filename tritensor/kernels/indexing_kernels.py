@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import buffer, dtypes, layout, settings
 from ..buffer import DeviceArray
-from .elementwise_kernel import collapse_dims, offset_of
 from .launch import Float64, Int64, device_function, kernel, launch
+from .offsets import collapse_dims, offset_of
 from .sorting_kernels import stable_order
 
 if TYPE_CHECKING:
@@ -366,9 +366,9 @@ def coordinates_kernel(out_ptr, x_ptr, start_ptr, shape, strides, count, RANK: t
     row = tl.load(start_ptr + tl.program_id(0)) + tl.cumsum(found.to(tl.int64), axis=0) - 1
     rest = index
     for step in tl.static_range(RANK):
-        dim: tl.constexpr = RANK - 1 - step
-        tl.store(out_ptr + row * RANK + dim, rest % shape[dim], mask=found)
-        rest = rest // shape[dim]
+        size = shape[RANK - 1 - step]
+        tl.store(out_ptr + row * RANK + (RANK - 1 - step), rest % size, mask=found)
+        rest = rest // size
 
 
 def device_nonzero(x: DeviceArray) -> DeviceArray:

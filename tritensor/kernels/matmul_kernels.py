@@ -14,8 +14,8 @@ import numpy as np
 
 from .. import buffer, dtypes, layout, settings
 from ..buffer import DeviceArray
-from .elementwise_kernel import collapse_dims, offset_of
 from .launch import Bound, bind, device_function, kernel
+from .offsets import collapse_dims, offset_of
 
 if TYPE_CHECKING:
     import triton.language as tl

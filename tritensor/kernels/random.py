@@ -21,8 +21,8 @@ from .. import dtypes, settings
 from ..buffer import DeviceArray
 from ..operator import Operator, Rule
 from ..tensor import Tensor, wrap
-from .elementwise_kernel import collapse_dims, offset_of
 from .launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
+from .offsets import collapse_dims, offset_of
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -16,8 +16,8 @@ import numpy as np
 
 from .. import buffer, dtypes, settings
 from ..buffer import DeviceArray
-from .elementwise_kernel import collapse_dims, in_units, offset_of, unit_of
 from .launch import DeviceFunction, Float64, device_function, kernel, launch
+from .offsets import collapse_dims, in_units, offset_of, unit_of
 
 if TYPE_CHECKING:
     import triton.language as tl

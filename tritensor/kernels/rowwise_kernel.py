@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import buffer, dtypes, settings
 from ..buffer import DeviceArray
 from .elementwise import copy_into
-from .elementwise_kernel import collapse_dims, in_units, offset_of, unit_of
 from .launch import Float64, Int64, kernel, launch
+from .offsets import collapse_dims, in_units, offset_of, unit_of
 from .reductions_kernel import power_of_two, reach
 from .source import device_function
 

@@ -12,8 +12,8 @@ from ..buffer import DeviceArray
 from ..errors import ArgumentError
 from ..operator import Operator, compute_dtype
 from ..tensor import Tensor
-from .elementwise_kernel import collapse_dims, offset_of
 from .launch import kernel, launch
+from .offsets import collapse_dims, offset_of
 from .reductions import Widening
 from .reductions_kernel import power_of_two, reach, state_dtype
 

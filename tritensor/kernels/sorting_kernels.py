@@ -13,8 +13,8 @@ import numpy as np
 
 from .. import buffer, dtypes, settings
 from ..buffer import DeviceArray
-from .elementwise_kernel import collapse_dims, offset_of
 from .launch import kernel, launch
+from .offsets import collapse_dims, offset_of
 
 if TYPE_CHECKING:
     import triton.language as tl
