@@ -279,9 +279,29 @@ def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
 
 @special("layer_norm_backward")
 def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
-    for shape, weight in (((4, 7), True), ((40, 7), False), ((3, 1500), True), ((0, 3), True), ((3, 0), True)):
+    for shape, weight in (
+        ((4, 7), True),
+        ((40, 7), False),
+        ((3, 1500), True),
+        ((2, 9000), True),
+        ((0, 3), True),
+        ((3, 0), True),
+    ):
         rows = [values(shape[:1], dtype, rng, (0.5, 2.0)) for _ in range(2)]
         yield Sample([values(shape, dtype, rng), values(shape, dtype, rng), *rows,
+                      values(shape[1:], dtype, rng) if weight else None], {})  # fmt: skip
+
+
+@special("rms_norm")
+def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
+    for shape, weight in (((4, 7), True), ((4, 7), False), ((3, 1500), True), ((0, 3), True), ((3, 0), True)):
+        yield Sample([values(shape, dtype, rng), values(shape[1:], dtype, rng) if weight else None], {"eps": 1e-5})
+
+
+@special("rms_norm_backward")
+def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
+    for shape, weight in (((4, 7), True), ((40, 7), False), ((3, 1500), True), ((2, 9000), True), ((0, 3), True)):
+        yield Sample([values(shape, dtype, rng), values(shape, dtype, rng), values(shape[:1], dtype, rng, (0.5, 2.0)),
                       values(shape[1:], dtype, rng) if weight else None], {})  # fmt: skip
 
 

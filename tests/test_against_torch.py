@@ -904,6 +904,16 @@ x.softmax(-1)
 x.log_softmax(-1)
 torch.nn.functional.layer_norm(x, (3,))
 torch.nn.functional.layer_norm(x, (2,))
+torch.nn.functional.rms_norm(x, (3,))
+torch.nn.functional.rms_norm(x, (3,), v, 0.1)
+torch.nn.functional.rms_norm(x * 1e-4, (3,), v)
+torch.nn.functional.rms_norm(h * 0.01, (3,))
+torch.nn.functional.rms_norm(b * 0.01, (3,))
+torch.nn.functional.rms_norm(h, (3,), v)
+torch.nn.functional.rms_norm(x, (2,))
+torch.nn.functional.rms_norm(i, (3,))
+torch.rms_norm(w, (3,), v)
+torch.nn.RMSNorm(3)(w)
 torch.nn.functional.mse_loss(x, y)
 torch.nn.functional.cross_entropy(x, torch.tensor([0, 2]))
 torch.nn.functional.cross_entropy(x, torch.tensor([0, 3]))
@@ -1325,6 +1335,7 @@ DIFFERENT: dict[str, str] = {
     "r = x & y": KERNEL,
     "r = torch.bitwise_not(x)": KERNEL,
     "r = torch.softmax(i, 1)": KERNEL,
+    "r = torch.nn.functional.rms_norm(i, (3,))": KERNEL,
     "r = m @ m.t()": KERNEL,
     "t = w.sum(); t.backward(); t.backward(); r = 0": "a graph is freed as a whole, whatever its nodes saved",
     "r = torch.device(1)": "a device can be named where there is none; PyTorch does that for 'cuda:1' too",

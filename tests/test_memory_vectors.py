@@ -20,6 +20,7 @@ if importlib.util.find_spec("triton") is None:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
 from tritensor.kernels import compiler
+from tritensor.operator import registry
 
 from .test_operators_compile import compiled_for, local_bytes
 
@@ -27,6 +28,7 @@ if "nvdisasm" not in compiler._tools():
     pytest.skip("Triton's package has no disassembler here", allow_module_level=True)
 
 BF16 = torch.bfloat16
+TARGETS = [("cuda", 90), ("cuda", 80), ("cuda", 100), ("hip", "gfx942")]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -93,7 +95,7 @@ def test_elementwise_operands_move_in_vectors(case: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", [("cuda", 80), ("cuda", 100), ("hip", "gfx942")], ids=lambda each: str(each[1]))
+@pytest.mark.parametrize("target", TARGETS[1:], ids=lambda each: str(each[1]))
 @pytest.mark.parametrize("case", ELEMENTWISE)
 def test_no_form_spills_on_another_target(case: str, target: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (compiled,) = kernels_of(ELEMENTWISE[case], monkeypatch, target)
@@ -140,3 +142,26 @@ def test_row_kernels_read_and_write_in_vectors(case: str, monkeypatch: pytest.Mo
     stores = widths(rows, "STG")
     # layer norm also stores two numbers a row
     assert stores["128"] and sum(stores.values()) - stores["128"] <= (2 if "norm" in case else 0), stores
+
+
+def backward_of_norm(rows: int, cols: int, dtype: Any) -> Any:
+    grad, x = on_device(rows, cols, dtype=dtype), on_device(rows, cols, dtype=dtype)
+    kind = torch.float64 if dtype is torch.float64 else torch.float32
+    statistics = on_device(rows, dtype=kind), on_device(rows, dtype=kind)
+    return registry["layer_norm_backward"](grad, x, *statistics, on_device(cols, dtype=dtype))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS, ids=lambda each: str(each[1]))
+@pytest.mark.parametrize("dtype", [torch.float32, BF16, torch.float64], ids=str)
+@pytest.mark.parametrize("cols", [100, 1000, 4096, 8192])
+def test_norm_backward_holds_a_row_and_its_sums_in_registers(
+    cols: int, dtype: Any, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = kernels_of(lambda: backward_of_norm(4096, cols, dtype), monkeypatch, target)
+    one_pass = not (cols == 8192 and dtype is torch.float64)  # the one that would spill
+    assert found[0].metadata.name == ("norm_backward_layer_norm" if one_pass else "rowwise_layer_norm_backward")
+    assert all(local_bytes(compiled, target) == 0 for compiled in found)
+    if target == ("cuda", 90) and cols == 1000:
+        assert widths(found[0], "LDG")["128"] and not set(widths(found[0], "LDG")) - {"128", "32", "64"}
+        assert set(widths(found[0], "STG")) == {"128"}

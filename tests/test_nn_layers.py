@@ -139,6 +139,20 @@ def test_flatten_and_identity():
     assert repr(nn.Identity(3)) == "Identity()"
 
 
+def test_rms_norm(device):
+    layer = nn.RMSNorm((3, 4), device=device)
+    assert repr(layer) == "RMSNorm((3, 4), eps=None, elementwise_affine=True)"
+    assert list(layer.state_dict()) == ["weight"]
+    x = torch.arange(24.0, device=device).reshape(2, 3, 4)
+    wanted = x / x.square().mean((1, 2), keepdim=True).sqrt()
+    torch.testing.assert_close(layer(x), wanted)
+    with torch.no_grad():
+        layer.weight.mul_(2)
+    torch.testing.assert_close(layer(x), wanted * 2)
+    assert not nn.RMSNorm(4, elementwise_affine=False).state_dict()
+    assert nn.RMSNorm(4, 0.5).eps == 0.5
+
+
 def test_layer_norm(device):
     layer = nn.LayerNorm((3, 4), device=device)
     assert repr(layer) == "LayerNorm((3, 4), eps=1e-05, elementwise_affine=True, bias=True)"

@@ -229,6 +229,68 @@ def test_layer_norm_second_order():
     torch.autograd.gradgradcheck(lambda x, w, b: F.layer_norm(x, (2, 3), w, b, eps=0.1), inputs)
 
 
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_norm_gradients_of_many_rows_are_sums_of_parts(name):
+    """Several programs, each with several tiles of rows; the same bits in every order of the programs."""
+    rng = np.random.default_rng(12)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in ((300, 24), (24,), (300, 24))]
+    found = []
+    for order in ("forward", "reverse", "shuffle"):
+        with torch.cuda.simulate(devices=1), settings.block(64), settings.grid_order(order):
+            x, weight, grad = (torch.from_numpy(array).to("cuda") for array in arrays)
+            # neither rows side by side, nor elements
+            x = torch.cat([x, x], 1)[:, :24].requires_grad_()
+            grad = torch.cat([grad.t(), grad.t()])[:24].t()
+            weight.requires_grad_()
+            getattr(F, name)(x, (24,), weight).backward(grad)
+            found.append([x.grad.cpu().numpy(), weight.grad.cpu().numpy()])
+    x, weight, grad = (torch.from_numpy(array.astype(np.float64)).requires_grad_() for array in arrays)
+    getattr(F, name)(x, (24,), weight).backward(grad.detach())
+    for each in found:
+        np.testing.assert_allclose(each[0], x.grad.numpy(), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(each[1], weight.grad.numpy(), rtol=1e-4, atol=1e-5)
+        assert all(np.array_equal(one, other) for one, other in zip(each, found[0]))
+
+
+def test_rms_norm(device):
+    rng = np.random.default_rng(10)
+    for shape, last in (((5, 7), (7,)), ((2, 3, 4), (3, 4)), ((7,), (7,)), ((0, 3), (3,)), ((3, 0), (0,))):
+        array, weight = (rng.standard_normal(each).astype(np.float32) for each in (shape, last))
+        axes = tuple(range(len(shape) - len(last), len(shape)))
+        wide = array.astype(np.float64)
+        for eps in (None, 0.5):
+            added = np.finfo(np.float32).eps if eps is None else eps
+            normal = wide / np.sqrt(np.square(wide).mean(axes, keepdims=True) + added) if array.size else wide
+            x, w = torch.from_numpy(array).to(device), torch.from_numpy(weight).to(device)
+            np.testing.assert_allclose(F.rms_norm(x, last, eps=eps).cpu().numpy(), normal, rtol=1e-5)
+            np.testing.assert_allclose(F.rms_norm(x, list(last), w, eps).cpu().numpy(), normal * weight, rtol=1e-5)
+    half = torch.ones(2, 3, dtype=torch.float16, device=device)
+    assert F.rms_norm(half, (3,)).dtype is torch.float16
+    assert F.rms_norm(half, (3,), torch.ones(3, device=device)).dtype is torch.float16
+    assert F.rms_norm(half, (3,), half[0]).dtype is torch.float16
+
+
+def test_rms_norm_gradients_of_every_order():
+    rng = np.random.default_rng(11)
+    inputs = tuple(torch.from_numpy(rng.standard_normal(shape)).requires_grad_() for shape in ((2, 2, 3), (2, 3)))
+    for check in (torch.autograd.gradcheck, torch.autograd.gradgradcheck):
+        check(lambda x, w: F.rms_norm(x, (2, 3), w, eps=0.1), inputs)
+        check(lambda x: F.rms_norm(x, (3,), eps=0.1), inputs[:1])
+
+
+def test_rms_norm_refusals():
+    x = torch.ones(2, 3)
+    for call, error, words in (
+        (lambda: F.rms_norm(x, 3), TypeError, "rms_norm(): argument 'normalized_shape' (position 2) must be tuple"),
+        (lambda: F.rms_norm(x, ()), RuntimeError, "Expected normalized_shape to be at least 1-dimensional"),
+        (lambda: F.rms_norm(x, (2,)), RuntimeError, "Given normalized_shape=[2], expected input with shape [*, 2]"),
+        (lambda: F.rms_norm(x, (3,), x), RuntimeError, "Expected weight to be of same shape as normalized_shape"),
+        (lambda: F.rms_norm(x.long(), (3,)), RuntimeError, "\"rms_norm\" not implemented for 'Long'"),
+    ):
+        with pytest.raises(error, match="^" + re.escape(words)):
+            call()
+
+
 def test_layer_norm_refusals():
     x, half = torch.ones(2, 3), torch.ones(3, dtype=torch.float64)
     for call, error, words in (

@@ -47,7 +47,7 @@ from .linear_algebra import (
 )
 from .lookup import embedding, one_hot
 from .losses import binary_cross_entropy_with_logits, cross_entropy, l1_loss, mse_loss, nll_loss
-from .normalization import layer_norm, log_softmax, softmax
+from .normalization import layer_norm, log_softmax, rms_norm, softmax
 from .pointwise import (
     abs,
     absolute,
@@ -339,6 +339,7 @@ __all__ = [
     "remainder",
     "repeat_interleave",
     "result_type",
+    "rms_norm",
     "roll",
     "round",
     "rsqrt",

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from ..dtypes import finfo
 from ..errors import ArgumentError, ShapeError
 from ..kernels import rowwise
 from ..kernels.layer_norm import layer_norm as _layer_norm
+from ..kernels.rms_norm import rms_norm as _rms_norm
+from ..rules import compute_dtype
 from ..tensor import Tensor
 
-__all__ = ["layer_norm", "log_softmax", "softmax"]
+__all__ = ["layer_norm", "log_softmax", "rms_norm", "softmax"]
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any) -> Tensor:
@@ -66,19 +69,9 @@ def layer_norm(
     Raises:
         ShapeError: the shapes do not fit. DtypeError: dtypes that do not go together, or are not floating.
     """
-    shape = _normalized_shape(normalized_shape)
+    shape = _normalized_shape("layer_norm", normalized_shape)
     given = tuple(input._data.shape)
-    if given[len(given) - len(shape) :] != shape or len(shape) > len(given):
-        raise ShapeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape "
-            f"[*, {', '.join(map(str, shape))}], but got input of size{list(given)}"
-        )
-    for name, parameter in (("weight", weight), ("bias", bias)):
-        if parameter is not None and tuple(parameter.shape) != shape:
-            raise ShapeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
-                f"{list(parameter.shape)} and normalized_shape = {list(shape)}"
-            )
+    _check_normalized(shape, given, weight=weight, bias=bias)
     width = prod(shape)
     if len(shape) > 1:
         weight, bias = (each if each is None else each.reshape(width) for each in (weight, bias))
@@ -88,11 +81,53 @@ def layer_norm(
     return out if flat else out.reshape(given)
 
 
-def _normalized_shape(shape: Any) -> tuple[int, ...]:
+def rms_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """The last dimensions divided by the root of their mean square together, then scaled elementwise.
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.rms_norm(torch.tensor([[3., 4.]]), (2,))
+    tensor([[0.8485, 1.1314]])
+
+    Args:
+        normalized_shape: the sizes of the last dimensions of `input` that are normalised together.
+        weight: of shape `normalized_shape`, floating; it is converted to the dtype that is computed in.
+        eps: added to the mean square; the least that changes 1 in the dtype that is computed in, unless given.
+
+    Raises:
+        ShapeError: the shapes do not fit. DtypeError: the input is not floating.
+    """
+    shape = _normalized_shape("rms_norm", normalized_shape)
+    given = tuple(input._data.shape)
+    _check_normalized(shape, given, weight=weight)
+    width = prod(shape)
+    if eps is None:
+        eps = finfo(compute_dtype(input.dtype)).eps if input.dtype.is_floating_point else 0.0
+    rows = input.reshape(prod(given[: len(given) - len(shape)]), width)
+    scale = weight if weight is None else weight.reshape(width)
+    return _rms_norm(rows, scale, eps=float(eps))[0].reshape(given)
+
+
+def _check_normalized(shape: tuple[int, ...], given: tuple[int, ...], **parameters: Tensor | None) -> None:
+    """Raise unless the input's last dimensions and the parameters have the normalised shape."""
+    if given[len(given) - len(shape) :] != shape or len(shape) > len(given):
+        raise ShapeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape "
+            f"[*, {', '.join(map(str, shape))}], but got input of size{list(given)}"
+        )
+    for name, parameter in parameters.items():
+        if parameter is not None and tuple(parameter.shape) != shape:
+            raise ShapeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(parameter.shape)} and normalized_shape = {list(shape)}"
+            )
+
+
+def _normalized_shape(name: str, shape: Any) -> tuple[int, ...]:
     if not isinstance(shape, (tuple, list)):
         raise ArgumentError(
-            f"layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
-            f"{shape.__class__.__name__}"
+            f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {shape.__class__.__name__}"
         )
     if not shape:
         raise ShapeError(

@@ -17,6 +17,7 @@ from ..buffer import DeviceArray
 from ..errors import DtypeError, explain
 from ..operator import Operator
 from ..tensor import Tensor, wrap
+from .norm_kernels import fits, launch_norm_backward
 from .reductions import LEGACY_NAMES, Parts
 from .reductions_kernel import reduce_arrays
 from .rowwise import Floating, pieces
@@ -226,8 +227,11 @@ class LayerNormBackward(Operator):
     def launch(
         self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
     ) -> None:
-        """Rows for the input's gradient, columns for the parameters'."""
+        """All in one pass; of rows too long for that the input's gradient by rows, then the parameters' by columns."""
         grad, x, centre, rstd, weight = arrays
+        if fits(x, compute):
+            launch_norm_backward(outs, grad, x, centre, rstd, weight, compute, "layer_norm")
+            return
         launch_rows(
             BACKWARD,
             outs[:1],

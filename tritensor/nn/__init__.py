@@ -27,7 +27,7 @@ from .dropout import Dropout
 from .linear import Identity, Linear
 from .loss import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
 from .module import Module
-from .normalization import LayerNorm
+from .normalization import LayerNorm, RMSNorm
 from .parallel import DataParallel
 from .parameter import Buffer, Parameter
 from .parameter_containers import ParameterDict, ParameterList
@@ -60,6 +60,7 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), as everywhere
     "Parameter",
     "ParameterDict",
     "ParameterList",
+    "RMSNorm",
     "ReLU",
     "ReLU6",
     "Sequential",

@@ -1,0 +1,245 @@
+"""Root-mean-square normalisation of rows: divided by the root of their mean square, then scaled per column.
+
+Inputs are rows, (N, C), with C the product of the normalised dimensions; `weight` has C elements. The factor of each
+row is a further output, for the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes
+from ..autograd import recording
+from ..buffer import DeviceArray
+from ..operator import Operator
+from ..tensor import Tensor
+from .norm_kernels import fits, launch_norm_backward
+from .reductions import Parts
+from .reductions_kernel import reduce_arrays
+from .rowwise import Floating, pieces
+from .rowwise_kernel import RowBodies, contiguous, launch_rows
+from .source import device_function
+from .sums import add, fold_sum, mean, sum, zero
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+__all__ = ["rms_norm", "rms_norm_backward"]
+
+
+class RMSNorm(Operator):
+    """The forward operator: `(x, weight) -> out, rstd`."""
+
+    family = "rms_norm"
+    repeatable = True
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """The input's dtype; the rows' factors in the compute dtype."""
+        compute, result = self.rule(self.name, inputs[:1])
+        return compute, (result, compute)
+
+    def compute(
+        self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> tuple[np.ndarray, ...]:
+        """The reference; for contiguous rows of the compute dtype, a piece at a time."""
+        x = arrays[0]
+        if x.dtype == compute.numpy and x.size and x.flags.c_contiguous:
+            with np.errstate(all="ignore"):
+                return _normalise_rows(*arrays, **metadata)
+        return super().compute(arrays, compute, results, metadata)
+
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """The input's shape, and a number per row."""
+        shape = tuple(arrays[0].shape)
+        return [(shape, results[0].numpy), (shape[:1], results[1].numpy)]
+
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
+        """One pass over the rows."""
+        x, weight = arrays
+        launch_rows(
+            FORWARD,
+            outs[:1],
+            (x,),
+            1,
+            compute,
+            "rms_norm",
+            row_outs=outs[1:],
+            col_ins=() if weight is None else (contiguous(weight),),
+            numbers=(metadata["eps"], x.shape[1]),
+        )
+
+
+def _rms_norm(x, weight=None, *, eps):
+    """Rows divided by the root of their mean square, then scaled by column."""
+    squares = np.square(x).mean(1, keepdims=True) if x.shape[1] else np.zeros((len(x), 1), x.dtype)
+    rstd = 1 / np.sqrt(squares + x.dtype.type(eps))
+    out = x * rstd
+    return out if weight is None else out * weight, rstd[:, 0]
+
+
+def _normalise_rows(x: np.ndarray, weight: np.ndarray | None, *, eps: float) -> tuple[np.ndarray, ...]:
+    """The reference in pieces that stay in the cache."""
+    rows, cols = x.shape
+    out, rstd = np.empty_like(x), np.empty(rows, x.dtype)
+    for start in (steps := pieces(x)):
+        part = slice(start, start + steps.step)
+        squares = np.einsum("ij,ij->i", x[part], x[part]) / x.dtype.type(cols)
+        np.divide(1, np.sqrt(squares + x.dtype.type(eps)), out=rstd[part])
+        np.multiply(x[part], rstd[part, None], out=out[part])
+        if weight is not None:
+            np.multiply(out[part], weight, out=out[part])
+    return out, rstd
+
+
+rms_norm = RMSNorm("rms_norm", _rms_norm, Floating("floating", "rms_norm"), outputs=("out", "rstd"))
+
+
+@device_function
+def _square_sum(values, row_values, col_values, col, mask, numbers):
+    x = tl.where(mask, values[0], tl.zeros_like(values[0]))
+    return (tl.sum(x * x, 1),)
+
+
+@device_function
+def _add_sums(x, y):
+    return (x + y,)
+
+
+@device_function
+def _factor(squares, numbers):
+    # a row without columns has nothing to divide
+    return 1 / tl.sqrt(squares / tl.maximum(numbers[1], 1) + numbers[0])
+
+
+@device_function
+def _normalised(values, row_values, col_values, summary, col, numbers):
+    out = values[0] * _factor(summary[0], numbers)
+    if len(col_values) > 0:
+        out = out * col_values[0]
+    return (out,)
+
+
+@device_function
+def _factors(summary, row_values, numbers):
+    return (_factor(summary[0], numbers),)
+
+
+FORWARD = RowBodies(_normalised, _square_sum, _add_sums, _factors)
+
+
+@rms_norm.gradient
+def _(grad, x, weight, rstd, eps, needs):
+    if recording.enabled:
+        return _composed_gradient(grad, x, weight, eps, needs)
+    return rms_norm_backward(grad, x, rstd, weight)
+
+
+def _composed_gradient(grad: Tensor, x: Tensor, weight: Tensor | None, eps: float, needs: tuple[bool, ...]) -> Any:
+    """The same in Tensor language, which can be differentiated again."""
+    rstd = (mean(x * x, dim=1, keepdim=True) + eps).rsqrt()
+    normal = x * rstd
+    scaled = grad if weight is None else grad * weight
+    inner = scaled - normal * mean(scaled * normal, dim=1, keepdim=True)
+    return inner * rstd, sum(grad * normal, dim=0) if needs[1] else None
+
+
+class RMSNormBackward(Operator):
+    """The gradients of both inputs: `(grad, x, rstd, weight) -> x's, weight's`."""
+
+    family = "rms_norm"
+    repeatable = True
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """The input's dtype; the scale's in the compute dtype, which the engine converts."""
+        compute, result = self.rule(self.name, inputs[1:2])
+        return compute, (result, compute)
+
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """The input's shape, and a number per column."""
+        shape = tuple(arrays[1].shape)
+        return [(shape, results[0].numpy), (shape[1:], results[1].numpy)]
+
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
+        """Both in one pass; of rows too long for that the input's gradient by rows, then the scale's by columns."""
+        grad, x, rstd, weight = arrays
+        if fits(x, compute):
+            launch_norm_backward(outs, grad, x, None, rstd, weight, compute, "rms_norm")
+            return
+        launch_rows(
+            BACKWARD,
+            outs[:1],
+            (grad, x),
+            1,
+            compute,
+            "rms_norm_backward",
+            row_ins=(rstd,),
+            col_ins=() if weight is None else (contiguous(weight),),
+            held=2 if weight is None else 4,
+            numbers=(x.shape[1],),
+        )
+        if x.shape[1]:
+            rows = (grad, x, rstd.reshape((-1, 1)).broadcast_to(x.shape))
+            reduce_arrays(COLUMNS, outs[1:], rows, (0,), compute, "rms_norm_columns")
+
+
+def _rms_norm_backward(grad, x, rstd, weight=None):
+    """The gradients of rms_norm's input and weight."""
+    normal = x * rstd[:, None]
+    scaled = grad if weight is None else grad * weight
+    inner = scaled - normal * ((scaled * normal).sum(1, keepdims=True) / max(x.shape[1], 1))
+    return inner * rstd[:, None], (grad * normal).sum(0)
+
+
+rms_norm_backward = RMSNormBackward(
+    "rms_norm_backward",
+    _rms_norm_backward,
+    Floating("floating", "rms_norm_backward"),
+    outputs=("x_gradient", "weight_gradient"),
+)
+
+
+@device_function
+def _scaled(values, row_values, col_values):
+    """The gradient before the scale, and the normalised input."""
+    grad = values[0]
+    if len(col_values) > 0:
+        grad = grad * col_values[0]
+    return grad, values[1] * row_values[0]
+
+
+@device_function
+def _projection(values, row_values, col_values, col, mask, numbers):
+    grad, normal = _scaled(values, row_values, col_values)
+    return (tl.sum(tl.where(mask, grad * normal, tl.zeros_like(grad)), 1),)
+
+
+@device_function
+def _input_gradient(values, row_values, col_values, summary, col, numbers):
+    grad, normal = _scaled(values, row_values, col_values)
+    return ((grad - normal * (summary[0] / numbers[0])) * row_values[0],)
+
+
+BACKWARD = RowBodies(_input_gradient, _projection, _add_sums)
+
+
+@device_function
+def _column_term(values, index, numbers):
+    return (values[0] * values[1] * values[2],)
+
+
+COLUMNS = Parts(fold_sum, add, zero, _column_term)
