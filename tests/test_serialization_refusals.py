@@ -193,9 +193,9 @@ def test_small_pickles_that_stand_for_large_trees_are_read_quickly():
     )
     tuples = b")q\x00" + b"".join(bytes([ord("h"), i, ord("h"), i, 0x86, ord("q"), i + 1]) for i in range(60))
     for body, spare in ((levels, 60), (tuples, 60)):
-        begin = time.perf_counter()
+        begin = time.thread_time()
         made = load(io.BytesIO(archive(pickled(b"(", body, b"t"))))
-        assert time.perf_counter() - begin < 1
+        assert time.thread_time() - begin < 1
         assert len(made) == spare + 1
         assert made[-1][0] is made[-1][1]
 

@@ -238,17 +238,18 @@ def test_copy_between_overlapping_views() -> None:
 def test_memory_that_another_stream_uses_is_not_given_out_again(told: bool) -> None:
     side = torch.cuda.Stream()
     with settings.simulate_late(True):
-        x = torch.ones(1000, device="cuda")
-        side.wait_stream(torch.cuda.current_stream())
+        x = torch.ones(300_000, device="cuda")  # of a size that nothing else has
+        torch.cuda.synchronize()
         address, found = x.data_ptr(), []
-        side.driver.submit(side, lambda: found.append(side.driver.memory(address, 4000).view(np.float32).sum()))
+        side.driver.submit(side, lambda: found.append(side.driver.memory(address, 4).view(np.float32).sum()))
         if told:
             x.record_stream(side)
         del x
-        y = torch.zeros(1000, device="cuda")
+        y = torch.zeros(300_000, device="cuda")
+        assert y.data_ptr() == address
         torch.cuda.current_stream().synchronize()  # unless told, the zeros come first
         side.synchronize()
-        assert found == [1000 if told else 0] and not y.any()
+        assert found == [1 if told else 0] and not y.any()
 
 
 def test_streams_that_cannot_use_a_tensor() -> None:
