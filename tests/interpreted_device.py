@@ -44,7 +44,7 @@ class Interpreted(Simulator):
         assert next(pending, None) is None
         assert values[-2:] == (0, 0)
 
-        self._push(queue, lambda: interpreter.run(kernel, grid, arguments, dict(constants), name, None))
+        self._push(queue, interpreter.prepare(kernel, grid, arguments, dict(constants), name, list, self.memory))
 
     def make(self, driver: Any, kernel: Any, signature: Any, constants: Any, device: int, warps: int, stages: int,
              name: Any) -> plans.Plan:  # fmt: skip

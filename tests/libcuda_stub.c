@@ -1,5 +1,6 @@
 /* A CUDA driver over host memory: enough of libcuda for cuda-core to make streams and events, allocate and copy.
-   Work runs at once. What is not written out here succeeds and does nothing, kernel launches included. */
+   Work runs at once, or with STUB_LATE=1 only when somebody waits for it, so that a missing wait shows. What is not
+   written out here succeeds and does nothing, kernel launches included. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -43,31 +44,101 @@ int cuCtxGetDevice(int *device) { return *device = current, 0; }
 int cuCtxGetDevice_v2(int *device, void *context) { return *device = (int)((u64)context - 0x1000), 0; }
 int cuCtxGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, 0; }
 
-int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority) {
-  int *made = malloc(3 * sizeof(int));
-  made[0] = current, made[1] = (int)flags, made[2] = priority;
-  return *stream = made, 0;
-}
-int cuStreamDestroy_v2(void *stream) { return free(stream), 0; }
-int cuStreamGetCtx(void *stream, void **context) { return *context = (void *)(0x1000 + (u64)((int *)stream)[0]), 0; }
-int cuStreamGetCtx_v2(void *stream, void **context, void **green) { return *green = 0, cuStreamGetCtx(stream, context); }
-int cuStreamGetFlags(void *stream, unsigned *flags) { return *flags = (unsigned)((int *)stream)[1], 0; }
-int cuStreamGetPriority(void *stream, int *priority) { return *priority = ((int *)stream)[2], 0; }
-int cuStreamQuery(void *stream) { return getenv("STUB_STATUS") ? atoi(getenv("STUB_STATUS")) : 0; }
-int cuStreamSynchronize(void *stream) { return cuStreamQuery(stream); }
-int cuCtxSynchronize(void) { return cuStreamQuery(0); }
+/* -- streams and events. Neither is ever freed: what is queued may refer to it. */
 
-int cuEventCreate(void **event, unsigned flags) { return *event = calloc(1, sizeof(double)), 0; }
-int cuEventDestroy_v2(void *event) { return free(event), 0; }
-int cuEventRecord(void *event, void *stream) {
+typedef struct Stream Stream;
+typedef struct { double time; int recorded, done; Stream *stream; } Event;
+typedef struct Work {
+  struct Work *next;
+  enum { COPY, FILL, FREE, RECORD, WAIT } kind;
+  u64 to, from; /* FILL: the byte is `from` */
+  size_t bytes;
+  Event *event;
+  int turn; /* which recording of the event */
+  Stream *other; /* WAIT: where that was recorded */
+} Work;
+struct Stream { int device, flags, priority; Work *first, *last; Stream *older; };
+static Stream *newest;
+
+static int give(u64 address);
+
+static void perform(Work *work) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  *(double *)event = now.tv_sec * 1e3 + now.tv_nsec * 1e-6;
-  return 0;
+  switch (work->kind) {
+    case COPY: memcpy((void *)work->to, (void *)work->from, work->bytes); break;
+    case FILL: memset((void *)work->to, (int)work->from, work->bytes); break;
+    case FREE: give(work->to); break;
+    case RECORD:
+      clock_gettime(CLOCK_MONOTONIC, &now);
+      work->event->time = now.tv_sec * 1e3 + now.tv_nsec * 1e-6;
+      work->event->done = work->turn;
+    case WAIT: break;
+  }
 }
-int cuEventQuery(void *event) { return cuStreamQuery(0); }
-int cuEventSynchronize(void *event) { return cuStreamQuery(0); }
-int cuEventElapsedTime(float *ms, void *start, void *end) { return *ms = (float)(*(double *)end - *(double *)start), 0; }
+static void step(Stream *stream) { /* run the first piece of work, or one of the stream that it waits for */
+  Work *work = stream->first;
+  if (work->kind == WAIT && work->event->done < work->turn && work->other->first) return step(work->other);
+  stream->first = work->next;
+  perform(work);
+  free(work);
+}
+static int put(void *to, Work work) {
+  Stream *stream = to;
+  if (!stream || !getenv("STUB_LATE")) return perform(&work), 0;
+  Work *made = malloc(sizeof *made);
+  *made = work;
+  made->next = NULL;
+  if (stream->first) stream->last->next = made; else stream->first = made;
+  return stream->last = made, 0;
+}
+static int status(void) { return getenv("STUB_STATUS") ? atoi(getenv("STUB_STATUS")) : 0; }
+
+int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority) {
+  Stream *made = calloc(1, sizeof *made);
+  *made = (Stream){current, (int)flags, priority, NULL, NULL, newest};
+  return *stream = newest = made, 0;
+}
+int cuStreamDestroy_v2(void *stream) { return 0; }
+int cuStreamGetCtx(void *stream, void **context) { return *context = (void *)(0x1000 + (u64)((Stream *)stream)->device), 0; }
+int cuStreamGetCtx_v2(void *stream, void **context, void **green) { return *green = 0, cuStreamGetCtx(stream, context); }
+int cuStreamGetFlags(void *stream, unsigned *flags) { return *flags = (unsigned)((Stream *)stream)->flags, 0; }
+int cuStreamGetPriority(void *stream, int *priority) { return *priority = ((Stream *)stream)->priority, 0; }
+int cuStreamQuery(void *stream) { /* time passes between two questions: one piece of work runs */
+  if (((Stream *)stream)->first) step(stream);
+  return status() ? status() : ((Stream *)stream)->first ? 600 : 0;
+}
+int cuStreamSynchronize(void *stream) {
+  while (((Stream *)stream)->first) step(stream);
+  return status();
+}
+int cuCtxSynchronize(void) {
+  for (Stream *each = newest; each; each = each->older)
+    if (each->device == current) cuStreamSynchronize(each);
+  return status();
+}
+
+int cuEventCreate(void **event, unsigned flags) { return *event = calloc(1, sizeof(Event)), 0; }
+int cuEventDestroy_v2(void *event) { return 0; }
+int cuEventRecord(void *event, void *stream) {
+  Event *it = event;
+  it->stream = stream;
+  return put(stream, (Work){.kind = RECORD, .event = it, .turn = ++it->recorded});
+}
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+  Event *it = event;
+  return it->stream ? put(stream, (Work){.kind = WAIT, .event = it, .turn = it->recorded, .other = it->stream}) : 0;
+}
+int cuEventQuery(void *event) {
+  Event *it = event;
+  if (it->done < it->recorded) step(it->stream);
+  return status() ? status() : it->done < it->recorded ? 600 : 0;
+}
+int cuEventSynchronize(void *event) {
+  Event *it = event;
+  for (int turn = it->recorded; it->done < turn;) step(it->stream);
+  return status();
+}
+int cuEventElapsedTime(float *ms, void *start, void *end) { return *ms = (float)(((Event *)end)->time - ((Event *)start)->time), 0; }
 int cuEventElapsedTime_v2(float *ms, void *start, void *end) { return cuEventElapsedTime(ms, start, end); }
 
 static int take(u64 *address, size_t bytes) {
@@ -79,20 +150,24 @@ static int take(u64 *address, size_t bytes) {
 }
 static int give(u64 address) {
   size_t *memory = (size_t *)(address - 256);
-  return in_use -= memory[0], free(memory), 0;
+  in_use -= memory[0];
+  if (!getenv("STUB_LATE")) return free(memory), 0;
+  return memset((void *)address, 0xFF, memory[0]), 0; /* whoever still reads it shall see that it is gone */
 }
 int cuMemAllocAsync(u64 *address, size_t bytes, void *stream) { return take(address, bytes); }
-int cuMemFreeAsync(u64 address, void *stream) { return give(address); }
+int cuMemFreeAsync(u64 address, void *stream) { return put(stream, (Work){.kind = FREE, .to = address}); }
 int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) { return *address = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), 0; }
 int cuMemFreeHost(void *address) { return free(address), 0; }
 int cuMemGetInfo_v2(size_t *available, size_t *all) { return *all = total(), *available = total() - in_use, 0; }
 int cuDeviceGetDefaultMemPool(void **pool, int device) { return *pool = (void *)(0x2000 + (u64)device), 0; }
-int cuMemcpyHtoDAsync_v2(u64 to, const void *from, size_t bytes, void *stream) { return memcpy((void *)to, from, bytes), 0; }
-int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t bytes, void *stream) { return memcpy(to, (void *)from, bytes), 0; }
-int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t bytes, void *stream) { return memcpy((void *)to, (void *)from, bytes), 0; }
+static int copy(u64 to, u64 from, size_t bytes, void *stream) {
+  return put(stream, (Work){.kind = COPY, .to = to, .from = from, .bytes = bytes});
+}
+int cuMemcpyHtoDAsync_v2(u64 to, const void *from, size_t bytes, void *stream) { return copy(to, (u64)from, bytes, stream); }
+int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t bytes, void *stream) { return copy((u64)to, from, bytes, stream); }
+int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t bytes, void *stream) { return copy(to, from, bytes, stream); }
 int cuMemcpyPeerAsync(u64 to, void *there, u64 from, void *here, size_t bytes, void *stream) {
-  if (there == here) return 1;
-  return memcpy((void *)to, (void *)from, bytes), 0;
+  return there == here ? 1 : copy(to, from, bytes, stream);
 }
 /* one pair of devices cannot reach one another: 0 and 2 */
 int cuDeviceCanAccessPeer(int *can, int device, int peer) { return *can = device + peer != 2, device == peer ? 101 : 0; }
@@ -102,7 +177,9 @@ int cuMemPoolSetAccess(void *pool, const int *wanted, size_t n) { /* type of pla
   return 0;
 }
 int cuMemPoolGetAccess(int *access, void *pool, const int *place) { return *access = access_of[place[1]][(u64)pool - 0x2000], 0; }
-int cuMemsetD8Async(u64 to, unsigned char byte, size_t bytes, void *stream) { return memset((void *)to, byte, bytes), 0; }
+int cuMemsetD8Async(u64 to, unsigned char byte, size_t bytes, void *stream) {
+  return put(stream, (Work){.kind = FILL, .to = to, .from = byte, .bytes = bytes});
+}
 
 int cuGetErrorString(int status, const char **text) {
   return *text = status == 700 ? "an illegal memory access was encountered" : "stub error", 0;

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tritensor import buffer, devices, drivers, settings
+from tritensor import buffer, cuda, devices, drivers, settings
 from tritensor.errors import DeviceError, KernelError, KernelMemoryError
 from tritensor.kernels.launch import bind, device_function, kernel, launch
 
@@ -39,6 +39,11 @@ def zeros(shape, dtype=np.float32):
 
 def run(function, grid, arguments, **constants):
     launch(function, grid, arguments, constants, devices.cuda(0))
+
+
+def launch_and_wait(*arguments, **options):
+    launch(*arguments, **options)
+    drivers.require().synchronize(0)  # where streams run late, a kernel fails when it is waited for
 
 
 @device_function
@@ -214,6 +219,40 @@ def test_a_late_stream_runs_and_fails_when_waited_for():
             stream.synchronize()
 
 
+def test_a_late_launch_is_taken_down_as_it_was_asked_for():
+    driver = drivers.require()
+    with settings.simulate_late(True):
+        seen, slot, total = zeros(6, np.int32), zeros(2, np.int32), zeros(1, BFLOAT16)
+        with settings.grid_order("reverse"):
+            run(order_kernel, (3, 2), (seen, slot, total))
+        x, out = on_device(X), zeros(37)
+        with settings.sanitize(False):
+            run(apply_kernel, (1,), (out[:8], x, 16), BODY=square, BLOCK=16)
+        assert buffer.to_host(seen).tolist() == [5, 2, 4, 1, 3, 0]
+        assert buffer.to_host(out).tolist() == [*(X * X)[:16], *[0.0] * 21]
+        run(apply_kernel, (1,), (zeros(40), x, 37), BODY=square, BLOCK=64)
+        del x, out, seen, slot, total
+        driver.synchronize(0)  # the stream runs in order, so memory that was given back in it is still there
+
+
+def test_memory_that_was_given_back_too_early_is_missed():
+    driver = drivers.require()
+    with settings.simulate_late(True):
+        x, out, other = on_device(X), zeros(37), driver.create_stream(0)
+        driver.synchronize(0)
+        with cuda.stream(other):
+            run(apply_kernel, (3,), (out, x, 37), BODY=square, BLOCK=16)
+        x.buffer.block.users = None  # what a launch without record_stream would leave
+        del x
+        for arena in list(driver.heap(0).arenas):
+            arena.release()
+        driver.default_stream(0).synchronize()
+        with pytest.raises(
+            KernelMemoryError, match=r"(?s)in apply\n.*memory of argument 1 \(in_ptr\), float32 .*back before"
+        ):
+            other.synchronize()
+
+
 def test_a_bound_launch_takes_other_arrays():
     x, out, other = on_device(X), zeros(37), zeros(37)
     bound = bind(apply_kernel, (3,), (out, x, 37), {"BODY": square, "BLOCK": 16}, devices.cuda(0))
@@ -239,7 +278,7 @@ def misspelled(x):
 def test_a_failing_kernel_names_operator_kernel_and_program():
     arguments, constants = (zeros(4), zeros(4), 4), {"BODY": misspelled, "BLOCK": 4}
     with pytest.raises(KernelError, match=r"(?s)grow: kernel apply_kernel failed.*program \(0, 0, 0\): Attri"):
-        launch(apply_kernel, (1,), arguments, constants, devices.cuda(0), name="grow")
+        launch_and_wait(apply_kernel, (1,), arguments, constants, devices.cuda(0), name="grow")
 
 
 def test_device_asserts_fire():
@@ -248,7 +287,9 @@ def test_device_asserts_fire():
 
 
 def test_the_wrong_number_of_arguments_is_refused():
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(
+        KernelError, match=r"(?s)kernel apply_kernel takes 3 arguments, got 2\n  they are out_ptr, in_ptr, co"
+    ):
         run(apply_kernel, (1,), (zeros(4), zeros(4)), BODY=square, BLOCK=4)
 
 

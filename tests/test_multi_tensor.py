@@ -30,13 +30,13 @@ def launches(monkeypatch):
     """The names of the kernels that were launched on simulated devices."""
     from tritensor.kernels import interpreter
 
-    names, run = [], interpreter.run
+    names, prepare = [], interpreter.prepare
 
     def noted(kernel, grid, *rest):
         names.append(kernel.family)
-        return run(kernel, grid, *rest)
+        return prepare(kernel, grid, *rest)
 
-    monkeypatch.setattr(interpreter, "run", noted)
+    monkeypatch.setattr(interpreter, "prepare", noted)
     return names
 
 

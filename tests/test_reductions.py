@@ -12,7 +12,7 @@ import pytest
 import tritensor as torch
 from tritensor import dtypes, settings
 from tritensor.kernels import reductions_kernel, scan
-from tritensor.kernels.host_sums import add_up
+from tritensor.kernels.host_sums import add_up, add_up_squares
 from tritensor.kernels.reductions import quick_sum
 from tritensor.operator import registry
 from tritensor.tensor import wrap
@@ -416,6 +416,20 @@ def test_host_sums_are_as_exact_as_numpys(shape, dtype):
                 assert error <= 2 * theirs + 2 * np.finfo(dtype).eps * np.linalg.norm(array), dims
     if shape:
         np.testing.assert_array_equal(add_up(array, -1), add_up(array, len(shape) - 1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_host_sums_of_squares_are_as_exact_as_numpys(shape, dtype):
+    array = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    exact = np.square(array.astype(np.longdouble))
+    for x, squares in ((array, exact), (array.T, exact.T)):
+        for dims in (None, tuple(range(len(shape))), (0,), (-1,)) if shape else (None, ()):
+            for keepdim in (False, True):
+                found = add_up_squares(x, dims, keepdim)
+                wanted = squares.sum(dims, keepdims=keepdim)
+                assert found.shape == np.shape(wanted) and found.dtype == dtype
+                np.testing.assert_allclose(found, np.asarray(wanted, float), rtol=40 * np.finfo(dtype).eps)
 
 
 def test_host_sums_leave_other_layouts_to_numpy():

@@ -35,6 +35,7 @@ def zeros(shape, dtype=np.float32):
 
 def run(function, grid, arguments, **constants):
     launch(function, grid, arguments, constants, devices.cuda(0))
+    drivers.require().synchronize(0)  # where streams run late, a kernel fails when it is waited for
 
 
 @kernel

@@ -355,7 +355,7 @@ objects = st.recursive(st.one_of(numbers_and_text, tensors()), containers, max_l
 
 
 @given(objects)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_object_comes_back(obj):
     back = through(obj)
     assert same(back, obj)

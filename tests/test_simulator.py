@@ -211,7 +211,7 @@ def test_late_streams_run_only_when_waited_for(late):
 
 def test_prompt_streams_run_at_once_and_first_what_was_late():
     ran = []
-    with simulate() as driver:
+    with options.simulate_late(False), simulate() as driver:
         stream = driver.create_stream(0)
         with options.simulate_late(True):
             driver.submit(stream, lambda: ran.append(1))

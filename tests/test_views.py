@@ -84,7 +84,7 @@ def step(draw: st.DrawFn, x: torch.Tensor, array: np.ndarray) -> tuple[torch.Ten
     return x.view(shape), expected, False
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_chains_of_views_agree_with_numpy(place, data) -> None:
     shape = data.draw(st.sampled_from([(), (6,), (2, 3), (3, 1, 4), (2, 3, 4), (1, 1), (0, 3), (2, 2, 2, 2)]))
@@ -104,7 +104,7 @@ def test_chains_of_views_agree_with_numpy(place, data) -> None:
         assert x.flatten()[0].item() == -1
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_writing_through_a_view_writes_the_base(place, data) -> None:
     array = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

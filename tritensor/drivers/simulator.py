@@ -23,6 +23,7 @@ import numpy as np
 from .. import settings
 from ..errors import ArgumentError, DeviceError, explain
 from .driver import DeviceProperties, Driver, OutOfRoom
+from .memory import PinnedBlock
 
 if TYPE_CHECKING:
     from .streams import Stream
@@ -103,6 +104,17 @@ class _Gone:
         ))  # fmt: skip
 
     __add__ = __radd__ = __index__ = __int__ = _refuse
+
+
+def _unowned(host: np.ndarray) -> np.ndarray:
+    """The same bytes; a pinned block goes back to its pool when nobody else refers to it, as from a device's copy."""
+    base: Any = host
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if not isinstance(base, PinnedBlock):
+        return host
+    start = host.ctypes.data - base.bytes.ctypes.data
+    return base.bytes[start : start + host.nbytes]
 
 
 class Simulator(Driver):
@@ -198,15 +210,19 @@ class Simulator(Driver):
         self._push(queue, run)
 
     def copy_h2d(self, address: int, host: np.ndarray, queue: Queue) -> None:
+        host = _unowned(host)
+
         def run() -> None:
             self.memory(address, host.nbytes)[:] = host
 
         self._push(queue, run)
 
     def copy_d2h(self, host: np.ndarray, address: int, queue: Queue) -> None:
+        host = _unowned(host)
         host[:] = _POISON
 
         def run() -> None:
+            host[:] = _POISON  # from here on a device writes to it, whoever uses it by now
             queue.sent += 1
             queue.outbox.append((queue.sent, host, self.memory(address, host.nbytes).copy()))
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import layout
 from ..errors import ShapeError
+from ..kernels.indexing import gather
 from ..kernels.nonzero import nonzero_positions
+from ..kernels.sorting import extremes
 from ..kernels.sorting import sort as sort_operator
 from ..tensor import Tensor, wrap
 
@@ -82,6 +86,11 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     dim = layout.normalize_dim(dim, input.ndim)
     if not 0 <= k <= (input._data.shape[dim] if input.ndim else 1):
         raise ShapeError("selected index k out of range")
+    if input.ndim and not input.is_cuda:
+        places = extremes(np.moveaxis(input._host_array(), dim, -1), k, largest)
+        if places is not None:
+            found = wrap(np.ascontiguousarray(np.moveaxis(places, -1, dim)))
+            return TopResult(gather(input, found, dim=dim), found)
     values, indices = sort_operator(input, dim=dim, descending=largest)
     if input.ndim == 0:
         return TopResult(values, indices)

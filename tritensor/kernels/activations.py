@@ -13,7 +13,7 @@ from ..operator import FLOAT, Rule
 from .arithmetic import where
 from .branchless import masked
 from .elementwise import elementwise
-from .error_function import erf_array
+from .error_function import erf_array, in_pieces
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -124,6 +124,10 @@ def _(x, alpha):
 @elementwise(FLOATING, methods=())
 def gelu(x):
     """x times the normal distribution's share below x."""
+    return in_pieces(_gelu, x)
+
+
+def _gelu(x: np.ndarray) -> np.ndarray:
     out = erf_array(x * math.sqrt(0.5))
     out += 1
     out *= x

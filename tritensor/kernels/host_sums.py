@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["add_up", "row_sums"]
+__all__ = ["add_up", "add_up_squares", "row_sums"]
 
 add_reduce: Any = np.add.reduce
 einsum = np.einsum
@@ -50,6 +50,18 @@ def add_up(x: ndarray, dim: int | tuple[int, ...] | None, keepdim: bool = False)
     if keepdim:
         return total.reshape([1 if first <= place <= last else extent for place, extent in enumerate(shape)])
     return total.reshape(shape[:first] + shape[last + 1 :])
+
+
+def add_up_squares(x: ndarray, dim: int | tuple[int, ...] | None, keepdim: bool = False) -> ndarray:
+    """The sum of the squares of a floating array along `dim`; of all elements without an array of the squares."""
+    whole = dim is None or (dim.__class__ is tuple and len(dim) == x.ndim)
+    if not whole or x.size < _SMALL or not x.flags.c_contiguous:
+        return np.asarray(add_reduce(np.square(x), dim, keepdims=keepdim))
+    flat = x.reshape(-1)
+    chunks = flat[: flat.size - flat.size % _CHUNK].reshape(-1, _CHUNK)
+    rest = flat[chunks.size :]
+    total = np.asarray(add_reduce(np.vecdot(chunks, chunks)) + np.dot(rest, rest))
+    return total.reshape((1,) * x.ndim) if keepdim else total
 
 
 def row_sums(x: ndarray) -> ndarray:

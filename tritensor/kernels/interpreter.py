@@ -11,7 +11,8 @@ import contextlib
 import inspect
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
 from typing import Any
@@ -23,71 +24,116 @@ from triton.runtime import interpreter
 from triton.runtime.jit import KernelInterface
 
 from .. import dtypes, settings
-from ..errors import KernelError, TritensorError, explain
+from ..errors import DeviceError, KernelError, KernelMemoryError, TritensorError, explain
 from . import builder, libdevice, reduction
 from .builder import Guard, Span, TensorHandle, semantic
 from .source import DeviceFunction, Float64, Int64, Kernel, reinterpret
 
-__all__ = ["run"]
+__all__ = ["prepare"]
 
 _lock = threading.RLock()
 
 
-def run(
+@dataclass(frozen=True, slots=True)
+class _Pointer:
+    """An array among a launch's arguments, as a device gets it: an address. It keeps no memory alive."""
+
+    address: int
+    dtype: dtypes.dtype
+    span: int  # which of the launch's spans it may touch
+
+
+def prepare(
     kernel: Kernel,
     grid: tuple[int, int, int],
     arguments: tuple,
     constants: dict[str, Any],
     name: str,
-    allocations: Any,
+    allocations: Callable[[], list[tuple[int, int, str]]],
+    memory: Callable[[int, int], object],
     reaches: Any = None,
-) -> None:
-    """Run every program of the grid, one after another, in the order that `settings.grid_order` says.
+) -> Callable[[], None]:
+    """Take a launch down as a device does, addresses and settings of this moment; returns what runs it later.
 
-    `allocations` is called for the live memory of the device when a pointer's origin is not known; `reaches` is
-    `launch`'s.
+    The programs run one after another, in the order that `settings.grid_order` says. What is returned raises
+    KernelMemoryError when a program touches memory outside of its arguments, or when that of an argument has been given
+    back by then (`settings.sanitize`), and KernelError when the kernel fails in another way.
+
+    Args:
+        allocations: called for the live memory of the device when a pointer's origin is not known.
+        memory: called with an address and a number of bytes; raises DeviceError when they are nobody's any more.
+        reaches: `launch`'s.
 
     Raises:
-        KernelMemoryError: a program touched memory outside of its arguments (`settings.sanitize`).
-        KernelError: the kernel failed in another way.
+        KernelError: the kernel takes another number of arguments.
     """
+    if len(arguments) != len(kernel.arguments):
+        raise KernelError(
+            explain(
+                f"{name}: kernel {kernel.__name__} takes {len(kernel.arguments)} arguments, got {len(arguments)}",
+                f"they are {', '.join(kernel.arguments)}",
+            )
+        )
     spans: list[Span] = []
-    with _lock, _interpreted_language(), np.errstate(all="ignore"):
-        values = {
-            label: _typed_argument(value, f"argument {position} ({label}", spans)
-            for position, (label, value) in enumerate(zip(kernel.arguments, arguments, strict=True))
-        }
-        values.update((key, _resolve(value)) for key, value in {**kernel.defaults, **constants}.items())
-        function = _interpreted(kernel)
-        working = semantic.builder
-        working.guard = None
-        if settings.sanitize.value:
-            given = len(spans)
-            for number, row in enumerate(reaches[1] if reaches else ()):
-                for label, value in zip(reaches[0], row, strict=True):
-                    spans.append(_span(value, f"{label}[{number}]"))
-            working.guard = Guard(name, spans, allocations, given)
-        working.set_grid_dim(*grid)
-        try:
-            for program in _programs(grid):
-                working.grid_idx = program
-                function(**values)
-        except TritensorError:
-            raise
-        except Exception as error:
-            raise KernelError(
-                explain(
-                    f"{name}: kernel {kernel.__name__} failed in simulation",
-                    f"program {program}: {type(error).__name__}: {error}",
-                )
-            ) from error
-        finally:
-            working.guard = None
+    taken = {
+        label: _taken(value, f"argument {position} ({label}", spans)
+        for position, (label, value) in enumerate(zip(kernel.arguments, arguments))
+    }
+    programs = _programs(grid, settings.grid_order.value)
+    guard = None
+    if settings.sanitize.value:
+        given = len(spans)
+        for number, row in enumerate(reaches[1] if reaches else ()):
+            for label, value in zip(reaches[0], row, strict=True):
+                spans.append(_span(value, f"{label}[{number}]"))
+        guard = Guard(name, spans, allocations, given)
+
+    def run() -> None:
+        if guard is not None:
+            _check_that_memory_is_there(name, spans, memory)
+        with _lock, _interpreted_language(), np.errstate(all="ignore"):
+            values = {label: _typed_argument(value) for label, value in taken.items()}
+            values.update((key, _resolve(value)) for key, value in {**kernel.defaults, **constants}.items())
+            function = _interpreted(kernel)
+            working = semantic.builder
+            working.guard = guard
+            working.set_grid_dim(*grid)
+            try:
+                for program in programs:
+                    working.grid_idx = program
+                    function(**values)
+            except TritensorError:
+                raise
+            except Exception as error:
+                raise KernelError(
+                    explain(
+                        f"{name}: kernel {kernel.__name__} failed in simulation",
+                        f"program {program}: {type(error).__name__}: {error}",
+                    )
+                ) from error
+            finally:
+                working.guard = None
+
+    return run
 
 
-def _programs(grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]] | list[tuple[int, ...]]:
+def _check_that_memory_is_there(name: str, spans: list[Span], memory: Callable[[int, int], object]) -> None:
+    for span in spans:
+        if span.high > span.low:
+            try:
+                memory(span.low, span.high - span.low)
+            except DeviceError as error:
+                raise KernelMemoryError(
+                    explain(
+                        f"CUDA error: an illegal memory access was encountered in {name}",
+                        f"the memory of {span.label} was given back before the kernel ran",
+                        remedy="tell memory that another stream's work uses it with Buffer.record_stream",
+                    )
+                ) from error
+
+
+def _programs(grid: tuple[int, int, int], order: str) -> Iterator[tuple[int, int, int]] | list[tuple[int, ...]]:
     programs = product(*map(range, grid))
-    order = settings.grid_order.value
     if order == "forward":
         return programs  # type: ignore[return-value]
     listed = list(programs)
@@ -98,24 +144,14 @@ def _programs(grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]] | li
     return listed
 
 
-def _typed_argument(value: Any, label: str, spans: list[Span]) -> Any:
-    """What the kernel sees of an argument: a pointer, a typed number, or a tuple of these."""
+def _taken(value: Any, label: str, spans: list[Span]) -> Any:
+    """An argument as a device is handed it: numbers as they are, arrays as addresses."""
     if isinstance(value, tuple):
-        return tuple(_typed_argument(entry, f"{label}[{index}]", spans) for index, entry in enumerate(value))
-    if isinstance(value, Int64):
-        return builder.block(np.array(value, np.int64), tl.int64)
-    if value is None or isinstance(value, (bool, str)):
+        return tuple(_taken(entry, f"{label}[{index}]", spans) for index, entry in enumerate(value))
+    if value is None or isinstance(value, (bool, str, int, float)):  # Int64 and Float64 among them
         return value
-    if isinstance(value, int):
-        return semantic.to_tensor(value)
-    if isinstance(value, Float64):
-        return builder.block(np.array(value, np.float64), tl.float64)
-    if isinstance(value, float):
-        return builder.block(np.array(value, np.float32), tl.float32)
-    span = _span(value, f"{label})")
-    spans.append(span)
-    type = tl.pointer_type(_dtype(dtypes.of(value.dtype)))
-    return tl.tensor(TensorHandle(np.array([span.base], np.uint64), type, {"argument": len(spans) - 1}), type)
+    spans.append(_span(value, f"{label})"))
+    return _Pointer(spans[-1].base, dtypes.of(value.dtype), len(spans) - 1)
 
 
 def _span(value: Any, label: str) -> Span:
@@ -126,6 +162,24 @@ def _span(value: Any, label: str) -> Span:
     high = address + (sum(step for step in reach if step > 0) + 1) * value.itemsize if value.size else low
     text = f"{label}, {dtypes.of(value.dtype).name} of shape {tuple(value.shape)}"
     return Span(low, high, address, value.itemsize, text)
+
+
+def _typed_argument(value: Any) -> Any:
+    """What the kernel sees of an argument: a pointer, a typed number, or a tuple of these."""
+    if isinstance(value, tuple):
+        return tuple(map(_typed_argument, value))
+    if isinstance(value, _Pointer):
+        type = tl.pointer_type(_dtype(value.dtype))
+        return tl.tensor(TensorHandle(np.array([value.address], np.uint64), type, {"argument": value.span}), type)
+    if isinstance(value, Int64):
+        return builder.block(np.array(value, np.int64), tl.int64)
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return semantic.to_tensor(value)
+    if isinstance(value, Float64):
+        return builder.block(np.array(value, np.float64), tl.float64)
+    return builder.block(np.array(value, np.float32), tl.float32)
 
 
 def _dtype(entry: dtypes.dtype) -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from .. import drivers
+from .. import drivers, settings
 from ..errors import DeviceError, explain
 from . import plan as plans
 from .source import DeviceFunction, Float64, Int64, Kernel, device_function, kernel
@@ -215,12 +215,16 @@ def _simulate(
     for array in _arrays(arguments):
         array.buffer.record_stream(stream)
     index = stream.device.index
-    driver.submit(
-        stream,
-        lambda: interpreter.run(
-            kernel, sizes, arguments, constants, name or kernel.family, lambda: driver.spans(index), reaches
-        ),
+    # Memory may be given back before a late kernel runs, behind it in the stream's order; a prompt one runs at once.
+    live = driver.spans(index) if settings.simulate_late.value else None
+    name = name or kernel.family
+    run = interpreter.prepare(
+        *(kernel, sizes, arguments, constants, name),
+        lambda: driver.spans(index) if live is None else live,
+        driver.memory,
+        reaches,
     )
+    driver.submit(stream, run)
 
 
 def compile_ahead(

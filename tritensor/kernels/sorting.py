@@ -10,7 +10,7 @@ from .. import dtypes, layout
 from ..buffer import DeviceArray
 from ..operator import REAL, Operator, compute_dtype
 
-__all__ = ["sort"]
+__all__ = ["extremes", "sort"]
 
 
 class Sorting(Operator):
@@ -43,16 +43,65 @@ class Sorting(Operator):
         sort_along(outs[0], outs[1], arrays[0], metadata["dim"], metadata["descending"])
 
 
+def _stable_order(x: np.ndarray) -> np.ndarray:
+    """How to sort along the last dimension, equal elements in their order.
+
+    NumPy's quick sort is three times faster than its stable one, and the same wherever no two elements are equal.
+    """
+    if x.dtype.char not in "fdilq" or x.shape[-1] < _SHORT:
+        return np.argsort(x, -1, kind="stable")
+    order = np.argsort(x, -1)
+    found = np.take_along_axis(x, order, -1)
+    different = found[..., :-1] < found[..., 1:]  # false beside NaN as well
+    again = ~different.all(-1)
+    if again.any():
+        order[again] = np.argsort(x[again], -1, kind="stable")
+    return order
+
+
+# Shorter rows are sorted by insertion either way.
+_SHORT = 32
+
+
 def _sort(x, *, dim=-1, descending=False):
     """The elements along `dim` in rising (or falling) order, and their indices; equal ones stay in their order."""
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
+    rows = np.moveaxis(x, dim, -1)
     if descending:
         # from behind, so that turning the result around puts equal elements into their first order
-        order = x.shape[dim] - 1 - np.flip(np.argsort(np.flip(x, dim), dim, kind="stable"), dim)
+        order = x.shape[dim] - 1 - np.flip(_stable_order(np.flip(rows, -1)), -1)
     else:
-        order = np.argsort(x, dim, kind="stable")
+        order = _stable_order(rows)
+    order = np.moveaxis(order, -1, dim)
     return np.take_along_axis(x, order, dim), order
+
+
+def extremes(x: np.ndarray, count: int, largest: bool) -> np.ndarray | None:
+    """Where the `count` largest (or smallest) elements along the last dimension are, in the order of `sort`.
+
+    Without sorting all: the last of them is found by partition, six times faster. None where that has no advantage, or
+    where there is a NaN.
+    """
+    size = x.shape[-1]
+    if x.dtype.char not in "fdilq" or count == 0 or size < 4 * count or size < _SHORT:
+        return None
+    if not largest:
+        x = -x if x.dtype.kind == "f" else ~x  # turns the order around, also for the least of integers
+    last = np.partition(x, size - count, -1)[..., size - count :].min(-1, keepdims=True)
+    chosen = x >= last
+    if np.count_nonzero(chosen) != chosen.size // size * count:
+        # several equal the last: as many of them, from the left, as the larger ones leave room for
+        above = x > last
+        chosen &= ~above
+        room = count - np.count_nonzero(above, -1, keepdims=True)
+        if (np.count_nonzero(chosen, -1, keepdims=True) < room).any():
+            return None  # NaN
+        chosen &= np.cumsum(chosen, -1) <= room
+        chosen |= above
+    places = np.nonzero(chosen)[-1].reshape(*x.shape[:-1], count)
+    order = _sort(np.take_along_axis(x, places, -1), descending=True)[1]
+    return np.take_along_axis(places, order, -1)
 
 
 sort = Sorting("sort", _sort, REAL, outputs=("values", "indices"))

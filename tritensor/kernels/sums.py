@@ -12,6 +12,7 @@ from ..operator import REAL_FLOAT, Rule
 from ..tensor import Tensor
 from .arithmetic import where
 from .extrema import larger, smaller
+from .host_sums import add_up_squares
 from .reductions import FloatingOnly, Parts, Truth, Widening, reduced_count, reduction, restore, spread
 from .reductions_kernel import highest, lowest, state_dtype
 from .source import device_function
@@ -307,6 +308,8 @@ def _(grad, out, x, dim, keepdim):
 @reduction(NORMS)
 def norm(x, *, p=2.0, dim=None, keepdim=False, dtype=None):
     """The p-norm of the elements along `dim`: (sum |x|**p) ** (1/p), the largest |x| for infinity, the count for 0."""
+    if p == 2:
+        return np.sqrt(add_up_squares(x, dim, keepdim))
     size = np.abs(x)
     if p == np.inf:
         return np.maximum.reduce(size, dim, keepdims=keepdim, initial=0)
@@ -316,8 +319,6 @@ def norm(x, *, p=2.0, dim=None, keepdim=False, dtype=None):
         return np.add.reduce(x != 0, dim, keepdims=keepdim, dtype=x.dtype)
     if p == 1:
         return np.add.reduce(size, dim, keepdims=keepdim)
-    if p == 2:
-        return np.sqrt(np.add.reduce(np.square(x), dim, keepdims=keepdim))
     return np.add.reduce(size**p, dim, keepdims=keepdim) ** x.dtype.type(1 / p)
 
 
