@@ -19,6 +19,7 @@ import argparse
 import fnmatch
 import importlib.util
 import json
+import math
 import multiprocessing
 import os
 import re
@@ -35,9 +36,10 @@ from benchmarks.gpu_rows import ROWS
 
 __all__ = ["main", "print_row", "slug", "supervise"]
 
-ROW_SECONDS = 60  # that a row may take, its compilations included
+ROW_SECONDS = 90  # that a row may take, compilations included
+COMPILERS = 4  # processes that compile kernels beside the tests
 START_SECONDS = 180  # that the measuring process may take until it answers
-TESTS_SHARE = 0.4  # of the time, for the tests
+TESTS_SHARE = 0.35  # of the time, for the tests
 
 
 def slug(gpu: str) -> str:
@@ -176,7 +178,7 @@ def print_row(name: str, entry: dict[str, Any]) -> None:
         gate = "" if each["gate"] is None else f"{sign} {each['gate']:.2f}"
         goal = "" if each["goal"] is None else f"{each['goal']:.2f}"
         spread = "{:.2f} to {:.2f}".format(*each["spread"])
-        reached = {None: "", "under": "UNDER", "gate": "gate", "goal": "goal"}[each["reached"]]
+        reached = {None: "", "wrong": "WRONG", "under": "UNDER", "gate": "gate", "goal": "goal"}[each["reached"]]
         print(f"{title:<50}{duration(each['ours_us']):>9}  {peer:<15}{duration(each['theirs_us']):>9}"
               f"{each['ratio']:>7.2f}  {spread:<14}{gate:<8}{goal:<6}{reached:<7}{tail}".rstrip(),
               flush=True)  # fmt: skip
@@ -193,13 +195,13 @@ def summary(figures: dict[str, Any]) -> int:
     judged = [(name, peer, each["reached"]) for name, entry in rows.items()
               for peer, each in entry.get("speed", {}).items() if each.get("reached")]  # fmt: skip
     under = [f"{name} against {peer}" for name, peer, reached in judged if reached == "under"]
-    goals = sum(reached == "goal" for _, _, reached in judged)
+    gates, goals = (sum(reached in these for _, _, reached in judged) for these in (("gate", "goal"), ("goal",)))
     wrong = [name for name, entry in rows.items() if not entry.get("accuracy", {}).get("accurate", True)]
     failed = [name for name, entry in rows.items() if "error" in entry]
     if figures["simulated"]:
         print(f"\nSIMULATED: {len(rows)} rows ran, and no speed was measured")
     else:
-        print(f"\n{len(judged) - len(under)} of {len(judged)} gates reached, {goals} goals; {len(rows)} rows"
+        print(f"\n{gates} of {len(judged)} gates reached, {goals} goals; {len(rows)} rows"
               f"{'' if figures['complete'] else ' (not all were measured)'}")  # fmt: skip
     for label, names in (("UNDER", under), ("WRONG, so their speeds do not count", wrong), ("FAILED", failed)):
         if names:
@@ -207,11 +209,20 @@ def summary(figures: dict[str, Any]) -> int:
     return len(wrong) + len(failed)
 
 
+def finite(value: Any) -> Any:
+    """The same with None in place of NaN and infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def write(path: Path, figures: dict[str, Any]) -> None:
     """Replace the file in one go, so that whoever stops this program finds a whole one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".new")
-    unfinished.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    unfinished.write_text(json.dumps(finite(figures), indent=1, allow_nan=False) + "\n", encoding="utf-8")
     os.replace(unfinished, path)
 
 
@@ -267,14 +278,21 @@ def main(arguments: list[str] | None = None) -> int:
     path: Path | None = options.json
     if path is None and options.simulate:
         path = Path(tempfile.mkdtemp(prefix="tritensor-benchmark-")) / "simulated.json"
+    names = [row.name for row in options.chosen]
+    seconds = TESTS_SHARE * 60 * options.minutes
+    # Kernels are compiled by several processes, beside the tests, before anything is timed.
+    compiling = [] if options.simulate else [
+        [sys.executable, "-m", "benchmarks.laboratory", f"{part}/{COMPILERS}", *names] for part in range(COMPILERS)
+    ]  # fmt: skip
     if not options.no_tests:
         folder = Path(tempfile.mkdtemp(prefix="tritensor-tests-")) if path is None else path.parent
         log = folder / "gpu-tests.log"
-        figures["tests"] = gpu_tests.run(options.simulate, TESTS_SHARE * 60 * options.minutes, log)
+        figures["tests"] = gpu_tests.run(options.simulate, seconds, log, compiling)
         gpu_tests.report(figures["tests"], log)
+    elif compiling:
+        gpu_tests.run_all(compiling, seconds)
 
     print_heading()
-    names = [row.name for row in options.chosen]
     try:
         steps = supervise(names, lambda: Worker(laboratory.serve, options.simulate), deadline)
         for name, entry in steps:

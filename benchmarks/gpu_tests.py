@@ -11,12 +11,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import benchmarks
 
-__all__ = ["JOBS", "report", "run"]
+__all__ = ["JOBS", "report", "run", "run_all"]
 
 ROOT = Path(benchmarks.__file__).parent.parent
 
@@ -40,17 +41,40 @@ _SIMULATED = (("tests/test_devices.py",), ("tests/test_cuda.py",))
 _OUTCOME = re.compile(r"^(tests\S*::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b", re.MULTILINE)
 
 
-def run(simulated: bool, seconds: float, log: Path) -> dict[str, Any]:
+def run_all(commands: Sequence[list[str]], seconds: float) -> None:
+    """Run commands side by side, and stop those that go on when the time is up."""
+    deadline = time.monotonic() + seconds
+    _stop([_quietly(command) for command in commands], deadline)
+
+
+def _quietly(command: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
+
+
+def _stop(processes: list[subprocess.Popen[bytes]], deadline: float) -> None:
+    """Wait for processes, and end those that have not ended by the deadline."""
+    for process in processes:
+        try:
+            process.wait(max(deadline - time.monotonic(), 0.01))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def run(simulated: bool, seconds: float, log: Path, beside: Sequence[list[str]] = ()) -> dict[str, Any]:
     """Run the tests, several processes at a time, and stop them when the time is up.
 
     Args:
         simulated: on a simulated device, and few of them.
         seconds: that they may take.
         log: where their output goes.
+        beside: commands that run at the same time.
     """
     if importlib.util.find_spec("pytest") is None:
+        run_all(beside, seconds)
         return {"error": "pytest is not installed here"}
     begin = time.monotonic()
+    others = [_quietly(command) for command in beside]
     waiting = list(_SIMULATED if simulated else JOBS)
     at_once = 1 if simulated else max(1, min(8, (os.cpu_count() or 2) // 2))
     running: list[tuple[subprocess.Popen[bytes], Path]] = []
@@ -70,6 +94,7 @@ def run(simulated: bool, seconds: float, log: Path) -> dict[str, Any]:
                 running.append((_start(waiting.pop(0), "sim:1" if simulated else "cuda", output), output))
                 outputs.append(output)
             time.sleep(0.1)
+        _stop(others, begin + seconds)
         texts = [output.read_text(errors="replace") for output in outputs]
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("\n".join(texts))

@@ -17,7 +17,8 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from benchmarks.gpu_rows import DEVICE, HOST, ROWS, START, Row, Target, toy
 from benchmarks.measure import Comparison, side_by_side
 from benchmarks.sides import Ceiling, Side, Timed
 
-__all__ = ["Laboratory", "judge", "serve"]
+__all__ = ["Laboratory", "judge", "serve", "warm"]
 
 BLOCKS = 5  # of A B B A
 ENQUEUES = 10_000
@@ -129,6 +130,9 @@ class Laboratory:
         with self._precision(row):
             entry["accuracy"] = self._accuracy(row)
             entry.update(self._speed(row, entry["accuracy"]))
+        if not entry["accuracy"]["accurate"]:  # a fast wrong answer reaches nothing
+            for each in entry["speed"].values():
+                each["reached"] = "wrong" if each.get("reached") else None
         self._release()
         return entry
 
@@ -362,6 +366,29 @@ def _lost(laboratory: Laboratory) -> bool:
     return False
 
 
+def warm(rows: Sequence[Row]) -> list[str]:
+    """Run each row once, so that its kernels are in the cache on the disk; the names of those that failed.
+
+    Several processes do that beside the tests: to compile takes longer than to measure.
+    """
+    ours = Side("tritensor", importlib.import_module("tritensor"), "cuda")
+    failed = []
+    for row in rows:
+        case = row.case_for("tritensor")
+        try:
+            with ours.precision(row.precision.get("tritensor")):
+                if row.kind in (DEVICE, HOST):
+                    small = replace(case, inputs=row.small)
+                    eval(small.check or small.statement, ours.namespace(small, small.arrays()))
+                    eval(case.statement, ours.filled(case))
+            ours.synchronize()
+        except Exception:  # it will fail again where that is reported
+            failed.append(row.name)
+        gc.collect()
+        ours.release()
+    return failed
+
+
 def serve(connection: Any, simulated: bool) -> None:
     """Answer rows' names with their figures, until there is no more to be asked."""
     try:
@@ -391,3 +418,9 @@ def serve(connection: Any, simulated: bool) -> None:
             with contextlib.suppress(Exception):
                 laboratory._release()
         connection.send({"row": answer, "seconds": time.perf_counter() - begin})
+
+
+if __name__ == "__main__":  # compile a part of the rows: python -m benchmarks.laboratory 0/4 matmul_8192 copy_fp32 ...
+    part, count = map(int, sys.argv[1].split("/"))
+    names = sys.argv[2:][part::count]
+    print(f"failed: {warm([row for row in ROWS if row.name in names])}")

@@ -85,7 +85,7 @@ def gpu_table(figures: dict[str, Any]) -> str:
             if entry.get("gate") is None:
                 continue
             sign = "<=" if entry["below"] else ">="
-            target = f"{sign} {entry['gate']:.2f}" + (" **short**" if entry["reached"] == "under" else "")
+            target = f"{sign} {entry['gate']:.2f}" + (" **short**" if entry["reached"] in ("under", "wrong") else "")
             cells = [
                 title,
                 duration(entry["ours_us"]),

@@ -339,6 +339,19 @@ def test_what_is_under_its_gate_wrong_or_failed_is_named(capsys: pytest.CaptureF
     assert "it fell over" in printed
     assert "4 GB/s" in printed  # 8000 bytes in 2 us
     assert "0 of 1 gates reached" in printed
+    assert gpu.finite({"a": [(1.0, float("nan"))], "b": float("inf")}) == {"a": [[1.0, None]], "b": None}
+
+
+@needs_triton
+def test_the_speed_of_a_wrong_answer_reaches_nothing() -> None:
+    row = gpu_rows.toy(next(row for row in ROWS if row.name == "exp_fp32"))
+    with tritensor.cuda.simulate():
+        room = laboratory.Laboratory(simulated=True)
+        room.simulated = False  # else there are no targets
+        assert room.measure(row)["speed"]["ceiling"]["reached"] == "under"
+        wrong = room.measure(replace(row, statements={"tritensor": "lib.exp(x) * 1.001"}))
+    assert not wrong["accuracy"]["accurate"]
+    assert wrong["speed"]["ceiling"]["reached"] == "wrong"
 
 
 def test_rows_are_listed_and_patterns_must_name_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -435,6 +448,14 @@ def test_the_whole_gpu_table_runs_on_a_simulated_device(tmp_path: Path) -> None:
 
 
 @needs_triton
+def test_rows_are_compiled_before_they_are_measured() -> None:
+    rows = {row.name: gpu_rows.toy(row) for row in ROWS}
+    broken = replace(rows["exp_fp32"], case=replace(rows["exp_fp32"].case, statement="x.nothing()"))
+    with tritensor.cuda.simulate():
+        assert laboratory.warm([rows["add_fp32"], broken, rows["enqueue_add_grad"], rows["start"]]) == ["exp_fp32"]
+
+
+@needs_triton
 def test_a_test_that_fails_is_counted_and_one_that_hangs_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -448,7 +469,7 @@ def test_a_test_that_fails_is_counted_and_one_that_hangs_is_stopped(
     monkeypatch.setattr(gpu_tests, "_start", start)
     monkeypatch.setattr(gpu_tests, "_SIMULATED", (("ends",), ("hangs",), ("waits",)))
     log = tmp_path / "tests.log"
-    found = gpu_tests.run(True, 3.0, log)
+    found = gpu_tests.run(True, 3.0, log, [[sys.executable, "-c", "import time; time.sleep(60)"]])
     assert (found["passed"], found["failed"], found["unfinished"]) == (2, 2, 2)
     assert found["failures"] == ["tests/test_a.py::test_c"]
     gpu_tests.report(found, log)
