@@ -47,7 +47,8 @@ int cuCtxGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, 
 /* -- streams and events. Neither is ever freed: what is queued may refer to it. */
 
 typedef struct Stream Stream;
-typedef struct { double time; int recorded, done; Stream *stream; } Event;
+typedef struct Graph Graph;
+typedef struct { double time; int recorded, done; Stream *stream; Graph *captured; } Event;
 typedef struct Work {
   struct Work *next;
   enum { COPY, FILL, FREE, RECORD, WAIT } kind;
@@ -57,8 +58,10 @@ typedef struct Work {
   int turn; /* which recording of the event */
   Stream *other; /* WAIT: where that was recorded */
 } Work;
-struct Stream { int device, flags, priority; Work *first, *last; Stream *older; };
+struct Stream { int device, flags, priority; Work *first, *last; Stream *older; Graph *captured; };
 static Stream *newest;
+struct Graph { Work *entries; size_t count; int invalid; }; /* what a stream was given while it was captured */
+static int captures; /* how many streams are being captured */
 
 static int give(u64 address);
 
@@ -84,12 +87,22 @@ static void step(Stream *stream) { /* run the first piece of work, or one of the
 }
 static int put(void *to, Work work) {
   Stream *stream = to;
+  Graph *graph = stream ? stream->captured : NULL;
+  if (graph) {
+    graph->entries = realloc(graph->entries, (graph->count + 1) * sizeof work);
+    return graph->entries[graph->count++] = work, 0;
+  }
   if (!stream || !getenv("STUB_LATE")) return perform(&work), 0;
   Work *made = malloc(sizeof *made);
   *made = work;
   made->next = NULL;
   if (stream->first) stream->last->next = made; else stream->first = made;
   return stream->last = made, 0;
+}
+/* A captured stream refuses what would need its work to run, and its capture is of no use any more. */
+static int refuses(void *stream) {
+  Graph *graph = stream ? ((Stream *)stream)->captured : NULL;
+  return graph ? (graph->invalid = 1) : 0;
 }
 static int status(void) { return getenv("STUB_STATUS") ? atoi(getenv("STUB_STATUS")) : 0; }
 
@@ -104,14 +117,17 @@ int cuStreamGetCtx_v2(void *stream, void **context, void **green) { return *gree
 int cuStreamGetFlags(void *stream, unsigned *flags) { return *flags = (unsigned)((Stream *)stream)->flags, 0; }
 int cuStreamGetPriority(void *stream, int *priority) { return *priority = ((Stream *)stream)->priority, 0; }
 int cuStreamQuery(void *stream) { /* time passes between two questions: one piece of work runs */
+  if (refuses(stream)) return 900;
   if (((Stream *)stream)->first) step(stream);
   return status() ? status() : ((Stream *)stream)->first ? 600 : 0;
 }
 int cuStreamSynchronize(void *stream) {
+  if (refuses(stream)) return 900;
   while (((Stream *)stream)->first) step(stream);
   return status();
 }
 int cuCtxSynchronize(void) {
+  if (captures) return 900;
   for (Stream *each = newest; each; each = each->older)
     if (each->device == current) cuStreamSynchronize(each);
   return status();
@@ -122,24 +138,59 @@ int cuEventDestroy_v2(void *event) { return 0; }
 int cuEventRecord(void *event, void *stream) {
   Event *it = event;
   it->stream = stream;
+  it->captured = stream ? ((Stream *)stream)->captured : NULL;
+  if (it->captured) return 0;
   return put(stream, (Work){.kind = RECORD, .event = it, .turn = ++it->recorded});
 }
 int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
   Event *it = event;
+  if (((Stream *)stream)->captured != it->captured) return 905;
   return it->stream ? put(stream, (Work){.kind = WAIT, .event = it, .turn = it->recorded, .other = it->stream}) : 0;
 }
 int cuEventQuery(void *event) {
   Event *it = event;
+  if (it->captured) return 907;
   if (it->done < it->recorded) step(it->stream);
   return status() ? status() : it->done < it->recorded ? 600 : 0;
 }
 int cuEventSynchronize(void *event) {
   Event *it = event;
+  if (it->captured) return 907;
   for (int turn = it->recorded; it->done < turn;) step(it->stream);
   return status();
 }
 int cuEventElapsedTime(float *ms, void *start, void *end) { return *ms = (float)(((Event *)end)->time - ((Event *)start)->time), 0; }
 int cuEventElapsedTime_v2(float *ms, void *start, void *end) { return cuEventElapsedTime(ms, start, end); }
+
+/* -- graphs */
+
+int cuStreamBeginCapture_v2(void *stream, int mode) {
+  if (((Stream *)stream)->captured) return 401;
+  captures++;
+  return ((Stream *)stream)->captured = calloc(1, sizeof(Graph)), 0;
+}
+int cuGraphDestroy(void *graph) { return free(((Graph *)graph)->entries), free(graph), 0; }
+int cuStreamEndCapture(void *stream, void **graph) {
+  Graph *found = ((Stream *)stream)->captured;
+  if (!found) return 401;
+  captures--, ((Stream *)stream)->captured = NULL;
+  if (found->invalid) return *graph = NULL, cuGraphDestroy(found), 901;
+  return *graph = found, 0;
+}
+int cuGraphInstantiateWithFlags(void **executable, void *graph, u64 flags) {
+  Graph *made = malloc(sizeof *made);
+  *made = *(Graph *)graph;
+  made->entries = malloc(made->count * sizeof *made->entries + 1);
+  memcpy(made->entries, ((Graph *)graph)->entries, made->count * sizeof *made->entries);
+  return *executable = made, 0;
+}
+int cuGraphExecDestroy(void *executable) { return cuGraphDestroy(executable); }
+int cuGraphGetNodes(void *graph, void **nodes, size_t *count) { return *count = ((Graph *)graph)->count, 0; }
+int cuGraphLaunch(void *executable, void *stream) {
+  if (refuses(stream)) return 900;
+  for (size_t i = 0; i < ((Graph *)executable)->count; i++) put(stream, ((Graph *)executable)->entries[i]);
+  return 0;
+}
 
 static int take(u64 *address, size_t bytes) {
   if (in_use + bytes > total()) return 2;
@@ -154,8 +205,8 @@ static int give(u64 address) {
   if (!getenv("STUB_LATE")) return free(memory), 0;
   return memset((void *)address, 0xFF, memory[0]), 0; /* whoever still reads it shall see that it is gone */
 }
-int cuMemAllocAsync(u64 *address, size_t bytes, void *stream) { return take(address, bytes); }
-int cuMemFreeAsync(u64 address, void *stream) { return put(stream, (Work){.kind = FREE, .to = address}); }
+int cuMemAllocAsync(u64 *address, size_t bytes, void *stream) { return refuses(stream) ? 900 : take(address, bytes); }
+int cuMemFreeAsync(u64 address, void *stream) { return refuses(stream) ? 900 : put(stream, (Work){.kind = FREE, .to = address}); }
 int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) { return *address = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), 0; }
 int cuMemFreeHost(void *address) { return free(address), 0; }
 int cuMemGetInfo_v2(size_t *available, size_t *all) { return *all = total(), *available = total() - in_use, 0; }

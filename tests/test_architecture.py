@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LADDER = [
     ("errors", "settings"),
     ("dtypes", "devices"),
-    ("layout", "buffer", "form", "drivers"),
+    ("layout", "buffer", "pending", "form", "drivers"),
     ("autograd", "grad_mode", "tape"),
     ("tensor", "host_access", "size", "printing"),
     (
@@ -55,6 +55,7 @@ LADDER = [
         "distributed",
         "serialization",
         "cuda",
+        "graphs",
         "testing",
         "doctor",
         "pytest_plugin",

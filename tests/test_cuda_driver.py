@@ -315,6 +315,92 @@ def test_devices_that_can_reach_one_another_copy_without_the_host(driver):
         cuda.can_device_access_peer(0, count)
 
 
+def test_a_graph_repeats_copies_and_fills_on_the_same_memory(driver):
+    source, target = buffer.from_host(numbers(100), CUDA0), buffer.from_host(np.zeros(100, np.float32), CUDA0)
+    pinned = buffer.pin(np.ones(100, np.float32))
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        assert cuda.is_current_stream_capturing()
+        buffer.copy_into(target, source)
+        made = buffer.empty((100,), F32, CUDA0)
+        buffer.copy_into(made, target)
+        driver.fill(target.data_ptr(), 0, 40, cuda.current_stream().handle)
+        read = buffer.empty((100,), F32, CUDA0)
+        buffer.copy_into(read, pinned, non_blocking=True)
+        constant = buffer.constant(numbers(7), CUDA0)
+        kept = buffer.copy_across(constant, CUDA0)
+    assert not cuda.is_current_stream_capturing()
+    np.testing.assert_array_equal(buffer.to_host(target), np.zeros(100))
+    for turn in range(3):
+        buffer.copy_into(source, numbers(100) + turn)
+        pinned[:] = turn
+        graph.replay()
+        np.testing.assert_array_equal(buffer.to_host(made), numbers(100) + turn)
+        np.testing.assert_array_equal(buffer.to_host(target)[10:], numbers(100)[10:] + turn)
+        assert not buffer.to_host(target)[:10].any()
+        assert (buffer.to_host(read) == turn).all()
+        np.testing.assert_array_equal(buffer.to_host(kept), numbers(7))
+    del source, target, constant
+    graph.reset()
+    np.testing.assert_array_equal(buffer.to_host(made), numbers(100) + 2)
+
+
+def test_what_cannot_be_captured_is_refused_before_the_driver_sees_it(driver):
+    array = buffer.from_host(numbers(10), CUDA0)
+    side = cuda.Stream()
+    event = cuda.Event()
+    event.record()
+
+    def capture_with(graph, refused):
+        with cuda.graph(graph, stream=side):
+            buffer.copy_into(buffer.empty((10,), F32, CUDA0), array)
+            refused()
+
+    for refused in (lambda: buffer.to_host(array), lambda: buffer.from_host(numbers(3), CUDA0), cuda.synchronize,
+                    side.synchronize, side.query, lambda: event.record(side), lambda: side.wait_event(event),
+                    lambda: side.wait_stream(cuda.default_stream()), cuda.empty_cache):  # fmt: skip
+        graph = cuda.CUDAGraph()
+        with pytest.raises(DeviceError, match=r"^CUDA error: operation not permitted when stream is capturing"):
+            capture_with(graph, refused)
+        with pytest.raises(DeviceError, match=r"^Called CUDAGraph::replay without a preceding successful capture"):
+            graph.replay()
+        side.synchronize()
+        cuda.synchronize()
+        assert driver.captures == {}
+    # memory that runs out in a capture is asked for again without waiting for the device
+    with pytest.raises(cuda.OutOfMemoryError), cuda.graph(cuda.CUDAGraph(), stream=side):
+        buffer.empty((2 * driver.total_memory(0),), np.dtype(np.int8), CUDA0)
+    np.testing.assert_array_equal(buffer.to_host(array), numbers(10))
+
+
+def test_the_memory_of_a_graph_is_used_again_and_handed_back(driver):
+    gc.collect()
+    cuda.empty_cache()
+    before = cuda.memory_reserved()
+    array = buffer.from_host(numbers(1000), CUDA0)
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        for _ in range(3):
+            made = buffer.empty((1000,), F32, CUDA0)
+            buffer.copy_into(made, array)
+            address = made.data_ptr()
+            del made
+        last = buffer.empty((1000,), F32, CUDA0)
+        assert last.data_ptr() == address
+        buffer.copy_into(last, array)
+    cuda.empty_cache()
+    # what is free belongs to the graph as well
+    del last
+    assert buffer.empty((1000,), F32, CUDA0).data_ptr() != address
+    cuda.empty_cache()
+    assert cuda.memory_reserved() > before + array.nbytes
+    graph.replay()
+    del graph, array
+    gc.collect()
+    cuda.empty_cache()
+    assert cuda.memory_reserved() == before
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_says_that_it_cannot_use_cuda(driver):
     array = buffer.from_host(numbers(3), CUDA0)

@@ -375,15 +375,15 @@ def test_a_row_that_says_too_much_is_found_by_the_sanitizer(monkeypatch):
 
 
 def test_an_address_that_is_no_tensors_is_found_by_the_sanitizer(monkeypatch):
-    update = multi_tensor.Batch._update
+    make = multi_tensor.Batch._table
 
     def wrong(self, *arguments):
-        self.addresses = []
-        update(self, *arguments)
+        table = make(self, *arguments)
         self.rows[1, 1] += 64
-        multi_tensor.buffer.copy_into(self.table, self.rows)
+        multi_tensor.buffer.copy_into(table, self.rows)
+        return table
 
-    monkeypatch.setattr(multi_tensor.Batch, "_update", wrong)
+    monkeypatch.setattr(multi_tensor.Batch, "_table", wrong)
     with cuda.simulate(devices=1):
         params = parameters([(128,), (128,)], "cuda")
         give_gradients(params, 0)
@@ -451,8 +451,9 @@ def test_tensors_found_by_a_table_move_in_vectors_and_nothing_spills(captured, o
         stores = len(re.findall(r"\bSTG?\.E\.128", facts.asm["sass"]))
     else:
         pytest.skip("Triton's package has no disassembler here")
-    assert loads >= 2 * roles  # two vectors of each in the block that is whole
-    assert stores >= 2 * (roles - 1)
+    vectors = 1 if target[0] == "hip" else 2  # of each tensor in a whole block: a warp has 64 threads there
+    assert loads >= vectors * roles
+    assert stores >= vectors * (roles - 1)
 
 
 @pytest.mark.slow

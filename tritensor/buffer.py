@@ -16,9 +16,11 @@ import numpy as np
 
 from . import layout, settings
 from .drivers import ledger, selection
+from .drivers.capture import NO_READING, NO_SENDING, ONE_DEVICE, capturing, refuse, refused_by
 from .drivers.memory import Arena, Block, PinnedBlock, is_pinned
 from .errors import ArgumentError, ShapeError, explain
 from .form import Form, form_of, form_of_new
+from .pending import PendingArray
 
 if TYPE_CHECKING:
     from .devices import device as Device
@@ -69,8 +71,11 @@ class Buffer:
     def record_stream(self, stream: Stream) -> None:
         """Say that work of another stream uses this memory, so that it is not given out again before that is done."""
         arena = stream.arena
-        if arena is not self.arena and arena not in self.users:
-            self.block.users = [*self.users, arena]
+        if arena is not self.arena:
+            if arena.kept is not None:
+                arena.kept[id(self)] = self
+            if arena not in self.users:
+                self.block.users = [*self.users, arena]
 
     def __del__(self) -> None:
         block = self.block
@@ -202,50 +207,6 @@ class DeviceArray:
         return f"<DeviceArray {self.dtype.name}{list(self.shape)} strides {list(self.strides)} on {self.device}>"
 
 
-class PendingArray:
-    """The host result of a device-to-host copy that may still be under way; nothing in it may be read before `wait`."""
-
-    __slots__ = ("_driver", "_mark", "_raw", "dtype", "shape")
-
-    def __init__(self, raw: np.ndarray, driver: Driver, mark: Any) -> None:
-        self._raw = raw
-        self._driver = driver
-        self._mark = mark
-        self.shape = raw.shape
-        self.dtype = raw.dtype
-
-    @property
-    def ndim(self) -> int:
-        """How many dimensions there are."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """How many elements there are."""
-        return prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return prod(self.shape) * self.dtype.itemsize
-
-    def done(self) -> bool:
-        """Whether `wait` would return at once."""
-        return self._mark is None or self._driver.mark_done(self._mark)
-
-    def wait(self) -> np.ndarray:
-        """The finished array, contiguous; the host waits for this copy and for nothing else."""
-        if self._mark is not None:
-            ledger.note("sync")
-            self._driver.mark_synchronize(self._mark)
-            self._mark = None
-            self._raw = np.asarray(self._raw, order="C")
-        return self._raw
-
-    def __array__(self, *_: object, **__: object) -> np.ndarray:
-        raise ArgumentError("a copy that is still under way cannot become a NumPy array: wait() for it first")
-
-
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) -> DeviceArray:
     """Uninitialised memory for the current stream of a device (with an index); full of NaN where it is simulated.
 
@@ -253,13 +214,14 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) -> Devic
         DeviceError: no such device. OutOfMemoryError: no room; the message lists the largest live buffers.
     """
     driver = selection.active() or selection.require()
-    arena = driver.current_stream(device.index).arena  # type: ignore[arg-type]
+    stream = driver.current_stream(device.index)  # type: ignore[arg-type]
+    arena = stream.arena
     form = form_of_new(shape, dtype, device)
     array = new(arena, form)
     if arena.poison:
         block = array.buffer.block
         block.owner = weakref.ref(array.buffer)
-        driver.fill(block.address, 0xFF if dtype.kind in "fcV" else 0xA5, block.size, arena.queue)
+        driver.fill(block.address, 0xFF if dtype.kind in "fcV" else 0xA5, block.size, stream.handle)
     return array
 
 
@@ -303,6 +265,26 @@ def from_host(array: np.ndarray, device: Device, non_blocking: bool = False) -> 
     return result
 
 
+def constant(array: np.ndarray, device: Device) -> DeviceArray:
+    """A copy of a host array on a device that nobody is going to change.
+
+    Where the current stream is captured, another one makes the copy, and the graph keeps it.
+    """
+    driver = selection.active() or selection.require()
+    capture = capturing(driver, device.index)
+    if capture is None:
+        return from_host(array, device)
+    # not the graph's own memory, where another part of the graph may write before this is read
+    result = new(capture.pool.aside, form_of_new(array.shape, array.dtype, device))
+    capture.kept[id(result.buffer)] = result.buffer
+    block = driver.pinned.take(array.nbytes)
+    staged = block.bytes[: array.nbytes]
+    staged[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    driver.copy_h2d(result.data_ptr(), staged, capture.pool.source)
+    driver.pinned.fly(block, driver.record(capture.pool.source))
+    return result
+
+
 def to_host(array: DeviceArray, non_blocking: bool = False) -> Any:
     """A contiguous host copy, as an ndarray, or as a PendingArray with `non_blocking`.
 
@@ -315,6 +297,7 @@ def to_host(array: DeviceArray, non_blocking: bool = False) -> Any:
     if nbytes == 0:
         return np.empty(array.shape, dtype)
     driver, stream = _ready(array)
+    refused_by(driver, stream.handle, *NO_READING)
     address = array.data_ptr() - (array.offset - low) * itemsize
     ledger.note("d2h", nbytes, non_blocking)
     if non_blocking:
@@ -381,9 +364,11 @@ def _ready(array: DeviceArray) -> tuple[Driver, Stream]:
     driver = buffer.arena.driver
     stream = driver.current_stream(array.device.index)  # type: ignore[arg-type]
     queue = stream.handle
+    if id(queue) in driver.captures:  # a graph's replays are put in order with other streams, not its parts
+        return driver, stream
     for arena in (buffer.arena, *buffer.users):
         if arena.queue is not queue:
-            driver.wait(queue, driver.record(arena.queue))
+            driver.wait(queue, driver.mark_behind(arena.queue))
     return driver, stream
 
 
@@ -396,6 +381,13 @@ def _upload(target: DeviceArray, source: np.ndarray, non_blocking: bool) -> None
     host = source.reshape(-1).view(np.uint8)
     pinned = is_pinned(source)
     ledger.note("h2d", host.nbytes, pinned)
+    capture = driver.captures.get(id(stream.handle)) if driver.captures else None
+    if capture is not None:
+        if not (pinned and non_blocking):
+            refuse(capture, *NO_SENDING)
+        capture.hosts.append(source)
+        driver.copy_h2d(target.data_ptr(), host, stream.handle)
+        return
     if pinned and not non_blocking and host.nbytes > CHUNK // 4:
         ledger.note("sync")
         driver.copy_h2d(target.data_ptr(), host, stream.handle)
@@ -434,6 +426,9 @@ def _land(driver: Driver, host: np.ndarray, start: int, size: int, block: Pinned
 def _copy_d2d(target: DeviceArray, address: int, source: DeviceArray, nbytes: int) -> None:
     driver, stream = _ready(source)
     _, target_stream = _ready(target)
+    if stream is not target_stream:
+        for each in (stream, target_stream):
+            refused_by(driver, each.handle, *ONE_DEVICE)
     ledger.note("d2d", nbytes)
     stream.wait_stream(target_stream)  # the target's memory may still be in use by what came before
     places = target_stream.arena.heap.index, stream.arena.heap.index

@@ -17,6 +17,7 @@ import numpy as np
 
 from . import dtypes
 from .buffer import DeviceArray, to_host
+from .drivers.capture import capturing
 from .errors import KernelMismatchError, explain
 from .operator import Operator
 
@@ -93,6 +94,8 @@ def compare_with_reference(
     Raises:
         KernelMismatchError: with operator, shapes, strides, dtypes, the worst element and where the replay is.
     """
+    if capturing(outs[0].buffer.driver, outs[0].device.index) is not None:
+        return  # nothing has run yet
     inputs = [to_host(value) if value.__class__ is DeviceArray else value for value in arrays]
     expected = operator.compute(inputs, compute, results, metadata)
     terms = max([1, *(value.size for value in inputs if isinstance(value, np.ndarray))]) // max(1, outs[0].size)

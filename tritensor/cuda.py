@@ -14,14 +14,17 @@ from typing import Any
 from . import devices
 from .drivers import DeviceProperties, Event, Stream, active, require, simulate
 from .drivers import ledger as _ledger
+from .drivers.capture import NO_WAITING, refuse
 from .drivers.ledger import Ledger, transfers
 from .drivers.memory import Heap, readable
 from .drivers.selection import ordinal
 from .errors import OutOfMemoryError
 from .generators import Generator, generator_of
+from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
 from .tensor import Tensor
 
 __all__ = [
+    "CUDAGraph",
     "DeviceProperties",
     "Event",
     "Ledger",
@@ -39,9 +42,12 @@ __all__ = [
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
+    "graph",
+    "graph_pool_handle",
     "initial_seed",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -168,9 +174,12 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
 
 def synchronize(device: Any = None) -> None:
     """Wait on the host for all work on a device (the current one unless given)."""
-    driver = require()
+    driver, index = require(), ordinal(device)
+    for capture in list(driver.captures.values()):
+        if capture.stream.device.index == index:
+            refuse(capture, *NO_WAITING)
     _ledger.note("sync")
-    driver.synchronize(ordinal(device))
+    driver.synchronize(index)
 
 
 def current_stream(device: Any = None) -> Stream:
@@ -293,6 +302,8 @@ def empty_cache() -> None:
     """Hand memory that no tensor uses back to the devices and the host; nothing without a driver."""
     driver = active()
     if driver is not None:
+        for capture in list(driver.captures.values()):
+            refuse(capture, "memory is handed back by waiting for the device", "call it before or after the capture")
         driver.empty_cache()
 
 

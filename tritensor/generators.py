@@ -10,8 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from . import devices, dtypes
+from . import buffer, devices, dtypes
+from .buffer import DeviceArray
+from .drivers import active
+from .drivers.capture import capturing
 from .errors import ArgumentError, DtypeError, ShapeError
+from .form import form_of_new
 from .tensor import Tensor, wrap
 
 __all__ = ["Generator", "default_generator", "fork_rng", "generator_of", "get_rng_state", "initial_seed", "manual_seed",
@@ -59,6 +63,31 @@ class Generator:
             offset = self._offset
             self._offset = offset + 1
         return self._seed, offset
+
+    def draw(self) -> tuple[Any, int]:
+        """What a kernel on the generator's device draws from: the seed and the number of a call that nobody else gets.
+
+        While the device's current stream is captured, the seed is an array of two int64 numbers, and the call's number
+        counts from the second of them: each replay of the graph puts the present state there (`replayed`).
+        """
+        if self._device.type == "cuda":
+            driver = active()
+            capture = None if driver is None else capturing(driver, self._device.index)
+            if capture is not None:
+                if self not in capture.randoms:
+                    form = form_of_new((2,), np.dtype(np.int64), self._device)
+                    # not the graph's own memory, where another part of the graph may write before this is read
+                    capture.randoms[self] = [buffer.new(capture.pool.aside, form), 0]
+                capture.randoms[self][1] += 1
+                return capture.randoms[self][0], capture.randoms[self][1] - 1
+        return self.advance()
+
+    def replayed(self, state: DeviceArray, calls: int) -> None:
+        """Put the present state where a graph's kernels read it, and count the graph's calls."""
+        with self._lock:
+            seed, offset = self._seed, self._offset
+            self._offset = offset + calls
+        buffer.copy_into(state, np.array([seed, offset], np.uint64).view(np.int64))
 
     def get_state(self) -> Tensor:
         """The state as 16 bytes: seed and number of calls, little-endian."""

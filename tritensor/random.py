@@ -39,8 +39,8 @@ __all__ = ["Generator", "bernoulli", "default_generator", "fork_rng", "get_rng_s
 # ---- drawing --------------------------------------------------------------------------------------------------
 
 
-def _draw(place: devices.device, generator: Generator | None) -> dict[str, int]:
-    """The seed and the number of one call of `generator`, or of the device's default one."""
+def _draw(place: devices.device, generator: Generator | None, on_host: bool = False) -> dict[str, Any]:
+    """The seed and the number of one call of `generator`, or of the device's default one; `on_host` as numbers."""
     if generator is None:
         generator = generator_of(place)
     elif not isinstance(generator, Generator):
@@ -50,7 +50,7 @@ def _draw(place: devices.device, generator: Generator | None) -> dict[str, int]:
                                   f"'{generator.device.type}'",
                                   f"the tensor is on {place}, the generator on {generator.device}",
                                   remedy=f"make it with Generator({str(place)!r})"))  # fmt: skip
-    number, offset = generator.advance()
+    number, offset = generator.advance() if on_host else generator.draw()
     return {"seed": number, "offset": offset}
 
 
@@ -160,7 +160,7 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
     if n < 0:
         raise ShapeError(f"n must be non-negative, got {n}")
     place = devices.resolve(device)
-    keys = _host_integers(n, _draw(place, generator))
+    keys = _host_integers(n, _draw(place, generator, on_host=True))
     order = np.argsort(keys)
     return creation._place(order.astype(creation._dtype(dtype, dtypes.int64)), place, requires_grad, pin_memory)
 
@@ -262,7 +262,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
     if not replacement and ((weights > 0).sum(1) < num_samples).any():
         raise ShapeError("invalid multinomial distribution (with replacement=False, not enough non-negative category "
                          "to sample)")  # fmt: skip
-    drawn = _sample(weights, num_samples, replacement, _draw(input.device, generator))
+    drawn = _sample(weights, num_samples, replacement, _draw(input.device, generator, on_host=True))
     return creation._place(drawn if input.ndim == 2 else drawn[0], input.device)
 
 

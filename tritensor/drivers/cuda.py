@@ -292,6 +292,32 @@ class CudaDriver(Driver):
     def elapsed(self, start: Any, end: Any) -> float:
         return float(end - start)
 
+    # -- graphs
+
+    def begin_capture(self, queue: Any) -> None:
+        self._here_for(queue)
+        # relaxed, because kernels are loaded and tables sent by other streams meanwhile; what must not happen in the
+        # stream itself is refused above the driver, by operator
+        mode = self._cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        self._call("cuStreamBeginCapture", queue.handle, mode)
+
+    def end_capture(self, queue: Any, keep: bool) -> tuple[Any, int]:
+        self._here_for(queue)
+        graph = self._call("cuStreamEndCapture", queue.handle)
+        try:
+            if not keep:
+                return None, 0
+            return self._call("cuGraphInstantiate", graph, 0), int(self._call("cuGraphGetNodes", graph)[1])
+        finally:
+            self._call("cuGraphDestroy", graph)
+
+    def launch_graph(self, graph: Any, queue: Any) -> None:
+        self._here_for(queue)
+        self._call("cuGraphLaunch", graph, queue.handle)
+
+    def destroy_graph(self, graph: Any) -> None:
+        self._call("cuGraphExecDestroy", graph)
+
     # -- errors
 
     def _call(self, name: str, *arguments: Any) -> Any:

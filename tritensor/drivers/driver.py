@@ -6,7 +6,8 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from .. import devices
 from ..errors import DeviceError, explain
 from .memory import Heap, PinnedPool
 from .streams import Stream
+
+if TYPE_CHECKING:
+    from .capture import Capture, Pool
 
 __all__ = ["DeviceProperties", "Driver", "OutOfRoom"]
 
@@ -60,8 +64,11 @@ class Driver(ABC):
         self.pinned = PinnedPool(self)
         self.threads = _PerThread()
         self._defaults: dict[int, Stream] = {}
+        self._for_captures: dict[int, Stream] = {}
         self._heaps: dict[int, Heap] = {}
         self._lock = threading.RLock()
+        self.captures: dict[int, Capture] = {}  # by the id of the queue that is being captured
+        self.pools: WeakValueDictionary[Any, Pool] = WeakValueDictionary()  # by handle and ordinal
 
     # -- devices
 
@@ -215,6 +222,32 @@ class Driver(ABC):
     def elapsed(self, start: Any, end: Any) -> float:
         """Milliseconds between two marks recorded with timing, both done."""
 
+    def mark_behind(self, queue: Any) -> Any:
+        """A mark behind everything that is in the queue now; in one that is being captured, behind what came before."""
+        capture = self.captures.get(id(queue))
+        return self.record(queue) if capture is None else capture.before
+
+    # -- graphs
+
+    @abstractmethod
+    def begin_capture(self, queue: Any) -> None:
+        """From here on note what the queue is given, instead of running it."""
+
+    @abstractmethod
+    def end_capture(self, queue: Any, keep: bool) -> tuple[Any, int]:
+        """Have the queue run its work again; returns what was noted, as a graph, and how much that is.
+
+        Without `keep` the notes are dropped, and the graph is None.
+        """
+
+    @abstractmethod
+    def launch_graph(self, graph: Any, queue: Any) -> None:
+        """Run what was noted, on the same memory."""
+
+    @abstractmethod
+    def destroy_graph(self, graph: Any) -> None:
+        """Forget a graph, when its launches are done."""
+
     def submit(self, stream: Stream, function: Callable[[], object]) -> None:
         """Run a Python function in the stream's order; a real device has no such thing.
 
@@ -238,6 +271,13 @@ class Driver(ABC):
     def create_stream(self, index: int, priority: int = 0) -> Stream:
         """A new stream on a device."""
         return Stream.on(self, self.check(index), self.open_queue(index, priority), priority)
+
+    def capture_stream(self, index: int) -> Stream:
+        """The stream that graphs are captured in where no other was asked for."""
+        with self._lock:
+            if index not in self._for_captures:
+                self._for_captures[index] = self.create_stream(index)
+            return self._for_captures[index]
 
     def current_stream(self, index: int) -> Stream:
         """The stream that this thread's work on a device goes to."""

@@ -103,14 +103,14 @@ class Heap:
         from .driver import OutOfRoom
 
         try:
-            address = self.driver.allocate(self.index, size, arena.queue)
+            address = self.driver.allocate(self.index, size, arena.source)
         except OutOfRoom:
             self.retries += 1
             gc.collect()  # tensors in reference cycles would otherwise keep their memory for no one's use
             self.release()
             size = (nbytes + 511) & -512 or 512
             try:
-                address = self.driver.allocate(self.index, size, arena.queue)
+                address = self.driver.allocate(self.index, size, arena.source)
             except OutOfRoom:
                 raise OutOfMemoryError(self.report(nbytes)) from None
         block = self.blocks[address] = Block(address, size, arena.bins[size])
@@ -127,9 +127,12 @@ class Heap:
 
     def release(self) -> None:
         """Hand everything that is cached and not in use back to the driver."""
+        captures = self.driver.captures
         for arena in list(self.arenas):
-            arena.release()
-        self.driver.trim(self.index)
+            if not arena.held and id(arena.queue) not in captures:
+                arena.release()
+        if not captures:  # waiting for a device whose work is being captured is not allowed
+            self.driver.trim(self.index)
 
     def abandon(self) -> list[Buffer]:
         """Forget every block, because the device is gone; returns the buffers that still think they have one."""
@@ -184,6 +187,9 @@ class Arena:
 
     __slots__ = ("__weakref__", "bins", "device", "driver", "heap", "late", "poison", "queue")
 
+    held = False  # whether what is cached has to stay
+    kept: Any = None  # where to note memory from elsewhere that this stream's work uses (`capture.py`)
+
     def __init__(self, heap: Heap, queue: Any) -> None:
         self.heap = heap
         self.driver = heap.driver
@@ -193,6 +199,11 @@ class Arena:
         self.bins: defaultdict[int, list[Block]] = defaultdict(list)
         self.late: defaultdict[int, list[tuple[Block, list[Any]]]] = defaultdict(list)
         heap.arenas.add(self)
+
+    @property
+    def source(self) -> Any:
+        """The queue that memory is asked from and given back to."""
+        return self.queue
 
     def take(self, use: Any) -> Block:
         """A block for work of this stream; `use` says for what (see `Block`): a form, or a form and a line."""
@@ -228,7 +239,7 @@ class Arena:
         if block.users is None:
             block.bin.append(block)
         elif not sys.is_finalizing():
-            marks = [self.driver.record(user.queue) for user in block.users]
+            marks = [self.driver.mark_behind(user.queue) for user in block.users]
             block.users = None
             self.late[block.size].append((block, marks))
 
@@ -243,11 +254,11 @@ class Arena:
             while late:
                 block, marks = late.pop()
                 for mark in marks:
-                    self.driver.wait(self.queue, mark)
-                self.heap.give_back(block, self.queue)
+                    self.driver.wait(self.source, mark)
+                self.heap.give_back(block, self.source)
         for blocks in list(self.bins.values()):
             while blocks:
-                self.heap.give_back(blocks.pop(), self.queue)
+                self.heap.give_back(blocks.pop(), self.source)
 
     def __del__(self) -> None:
         if not sys.is_finalizing():

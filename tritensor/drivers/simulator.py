@@ -62,10 +62,11 @@ def parse_memory(memory: int | str) -> int:
 class Queue:
     """The work of one simulated stream that has not run yet, and the copies to the host that nobody has waited for."""
 
-    __slots__ = ("__weakref__", "entries", "index", "outbox", "seen", "sent")
+    __slots__ = ("__weakref__", "captured", "entries", "index", "outbox", "seen", "sent")
 
     def __init__(self, index: int) -> None:
         self.index = index
+        self.captured: list[Any] | None = None  # what came since a capture began, which is not run
         self.entries: deque[Any] = deque()
         # Bytes that have left the device, with the place they go to. What the host may see is what it has waited for:
         # `sent` counts the copies of this queue, `seen` how far this queue has waited for each other one.
@@ -301,11 +302,31 @@ class Simulator(Driver):
     def elapsed(self, start: Mark, end: Mark) -> float:
         return (end.time - start.time) * 1e3
 
+    # -- graphs
+
+    def begin_capture(self, queue: Queue) -> None:
+        queue.captured = []
+
+    def end_capture(self, queue: Queue, keep: bool) -> tuple[Any, int]:
+        entries, queue.captured = queue.captured, None
+        found = [entry for entry in entries or () if type(entry) is not Mark]
+        return (found, len(found)) if keep else (None, 0)
+
+    def launch_graph(self, graph: Any, queue: Queue) -> None:
+        for entry in graph:
+            self._push(queue, entry)
+
+    def destroy_graph(self, graph: Any) -> None:
+        graph.clear()
+
     # -- running
 
     def _push(self, queue: Queue, entry: Any) -> None:
         with self._lock:
             self._refuse_when_closed()
+            if queue.captured is not None:
+                queue.captured.append(entry)
+                return
             queue.entries.append(entry)
             self._busy.add(queue)
             if not settings.simulate_late.value:
@@ -359,10 +380,10 @@ class Simulator(Driver):
     def close(self) -> None:
         """End the simulation: give its memory back, and have its tensors say what happened when they are used."""
         with self._lock:
-            self.closed = True
-            for heap in self._heaps.values():
-                for buffer in heap.abandon():
-                    buffer.address = _Gone()  # type: ignore[assignment]
+            gone = [buffer for heap in self._heaps.values() for buffer in heap.abandon()]
+            self.closed = True  # only now: an arena that is collected meanwhile still hands its memory back
+            for buffer in gone:
+                buffer.address = _Gone()  # type: ignore[assignment]
             for queues in self._queues:
                 for queue in queues:
                     queue.entries.clear()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .. import devices
 from ..errors import ArgumentError, DeviceError, explain
 from . import ledger
+from .capture import NO_WAITING, ONE_STREAM, refused_by
 from .memory import Arena
 
 if TYPE_CHECKING:
@@ -65,10 +66,12 @@ class Stream:
 
     def query(self) -> bool:
         """Whether all work submitted so far is done."""
+        refused_by(self.driver, self.handle, *NO_WAITING)
         return self.driver.queue_done(self.handle)
 
     def synchronize(self) -> None:
         """Wait on the host until all work submitted so far is done."""
+        refused_by(self.driver, self.handle, *NO_WAITING)
         ledger.note("sync")
         self.driver.queue_synchronize(self.handle)
 
@@ -79,6 +82,8 @@ class Stream:
     def wait_stream(self, stream: Stream) -> None:
         """Have all work submitted from now on wait for what the other stream holds now; the host does not wait."""
         if stream.handle is not self.handle:
+            refused_by(self.driver, self.handle, *ONE_STREAM)
+            refused_by(stream.driver, stream.handle, *ONE_STREAM)
             self.driver.wait(self.handle, stream.driver.record(stream.handle))
 
     def record_event(self, event: Event | None = None) -> Event:
@@ -123,6 +128,7 @@ class Event:
             raise DeviceError(explain(
                 f"Event device {self.device} does not match recording stream's device {stream.device}.",
                 remedy="use one event for each device"))  # fmt: skip
+        refused_by(stream.driver, stream.handle, *ONE_STREAM)
         reusable = self._mark if self._driver is stream.driver else None
         self._mark = stream.driver.record(stream.handle, reusable, self.enable_timing)
         self._driver, self.device = stream.driver, stream.device
@@ -131,6 +137,7 @@ class Event:
         """Have a stream's next work (the current stream's, if none is given) wait for this event."""
         if self._driver is not None:
             stream = _current(stream)
+            refused_by(stream.driver, stream.handle, *ONE_STREAM)
             stream.driver.wait(stream.handle, self._mark)
 
     def query(self) -> bool:

@@ -118,5 +118,5 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not training or p == 0:
         return input
-    seed, offset = generator_of(input.device).advance()
+    seed, offset = generator_of(input.device).draw()
     return _apply(dropout_operator, input, inplace, p=p, seed=seed, offset=offset)

@@ -117,7 +117,8 @@ class Guard:
         for low, high in [(span.low, span.high) for span in self.spans] + [
             (start, start + size) for start, size, _ in self.allocations()
         ]:
-            left = left[(left < low) | (left + np.uint64(width) > high)]
+            # not `left + width > high`: the highest addresses, which poisoned memory holds, would wrap around
+            left = left[(left < low) | (left > max(high - width, 0))]
             if not left.size:
                 return
         worst = int(left[0])

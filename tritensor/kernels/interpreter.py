@@ -79,7 +79,7 @@ def prepare(
         label: _taken(value, f"argument {position} ({label}", spans)
         for position, (label, value) in enumerate(zip(kernel.arguments, arguments))
     }
-    programs = _programs(grid, settings.grid_order.value)
+    order = settings.grid_order.value
     guard = None
     if settings.sanitize.value:
         given = len(spans)
@@ -99,7 +99,7 @@ def prepare(
             working.guard = guard
             working.set_grid_dim(*grid)
             try:
-                for program in programs:
+                for program in _programs(grid, order):  # anew each time: a captured launch runs more than once
                     working.grid_idx = program
                     function(**values)
             except TritensorError:

@@ -215,8 +215,10 @@ def _simulate(
     for array in _arrays(arguments):
         array.buffer.record_stream(stream)
     index = stream.device.index
-    # Memory may be given back before a late kernel runs, behind it in the stream's order; a prompt one runs at once.
-    live = driver.spans(index) if settings.simulate_late.value else None
+    # Memory may be given back before a late kernel runs, behind it in the stream's order; a prompt one runs at once,
+    # and one that is captured at each replay.
+    late = settings.simulate_late.value and id(stream.handle) not in driver.captures
+    live = driver.spans(index) if late else None
     name = name or kernel.family
     run = interpreter.prepare(
         *(kernel, sizes, arguments, constants, name),

@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import buffer, dtypes, settings
 from ..buffer import DeviceArray
+from ..drivers.capture import capturing
 from ..errors import ShapeError, explain
 from ..inplace import check_writable
 from ..tensor import Tensor
@@ -49,7 +50,7 @@ class Rates(Protocol):
     counters: Sequence[Tensor]
     columns: dict[str, int]
 
-    def compute(self, batch: Batch, numbers: dict[str, float]) -> DeviceArray:
+    def compute(self, batch: Batch, table: DeviceArray, numbers: dict[str, float]) -> DeviceArray:
         """The numbers in device memory: a row for each tensor of the batch, or one number for all."""
 
     def read(self, found: DeviceArray, position: int) -> dict[str, float]:
@@ -139,8 +140,8 @@ class Batch:
         self.rows = np.zeros((self.length, roles + 3), np.int64)
         self.rows[:, roles] = sizes
         self.rows[1:, roles + 1] = np.cumsum(programs)[:-1]
-        self.owners = buffer.from_host(np.repeat(np.arange(self.length, dtype=np.int32), programs), self.device)
-        self.table = buffer.empty(self.rows.shape, self.rows.dtype, self.device)
+        self.owners = buffer.constant(np.repeat(np.arange(self.length, dtype=np.int32), programs), self.device)
+        self.table: DeviceArray | None = None
         self.addresses: list[int] = []
 
     def run(self, arrays: Arrays, numbers: dict[str, float], rates: Rates | None) -> None:
@@ -158,16 +159,19 @@ class Batch:
     def _checked(self, arrays: Arrays, numbers: dict[str, float], rates: Rates | None) -> None:
         """Launch; in checked mode the reference reads copies made before, one tensor after the other."""
         counters = rates.counters if rates is not None else ()
-        self._update(arrays, [counters[position]._data for position in self.members] if counters else ())
-        before = [[_packed(array) for array in entry] for entry in arrays] if settings.check.value else []
-        found = None if rates is None else rates.compute(self, numbers)
+        captured = capturing(arrays[0][0].buffer.arena.driver, self.device.index) is not None
+        table = self._table(arrays, [counters[position]._data for position in self.members] if counters else (),
+                            captured)  # fmt: skip
+        check = settings.check.value and not captured
+        before = [[_packed(array) for array in entry] for entry in arrays] if check else []
+        found = None if rates is None else rates.compute(self, table, numbers)
         if settings.debug.value < 2:
-            self._launch(arrays, numbers, rates, found)
+            self._launch(arrays, table, numbers, rates, found)
         else:
             from ..launch_log import logged
 
             largest = max((entry[0] for entry in arrays), key=lambda array: array.size)
-            shown: Any = _Logged(self, arrays, numbers, rates, found)
+            shown: Any = _Logged(self, arrays, table, numbers, rates, found)
             logged(shown, [largest], [], self.compute,
                    {"tensors": self.length, "elements": sum(entry[0].size for entry in arrays)})  # fmt: skip
         for position, old in enumerate(before):
@@ -177,21 +181,27 @@ class Batch:
             theirs = numbers if rates is None else {**numbers, **rates.read(found, position)}  # type: ignore[arg-type]
             compare_with_reference(self.operator, new, old, self.compute, self.results, theirs)
 
-    def _update(self, arrays: Arrays, extra: Sequence[DeviceArray]) -> None:
-        """Send the rows to the device, if an address has changed."""
+    def _table(self, arrays: Arrays, extra: Sequence[DeviceArray], captured: bool) -> DeviceArray:
+        """The rows on the device, sent there if an address has changed; a captured step has a table of its own."""
         addresses = [array.data_ptr() for entry in arrays for array in entry]
         addresses += [array.data_ptr() for array in extra]
-        if addresses == self.addresses:
-            return
+        if addresses == self.addresses and self.table is not None and not captured:
+            return self.table
         roles = len(self.kinds)
         found = np.array(addresses, np.int64)
         self.rows[:, :roles] = found[: self.length * roles].reshape(self.length, roles)
         if extra:
             self.rows[:, self.extra] = found[self.length * roles :]
+        if captured:
+            return buffer.constant(self.rows, self.device)
+        if self.table is None:
+            self.table = buffer.empty(self.rows.shape, self.rows.dtype, self.device)
         buffer.copy_into(self.table, self.rows)
         self.addresses = addresses
+        return self.table
 
-    def _launch(self, arrays: Arrays, numbers: dict[str, float], rates: Rates | None, found: Any) -> None:
+    def _launch(self, arrays: Arrays, table: DeviceArray, numbers: dict[str, float], rates: Rates | None,
+                found: Any) -> None:  # fmt: skip
         wrap = Float64 if self.compute is dtypes.float64 else float
         columns = {} if rates is None else rates.columns
         constants = {
@@ -204,7 +214,7 @@ class Batch:
             "WIDTH": self.rows.shape[1],
             "BLOCK": self.block,
         }
-        launch(multi_tensor_kernel, self.grid, (self.table, self.owners, tuple(map(wrap, numbers.values())), found),
+        launch(multi_tensor_kernel, self.grid, (table, self.owners, tuple(map(wrap, numbers.values())), found),
                constants, self.device, name=self.operator.name, reaches=(self.operator.inputs, arrays))  # fmt: skip
 
 
@@ -277,10 +287,11 @@ class Tables:
         except AttributeError:  # something is on the host
             known = False
         if split is None or not known:
-            self.splits.pop(tag, None)
             entries = settle()
             arrays = [[tensor._data for tensor in entry] for entry in entries]
-            split = self.splits[tag] = _split(operator, numbers, entries, arrays)
+            split = _split(operator, numbers, entries, arrays)
+            if capturing(split.driver, arrays[0][0].device.index) is None:  # what a capture makes is its graph's
+                self.splits[tag] = split
         for batch in split.batches:
             batch.run([arrays[position] for position in batch.members], numbers, rates)
         for entry in entries:

@@ -124,9 +124,10 @@ class Random(Operator):
         groups = -(-count // (2 if wide else 4))
         block = _block_size(out, groups)
         launch(random_kernel, (-(-groups // block),),
-               (out, _signed(seed), _signed(offset), tuple(map(_signed, numbers)), count),
+               (out, _key(seed), _signed(offset), tuple(map(_signed, numbers)), count),
                {"BODY": self.device_body(), "OUT_DTYPE": dtype, "WIDE": wide, "INDEX64": count >= 1 << 30,
-                "BLOCK": block}, out.device, name=f"random_{self.name}")  # fmt: skip
+                "BLOCK": block, "IN_MEMORY": seed.__class__ is DeviceArray},
+               out.device, name=f"random_{self.name}")  # fmt: skip
 
     def device_body(self) -> DeviceFunction:
         """The body as a function that kernels can call."""
@@ -138,6 +139,11 @@ class Random(Operator):
 def _signed(value: int) -> Int64:
     """64 bits as the signed number that has them."""
     return Int64((value + (1 << 63)) % (1 << 64) - (1 << 63))
+
+
+def _key(seed: Any) -> Any:
+    """A seed as a kernel takes it: a number, or the memory where a graph's replays find it (`Generator.draw`)."""
+    return seed if seed.__class__ is DeviceArray else _signed(seed)
 
 
 def _block_size(out: DeviceArray, groups: int) -> int:
@@ -174,6 +180,15 @@ def philox_words(index, seed, offset):
 
 
 @device_function
+def present(seed, offset, IN_MEMORY: tl.constexpr):
+    """Seed and number of the call; where they lie in memory, `offset` counts from the number there."""
+    if IN_MEMORY:
+        return tl.load(seed), tl.load(seed + 1) + offset
+    else:
+        return seed, offset
+
+
+@device_function
 def in_order(word0, word1, word2, word3):
     """The words of all counters, one counter after the other."""
     return tl.interleave(tl.interleave(word0, word2), tl.interleave(word1, word3))
@@ -187,12 +202,13 @@ def long_word(low, high):
 
 @kernel
 def random_kernel(out_ptr, seed, offset, numbers, count, BODY: tl.constexpr, OUT_DTYPE: tl.constexpr,
-                  WIDE: tl.constexpr, INDEX64: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+                  WIDE: tl.constexpr, INDEX64: tl.constexpr, BLOCK: tl.constexpr,
+                  IN_MEMORY: tl.constexpr = False):  # fmt: skip
     """Fill contiguous memory with what BODY makes of the words of counters 0, 1, 2, ...
 
     Args:
         out_ptr: count elements.
-        seed, offset: the key, and the upper half of all counters, as signed 64-bit numbers.
+        seed, offset: the key, and the upper half of all counters, as signed 64-bit numbers; see `present`.
         numbers: a tuple of 64-bit numbers for BODY.
         BODY: device function, see `Random`.
         WIDE: two elements for each counter instead of four.
@@ -202,7 +218,8 @@ def random_kernel(out_ptr, seed, offset, numbers, count, BODY: tl.constexpr, OUT
     start = tl.program_id(0)
     if INDEX64:
         start = start.to(tl.int64)
-    word0, word1, word2, word3 = philox_words(start * BLOCK + tl.arange(0, BLOCK), seed, offset)
+    key, call = present(seed, offset, IN_MEMORY)
+    word0, word1, word2, word3 = philox_words(start * BLOCK + tl.arange(0, BLOCK), key, call)
     values = BODY(word0, word1, word2, word3, OUT_DTYPE, WIDE, *numbers)
     per: tl.constexpr = 2 if WIDE else 4
     index = start * (BLOCK * per) + tl.arange(0, BLOCK * per)
@@ -329,10 +346,11 @@ class Dropout(Operator):
         block = _block_size(out, groups)
         reach = sum((size - 1) * abs(step) for size, step in zip(sizes, strides, strict=True))
         launch(dropout_kernel, (-(-groups // block),),
-               (out, x, strides, sizes, _signed(metadata["seed"]), _signed(metadata["offset"]), round(p * 65536),
+               (out, x, strides, sizes, _key(metadata["seed"]), _signed(metadata["offset"]), round(p * 65536),
                 Float64(scale) if compute is dtypes.float64 else scale, out.size),
                {"OUT_DTYPE": dtypes.of(out.dtype), "COMPUTE": compute, "RANK": len(sizes),
-                "INDEX64": max(reach, out.size) >= 1 << 30, "BLOCK": block}, out.device, name="dropout")  # fmt: skip
+                "INDEX64": max(reach, out.size) >= 1 << 30, "BLOCK": block,
+                "IN_MEMORY": metadata["seed"].__class__ is DeviceArray}, out.device, name="dropout")  # fmt: skip
 
 
 def _scale(p: float) -> float:
@@ -352,19 +370,21 @@ dropout.gradient(lambda grad, p, seed, offset: dropout(grad, p=p, seed=seed, off
 
 @kernel
 def dropout_kernel(out_ptr, x_ptr, strides, shape, seed, offset, threshold, scale, count, OUT_DTYPE: tl.constexpr,
-                   COMPUTE: tl.constexpr, RANK: tl.constexpr, INDEX64: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+                   COMPUTE: tl.constexpr, RANK: tl.constexpr, INDEX64: tl.constexpr, BLOCK: tl.constexpr,
+                   IN_MEMORY: tl.constexpr = False):  # fmt: skip
     """out = x * scale where an element's 16 random bits are at least `threshold`, and x * 0 elsewhere.
 
     Args:
         out_ptr: count elements, contiguous.
         x_ptr, strides, shape: the input's first element, its strides and sizes, collapsed.
-        seed, offset: the key, and the upper half of all counters, as signed 64-bit numbers.
+        seed, offset: the key, and the upper half of all counters, as signed 64-bit numbers; see `present`.
         BLOCK: counters per program, of 8 elements each. The grid is (ceil(count / (8 * BLOCK)),).
     """
     start = tl.program_id(0)
     if INDEX64:
         start = start.to(tl.int64)
-    word0, word1, word2, word3 = philox_words(start * BLOCK + tl.arange(0, BLOCK), seed, offset)
+    key, call = present(seed, offset, IN_MEMORY)
+    word0, word1, word2, word3 = philox_words(start * BLOCK + tl.arange(0, BLOCK), key, call)
     word = in_order(word0, word1, word2, word3)
     half = tl.interleave(word & 0xFFFF, word >> 16).to(tl.int32)
     index = start * (BLOCK * 8) + tl.arange(0, BLOCK * 8)

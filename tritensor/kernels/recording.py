@@ -17,6 +17,7 @@ from . import plan as plans
 from .replay import Replay, Step, active, converter
 
 if TYPE_CHECKING:
+    from ..drivers import Stream
     from ..operator import Operator
 
 __all__ = ["Address", "Recording", "record_call"]
@@ -50,7 +51,12 @@ class Address(int):
 class _StandIn(Buffer):
     """A buffer in place of another one's. It owns nothing."""
 
-    __slots__ = ()
+    __slots__ = ("real",)
+
+    real: Buffer
+
+    def record_stream(self, stream: Stream) -> None:
+        self.real.record_stream(stream)
 
     def __del__(self) -> None:
         pass
@@ -70,7 +76,7 @@ class Recording:
         real = array.buffer
         made: _StandIn = object.__new__(_StandIn)
         made.address = Address.of(real.address, source, -array.offset * array.dtype.itemsize)
-        made.arena, made.block, made.nbytes = real.arena, real.block, real.nbytes
+        made.arena, made.block, made.nbytes, made.real = real.arena, real.block, real.nbytes, real
         return DeviceArray(made, array.shape, array.strides, array.offset, array.dtype, array.device)
 
     def allocated(self, array: DeviceArray) -> None:

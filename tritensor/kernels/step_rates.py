@@ -31,7 +31,7 @@ class GivenRate:
     def __init__(self, lr: Tensor) -> None:
         self.lr = lr
 
-    def compute(self, batch: Batch, numbers: dict[str, float]) -> DeviceArray:
+    def compute(self, batch: Batch, table: DeviceArray, numbers: dict[str, float]) -> DeviceArray:
         """The rate itself."""
         return self.lr._data.reshape(())
 
@@ -83,7 +83,7 @@ class AdamRates:
     def __init__(self, lr: float | Tensor, decay: float, counters: Sequence[Tensor]) -> None:
         self.lr, self.decay, self.counters = lr, decay, counters
 
-    def compute(self, batch: Batch, numbers: dict[str, float]) -> DeviceArray:
+    def compute(self, batch: Batch, table: DeviceArray, numbers: dict[str, float]) -> DeviceArray:
         """Count a step; the numbers, a row of four for each tensor."""
         rates = buffer.empty((batch.length, 4), batch.compute.numpy, batch.device)
         lr: Any = self.lr
@@ -91,7 +91,7 @@ class AdamRates:
         block = settings.block.value or 128
         launch(
             adam_rates_kernel, (-(-batch.length // block),),
-            (rates, batch.table, lr._data if in_memory else Float64(lr), Float64(numbers["beta1"]),
+            (rates, table, lr._data if in_memory else Float64(lr), Float64(numbers["beta1"]),
              Float64(numbers["beta2"]), Float64(self.decay), batch.length),
             {"COLUMN": batch.extra, "WIDTH": batch.rows.shape[1], "IN_MEMORY": in_memory, "BLOCK": block},
             batch.device, name="adam_rates",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from ..autograd import no_grad
 from ..creation import tensor, zeros
+from ..drivers.capture import capturing
 from ..dtypes import float32
+from ..errors import DeviceError, explain
 from ..kernels.optimizers import Step, adam, adam_amsgrad
 from ..kernels.step_rates import AdamRates
 from ..tensor import Tensor, wrap
@@ -129,12 +132,23 @@ class Adam(Optimizer):
                 step(param, grad, _averages(self.state_of(param), amsgrad))
             # counted once the step has been made; in place, as in PyTorch
             counter._data.fill(count)
+        for param in chain(*on_devices.values()):
+            self._refuse_capture(param)
         for number, (count, params) in enumerate(on_devices.items()):
             self._step_these((position, number), group, shared[count], params)
             for param in params:
                 states[param]["step"]._data.fill(count)
         if captured:
             self._step_capturable(position, group, captured)
+
+    def _refuse_capture(self, param: Tensor) -> None:
+        capture = capturing(param._data.buffer.driver, param.device.index)
+        if capture is not None:
+            capture.failed = capture.failed or f"{type(self).__name__}.step"
+            raise DeviceError(explain(
+                f"Attempting CUDA graph capture of step() for an instance of {type(self).__name__} but param_groups' "
+                "capturable is False.", "the host counts its steps, and each replay would repeat the same one",
+                remedy=f"make it with {type(self).__name__}(..., capturable=True)"))  # fmt: skip
 
     def _step_these(self, tag: Any, group: dict[str, Any], step: Step, params: list[Tensor],
                     rates: AdamRates | None = None) -> None:  # fmt: skip

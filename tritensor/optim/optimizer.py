@@ -13,6 +13,7 @@ from typing import Any
 from ..autograd import enable_grad, no_grad
 from ..creation import zeros_like
 from ..devices import resolve
+from ..drivers.capture import capturing, refuse
 from ..errors import explain
 from ..kernels.multi_tensor import Rates, Tables
 from ..kernels.optimizers import Step, aligned_zeros
@@ -392,6 +393,10 @@ def _parameters_of(given: Any) -> tuple[list[Any], list[str]]:
 def new_state(param: Tensor) -> Tensor:
     """Zeros like a parameter, on its device and in its dtype."""
     if param.is_cuda:
+        capture = capturing(param._data.buffer.driver, param.device.index)
+        if capture is not None:
+            refuse(capture, "each replay would set new state of a parameter to zero again",
+                   "make a few steps before the capture, in the stream that is captured (warm up)")  # fmt: skip
         return zeros_like(param)
     return wrap(aligned_zeros(param._data.shape, param._data.dtype))
 
