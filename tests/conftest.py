@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,19 @@ from tritensor.pytest_plugin import parse_devices
 
 # Programs that mpiexec runs, not tests: importing one starts a process group.
 collect_ignore = ["distributed_programs"]
+
+try:
+    import hypothesis
+except ImportError:  # a machine that is only lent for its GPU: the rest is tested there
+    here = Path(__file__).parent
+    collect_ignore += [path.name for path in here.glob("test_*.py") if "import hypothesis" in path.read_text("utf-8")
+                       or "from hypothesis" in path.read_text("utf-8")]  # fmt: skip
+else:
+    # A machine that is busy with something else draws examples slowly; that is no failure.
+    hypothesis.settings.register_profile(
+        "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+    )
+    hypothesis.settings.load_profile("patient")
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 
