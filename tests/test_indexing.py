@@ -12,7 +12,7 @@ import pytest
 import tritensor as torch
 from tritensor import dtypes, settings
 from tritensor.errors import BoundsError
-from tritensor.kernels import host_indexing
+from tritensor.kernels import host_indexing, segment_kernels
 from tritensor.kernels import indexing as family
 from tritensor.nn.functional import embedding, one_hot
 
@@ -45,6 +45,14 @@ def same(result, wanted):
     assert found.shape == wanted.shape
     assert found.dtype == wanted.dtype
     np.testing.assert_array_equal(found, wanted)
+
+
+def alike(result, wanted):
+    """The same sums up to rounding: a device adds them in an order of its own."""
+    found = result.detach().cpu().numpy()
+    assert found.shape == wanted.shape
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
 def pytorch_index(array, key):
@@ -367,9 +375,9 @@ def test_gather_and_scatter(device):
     source = rng.standard_normal((3, 6, 5)).astype(np.float32)
     added = X.copy()
     np.add.at(added, (np.arange(2)[:, None, None], index, np.arange(3)), source[:2, :, :3])
-    same(x.scatter_add(1, on(device, index), on(device, source)), added)
-    same(x.scatter(1, on(device, index), on(device, source), reduce="add"), added)
-    same(x.clone().scatter_add_(1, on(device, index), on(device, source)), added)
+    alike(x.scatter_add(1, on(device, index), on(device, source)), added)
+    alike(x.scatter(1, on(device, index), on(device, source), reduce="add"), added)
+    alike(x.clone().scatter_add_(1, on(device, index), on(device, source)), added)
     distinct = np.argsort(rng.random((3, 4, 5)), axis=1)
     put = X.copy()
     np.put_along_axis(put, distinct, source[:, :4], 1)
@@ -399,11 +407,11 @@ def test_slices_by_number(device):
     source = np.random.default_rng(0).standard_normal((3, 3, 5)).astype(np.float32)
     added = X.copy()
     np.add.at(added, (slice(None), [2, 0, 2]), source)
-    same(x.index_add(1, rows, on(device, source)), added)
-    same(x.clone().index_add_(1, rows, on(device, source)), added)
+    alike(x.index_add(1, rows, on(device, source)), added)
+    alike(x.clone().index_add_(1, rows, on(device, source)), added)
     doubled = X.copy()
     np.add.at(doubled, (slice(None), [2, 0, 2]), 2 * source)
-    same(x.index_add(1, rows, on(device, source), alpha=2), doubled)
+    alike(x.index_add(1, rows, on(device, source), alpha=2), doubled)
     put = X.copy()
     put[:, [2, 0]] = source[:, :2]
     same(x.index_copy(1, rows[:2], on(device, source[:, :2])), put)
@@ -444,20 +452,20 @@ def test_sums_in_every_dtype(device, dtype):
 
 @needs_triton
 def test_sums_do_not_depend_on_the_order_that_programs_run_in():
-    """Each destination's values are added in the order of the index: the very bits of the CPU."""
+    """Values far apart in size, whose sum shows in which order they were added."""
     rng = np.random.default_rng(0)
-    index, value = (
-        rng.integers(0, 7, 200),
-        rng.standard_normal((200, 3)).astype(np.float32) * 10.0 ** rng.integers(-3, 4, (200, 1)),
-    )
-    value = value.astype(np.float32)
-    wanted = np.zeros((7, 3), np.float32)
-    np.add.at(wanted, index, value)
+    index = rng.integers(0, 7, 200)
+    value = (rng.standard_normal((200, 3)) * 10.0 ** rng.integers(-3, 4, (200, 1))).astype(np.float32)
+    wanted = np.zeros((7, 3))
+    np.add.at(wanted, index, value.astype(np.float64))
     with torch.cuda.simulate(devices=1):
-        for order in ("forward", "reverse", "shuffle"):
-            for block in (0, 16):
+        for block in (0, 16):
+            found = []
+            for order in ("forward", "reverse", "shuffle"):
                 with settings.grid_order(order), settings.block(block):
-                    same(torch.zeros(7, 3).cuda().index_add(0, T(index).cuda(), T(value).cuda()), wanted)
+                    found.append(torch.zeros(7, 3).cuda().index_add(0, T(index).cuda(), T(value).cuda()).cpu().numpy())
+            np.testing.assert_allclose(found[0], wanted, rtol=1e-5, atol=1e-3)
+            assert all(np.array_equal(each, found[0]) for each in found)
 
 
 @pytest.mark.parametrize("dims", [(0,), (1,), (0, 1), (0, 2), (2,)])
@@ -797,3 +805,39 @@ def test_coordinates_that_nobody_checked_are_checked():
     positions += 1
     with pytest.raises(BoundsError):
         family.index(Z, positions, dims=(0,))
+
+
+@pytest.mark.parametrize("order", ["forward", "shuffle"])
+@pytest.mark.parametrize("block", [0, 4])
+@pytest.mark.parametrize(
+    ("places", "rows", "width"),
+    [(1, 1, 1), (37, 3, 1), (90, 1, 3), (40, 2, 5), (64, 50, 1), (30, 8, 7), (33, 1, 1), (200, 1, 1)],
+)
+def test_sums_at_equal_places_join_over_blocks(places, rows, width, block, order):
+    """Destinations within a block, over two blocks and over more than are joined at once; integers, so exactly."""
+    rng = np.random.default_rng(places)
+    keys = rng.integers(0, rows, places)
+    source, x = rng.integers(-3, 4, (places, width)), rng.integers(-3, 4, (rows, width))
+    wanted = x.copy()
+    np.add.at(wanted, keys, source)
+    for kind in (np.float32, np.float16, np.int64):
+        with torch.cuda.simulate(devices=1), settings.block(block), settings.grid_order(order):
+            arrays = (torch.from_numpy(array).cuda() for array in (x.astype(kind), keys, source.astype(kind)))
+            out, index, values = arrays
+            assert np.array_equal(out.index_add(0, index, values).cpu().numpy(), wanted.astype(kind))
+
+
+def test_sums_at_equal_places_take_steps_with_the_number_of_blocks(monkeypatch):
+    """A destination with all places is added up in blocks side by side, not one place after another."""
+    found = []
+    launch = segment_kernels.launch
+    monkeypatch.setattr(
+        segment_kernels, "launch", lambda *args, **options: found.append(args) or launch(*args, **options)
+    )
+    with torch.cuda.simulate(devices=1), settings.block(4):
+        out = torch.zeros(3, 1, device="cuda").index_add(
+            0, torch.ones(50, dtype=torch.int64, device="cuda"), torch.ones(50, 1, device="cuda")
+        )
+        assert out.cpu().flatten().tolist() == [0, 50, 0]
+    grids = {kernel.__name__: grid for kernel, grid, *_ in found}
+    assert grids["segment_sums_kernel"] == grids["join_segments_kernel"] == (13, 1)

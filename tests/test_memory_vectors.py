@@ -19,7 +19,8 @@ from tritensor import settings
 if importlib.util.find_spec("triton") is None:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
-from tritensor.kernels import compiler
+from tritensor.kernels import compiler, segment_kernels
+from tritensor.kernels.indexing_kernels import Walk
 from tritensor.operator import registry
 
 from .test_operators_compile import compiled_for, local_bytes
@@ -142,6 +143,25 @@ def test_row_kernels_read_and_write_in_vectors(case: str, monkeypatch: pytest.Mo
     stores = widths(rows, "STG")
     # layer norm also stores two numbers a row
     assert stores["128"] and sum(stores.values()) - stores["128"] <= (2 if "norm" in case else 0), stores
+
+
+def sums_at(width: int, dtype: Any) -> None:
+    out, values = on_device(1000, width, dtype=dtype)._data, on_device(32768, width, dtype=dtype)._data
+    positions = on_device(1, 32768, dtype=torch.int64)._data
+    segment_kernels.add_at(Walk.of_index(out, positions, (0,)), out, values)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS, ids=lambda each: str(each[1]))
+@pytest.mark.parametrize("dtype", [torch.float32, BF16, torch.float64, torch.int64], ids=str)
+@pytest.mark.parametrize("width", [1, 8, 1024])
+def test_sums_at_places_hold_a_block_in_registers(
+    width: int, dtype: Any, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = kernels_of(lambda: sums_at(width, dtype), monkeypatch, target)
+    names = [compiled.metadata.name for compiled in found]
+    assert names[-2:] == ["segment_sums_add_places", "join_segments_add_places_joined"]
+    assert all(local_bytes(compiled, target) == 0 for compiled in found)
 
 
 def backward_of_norm(rows: int, cols: int, dtype: Any) -> Any:

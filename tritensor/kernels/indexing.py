@@ -78,7 +78,8 @@ class Indexing(Operator):
 
     def write_places(self, out: DeviceArray, where: DeviceArray, value: Any, metadata: dict[str, Any]) -> None:
         """Write `value` to the places that `where` names in `out`, or add it."""
-        from .indexing_kernels import add_at, move
+        from .indexing_kernels import move
+        from .segment_kernels import add_at
 
         walk = self.walk(out, where, metadata)
         if metadata["accumulate"]:

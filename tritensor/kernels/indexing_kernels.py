@@ -1,4 +1,4 @@
-"""The kernels of the indexing family: moves to and from named places, sums at places, ranges, and finding nonzeros."""
+"""The kernels of the indexing family: moves to and from named places, ranges, and finding nonzeros."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from .. import buffer, dtypes, layout, settings
 from ..buffer import DeviceArray
 from .launch import Float64, Int64, device_function, kernel, launch
 from .offsets import collapse_dims, offset_of
-from .sorting_kernels import stable_order
 
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["Walk", "add_at", "device_nonzero", "device_range", "move"]
+__all__ = ["Walk", "as_number", "device_nonzero", "device_range", "move", "place_of", "spread"]
 
 _INT64 = np.dtype(np.int64)
 
@@ -160,8 +159,8 @@ def move(walk: Walk, out: DeviceArray, source: Any, into: bool) -> None:
     dense = source if into else out
     operands = [walk.strides, walk.position_strides]
     if isinstance(dense, DeviceArray):
-        operands.append(_spread(dense, walk.shape))
-    shape, (own, spread, *rest) = collapse_dims(walk.shape, operands)
+        operands.append(spread(dense, walk.shape))
+    shape, (own, along, *rest) = collapse_dims(walk.shape, operands)
     dense_steps = rest[0] if rest else ()
     simulated = out.buffer.arena.driver.is_simulated
     block = settings.block.value or (min(1 << (count - 1).bit_length(), 1 << 16) if simulated else 1024)
@@ -170,155 +169,25 @@ def move(walk: Walk, out: DeviceArray, source: Any, into: bool) -> None:
     constants = {"INTO": into, "OUT_DTYPE": kind, "RANK": len(shape), "WIDE": max(count + block, *reach) >= 1 << 31,
                  "BLOCK": block}  # fmt: skip
     out_steps, source_steps = (own, dense_steps) if into else (dense_steps, own)
-    value = source if isinstance(source, DeviceArray) else _number(source, kind)
+    value = source if isinstance(source, DeviceArray) else as_number(source, kind)
     sizes = tuple(Int64(size) for size in walk.sizes)
-    places = (spread, sizes, walk.steps, count)
+    places = (along, sizes, walk.steps, count)
     launch(move_kernel, (-(-count // block),),
            (out, walk.positions, value, walk.row_step, shape, out_steps, source_steps, *places), constants, out.device,
            name="put_places" if into else "take_places")  # fmt: skip
 
 
-def _spread(array: DeviceArray, shape: tuple[int, ...]) -> tuple[int, ...]:
+def spread(array: DeviceArray, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """An array's strides where it is broadcast to a shape."""
     extra = len(shape) - array.ndim
     return (0,) * extra + tuple(0 if size == 1 else step for size, step in zip(array.shape, array.strides, strict=True))
 
 
-def _number(value: Any, kind: dtypes.dtype) -> Any:
+def as_number(value: Any, kind: dtypes.dtype) -> Any:
+    """A number as a kernel takes it that computes with a dtype."""
     if not kind.is_floating_point:
         return Int64(value)
     return Float64(value) if kind is dtypes.float64 else float(value)
-
-
-# ---- sums at places -----------------------------------------------------------------------------------------------
-
-
-@kernel
-def keys_kernel(
-    key_ptr,
-    position_ptr,
-    row_step,
-    shape,
-    position_strides,
-    base_strides,
-    sizes,
-    steps,
-    count,
-    RANK: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """The destination of each place as one number, with which equal places sort together."""
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = index < count
-    place = place_of(position_ptr, offset_of(index, position_strides, shape, RANK), row_step, sizes, steps, mask)
-    tl.store(key_ptr + index, place + offset_of(index, base_strides, shape, RANK), mask=mask)
-
-
-@kernel
-def add_at_kernel(
-    out_ptr,
-    key_ptr,
-    order_ptr,
-    source,
-    count,
-    width,
-    shape,
-    source_strides,
-    rest_shape,
-    rest_source_strides,
-    rest_out_strides,
-    sizes,
-    steps,
-    TOTAL: tl.constexpr,
-    OUT_DTYPE: tl.constexpr,
-    RANK: tl.constexpr,
-    REST_RANK: tl.constexpr,
-    BLOCK_P: tl.constexpr,
-    BLOCK_R: tl.constexpr,
-):
-    """Add values to their destinations, each destination's in the order of the walk: the same bits on every run.
-
-    Args:
-        key_ptr, order_ptr: the destinations in rising order, and the place in the walk that each came from.
-        source: a pointer, or a number; then its strides are ().
-        width: elements of the dimensions that are taken whole (`rest_shape`).
-        sizes, steps: a key is a coordinate in `sizes`, and the element of `out` at `steps`.
-    """
-    position = tl.program_id(0) * BLOCK_P + tl.arange(0, BLOCK_P)
-    rest = tl.program_id(1) * BLOCK_R + tl.arange(0, BLOCK_R)
-    inside = position < count
-    key = tl.load(key_ptr + position, mask=inside, other=-1)
-    before = tl.load(key_ptr + position - 1, mask=inside & (position > 0), other=-1)
-    # the first of equal keys sums them all; the others have nothing to do
-    active = inside & (key != before)
-    rest_mask = (rest < width)[None, :]
-    place = offset_of(key, steps, sizes, len(sizes))
-    out_block = out_ptr + place[:, None] + offset_of(rest, rest_out_strides, rest_shape, REST_RANK)[None, :]
-    first = active
-    total = tl.load(out_block, mask=first[:, None] & rest_mask, other=0).to(TOTAL)
-    step = tl.zeros((), dtype=tl.int32)
-    while tl.max(active.to(tl.int32), axis=0) > 0:
-        origin = tl.load(order_ptr + position + step, mask=active, other=0)
-        mask = active[:, None] & rest_mask
-        if len(source_strides) == 0:
-            value = tl.where(mask, source, 0)
-        else:
-            offset = offset_of(origin, source_strides, shape, RANK)[:, None]
-            offset = offset + offset_of(rest, rest_source_strides, rest_shape, REST_RANK)[None, :]
-            value = tl.load(source + offset, mask=mask, other=0)
-        total += value.to(TOTAL)
-        step += 1
-        following = tl.load(key_ptr + position + step, mask=active & (position + step < count), other=-1)
-        active = active & (following == key)
-    tl.store(out_block, total.to(OUT_DTYPE), mask=first[:, None] & rest_mask)
-
-
-def add_at(walk: Walk, out: DeviceArray, source: Any) -> None:
-    """Add `source`, an array or number that broadcasts over the walk, to `out`'s named places.
-
-    The places are brought into the order of their destinations first, so no two programs add to one element.
-    """
-    rest = [dim for dim in range(len(walk.shape)) if dim not in walk.dims]
-    place_shape = tuple(walk.shape[dim] for dim in walk.dims)
-    count, width = prod(place_shape), prod(walk.shape[dim] for dim in rest)
-    if count == 0 or width == 0:
-        return
-    steps = _spread(source, walk.shape) if isinstance(source, DeviceArray) else None
-    keys, order = _sorted_destinations(walk, place_shape, out)
-    shape: tuple[int, ...] = place_shape or (1,)
-    source_steps: tuple[int, ...] = ()
-    operands = [[each[dim] for dim in rest] for each in (walk.strides, steps) if each is not None]
-    rest_shape, (rest_out, *rest_source) = collapse_dims([walk.shape[dim] for dim in rest], operands)
-    if steps is not None:
-        shape, (source_steps,) = collapse_dims(place_shape, [[steps[dim] for dim in walk.dims]])
-    simulated = out.buffer.arena.driver.is_simulated
-    block_r = min(1 << (width - 1).bit_length(), settings.block.value or (4096 if simulated else 128))
-    block_p = min(1 << (count - 1).bit_length(), max((1 << 14 if simulated else 512) // block_r, 1))
-    if settings.block.value:
-        block_p = min(block_p, settings.block.value)
-    kind = dtypes.of(out.dtype)
-    total = dtypes.float32 if kind.itemsize == 2 and kind.is_floating_point else kind
-    total = dtypes.int32 if kind is dtypes.bool_ else total
-    value = source if steps is not None else _number(source, kind)
-    launch(add_at_kernel, (-(-count // block_p), -(-width // block_r)),
-           (out, keys, order, value, count, width, shape, source_steps, rest_shape,
-            rest_source[0] if rest_source else (), rest_out, walk.key_shape, walk.key_strides),
-           {"TOTAL": total, "OUT_DTYPE": kind, "RANK": len(shape), "REST_RANK": len(rest_shape), "BLOCK_P": block_p,
-            "BLOCK_R": block_r}, out.device, name="add_places")  # fmt: skip
-
-
-def _sorted_destinations(walk: Walk, place_shape: tuple[int, ...], out: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
-    """The destinations of all places in rising order, and where in the walk each came from."""
-    count, numbers = prod(place_shape), prod(walk.key_shape)
-    kind = np.dtype(np.int32 if numbers < 1 << 31 else np.int64)
-    keys = buffer.empty((count,), kind, out.device)
-    block = settings.block.value or (1 << 14 if out.buffer.arena.driver.is_simulated else 1024)
-    along = [walk.position_strides[dim] for dim in walk.dims]
-    shape, (position_steps, base_steps) = collapse_dims(place_shape, [along, walk.key_base])
-    sizes = tuple(Int64(size) for size in walk.sizes)
-    launch(keys_kernel, (-(-count // block),),
-           (keys, walk.positions, walk.row_step, shape, position_steps, base_steps, sizes, walk.key_steps, count),
-           {"RANK": len(shape), "BLOCK": block}, out.device, name="place_keys")  # fmt: skip
-    return stable_order(keys, max(numbers - 1, 1).bit_length())
 
 
 # ---- ranges and nonzeros ------------------------------------------------------------------------------------------

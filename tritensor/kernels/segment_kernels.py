@@ -1,0 +1,242 @@
+"""Sums at named places, the same bits on every run: places sorted by their destination, then sums of equal ones.
+
+A block of sorted places is read at once, and a scan that begins anew with each destination adds up the equal ones; a
+destination whose places all lie in one block is done by that. Of one that goes on, a block keeps what it adds to the
+destination that it begins with and to the one that it ends with, and a second launch adds these parts, 32 blocks at a
+time. No program waits for another, and the work grows with the number of places, however many of them are equal: a
+program that added them one after another needed a step for each place of padding in a batch.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import buffer, dtypes, settings
+from ..buffer import DeviceArray
+from .indexing_kernels import Walk, as_number, place_of, spread
+from .launch import Int64, device_function, kernel, launch
+from .offsets import collapse_dims, offset_of
+from .sorting_kernels import stable_order
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+__all__ = ["add_at"]
+
+# Elements of a block: 16 a thread with 4 warps, each a sum and a mark.
+_TILE = 2048
+# Columns of a block of rows: 512 bytes of float32.
+_WIDTH = 128
+# Blocks whose parts are added at once.
+_JOINED = 32
+
+
+@kernel
+def keys_kernel(
+    key_ptr,
+    position_ptr,
+    row_step,
+    shape,
+    position_strides,
+    base_strides,
+    sizes,
+    steps,
+    count,
+    RANK: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """The destination of each place as one number, with which equal places sort together."""
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = index < count
+    place = place_of(position_ptr, offset_of(index, position_strides, shape, RANK), row_step, sizes, steps, mask)
+    tl.store(key_ptr + index, place + offset_of(index, base_strides, shape, RANK), mask=mask)
+
+
+@device_function
+def add_unless_new(total, new, other_total, other_new):
+    """The sum of two neighbouring runs of places, of which the second may begin a destination of its own."""
+    return tl.where(other_new > 0, other_total, total + other_total), new | other_new
+
+
+@kernel
+def segment_sums_kernel(
+    out_ptr,
+    head_ptr,
+    tail_ptr,
+    key_ptr,
+    order_ptr,
+    source,
+    count,
+    width,
+    shape,
+    source_strides,
+    rest_shape,
+    rest_source_strides,
+    rest_out_strides,
+    sizes,
+    steps,
+    TOTAL: tl.constexpr,
+    OUT_DTYPE: tl.constexpr,
+    RANK: tl.constexpr,
+    REST_RANK: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+):
+    """Add the values of a block of sorted places to the destinations that lie in it, and keep the parts of others.
+
+    Args:
+        head_ptr, tail_ptr: what a block adds to the destination of the block before it, and to the one that the next
+            block goes on with: [blocks, width] each, written where there is one.
+        key_ptr, order_ptr: the destinations in rising order, and the place in the walk that each came from.
+        source: a pointer, or a number; then its strides are ().
+        width: elements of the dimensions that are taken whole (`rest_shape`).
+        sizes, steps: a key is a coordinate in `sizes`, and the element of `out` at `steps`.
+    """
+    block = tl.program_id(0).to(tl.int64)
+    position = block * BLOCK_P + tl.arange(0, BLOCK_P)
+    rest = tl.program_id(1) * BLOCK_R + tl.arange(0, BLOCK_R)
+    inside = position < count
+    rest_mask = (rest < width)[None, :]
+    key = tl.load(key_ptr + position, mask=inside, other=-1)
+    before = tl.load(key_ptr + position - 1, mask=inside & (position > 0), other=-1)
+    after = tl.load(key_ptr + position + 1, mask=position + 1 < count, other=-1)
+    origin = tl.load(order_ptr + position, mask=inside, other=0)
+    mask = inside[:, None] & rest_mask
+    if len(source_strides) == 0:
+        value = tl.where(mask, source, 0)
+    else:
+        offset = offset_of(origin, source_strides, shape, RANK)[:, None]
+        offset = offset + offset_of(rest, rest_source_strides, rest_shape, REST_RANK)[None, :]
+        value = tl.load(source + offset, mask=mask, other=0)
+    new = tl.broadcast_to((key != before).to(tl.int32)[:, None], (BLOCK_P, BLOCK_R))
+    total, begun = tl.associative_scan((value.to(TOTAL), new), 0, add_unless_new)
+    ends = (inside & (key != after))[:, None]
+    last = ((position == (block + 1) * BLOCK_P - 1) & inside)[:, None]
+    whole = ends & (begun > 0) & rest_mask
+    out_block = out_ptr + offset_of(key, steps, sizes, len(sizes))[:, None]
+    out_block = out_block + offset_of(rest, rest_out_strides, rest_shape, REST_RANK)[None, :]
+    found = tl.load(out_block, mask=whole, other=0).to(TOTAL)
+    tl.store(out_block, (found + total).to(OUT_DTYPE), mask=whole)
+    # one element of each column at most: the others' zeros change nothing
+    nothing = tl.zeros_like(total)
+    head = (ends | last) & (begun == 0)
+    tail = last & (begun > 0) & (ends == 0)
+    parts = block * width + rest
+    tl.store(head_ptr + parts, tl.sum(tl.where(head, total, nothing), 0),
+             mask=(rest < width) & (tl.max(head.to(tl.int32), 0) > 0))  # fmt: skip
+    tl.store(tail_ptr + parts, tl.sum(tl.where(tail, total, nothing), 0),
+             mask=(rest < width) & (tl.max(tail.to(tl.int32), 0) > 0))  # fmt: skip
+
+
+@kernel
+def join_segments_kernel(
+    out_ptr,
+    head_ptr,
+    tail_ptr,
+    key_ptr,
+    count,
+    blocks,
+    width,
+    rest_shape,
+    rest_out_strides,
+    sizes,
+    steps,
+    TOTAL: tl.constexpr,
+    OUT_DTYPE: tl.constexpr,
+    REST_RANK: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    JOINED: tl.constexpr,
+):
+    """Add the parts of a destination that begins in one block and goes on in others; a program for each block.
+
+    The arguments are those of `segment_sums_kernel`; `blocks` is how many blocks it had.
+    """
+    block = tl.program_id(0).to(tl.int64)
+    rest = tl.program_id(1) * BLOCK_R + tl.arange(0, BLOCK_R)
+    rest_mask = rest < width
+    key = tl.load(key_ptr + tl.minimum((block + 1) * BLOCK_P, count) - 1)
+    after = tl.load(key_ptr + (block + 1) * BLOCK_P, mask=(block + 1) * BLOCK_P < count, other=-1)
+    before = tl.load(key_ptr + block * BLOCK_P - 1, mask=block > 0, other=-1)
+    if (key == after) & (key != before):
+        total = tl.load(tail_ptr + block * width + rest, mask=rest_mask, other=0)
+        first = block + 1
+        going = first < blocks
+        while going:
+            each = first + tl.arange(0, JOINED)
+            # keys rise, so the blocks that begin with this one follow each other
+            same = tl.load(key_ptr + each * BLOCK_P, mask=each < blocks, other=-1) == key
+            heads = tl.load(head_ptr + each[:, None] * width + rest[None, :], mask=same[:, None] & rest_mask[None, :],
+                            other=0)  # fmt: skip
+            total += tl.sum(heads, 0)
+            first += JOINED
+            going = (tl.min(same.to(tl.int32), 0) > 0) & (first < blocks)
+        place = out_ptr + offset_of(key, steps, sizes, len(sizes))
+        pointer = place + offset_of(rest, rest_out_strides, rest_shape, REST_RANK)
+        found = tl.load(pointer, mask=rest_mask, other=0).to(TOTAL)
+        tl.store(pointer, (found + total).to(OUT_DTYPE), mask=rest_mask)
+
+
+def add_at(walk: Walk, out: DeviceArray, source: Any) -> None:
+    """Add `source`, an array or number that broadcasts over the walk, to `out`'s named places.
+
+    The places are brought into the order of their destinations first, so no two programs add to one element.
+    """
+    rest = [dim for dim in range(len(walk.shape)) if dim not in walk.dims]
+    place_shape = tuple(walk.shape[dim] for dim in walk.dims)
+    count, width = prod(place_shape), prod(walk.shape[dim] for dim in rest)
+    if count == 0 or width == 0:
+        return
+    strides = spread(source, walk.shape) if isinstance(source, DeviceArray) else None
+    keys, order = _sorted_destinations(walk, place_shape, out)
+    shape: tuple[int, ...] = place_shape or (1,)
+    source_steps: tuple[int, ...] = ()
+    operands = [[each[dim] for dim in rest] for each in (walk.strides, strides) if each is not None]
+    rest_shape, (rest_out, *rest_source) = collapse_dims([walk.shape[dim] for dim in rest], operands)
+    if strides is not None:
+        shape, (source_steps,) = collapse_dims(place_shape, [[strides[dim] for dim in walk.dims]])
+    block_p, block_r = _block(count, width, out)
+    kind = dtypes.of(out.dtype)
+    total = dtypes.float32 if kind.itemsize == 2 and kind.is_floating_point else kind
+    total = dtypes.int32 if kind is dtypes.bool_ else total
+    value = source if strides is not None else as_number(source, kind)
+    blocks = -(-count // block_p)
+    heads, tails = (buffer.empty((blocks, width), total.numpy, out.device) for _ in range(2))
+    grid = (blocks, -(-width // block_r))
+    constants = {"TOTAL": total, "OUT_DTYPE": kind, "REST_RANK": len(rest_shape), "BLOCK_P": block_p,
+                 "BLOCK_R": block_r}  # fmt: skip
+    launch(segment_sums_kernel, grid,
+           (out, heads, tails, keys, order, value, count, width, shape, source_steps, rest_shape,
+            rest_source[0] if rest_source else (), rest_out, walk.key_shape, walk.key_strides),
+           {**constants, "RANK": len(shape)}, out.device, name="add_places")  # fmt: skip
+    if blocks > 1:
+        launch(join_segments_kernel, grid,
+               (out, heads, tails, keys, count, blocks, width, rest_shape, rest_out, walk.key_shape, walk.key_strides),
+               {**constants, "JOINED": _JOINED}, out.device, name="add_places_joined")  # fmt: skip
+
+
+def _block(count: int, width: int, out: DeviceArray) -> tuple[int, int]:
+    """Places and columns of a block."""
+    forced, simulated = settings.block.value, out.buffer.arena.driver.is_simulated
+    tile = 1 << 14 if simulated else _TILE
+    block_r = min(1 << (width - 1).bit_length(), forced or (4096 if simulated else _WIDTH))
+    block_p = min(1 << (count - 1).bit_length(), max(tile // block_r, 1))
+    return min(block_p, forced) if forced else block_p, block_r
+
+
+def _sorted_destinations(walk: Walk, place_shape: tuple[int, ...], out: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
+    """The destinations of all places in rising order, and where in the walk each came from."""
+    count, numbers = prod(place_shape), prod(walk.key_shape)
+    kind = np.dtype(np.int32 if numbers < 1 << 31 else np.int64)
+    keys = buffer.empty((count,), kind, out.device)
+    block = settings.block.value or (1 << 14 if out.buffer.arena.driver.is_simulated else 1024)
+    along = [walk.position_strides[dim] for dim in walk.dims]
+    shape, (position_steps, base_steps) = collapse_dims(place_shape, [along, walk.key_base])
+    sizes = tuple(Int64(size) for size in walk.sizes)
+    launch(keys_kernel, (-(-count // block),),
+           (keys, walk.positions, walk.row_step, shape, position_steps, base_steps, sizes, walk.key_steps, count),
+           {"RANK": len(shape), "BLOCK": block}, out.device, name="place_keys")  # fmt: skip
+    return stable_order(keys, max(numbers - 1, 1).bit_length())
