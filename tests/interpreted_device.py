@@ -14,7 +14,7 @@ import pytest
 from tritensor import dtypes, settings
 from tritensor.drivers import selection
 from tritensor.drivers.simulator import Simulator
-from tritensor.kernels import elementwise_kernel, matmul_kernels, replay
+from tritensor.kernels import elementwise_kernel, matmul_launch, replay
 from tritensor.kernels import plan as plans
 from tritensor.kernels.source import Float64, Int64
 
@@ -29,6 +29,7 @@ class Interpreted(Simulator):
         self.launches: list[tuple[str, tuple[Any, ...]]] = []
         self.failure: Exception | None = None
         self.placed: list[int] = []
+        self.scratch = 0  # bytes that a program of a kernel made from here on has for itself
 
     def launch(self, queue: Any, grid: tuple[int, int, int], loaded: Any, *values: Any) -> None:
         """What cuda-core's `launch` does."""
@@ -37,12 +38,12 @@ class Interpreted(Simulator):
         if self.failure is not None:
             raise self.failure
         assert all(type(value) in (int, float) for value in values), values
-        kernel, signature, constants, name = loaded
+        kernel, signature, constants, name, scratch = loaded
         self.launches.append((name, values))
         pending = iter(values[:-2])
         arguments = tuple(_argument(entry, pending) for entry in signature)
         assert next(pending, None) is None
-        assert values[-2:] == (0, 0)
+        assert values[-1] == 0 and (values[-2] != 0) == bool(scratch)
 
         self._push(queue, interpreter.prepare(kernel, grid, arguments, dict(constants), name, list, self.memory))
 
@@ -54,9 +55,9 @@ class Interpreted(Simulator):
             LaunchConfig=lambda grid, block, shmem_size: grid,
             Device=lambda index: SimpleNamespace(set_current=lambda: self.placed.append(index)),
         )
-        metadata = SimpleNamespace(num_warps=warps, shared=0, global_scratch_size=0, profile_scratch_size=0)
+        metadata = SimpleNamespace(num_warps=warps, shared=0, global_scratch_size=self.scratch, profile_scratch_size=0)
         name = name or kernel.family
-        loaded = kernel, signature, constants, name
+        loaded = kernel, signature, constants, name, self.scratch
         return plans.Plan(driver, device, loaded, name, metadata, core, tuple(plans.pointers(signature)))
 
 
@@ -105,7 +106,7 @@ def interpreted_device(patch: pytest.MonkeyPatch, count: int = 1) -> Iterator[In
         inner.setattr(plans, "_make", driver.make)
         inner.setattr(plans, "_plans", {})
         inner.setattr(elementwise_kernel, "_bound", {})
-        inner.setattr(matmul_kernels, "_products", {})
+        inner.setattr(matmul_launch, "_products", {})
         inner.setattr(replay.active, "wanted", False)
         replay.begin()
         yield driver

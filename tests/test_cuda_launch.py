@@ -232,22 +232,39 @@ def test_shared_memory_above_48_kb_is_asked_for_once(gpu, monkeypatch):
         launch(matmul_kernel, (1,), arguments, {"SIZE": 128, "DEPTH": 64}, devices.cuda(0), name="big")
 
 
-def test_scratch_memory_is_given_to_a_kernel_that_asks_for_it(gpu, monkeypatch):
+class Blocks:
+    """An arena that writes down what is taken from it and given back."""
+
+    def __init__(self):
+        self.log = []
+
+    def take(self, form):
+        self.log.append(("take", form.shape, form.dtype, form.device))
+        return SimpleNamespace(address=1 << 20)
+
+    def give(self, block):
+        self.log.append(("give", block.address))
+
+
+def test_scratch_memory_is_given_to_a_kernel_that_asks_for_it(gpu):
     launch_many(gpu)
     (plan,) = plans._plans.values()
-    made = []
-
-    def empty(shape, dtype, device):
-        made.append((shape, dtype, device))
-        return gpu.array(1 << 20, shape, dtype)
-
-    monkeypatch.setattr(buffer, "empty", empty)
     metadata = SimpleNamespace(num_warps=8, shared=16, global_scratch_size=256, profile_scratch_size=0)
     plan = plans.Plan(plan.driver, 0, plan.kernel, "scratch", metadata, gpu, ())
-    plan.launch(gpu.stream, (3, 2, 1), (1, 2))
-    assert made == [((256 * 6,), np.dtype(np.uint8), devices.cuda(0))]
-    assert gpu.launches[-1][3] == (1, 2, 1 << 20, 0)
+    stream = SimpleNamespace(handle="stream", arena=Blocks())
+    taken = [("take", (256 * 6,), np.dtype(np.uint8), devices.cuda(0)), ("give", 1 << 20)]
+    for times in (1, 2):
+        plan.launch(stream, (3, 2, 1), (1, 2))
+        assert stream.arena.log == taken * times
+        assert gpu.launches[-1][3] == (1, 2, 1 << 20, 0)
     assert gpu.configs[-1] == {"grid": (3, 2, 1), "block": (256, 1, 1), "shmem_size": 16}
+    gpu.failure = RuntimeError("CUDA_ERROR_INVALID_VALUE")
+    with pytest.raises(DeviceError, match="launch of scratch"):
+        plan.launch(stream, (3, 2, 1), (1, 2))
+    assert stream.arena.log == taken * 3  # also where the launch fails
+    for programs in range(1, 1100):  # grids that follow a changing size do not pile up
+        plan._scratch_blocks(stream, (programs, 1, 1))
+    assert len(plan._forms) <= 1024
 
 
 def test_with_several_devices_the_right_one_is_made_current(gpu):

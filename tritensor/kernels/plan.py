@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import devices, dtypes
 from ..errors import DeviceError, KernelError, explain
+from ..form import Form, form_of_new
 from .source import Float64, Int64, Kernel
 
 if TYPE_CHECKING:
+    from ..drivers.memory import Block
     from .disk_cache import Compiled
 
 __all__ = ["Plan", "find", "float_bits", "given_first", "pointers", "refused", "specialise"]
@@ -36,6 +38,7 @@ _lock = threading.Lock()
 # Told of every launch while a call is being recorded (`recording.py`) or timed; returns the values to launch with.
 recorder: Any = None
 
+_BYTE = np.dtype(np.uint8)
 # Dynamic shared memory that a kernel may have without asking for more.
 _SHARED = 48 << 10
 # A device that reports one of these does nothing more for this process.
@@ -137,6 +140,7 @@ class Plan:
         "_block",
         "_config",
         "_configs",
+        "_forms",
         "_launch",
         "_place",
         "_shared",
@@ -159,6 +163,7 @@ class Plan:
         self._launch = core.launch
         self._config = core.LaunchConfig
         self._configs: dict[tuple[int, int, int], Any] = {}
+        self._forms: dict[tuple[int, int, int], list[Form | None]] = {}
         # A kernel runs in the current context, which is another device's only where there are several.
         self._place = core.Device(device) if driver.device_count() > 1 else None
         self._block = metadata.num_warps * 32  # read back: warp specialisation adds to what was asked for
@@ -175,15 +180,18 @@ class Plan:
         config = self._configs.get(grid) or self._configure(grid)
         if recorder is not None:
             values = recorder.launched(self, grid, values)
+        blocks = self._scratch_blocks(stream, grid) if self.scratch else ()
+        scratch = [block.address if block else 0 for block in blocks] if blocks else (0, 0)
         try:
             if self._place is not None:
                 self._place.set_current()
-            if not self.scratch:
-                self._launch(stream.handle, config, self.kernel, *values, 0, 0)
-            else:
-                self._launch_with_scratch(stream, config, grid, values)
+            self._launch(stream.handle, config, self.kernel, *values, *scratch)
         except Exception as error:
             raise refused(self.name, error) from error
+        finally:
+            for block in blocks:
+                if block is not None:
+                    stream.arena.give(block)
 
     def prepared(self, grid: tuple[int, int, int]) -> tuple[Any, Any, Any, Any]:
         """What a launch comes to: a function to call first (or None), cuda-core's launch, the grid, the kernel."""
@@ -196,16 +204,21 @@ class Plan:
         config = self._config(grid=grid, block=(self._block, 1, 1), shmem_size=self._shared)
         return self._configs.setdefault(grid, config)
 
-    def _launch_with_scratch(self, stream: Any, config: Any, grid: tuple[int, int, int], values: Sequence[int]) -> None:
-        from .. import buffer, devices
+    def _scratch_blocks(self, stream: Any, grid: tuple[int, int, int]) -> list[Block | None]:
+        """Scratch memory for each program. It is given back as soon as the launch is made: the stream runs in order.
 
-        programs = grid[0] * grid[1] * grid[2]
-        memory = [
-            buffer.empty((size * programs,), np.dtype(np.uint8), devices.cuda(self.device)) if size else None
-            for size in self.scratch
-        ]
-        addresses = [0 if array is None else array.data_ptr() for array in memory]
-        self._launch(stream.handle, config, self.kernel, *values, *addresses)
+        Triton aligns what a program keeps there to 128 bytes at most (a tensor descriptor), and its size accordingly;
+        every block of a driver begins at a multiple of 256.
+        """
+        forms = self._forms.get(grid)
+        if forms is None:
+            if len(self._forms) >= 1024:
+                self._forms.clear()
+            programs, device = grid[0] * grid[1] * grid[2], devices.cuda(self.device)
+            forms = self._forms[grid] = [
+                form_of_new((size * programs,), _BYTE, device) if size else None for size in self.scratch
+            ]
+        return [stream.arena.take(form) if form else None for form in forms]
 
 
 def find(

@@ -90,7 +90,7 @@ class Recording:
         if threading.get_ident() == self.thread:
             self.launches.append((plan, grid, tuple(values)))
             pointers = [value for value, is_pointer in zip(values, plan.pointers, strict=True) if is_pointer]
-            if plan.scratch or any(value.__class__ is not Address for value in pointers):
+            if any(value.__class__ is not Address for value in pointers):
                 self.repeatable = False
         return [int(value) if value.__class__ is Address else value for value in values]
 

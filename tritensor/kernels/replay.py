@@ -125,6 +125,8 @@ def _integer(value: Any) -> int:
 def _prepared(plan: Any, grid: tuple[int, int, int], values: list[tuple[Any, Any]]) -> tuple[Any, ...] | None:
     """A launch that begins with two or more places as they are, and goes on with numbers: a function to call first (or
     None), cuda-core's launch, grid, kernel, what picks the places, and the numbers. None for another launch."""
+    if plan.scratch:
+        return None
     count = sum(1 for source, _ in values if source is not None)
     if count < 2 or any(source is None or value for source, value in values[:count]):
         return None
