@@ -238,6 +238,21 @@ class Builder(interpreter.InterpreterBuilder):
                 result.attr = {"argument": position}
         return result
 
+    # tensor descriptors: a tile is a block of pointers into the descriptor's array, masked by its shape
+
+    def create_descriptor_load(self, desc: Any, indices: Any, *hints: Any) -> Any:
+        pointers, mask = self._tile(desc, indices)
+        return self.create_masked_load(pointers, mask, None)
+
+    def create_descriptor_store(self, desc: Any, value: Any, indices: Any) -> Any:
+        pointers, mask = self._tile(desc, indices)
+        return self.create_masked_store(pointers, value, mask)
+
+    @staticmethod
+    def _tile(desc: Any, indices: Any) -> tuple[Any, Any]:
+        pointers, mask = desc.materialize_pointers(indices)
+        return TensorHandle(pointers.data, pointers.dtype, desc.base.attr), mask
+
     # casts
 
     def cast_impl(self, src: Any, dst_type: Any) -> Any:

@@ -204,7 +204,7 @@ def _resolve(value: Any) -> Any:
 def _typed(value: Any) -> Any:
     if type(value) is tuple:
         return tuple(map(_typed, value))
-    return semantic.to_tensor(value, False)
+    return value if isinstance(value, tl.core.tensor_descriptor_base) else semantic.to_tensor(value, False)
 
 
 def _interpreted(function: DeviceFunction | Kernel) -> Any:
