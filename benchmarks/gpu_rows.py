@@ -148,11 +148,9 @@ PRODUCTS = (
     _product(2048, "bfloat16", _torch(0.85, 0.95)),
     _product(1024, "bfloat16", _torch(0.85, 0.95)),
     _product(512, "bfloat16", _torch(0.75, 0.90)),
-    _product(8192, "float32", _torch(1.3, 1.8), note="tf32 off"),
+    _product(8192, "float32", _torch(1.3, 1.8), note="tf32 off; ours by three products of tf32"),
     _product(8192, "float32", _torch(0.88, 0.96), label="tf32", note="tf32 on in both",
              precision={"tritensor": "medium", "torch": "high"}),
-    _product(8192, "float32", {}, label="fp32_by_3_tf32", note="tf32 off; ours by three tf32",
-             precision={"tritensor": "high", "torch": "highest"}),
 )  # fmt: skip
 
 

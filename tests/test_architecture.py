@@ -56,6 +56,7 @@ LADDER = [
         "serialization",
         "cuda",
         "graphs",
+        "backends",
         "testing",
         "doctor",
         "pytest_plugin",

@@ -12,7 +12,7 @@ import tritensor as torch
 from tritensor import buffer, dtypes, settings
 from tritensor.functional import addmm, bmm, dot, inner, linear, matmul, mm, mv, outer
 from tritensor.kernels import matmul as family
-from tritensor.kernels.matmul_kernels import TABLES, Blocks, choose_blocks, finish_kernel, matmul_kernel
+from tritensor.kernels.matmul_kernels import matmul_kernel
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
 
@@ -106,15 +106,15 @@ def test_operands_of_any_strides_are_read_in_place(monkeypatch):
 
 @needs_triton
 def test_a_depth_of_whole_blocks_needs_no_masks(monkeypatch):
-    from tritensor.kernels import matmul_kernels
+    from tritensor.kernels import matmul_launch
 
-    monkeypatch.setattr(matmul_kernels, "_REMEMBERED", 2)
-    monkeypatch.setattr(matmul_kernels, "_products", {})
+    monkeypatch.setattr(matmul_launch, "_REMEMBERED", 2)
+    monkeypatch.setattr(matmul_launch, "_products", {})
     with torch.cuda.simulate(devices=1), settings.block(16):
         for rows in (5, 6, 7):
             a, b = numbers((rows, 32), "float32"), numbers((32, 18), "float32")
             assert_close(torch.from_numpy(a).cuda() @ torch.from_numpy(b).cuda(), expected(a, b), 32)
-            assert len(matmul_kernels._products) <= 2
+            assert len(matmul_launch._products) <= 2
 
 
 def test_cost_counts_each_operand_once_and_two_operations_a_product():
@@ -356,21 +356,7 @@ def test_operands_on_different_devices_are_named():
             x @ x.cuda()
 
 
-# ---- how the kernel is chosen and compiled ------------------------------------------------------------------------
-
-
-def test_blocks_follow_the_shape():
-    assert choose_blocks("half", 8192, 8192, 8192, 1, 132) == TABLES["half"][0]
-    assert choose_blocks("half", 1024, 1024, 1024, 1, 132) == TABLES["half"][2]
-    assert choose_blocks("half", 512, 512, 512, 64, 132) == TABLES["half"][0]
-    assert choose_blocks("half", 512, 512, 64, 1, 132) == TABLES["half"][3]
-    assert choose_blocks("half", 1, 40000, 4096, 1, 132).rows == 16
-    assert choose_blocks("sum", 4, 4, 4096, 1, 132).split == 1
-    deep = choose_blocks("single", 64, 64, 65536, 1, 132)
-    assert deep.split == 32
-    assert choose_blocks("single", 64, 64, 64, 1, 132).split == 1
-    with settings.block(8):
-        assert choose_blocks("half", 99, 99, 99, 1, 132) == Blocks(16, 16, 16, 4, 1, 3)
+# ---- precision, and offsets that are far -----------------------------------------------------------------------------
 
 
 def test_precision_of_float32_is_a_choice():
@@ -394,82 +380,13 @@ def test_offsets_of_64_bits_reach_the_same_elements():
     with torch.cuda.simulate(devices=1):
         x, y = torch.from_numpy(a).cuda()._data, torch.from_numpy(b).cuda()._data
         out = torch.zeros(20, 18).cuda()
-        sizes = (20, 18, 40, (1,), (0, 18, 1), (0, 40, 1), (0, 18, 1), (0, 0, 0))
+        sizes = (20, 18, 40, 1, (1,), (0, 18, 1), (0, 40, 1), (0, 18, 1), (0, 0, 0))
         constants = {"EPILOGUE": None, "OUT_DTYPE": dtypes.float32, "TOTAL": dtypes.float32, "PRODUCT": "ieee",
-                     "RANK": 1, "BIAS_ROWS": False, "SPLIT": 1, "EVEN": False, "WIDE": True, "BLOCK_M": 16,
+                     "RANK": 1, "BIAS_ROWS": False, "SPLIT": False, "EVEN": False, "WIDE": True, "BLOCK_M": 16,
                      "BLOCK_N": 16,
                      "BLOCK_K": 16, "GROUP": 8}  # fmt: skip
         launch(matmul_kernel, (4,), (out._data, x, y, (), *sizes), constants, out.device)
         assert_close(out, expected(a, b), 40)
-
-
-def compiled(table, blocks, target, transposed=(False, False), **changes):
-    from tritensor.kernels.launch import compile_ahead
-
-    kind, total, product = {"half": (dtypes.bfloat16, dtypes.float32, "ieee"),
-                            "single": (dtypes.float32, dtypes.float32, "ieee"),
-                            "double": (dtypes.float64, dtypes.float64, "ieee"),
-                            "sum": (dtypes.int64, dtypes.int64, "sum")}[table]  # fmt: skip
-    pointer = f"*{kind.triton}:16"
-    steps = [("i32:16", "i32:1", "i32:16") if flipped else ("i32:16", "i32:16", "i32:1") for flipped in transposed]
-    signature = (pointer, pointer, pointer, (pointer,), "i32:16", "i32:16", "i32:16", ("i32:1",),
-                 ("i32:16", "i32:16", "i32:1"), *steps, ("i32", "i32", "i32:1"))  # fmt: skip
-    constants = {"EPILOGUE": None, "OUT_DTYPE": kind, "TOTAL": total, "PRODUCT": product, "RANK": 1, "BIAS_ROWS": False,
-                 "SPLIT": 1, "EVEN": True, "WIDE": False, "BLOCK_M": blocks.rows, "BLOCK_N": blocks.cols,
-                 "BLOCK_K": blocks.depth, "GROUP": 8, **changes}  # fmt: skip
-    return compile_ahead(matmul_kernel, signature, constants, target, blocks.warps, blocks.stages)
-
-
-@needs_triton
-@pytest.mark.parametrize(("blocks", "transposed", "even"), [
-    *((blocks, (False, False), True) for blocks in TABLES["half"]),
-    (TABLES["half"][0], (True, True), True),
-    (TABLES["half"][1], (False, True), False),
-], ids=str)  # fmt: skip
-def test_half_products_are_wgmma_fed_by_wide_copies(blocks, transposed, even):
-    facts = compiled("half", blocks, ("cuda", 90), transposed, EVEN=even)
-    sass = facts.asm["sass"]
-    assert facts.local_bytes == 0
-    assert facts.shared <= 232448
-    assert "wgmma.mma_async" in facts.asm["ptx"]
-    assert "HGMMA" in sass
-    assert sass.count("LDGSTS") == sass.count("LDGSTS.E.BYPASS.128") + sass.count("LDGSTS.E.128") > 0
-
-
-@needs_triton
-@pytest.mark.parametrize("table", ["single", "double", "sum"])
-def test_other_products_compile_without_spills(table):
-    assert compiled(table, TABLES[table][0], ("cuda", 90)).local_bytes == 0
-
-
-@needs_triton
-def test_tf32x3_products_are_wgmma():
-    facts = compiled("single", TABLES["single"][0], ("cuda", 90), (False, True), PRODUCT="tf32x3")
-    assert facts.local_bytes == 0
-    assert facts.asm["ptx"].count("wgmma.mma_async") % 3 == 0
-
-
-@needs_triton
-@pytest.mark.parametrize("target", [("cuda", 80), ("cuda", 100), ("hip", "gfx942")], ids=str)
-@pytest.mark.parametrize("table", list(TABLES))
-def test_products_compile_for_every_target(table, target):
-    facts = compiled(table, TABLES[table][-1], target, EVEN=False)
-    assert facts.local_bytes == 0
-    if target[0] == "cuda" and table == "half":
-        assert "mma" in facts.asm["ptx"]
-
-
-@needs_triton
-@pytest.mark.parametrize("target", [("cuda", 90), ("hip", "gfx942")], ids=str)
-def test_the_second_step_of_a_split_product_compiles(target):
-    from tritensor.kernels.launch import compile_ahead
-
-    signature = ("*bf16:16", "*fp32:16", ("*bf16:16",), "i32:16", ("i32", "i32:16"), ("i32", "i32:1"))
-    constants = {"EPILOGUE": None, "OUT_DTYPE": dtypes.bfloat16, "RANK": 2, "SPLIT": 8, "BLOCK": 1024}
-    facts = compile_ahead(finish_kernel, signature, constants, target)
-    assert facts.local_bytes == 0
-    split = compiled("half", TABLES["half"][-1], target, SPLIT=4, EVEN=False)
-    assert split.local_bytes == 0
 
 
 # ---- einsum -------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import pytest
 import tritensor as torch
 from tritensor import dtypes, settings
 from tritensor.drivers.simulator import Simulator
-from tritensor.kernels import elementwise_kernel, matmul_kernels
+from tritensor.kernels import elementwise_kernel, matmul_launch
 from tritensor.kernels import plan as plans
 from tritensor.kernels.elementwise import Elementwise
 from tritensor.operator import Operator, registry
@@ -57,13 +57,15 @@ def compiled_for(target: tuple[str, Any], monkeypatch: pytest.MonkeyPatch) -> It
         found.append(compiler.compile_kernel(kernel, signature, constants, target, warps, stages, name))
         return SimpleNamespace(driver=driver, device=device, launch=lambda *arguments: None)
 
-    with torch.cuda.simulate(devices=1, capability=(9, 0)), monkeypatch.context() as patch:
+    # what is chosen depends on the capability; AMD's devices have no tf32x3, like the oldest of NVIDIA's
+    capability = divmod(target[1], 10) if target[0] == "cuda" else (7, 5)
+    with torch.cuda.simulate(devices=1, capability=capability), monkeypatch.context() as patch:
         patch.setattr(Simulator, "is_simulated", False)
         patch.setattr(plans, "_make", make)
         patch.setattr(plans, "_plans", {})
         # launches remembered from another target
         patch.setattr(elementwise_kernel, "_bound", {})
-        patch.setattr(matmul_kernels, "_products", {})
+        patch.setattr(matmul_launch, "_products", {})
         yield found
 
 

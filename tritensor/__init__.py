@@ -622,6 +622,7 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tritensor\."
 _SUBMODULES = frozenset(
     (
         "autograd",
+        "backends",
         "cuda",
         "distributed",
         "functional",

@@ -7,8 +7,9 @@ from typing import Any
 from .. import layout
 from ..autograd import recording
 from ..errors import ArgumentError, ShapeError, explain
-from ..kernels.matmul import get_float32_matmul_precision, quick_linear, quick_matmul, set_float32_matmul_precision
 from ..kernels.matmul import linear as linear_operator
+from ..kernels.matmul import quick_linear, quick_matmul
+from ..kernels.precision import get_float32_matmul_precision, set_float32_matmul_precision
 from ..operator import registry
 from ..tensor import Tensor
 

@@ -8,13 +8,12 @@ operands of different dtypes are refused.
 from __future__ import annotations
 
 import sys
-import warnings
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from .. import buffer, dtypes, layout, settings
+from .. import buffer, dtypes, layout
 from ..autograd import recording
 from ..errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
 from ..operator import Operator, Rule, registry
@@ -22,8 +21,7 @@ from ..tensor import Tensor, wrap
 from .conjugate import conj
 from .methods import attach
 
-__all__ = ["Matmul", "get_float32_matmul_precision", "linear", "matmul", "quick_linear", "quick_matmul",
-           "set_float32_matmul_precision"]  # fmt: skip
+__all__ = ["Matmul", "linear", "matmul", "quick_linear", "quick_matmul"]
 
 # dtype names as PyTorch's messages of this family spell them
 _C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
@@ -98,7 +96,7 @@ class Matmul(Operator):
 
     def launch(self, outs: Any, arrays: Any, compute: dtypes.dtype, metadata: dict[str, Any]) -> None:
         """One kernel for the product, the bias and the activation."""
-        from .matmul_kernels import launch_product
+        from .matmul_launch import launch_product
 
         x, y = arrays[0], arrays[1]
         activation = metadata.get("activation")
@@ -107,7 +105,7 @@ class Matmul(Operator):
             bias = buffer.from_host(np.array(bias, x.dtype), x.device)
         body = None if activation is None else _body(registry[activation])
         y = y.transpose((1, 0)) if self.transposed else y
-        launch_product(outs[0], x, y, bias, body, _PRECISIONS[_precision])
+        launch_product(outs[0], x, y, bias, body)
 
     def cost(self, outs: Any, arrays: Any, metadata: dict[str, Any]) -> tuple[int, int]:
         """Each operand moved once; two operations for each product."""
@@ -122,33 +120,6 @@ def _body(operator: Any) -> Any:
     if not isinstance(operator.body, DeviceFunction):
         operator.body = device_function(operator.body, name=operator.name)
     return operator.body
-
-
-# How float32 is multiplied on a CUDA device, in Triton's words. "tf32x3" is the sum of three products of numbers split
-# in two: about 22 of float32's 24 bits.
-_PRECISIONS = {"highest": "ieee", "high": "tf32x3", "medium": "tf32"}
-_precision = "highest"
-
-
-def get_float32_matmul_precision() -> str:
-    """How exactly float32 matrices are multiplied on CUDA devices; see `set_float32_matmul_precision`."""
-    return _precision
-
-
-def set_float32_matmul_precision(precision: str) -> None:
-    """Choose how exactly float32 matrices are multiplied on CUDA devices.
-
-    Args:
-        precision: "highest" in float32 (the default); "high" by three products of tf32 parts, with about 22 bits;
-            "medium" in tf32, with 11 bits. Any other word is warned about and changes nothing, as in PyTorch.
-    """
-    global _precision
-    if precision not in _PRECISIONS:
-        warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the current "
-                      "setFloat32MatmulPrecision call has no effect.", UserWarning, stacklevel=2)  # fmt: skip
-        return
-    _precision = precision
-    settings.changed()
 
 
 def _c_name(dtype: dtypes.dtype) -> str:

@@ -1,0 +1,7 @@
+"""Switches of what computes, by PyTorch's names: `tritensor.backends.cuda.matmul`."""
+
+from __future__ import annotations
+
+from . import cuda
+
+__all__ = ["cuda"]

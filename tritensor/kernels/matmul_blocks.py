@@ -1,0 +1,233 @@
+"""How a matrix product is cut into tiles, and which kernel computes them.
+
+The tables hold what was compiled for sm_90 without spilled registers and within its shared memory (tests/
+test_matmul_compile.py); the choice among them is `choose`. No choice has been timed on a GPU yet.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .. import settings
+from ..drivers import DeviceProperties
+
+__all__ = ["DESCRIBED", "POINTERS", "Blocks", "Problem", "choose", "is_streamed"]
+
+
+class Blocks(NamedTuple):
+    """How a product is cut: the tile of the result, the step along the summed dimension, and Triton's two numbers."""
+
+    rows: int
+    cols: int
+    depth: int
+    warps: int
+    stages: int
+    #: "pointers" (`matmul_kernels`), "descriptors" (`matmul_descriptors`) or "streamed" (`matvec_kernel`)
+    kernel: str = "pointers"
+    #: slices of the summed dimension, each for programs of its own
+    split: int = 1
+    #: in how many pieces the kernel on descriptors stores a tile
+    pieces: int = 1
+
+
+class Problem(NamedTuple):
+    """What the choice of blocks depends on, the device apart."""
+
+    #: "half", "tf32", "tf32x3", "ieee" (float32 as it is), "double", or "sum" for dtypes without a matrix instruction
+    product: str
+    rows: int
+    cols: int
+    depth: int
+    batches: int = 1
+    #: bytes of an operand's element
+    itemsize: int = 2
+    #: descriptors can be made of both operands and the result
+    describable: bool = False
+    #: a bias or an activation is part of it
+    epilogue: bool = False
+    #: the second operand's elements lie side by side along the summed dimension
+    along: bool = False
+
+
+def is_streamed(rows: int) -> bool:
+    """Whether so many rows are few enough for `matvec_kernel`, whose threads multiply each of them with all that they
+    load. From 5 to 16 rows tensor cores do it, which also read the other operand once: with 8 rows the sums of a thread
+    spill, and half precision spends more time on being converted than on being read.
+    """
+    return rows <= _STREAMED_ROWS
+
+
+# For the kernel on descriptors, by what is multiplied. Blocks of 128 bytes along the summed dimension, because that is
+# how wide a swizzled line of shared memory is.
+DESCRIBED = {
+    "half": (
+        Blocks(128, 256, 64, 8, 3, "descriptors"),
+        Blocks(256, 128, 64, 8, 3, "descriptors"),
+        Blocks(128, 128, 64, 8, 4, "descriptors"),
+        Blocks(64, 256, 64, 4, 4, "descriptors"),
+        Blocks(64, 128, 64, 4, 5, "descriptors"),
+        Blocks(64, 64, 64, 4, 5, "descriptors"),
+    ),
+    # a whole tile of 128x256 float32 beside three stages would be 275 KB
+    "tf32": (
+        Blocks(128, 256, 32, 8, 3, "descriptors", pieces=2),
+        Blocks(128, 128, 32, 8, 3, "descriptors"),
+        Blocks(64, 128, 32, 4, 3, "descriptors"),
+    ),
+    # 128x128 with 4 warps spills
+    "tf32x3": (Blocks(128, 128, 32, 8, 3, "descriptors"), Blocks(64, 128, 32, 4, 3, "descriptors")),
+}
+# In place of these where the summed dimension is long, so that filling a deeper pipeline pays.
+LONG = {
+    DESCRIBED["half"][0]: Blocks(128, 256, 64, 8, 4, "descriptors", pieces=2),
+    DESCRIBED["half"][2]: Blocks(128, 128, 128, 8, 3, "descriptors"),
+}
+_LONG_DEPTH = 4096
+
+# For the kernel on pointers.
+POINTERS = {
+    "half": (
+        Blocks(128, 256, 64, 8, 3),
+        Blocks(128, 128, 64, 8, 4),
+        Blocks(64, 128, 64, 4, 4),
+        Blocks(64, 64, 64, 4, 4),
+    ),
+    "tf32": (Blocks(128, 128, 32, 8, 3), Blocks(64, 128, 32, 4, 3), Blocks(64, 64, 32, 4, 3)),
+    "tf32x3": (Blocks(128, 128, 32, 8, 3), Blocks(64, 128, 32, 4, 3), Blocks(64, 64, 32, 4, 3)),
+    "ieee": (Blocks(128, 128, 32, 8, 3), Blocks(64, 128, 32, 4, 3), Blocks(64, 64, 32, 4, 3)),
+    "double": (Blocks(64, 64, 16, 4, 2), Blocks(32, 32, 16, 4, 2)),
+    "sum": (Blocks(16, 16, 16, 4, 1),),
+}
+
+# In simulation a step of the interpreter costs about the same whatever its size, so few large tiles are fastest.
+_SIMULATED = Blocks(256, 256, 256, 4, 1)
+_SIMULATED_SUM = Blocks(32, 32, 32, 4, 1)
+_SIMULATED_STREAMED = 1 << 18
+
+# What moving a row or column of a tile costs, in products: a tile of 64x64 then comes to 1.4 times the time per product
+# of one of 128x256.
+_EDGE = 32
+# What a program has to multiply for descriptors to pay: 9 us at an H200's peak. Making them takes about 1 us.
+_DESCRIBED_PRODUCTS = 1 << 25
+# A part of a split product has at least so many steps, because parts are summed by a second kernel; and a product of
+# fewer than the second number is over before that kernel would start.
+_STEPS_PER_PART = 4
+_STEPS_TO_SPLIT = 16
+# Warps of a streamed product, how many 16-byte vectors each of their threads loads at once, and the bytes of registers
+# for the sums of a thread.
+_WARPS = 4
+_VECTORS = 4
+_SUMS = 256
+_STREAMED_ROWS = 4
+
+
+def choose(problem: Problem, device: DeviceProperties, simulated: bool = False) -> Blocks:
+    """The blocks, and the kernel, for a product on a device.
+
+    Few rows: the other operand is streamed. Otherwise the tiles are those that take the least time by `_cost`, large
+    ones where they fill the multiprocessors, smaller ones where they would leave some idle. Descriptors are used on
+    Hopper and its successors where the layout of the operands allows it and each program has enough to do. Where even
+    the smallest tiles leave half of the multiprocessors idle, the summed dimension is split.
+
+    >>> from tritensor.drivers import DeviceProperties
+    >>> h200, a100 = DeviceProperties("H200", 9, 0, 0, 132), DeviceProperties("A100", 8, 0, 0, 108, 32, 2048, 166912)
+    >>> choose(Problem("half", 8192, 8192, 8192, describable=True), h200)
+    Blocks(rows=128, cols=256, depth=64, warps=8, stages=4, kernel='descriptors', split=1, pieces=2)
+    >>> choose(Problem("tf32x3", 4096, 4096, 4096, itemsize=4, describable=True), h200)
+    Blocks(rows=128, cols=128, depth=32, warps=8, stages=3, kernel='descriptors', split=1, pieces=1)
+    >>> choose(Problem("half", 1024, 1024, 1024, describable=True), h200)  # 2 us of work
+    Blocks(rows=64, cols=128, depth=64, warps=4, stages=4, kernel='pointers', split=1, pieces=1)
+    >>> choose(Problem("half", 8192, 8192, 8192, describable=True), a100)
+    Blocks(rows=128, cols=256, depth=64, warps=8, stages=3, kernel='pointers', split=1, pieces=1)
+    >>> choose(Problem("half", 16, 512, 8192), h200)
+    Blocks(rows=16, cols=64, depth=64, warps=4, stages=4, kernel='pointers', split=16, pieces=1)
+    >>> choose(Problem("half", 1, 4096, 4096, along=True), h200)
+    Blocks(rows=1, cols=16, depth=256, warps=4, stages=1, kernel='streamed', split=1, pieces=1)
+    """
+    processors = device.multi_processor_count
+    if is_streamed(problem.rows):
+        return _streamed(problem, processors, simulated)
+    described = problem.describable and problem.product in DESCRIBED and device.major in (9, 10)
+    if settings.block.value:
+        return _forced(problem, described, max(_power_of_two(settings.block.value), 16))
+    if simulated:
+        blocks = _clamped(_SIMULATED_SUM if problem.product == "sum" else _SIMULATED, problem)
+        return blocks._replace(kernel="descriptors") if described else blocks
+    if described:
+        # tf32 spills where an activation joins a tile of 128x256
+        table = DESCRIBED[problem.product][problem.product == "tf32" and problem.epilogue :]
+        blocks = min(table, key=lambda blocks: _cost(blocks, problem, processors))
+        shared = -(-_tiles(blocks, problem) // processors)  # tiles that one program computes
+        if shared * blocks.rows * blocks.cols * problem.depth >= _DESCRIBED_PRODUCTS:
+            if problem.depth >= _LONG_DEPTH:
+                blocks = LONG.get(blocks, blocks)
+            # GELU on all of a 128x256 tile at once spills 184 bytes a thread
+            return blocks._replace(pieces=2) if problem.epilogue else blocks
+    blocks = min(POINTERS[problem.product], key=lambda blocks: _cost(blocks, problem, processors))
+    return _split(_fitted(_clamped(blocks, problem), problem, device), problem, processors)
+
+
+def _forced(problem: Problem, described: bool, edge: int) -> Blocks:
+    """Tiles of `settings.block`, cut in every way that there is, so that small arrays meet all of the kernels' code."""
+    if described:
+        return Blocks(edge, edge, edge, 4, 1, "descriptors", pieces=2)
+    return Blocks(edge, edge, edge, 4, 1, split=3 if problem.product != "sum" and problem.depth > 4 * edge else 1)
+
+
+def _streamed(problem: Problem, processors: int, simulated: bool) -> Blocks:
+    """Up to four 16-byte vectors for each of 128 threads at a time: neighbouring threads along the dimension that lies
+    side by side, the vectors of one thread along the other."""
+    rows, vector = _power_of_two(problem.rows), 16 // problem.itemsize
+    if settings.block.value:
+        edge = max(_power_of_two(settings.block.value), 16)
+        return Blocks(rows, edge, edge, 4, 1, "streamed", split=3 if problem.depth > 4 * edge else 1)
+    if simulated:
+        depth = min(_power_of_two(problem.depth), 1024)
+        return Blocks(rows, min(_power_of_two(problem.cols), _SIMULATED_STREAMED // (rows * depth)), depth, 4, 1,
+                      "streamed")  # fmt: skip
+    vectors = min(_VECTORS, 2 * _VECTORS // rows, _SUMS // (rows * vector * max(problem.itemsize, 4)))
+    if problem.along:
+        cols = min(_power_of_two(problem.cols), _WARPS * vectors)
+        blocks = Blocks(rows, cols, 32 * _WARPS * vectors * vector // cols, _WARPS, 1, "streamed")
+    else:
+        blocks = Blocks(rows, 32 * vector, _WARPS * vectors, _WARPS, 1, "streamed")
+    return _split(blocks, problem, processors)
+
+
+def _split(blocks: Blocks, problem: Problem, processors: int) -> Blocks:
+    """As many parts of the summed dimension as fill the multiprocessors and are worth a second kernel."""
+    steps = -(-problem.depth // blocks.depth)
+    if steps < _STEPS_TO_SPLIT or (problem.product == "sum" and blocks.kernel == "pointers"):
+        return blocks
+    tiles = -(-problem.rows // blocks.rows) * -(-problem.cols // blocks.cols) * problem.batches
+    return blocks._replace(split=max(min(processors // tiles, steps // _STEPS_PER_PART), 1))
+
+
+def _tiles(blocks: Blocks, problem: Problem) -> int:
+    return -(-problem.rows // blocks.rows) * -(-problem.cols // blocks.cols) * problem.batches
+
+
+def _cost(blocks: Blocks, problem: Problem, processors: int) -> int:
+    """The time of a product in these tiles, in no particular unit: waves of tiles, times what a tile costs."""
+    tile = blocks.rows * blocks.cols + _EDGE * (blocks.rows + blocks.cols)
+    return -(-_tiles(blocks, problem) // processors) * tile
+
+
+def _fitted(blocks: Blocks, problem: Problem, device: DeviceProperties) -> Blocks:
+    """As many stages as the device's shared memory holds (227 KB on sm_90, 163 on sm_80, 99 on sm_86 and sm_89)."""
+    stage = (blocks.rows + blocks.cols) * blocks.depth * problem.itemsize
+    return blocks._replace(stages=max(min(blocks.stages, device.shared_memory_per_block_optin // stage), 1))
+
+
+def _clamped(blocks: Blocks, problem: Problem) -> Blocks:
+    """No block larger than what it is to hold; 16 is the least that a tensor core takes."""
+    return blocks._replace(
+        rows=min(blocks.rows, max(_power_of_two(problem.rows), 16)),
+        cols=min(blocks.cols, max(_power_of_two(problem.cols), 16)),
+        depth=min(blocks.depth, max(_power_of_two(problem.depth), 16)),
+    )
+
+
+def _power_of_two(size: int) -> int:
+    """The smallest power of two that is not smaller."""
+    return 1 << max(size - 1, 0).bit_length()

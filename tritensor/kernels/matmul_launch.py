@@ -1,0 +1,281 @@
+"""The host's half of matrix products: which kernel, over which grid, with which strides; kept for the next call."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import buffer, dtypes, layout, settings
+from ..buffer import DeviceArray
+from .launch import Bound, bind
+from .matmul_blocks import Blocks, Problem, choose, is_streamed
+from .matmul_descriptors import described_matmul_kernel
+from .matmul_kernels import finish_kernel, matmul_kernel
+from .matvec_kernel import matvec_kernel
+from .offsets import collapse_dims
+from .precision import product_for
+
+__all__ = ["launch_product"]
+
+
+class _Operand(NamedTuple):
+    """An array as a stack of matrices: the steps, in elements, from matrix to matrix, from row to row, and so on."""
+
+    batch: tuple[int, ...]
+    row: int
+    col: int
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return (*self.batch, self.row, self.col)
+
+    @property
+    def flipped(self) -> _Operand:
+        return _Operand(self.batch, self.col, self.row)
+
+
+class _Geometry(NamedTuple):
+    """A product of stacks of matrices, x of (rows, depth) and y of (depth, cols), and a bias spread over the result."""
+
+    batch: tuple[int, ...]
+    rows: int
+    cols: int
+    depth: int
+    out: _Operand
+    x: _Operand
+    y: _Operand
+    bias: _Operand
+
+    @property
+    def mirrored(self) -> _Geometry:
+        """The same product read the other way: the transpose of y times that of x."""
+        return _Geometry(self.batch, self.cols, self.rows, self.depth, self.out.flipped, self.y.flipped, self.x.flipped,
+                         self.bias.flipped)  # fmt: skip
+
+    def reaches_far(self, blocks: Blocks) -> bool:
+        """Whether offsets within a tile need 64 bits."""
+        rows, cols, depth = blocks.rows, blocks.cols, blocks.depth
+        sizes = ((self.out, rows, cols), (self.x, rows, depth), (self.y, depth, cols), (self.bias, rows, cols))
+        # a block of three dimensions adds up the steps along two
+        return max(abs(of.row) * down + abs(of.col) * across for of, down, across in sizes) >= 1 << 31
+
+
+class _Product(NamedTuple):
+    """A product of operands of certain shapes and strides, ready to be launched with other memory."""
+
+    multiply: Bound
+    #: the second operand is given to the kernel as the first
+    mirrored: bool
+    #: for a split product the second step, and the shape and dtype of what is handed from one to the other
+    finish: tuple[Bound, tuple[int, ...], np.dtype] | None
+
+
+_REMEMBERED = 4096
+_products: dict[tuple[Any, ...], _Product] = {}
+
+
+def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray | None, body: Any) -> None:
+    """`out = body(x @ y + bias)`, for operands of one dtype and of any ranks that `matmul` takes.
+
+    Args:
+        body: the Triton body of an elementwise operator of one input, as a device function; or None.
+    """
+    if out.size == 0:
+        return
+    arrays = (x, y) if bias is None else (x, y, bias)
+    driver = out.buffer.arena.driver
+    capability = driver.capability(out.device.index or 0)
+    precision = product_for(capability)
+    aligned = not (out.data_ptr() | x.data_ptr() | y.data_ptr()) & 15
+    key: tuple[Any, ...] = (body, precision, settings.block.value, out.device, capability, driver.is_simulated, aligned)
+    key += tuple([(array.dtype, array.shape, array.strides) for array in arrays])
+    product = _products.get(key)
+    if product is None:
+        if len(_products) >= _REMEMBERED:  # shapes that change with every step must not pile up
+            _products.clear()
+        product = _products[key] = _prepare(out, x, y, bias, body, precision, aligned)
+    if product.mirrored:
+        x, y = y, x
+    if product.finish is None:
+        product.multiply(out, x, y, *arrays[2:])
+        return
+    finish, shape, kind = product.finish
+    parts = buffer.empty(shape, kind, out.device)
+    product.multiply(parts, x, y)
+    finish(out, parts, *arrays[2:])
+
+
+def _prepare(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray | None, body: Any, precision: str,
+             aligned: bool) -> _Product:  # fmt: skip
+    """Choose the kernel for operands of these shapes and strides, and bind it."""
+    driver = out.buffer.arena.driver
+    device = driver.properties(out.device.index or 0)
+    itemsize = x.dtype.itemsize
+    table, total, product = _arithmetic(dtypes.of(x.dtype), precision)
+    shape = _geometry(out, x, y, bias)
+    mirrored = shape.cols < shape.rows and is_streamed(shape.cols)
+    if mirrored:
+        shape, x, y = shape.mirrored, y, x
+    problem = Problem(table, shape.rows, shape.cols, shape.depth, prod(shape.batch), itemsize,
+                      aligned and _describable(shape, itemsize), bias is not None or body is not None,
+                      shape.y.row == 1)  # fmt: skip
+    blocks = choose(problem, device, driver.is_simulated)
+    biases = () if bias is None else (bias,)
+    constants: dict[str, Any] = {"EPILOGUE": body, "OUT_DTYPE": dtypes.of(out.dtype), "BIAS_ROWS": shape.bias.row != 0}
+    options: dict[str, Any] = {
+        "warps": blocks.warps,
+        "stages": blocks.stages,
+        "name": f"matmul_{body.__name__}" if body else "matmul",
+    }
+    if blocks.kernel == "descriptors":
+        arguments, constants = _described(shape, blocks, constants, product)
+        tiles = -(-shape.rows // blocks.rows) * -(-shape.cols // blocks.cols) * problem.batches
+        # programs that stay for several tiles, or one for each where some would compute twice as many as others
+        grid = tiles if tiles < 2 * device.multi_processor_count else device.multi_processor_count
+        multiply = bind(described_matmul_kernel, (grid,), (out, x, y, biases, *arguments), constants, out.device,
+                        **options)  # fmt: skip
+        return _Product(multiply, mirrored, None)
+    constants |= {"TOTAL": total, "PRODUCT": product}
+    split = blocks.split > 1
+    if split:
+        constants |= {"EPILOGUE": None, "OUT_DTYPE": total}
+    kernel, arguments, constants, grid = _pointed(shape, blocks, constants)
+    if not split:
+        multiply = bind(kernel, (grid,), (out, x, y, biases, *arguments), constants, out.device, **options)
+        return _Product(multiply, mirrored, None)
+    scratch = ((blocks.split, *out.shape), total.numpy)
+    parts = buffer.empty(*scratch, out.device)
+    multiply = bind(kernel, (grid,), (parts, x, y, (), *arguments), constants, out.device, **options)
+    return _Product(multiply, mirrored, (_finish(out, parts, bias, body), *scratch))
+
+
+def _pointed(shape: _Geometry, blocks: Blocks, constants: dict[str, Any]) -> tuple[Any, ...]:
+    """The kernel on pointers or the one for few rows, its arguments after the arrays, its constants and its grid."""
+    arguments = (shape.rows, shape.cols, shape.depth, blocks.split, shape.batch, shape.out.strides, shape.x.strides,
+                 shape.y.strides, shape.bias.strides)  # fmt: skip
+    constants = {
+        **constants,
+        "RANK": len(shape.batch),
+        "SPLIT": blocks.split > 1,
+        "EVEN": shape.depth % (blocks.depth * blocks.split) == 0,
+        "WIDE": shape.reaches_far(blocks),
+        "BLOCK_N": blocks.cols,
+        "BLOCK_K": blocks.depth,
+    }
+    grid = -(-shape.cols // blocks.cols) * prod(shape.batch) * blocks.split
+    if blocks.kernel == "streamed":
+        del constants["PRODUCT"]
+        return matvec_kernel, arguments, {**constants, "ALONG": shape.y.row == 1, "ROWS": blocks.rows}, grid
+    constants |= {"BLOCK_M": blocks.rows, "GROUP": 8}
+    return matmul_kernel, arguments, constants, grid * -(-shape.rows // blocks.rows)
+
+
+def _describable(shape: _Geometry, itemsize: int) -> bool:
+    """Whether descriptors can be made of operands and result: one dimension lies side by side, steps along the others
+    are multiples of 16 bytes, and there is one batch dimension at most."""
+
+    def fits(*steps: int) -> bool:
+        return all(step >= 0 and step * itemsize % 16 == 0 for step in steps)
+
+    out = shape.out
+    return (
+        len(shape.batch) <= 1
+        and shape.depth > 0
+        and out.col == 1
+        and fits(out.row, *out.batch)
+        and all(
+            (of.col == 1 and of.row > 0 and fits(of.row, *of.batch))
+            or (of.row == 1 and of.col > 0 and fits(of.col, *of.batch))
+            for of in (shape.x, shape.y)
+        )
+        and max(shape.rows, shape.cols, shape.depth, *shape.batch) < 1 << 31
+    )
+
+
+def _described(shape: _Geometry, blocks: Blocks, constants: dict[str, Any], product: str) -> tuple[Any, dict[str, Any]]:
+    """Arguments after the arrays, and constants, of the kernel on descriptors."""
+
+    def lines(of: _Operand) -> tuple[int, int]:
+        return sum(of.batch), of.row if of.col == 1 else of.col
+
+    batches, bias = prod(shape.batch), shape.bias
+    arguments = (shape.rows, shape.cols, shape.depth, batches, lines(shape.out), lines(shape.x), lines(shape.y),
+                 (sum(bias.batch), bias.row, bias.col))  # fmt: skip
+    constants = {
+        **constants,
+        "PRODUCT": product,
+        "X_FLIPPED": shape.x.col != 1,
+        "Y_FLIPPED": shape.y.col != 1,
+        "OUT_BATCHED": batches > 1,
+        "X_BATCHED": batches > 1 and shape.x.batch != (0,),
+        "Y_BATCHED": batches > 1 and shape.y.batch != (0,),
+        "PIECES": blocks.pieces,
+        "BLOCK_M": blocks.rows,
+        "BLOCK_N": blocks.cols,
+        "BLOCK_K": blocks.depth,
+        "GROUP": 8,
+    }
+    return arguments, constants
+
+
+def _finish(out: DeviceArray, parts: DeviceArray, bias: DeviceArray | None, body: Any) -> Bound:
+    """The second step of a split product."""
+    shape, (steps,) = collapse_dims(out.shape, [_spread(bias, out.shape)])
+    block = settings.block.value or 1024
+    constants = {"EPILOGUE": body, "OUT_DTYPE": dtypes.of(out.dtype), "RANK": len(shape), "BLOCK": block}
+    arguments = (out, parts, () if bias is None else (bias,), out.size, parts.shape[0], shape, steps)
+    return bind(finish_kernel, (-(-out.size // block),), arguments, constants, out.device, name="matmul_finish")
+
+
+def _arithmetic(kind: dtypes.dtype, precision: str) -> tuple[str, dtypes.dtype, str]:
+    """The table of block sizes, the dtype to sum in, and how to multiply."""
+    if kind is dtypes.float16 or kind is dtypes.bfloat16:
+        return "half", dtypes.float32, "ieee"
+    if kind is dtypes.float32:
+        return precision, kind, precision
+    if kind is dtypes.float64:
+        return "double", kind, "ieee"
+    return "sum", dtypes.int64 if kind.itemsize == 8 else dtypes.int32, "sum"
+
+
+def _spread(array: DeviceArray | None, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides that repeat an array over `shape`; zeros for none."""
+    return (0,) * len(shape) if array is None else layout.broadcast_strides(array.shape, array.strides, shape)
+
+
+def _geometry(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray | None) -> _Geometry:
+    """Sizes and strides of a product, with as many of the batches as possible taken for rows.
+
+    A vector on the left is a matrix of one row, one on the right a matrix of one column. Batches that share `y` are
+    more rows of one product.
+    """
+    batch = out.shape[: out.ndim - (x.ndim > 1) - (y.ndim > 1)]
+    rank = len(batch)
+    rows, depth = (x.shape[-2] if x.ndim > 1 else 1), x.shape[-1]
+    cols = y.shape[-1] if y.ndim > 1 else 1
+
+    def placed(steps: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+        rest = steps[rank:]
+        return (*steps[:rank], rest[0] if x.ndim > 1 else 0), rest[-1] if y.ndim > 1 else 0
+
+    out_rows, out_col = placed(out.strides)
+    bias_rows, bias_col = placed(_spread(bias, out.shape))
+    x_row = (*layout.broadcast_strides(x.shape[:-2], x.strides[:-2], batch), x.strides[-2] if x.ndim > 1 else 0)
+    y_row = (*layout.broadcast_strides(y.shape[:-2], y.strides[:-2], batch), 0)
+    y_steps = y.strides[-2:] if y.ndim > 1 else (y.strides[0], 0)
+    shape, strides = collapse_dims((*batch, rows), [out_rows, x_row, y_row, bias_rows])
+    if strides[2][-1] != 0:  # the last of them is a batch with matrices of its own, and there is one row
+        shape, strides = (*shape, 1), tuple((*steps, 0) for steps in strides)
+    outs, xs, ys, biases = strides
+    return _Geometry(
+        shape[:-1],
+        shape[-1],
+        cols,
+        depth,
+        _Operand(outs[:-1], outs[-1], out_col),
+        _Operand(xs[:-1], xs[-1], x.strides[-1]),
+        _Operand(ys[:-1], *y_steps),
+        _Operand(biases[:-1], biases[-1], bias_col),
+    )
