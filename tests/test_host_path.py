@@ -242,6 +242,30 @@ def test_changes_in_place_take_one_launch(gpu: Interpreted, long_ways: list[str]
     assert long_ways == []
 
 
+def test_a_change_by_another_tensor_is_repeated_without_looking_at_the_call_again(
+    gpu: Interpreted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tensor(0.0, 0.0).add_(tensor(1.0, 1.0)).tolist() == [1, 1]
+    x, y, needed = tensor(1.0, 2.0), tensor(10.0, 20.0), tensor(1.0, 1.0, needs=True)
+    memory = x.data_ptr()
+    with monkeypatch.context() as patch:
+        patch.setattr(replay, "key_of", None)
+        x.add_(y).add_(y)
+        with torch.no_grad():
+            needed.add_(y)
+        whole = tensor(0.0, 0.0, 5.0, 6.0)
+        with pytest.raises(TypeError):
+            whole[2:].add_(whole[:2])  # views, and of one memory
+    assert results(x, y, needed) == [[21, 42], [10, 20], [11, 21]]
+    assert (x.data_ptr(), x._version) == (memory, 2)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        assert x.add_(y).tolist() == [31, 62]  # memory of another stream, which is told of this one
+    gpu.failure = RuntimeError("CUDA_ERROR_INVALID_VALUE: no")
+    with pytest.raises(DeviceError, match="at the launch of add"):
+        x.add_(y)
+    gpu.failure = None
+
+
 def test_changes_in_place_of_views_and_of_what_overlaps(gpu: Interpreted) -> None:
     for device in ("cpu", "cuda"):
         for _ in range(2):

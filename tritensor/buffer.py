@@ -160,8 +160,7 @@ class DeviceArray:
         Raises:
             layout.NotViewable: that takes a copy. ShapeError: another number of elements.
         """
-        shape = layout.infer_shape(shape, prod(self.shape))
-        strides = layout.reshape_strides(self.shape, self.strides, shape)
+        shape, strides = layout.reshaped(self.shape, self.strides, shape)
         return DeviceArray(self.buffer, shape, strides, self.offset, self.dtype, self.device)
 
     def __getitem__(self, key: Any) -> DeviceArray:

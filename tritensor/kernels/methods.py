@@ -296,6 +296,16 @@ def in_place_method(operator: Elementwise) -> Callable[..., Tensor]:
 
 def _change_on_device(x: Tensor, operator: Elementwise, args: tuple[Any, ...], metadata: dict[str, Any]) -> bool:
     """Launch an operator whose result is its first input; False where that would be wrong or something is recorded."""
+    if len(args) == 1 and not metadata and args[0].__class__ is Tensor and x._origin is None:
+        # the quick way of a change by one other tensor that is repeated: 2.5 us, against 4.5
+        y = args[0]
+        data, other = x._data, y._data
+        if other.__class__ is DeviceArray and not ((x._needs or y._needs) and recording.enabled):
+            known = operator.changes.get((data._form, other._form)) if other.buffer is not data.buffer else None
+            if known is not None and known.changed(data, other):
+                counter = x._counter = x._counter or [0, 0]
+                counter[0] += 1
+                return True
     inputs = (x, *args)
     if settings.check.value or (recording.enabled and any(isinstance(y, Tensor) and y._needs for y in inputs)):
         return False
