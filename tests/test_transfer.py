@@ -223,6 +223,42 @@ def test_dlpack_shares_on_the_cpu_and_is_refused_elsewhere() -> None:
         torch.from_dlpack([1, 2])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_copy_into_host_memory_goes_straight_there(dtype: torch.dtype, late: bool) -> None:
+    with settings.simulate_late(late):
+        x = torch.arange(3000).to(dtype).cuda()
+        for target in (torch.zeros(3000, dtype=dtype).pin_memory(), torch.zeros(3000, dtype=dtype)):
+            address, version, pinned = target.data_ptr(), target._version, target.is_pinned()
+            with torch.cuda.transfers() as ledger:
+                assert target.copy_(x) is target
+            (copy,) = [entry for entry in ledger.entries if entry.kind == "d2h"]
+            assert (copy.nbytes, copy.pinned) == (x.nbytes, pinned)
+            ledger.assert_at_most(h2d=0, d2h=1, syncs=1)
+            assert (target.data_ptr(), target._version) == (address, version + 1)
+            assert torch.equal(target, x.cpu())
+            target[1:2999].copy_(x[2:])
+            assert torch.equal(target[1:2999], x[2:].cpu()) and torch.equal(target[:1], x[:1].cpu())
+
+
+def test_a_copy_into_host_memory_that_takes_more_than_moving_bytes() -> None:
+    x = torch.arange(6.0).cuda().requires_grad_()
+    target = torch.zeros(6)
+    target.copy_(x)
+    (target * 2).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2.0] * 6
+    x = x.detach()
+    for target in (torch.zeros(2, 6), torch.zeros(6, dtype=torch.int64), torch.zeros(12)[::2], torch.zeros(3, 2).t()):
+        source = x.reshape(2, 3) if target.shape == (2, 3) else x
+        assert torch.equal(target.copy_(source), source.cpu().to(target.dtype).expand(target.shape))
+    assert torch.zeros(3, 2).copy_(x.reshape(2, 3).t()).tolist() == [[0, 3], [1, 4], [2, 5]]
+    locked = np.zeros(6, np.float32)
+    locked.flags.writeable = False
+    with pytest.raises((ValueError, RuntimeError)):
+        torch.from_numpy(locked).copy_(x)
+    assert not locked.any()
+
+
 def test_copy_between_overlapping_views() -> None:
     """The kernel never reads what it writes, whichever way its programs run."""
     for order in ("forward", "reverse", "shuffle"):

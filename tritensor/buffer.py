@@ -284,8 +284,9 @@ def constant(array: np.ndarray, device: Device) -> DeviceArray:
     return result
 
 
-def to_host(array: DeviceArray, non_blocking: bool = False) -> Any:
-    """A contiguous host copy, as an ndarray, or as a PendingArray with `non_blocking`.
+def to_host(array: DeviceArray, non_blocking: bool = False, into: np.ndarray | None = None) -> Any:
+    """A contiguous host copy, as an ndarray, or as a PendingArray with `non_blocking`; of a contiguous array `into` a
+    contiguous one of its shape and dtype, straight where that is pinned.
 
     Waits for every stream that is known to use the memory, and for nothing else. An array with gaps is copied with
     them, from its lowest element to its highest, and packed on the host; make a very sparse view contiguous first.
@@ -298,7 +299,7 @@ def to_host(array: DeviceArray, non_blocking: bool = False) -> Any:
     driver, stream = _ready(array)
     refused_by(driver, stream.handle, *NO_READING)
     address = array.data_ptr() - (array.offset - low) * itemsize
-    ledger.note("d2h", nbytes, non_blocking)
+    ledger.note("d2h", nbytes, non_blocking or (into is not None and is_pinned(into)))
     if non_blocking:
         block = driver.pinned.take(nbytes)
         raw = block.array((nbytes,), np.dtype(np.uint8))
@@ -307,7 +308,7 @@ def to_host(array: DeviceArray, non_blocking: bool = False) -> Any:
         driver.pinned.fly(block, mark)  # even if nobody ever waits, the copy has somewhere to go
         array.buffer.record_stream(stream)
         return PendingArray(_laid_out(raw, array, low), driver, mark)
-    raw = np.empty(nbytes, np.uint8)
+    raw = np.empty(nbytes, np.uint8) if into is None else into.reshape(-1).view(np.uint8)
     _download(driver, stream, raw, address)
     return np.asarray(_laid_out(raw, array, low), order="C")
 
@@ -405,6 +406,10 @@ def _upload(target: DeviceArray, source: np.ndarray, non_blocking: bool) -> None
 def _download(driver: Driver, stream: Stream, host: np.ndarray, address: int) -> None:
     """Copy to pageable memory: the device fills one pinned block while the host empties the one before."""
     ledger.note("sync")
+    if is_pinned(host):
+        driver.copy_d2h(host, address, stream.handle)
+        driver.mark_synchronize(driver.record(stream.handle))
+        return
     flying: deque[tuple[int, int, PinnedBlock, Any]] = deque()
     for start in range(0, host.nbytes, CHUNK):
         size = min(CHUNK, host.nbytes - start)

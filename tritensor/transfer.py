@@ -165,8 +165,28 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         raise ArgumentError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
     check_writable(self)
     layout.broadcast_strides(tuple(src.shape), (0,) * src.ndim, tuple(self.shape))
+    if _goes_straight(self, src):
+        buffer.to_host(src._data, into=self._data)
+        counter = self._counter = self._counter or [0, 0]
+        counter[0] += 1
+        return self
     write(self, src.to(self.device, self.dtype, non_blocking=non_blocking).expand(self.shape))
     return self
+
+
+def _goes_straight(target: Tensor, source: Tensor) -> bool:
+    """Whether a copy needs no memory beside the target's: from a device to the host, nothing converted or recorded."""
+    here, there = target._data, source._data
+    return (
+        type(here) is np.ndarray
+        and type(there) is DeviceArray
+        and (here.shape, here.dtype) == (there.shape, there.dtype)
+        and here.size > 0
+        and here.flags.c_contiguous
+        and here.flags.writeable
+        and there.is_contiguous()
+        and not (recording.enabled and (target._needs or source._needs))
+    )
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
