@@ -26,7 +26,7 @@ from triton.runtime.jit import KernelInterface
 from .. import dtypes, settings
 from ..errors import DeviceError, KernelError, KernelMemoryError, TritensorError, explain
 from . import builder, libdevice, reduction
-from .builder import Guard, Span, TensorHandle, semantic
+from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
 from .source import DeviceFunction, Float64, Int64, Kernel, reinterpret
 
 __all__ = ["prepare"]
@@ -229,9 +229,11 @@ def _library_function(function: Any) -> Any:
 
 
 def _counted(*bounds: Any, **hints: Any) -> Iterator[Any]:
-    """`range` and `tl.range` in a kernel: the counter is an int32 scalar, as it is when compiled."""
+    """`range` and `tl.range` in a kernel: the counter is an int32 scalar, or of 64 bits as one of its bounds is."""
+    wide = any(isinstance(bound, tl.tensor) and bound.dtype.primitive_bitwidth == 64 for bound in bounds)
+    kind = tl.int64 if wide else tl.int32
     for number in range(*map(_index, bounds)):
-        yield builder.block(np.array(number, np.int32), tl.int32)
+        yield builder.block(np.array(number, numpy_dtype(kind)), kind)
 
 
 def _index(value: Any) -> int:

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from .. import drivers, settings
-from ..errors import DeviceError, explain
+from ..errors import DeviceError, KernelError, explain
 from . import plan as plans
 from .source import DeviceFunction, Float64, Int64, Kernel, device_function, kernel
 
@@ -64,12 +64,12 @@ def launch(
             address is held to the array that begins there, as if it were an argument.
 
     Raises:
-        KernelError: the kernel does not compile, or fails in simulation.
+        KernelError: the grid is too large, or the kernel does not compile, or fails in simulation.
         KernelMemoryError: in simulation, it touched memory outside of its arguments.
         DeviceError: there is no device, a package is missing, or the device has failed.
     """
     driver = drivers.require()
-    sizes = _three(grid)
+    sizes = _three(grid, kernel, name)
     if 0 in sizes:
         return
     stream = driver.current_stream(device.index)
@@ -87,8 +87,16 @@ def launch(
     plan.launch(stream, sizes, values)
 
 
-def _three(grid: Sequence[int]) -> tuple[int, int, int]:
+def _three(grid: Sequence[int], kernel: Kernel, name: str | None) -> tuple[int, int, int]:
     x, y, z = (*grid, 1, 1)[:3]
+    if x >= 1 << 31 or y >= 1 << 16 or z >= 1 << 16:
+        raise KernelError(
+            explain(
+                f"{name or kernel.family}: CUDA error: invalid configuration argument",
+                f"a grid of {x} x {y} x {z} programs; CUDA takes at most 2147483647 x 65535 x 65535",
+                remedy="call it for parts of the tensors",
+            )
+        )
     return x, y, z
 
 
@@ -151,7 +159,7 @@ def bind(
     their place among the arrays. The kernel is never compiled for their values.
     """
     driver = drivers.require()
-    sizes = _three(grid)
+    sizes = _three(grid, kernel, name)
     plan, tail = None, ()
     if not driver.is_simulated and 0 not in sizes:
         stream = driver.current_stream(device.index)

@@ -156,11 +156,12 @@ def rowwise_kernel(
         UNITS: what divides the places where rows begin, those of columns, `rows`, and `cols` (see `in_units`).
         ROWS, COLS: the tile. The grid is (ceil(rows / ROWS),).
     """
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    start = tl.program_id(0)
     span = tl.arange(0, COLS)
     if INDEX64:
-        row = row.to(tl.int64)
+        start = start.to(tl.int64)
         span = span.to(tl.int64)
+    row = start * ROWS + tl.arange(0, ROWS)
     row_mask = row < in_units(rows, UNITS[2])
     cols = in_units(cols, UNITS[3])
     starts = row_starts(ins, in_strides, shape, row, RANK, UNITS[0])

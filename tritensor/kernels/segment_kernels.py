@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import buffer, dtypes, settings
+from .. import buffer, dtypes, layout, settings
 from ..buffer import DeviceArray
 from .indexing_kernels import Walk, as_number, place_of, spread
 from .launch import Int64, device_function, kernel, launch
@@ -46,10 +46,12 @@ def keys_kernel(
     steps,
     count,
     RANK: tl.constexpr,
+    WIDE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """The destination of each place as one number, with which equal places sort together."""
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    start = tl.program_id(0).to(tl.int64) if WIDE else tl.program_id(0)
+    index = start * BLOCK + tl.arange(0, BLOCK)
     mask = index < count
     place = place_of(position_ptr, offset_of(index, position_strides, shape, RANK), row_step, sizes, steps, mask)
     tl.store(key_ptr + index, place + offset_of(index, base_strides, shape, RANK), mask=mask)
@@ -82,6 +84,7 @@ def segment_sums_kernel(
     OUT_DTYPE: tl.constexpr,
     RANK: tl.constexpr,
     REST_RANK: tl.constexpr,
+    WIDE: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_R: tl.constexpr,
 ):
@@ -94,10 +97,15 @@ def segment_sums_kernel(
         source: a pointer, or a number; then its strides are ().
         width: elements of the dimensions that are taken whole (`rest_shape`).
         sizes, steps: a key is a coordinate in `sizes`, and the element of `out` at `steps`.
+        WIDE: offsets need 64 bits. The grid is (blocks * ceil(width / BLOCK_R),): its other dimensions would end at
+            65535 programs.
     """
-    block = tl.program_id(0).to(tl.int64)
+    across = tl.cdiv(width, BLOCK_R)
+    block = (tl.program_id(0) // across).to(tl.int64)
     position = block * BLOCK_P + tl.arange(0, BLOCK_P)
-    rest = tl.program_id(1) * BLOCK_R + tl.arange(0, BLOCK_R)
+    rest = tl.program_id(0) % across * BLOCK_R + tl.arange(0, BLOCK_R)
+    if WIDE:
+        rest = rest.to(tl.int64)
     inside = position < count
     rest_mask = (rest < width)[None, :]
     key = tl.load(key_ptr + position, mask=inside, other=-1)
@@ -108,7 +116,7 @@ def segment_sums_kernel(
     if len(source_strides) == 0:
         value = tl.where(mask, source, 0)
     else:
-        offset = offset_of(origin, source_strides, shape, RANK)[:, None]
+        offset = offset_of(origin.to(tl.int64) if WIDE else origin, source_strides, shape, RANK)[:, None]
         offset = offset + offset_of(rest, rest_source_strides, rest_shape, REST_RANK)[None, :]
         value = tl.load(source + offset, mask=mask, other=0)
     new = tl.broadcast_to((key != before).to(tl.int32)[:, None], (BLOCK_P, BLOCK_R))
@@ -116,7 +124,7 @@ def segment_sums_kernel(
     ends = (inside & (key != after))[:, None]
     last = ((position == (block + 1) * BLOCK_P - 1) & inside)[:, None]
     whole = ends & (begun > 0) & rest_mask
-    out_block = out_ptr + offset_of(key, steps, sizes, len(sizes))[:, None]
+    out_block = out_ptr + offset_of(key.to(tl.int64) if WIDE else key, steps, sizes, len(sizes))[:, None]
     out_block = out_block + offset_of(rest, rest_out_strides, rest_shape, REST_RANK)[None, :]
     found = tl.load(out_block, mask=whole, other=0).to(TOTAL)
     tl.store(out_block, (found + total).to(OUT_DTYPE), mask=whole)
@@ -147,6 +155,7 @@ def join_segments_kernel(
     TOTAL: tl.constexpr,
     OUT_DTYPE: tl.constexpr,
     REST_RANK: tl.constexpr,
+    WIDE: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_R: tl.constexpr,
     JOINED: tl.constexpr,
@@ -155,8 +164,11 @@ def join_segments_kernel(
 
     The arguments are those of `segment_sums_kernel`; `blocks` is how many blocks it had.
     """
-    block = tl.program_id(0).to(tl.int64)
-    rest = tl.program_id(1) * BLOCK_R + tl.arange(0, BLOCK_R)
+    across = tl.cdiv(width, BLOCK_R)
+    block = (tl.program_id(0) // across).to(tl.int64)
+    rest = tl.program_id(0) % across * BLOCK_R + tl.arange(0, BLOCK_R)
+    if WIDE:
+        rest = rest.to(tl.int64)
     rest_mask = rest < width
     key = tl.load(key_ptr + tl.minimum((block + 1) * BLOCK_P, count) - 1)
     after = tl.load(key_ptr + (block + 1) * BLOCK_P, mask=(block + 1) * BLOCK_P < count, other=-1)
@@ -174,7 +186,7 @@ def join_segments_kernel(
             total += tl.sum(heads, 0)
             first += JOINED
             going = (tl.min(same.to(tl.int32), 0) > 0) & (first < blocks)
-        place = out_ptr + offset_of(key, steps, sizes, len(sizes))
+        place = out_ptr + offset_of(key.to(tl.int64) if WIDE else key, steps, sizes, len(sizes))
         pointer = place + offset_of(rest, rest_out_strides, rest_shape, REST_RANK)
         found = tl.load(pointer, mask=rest_mask, other=0).to(TOTAL)
         tl.store(pointer, (found + total).to(OUT_DTYPE), mask=rest_mask)
@@ -205,8 +217,10 @@ def add_at(walk: Walk, out: DeviceArray, source: Any) -> None:
     value = source if strides is not None else as_number(source, kind)
     blocks = -(-count // block_p)
     heads, tails = (buffer.empty((blocks, width), total.numpy, out.device) for _ in range(2))
-    grid = (blocks, -(-width // block_r))
-    constants = {"TOTAL": total, "OUT_DTYPE": kind, "REST_RANK": len(rest_shape), "BLOCK_P": block_p,
+    grid = (blocks * -(-width // block_r),)
+    spans = [layout.span(each.shape, each.strides, 0) for each in (out, source) if each.__class__ is DeviceArray]
+    wide = max(count, width + block_r, *[high - low for low, high in spans]) >= 1 << 31
+    constants = {"TOTAL": total, "OUT_DTYPE": kind, "REST_RANK": len(rest_shape), "WIDE": wide, "BLOCK_P": block_p,
                  "BLOCK_R": block_r}  # fmt: skip
     launch(segment_sums_kernel, grid,
            (out, heads, tails, keys, order, value, count, width, shape, source_steps, rest_shape,
@@ -238,5 +252,5 @@ def _sorted_destinations(walk: Walk, place_shape: tuple[int, ...], out: DeviceAr
     sizes = tuple(Int64(size) for size in walk.sizes)
     launch(keys_kernel, (-(-count // block),),
            (keys, walk.positions, walk.row_step, shape, position_steps, base_steps, sizes, walk.key_steps, count),
-           {"RANK": len(shape), "BLOCK": block}, out.device, name="place_keys")  # fmt: skip
+           {"RANK": len(shape), "WIDE": count + block >= 1 << 31, "BLOCK": block}, out.device, name="place_keys")  # fmt: skip
     return stable_order(keys, max(numbers - 1, 1).bit_length())
