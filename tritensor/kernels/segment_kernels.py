@@ -252,5 +252,6 @@ def _sorted_destinations(walk: Walk, place_shape: tuple[int, ...], out: DeviceAr
     sizes = tuple(Int64(size) for size in walk.sizes)
     launch(keys_kernel, (-(-count // block),),
            (keys, walk.positions, walk.row_step, shape, position_steps, base_steps, sizes, walk.key_steps, count),
-           {"RANK": len(shape), "WIDE": count + block >= 1 << 31, "BLOCK": block}, out.device, name="place_keys")  # fmt: skip
+           {"RANK": len(shape), "WIDE": count + block >= 1 << 31, "BLOCK": block}, out.device,
+           name="place_keys")  # fmt: skip
     return stable_order(keys, max(numbers - 1, 1).bit_length())
