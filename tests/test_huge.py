@@ -103,7 +103,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     monkeypatch.setattr(interpreter, "_interpreted", briefly)
     monkeypatch.setattr(interpreter, "_programs", some)
     leave_memory_alone(monkeypatch)
-    # before Hopper: there, products are by tensor descriptors, whose offsets are the hardware's, and a program's tiles many
+    # before Hopper, where products are by tensor descriptors, whose offsets are the hardware's
     with torch.cuda.simulate(memory="1TiB", capability=(8, 0)), settings.check(False), settings.debug(0):
         yield found
 
