@@ -135,6 +135,13 @@ def test_replayed_training_is_the_same_when_streams_run_late(set_to_none):
         assert train("adam", 1, set_to_none=set_to_none) == expected
 
 
+def test_replayed_training_on_the_host_path_of_a_real_device(monkeypatch):
+    """Operators repeat their recorded calls there, in the steps before the capture and in the capture."""
+    expected = eagerly("adam")
+    with interpreted_device(monkeypatch):
+        assert train("adam", 2) == expected
+
+
 @pytest.mark.slow
 def test_replayed_training_on_another_device():
     assert train("adam", 2, device="cuda:1") == eagerly("adam")

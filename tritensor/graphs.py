@@ -201,7 +201,8 @@ class CUDAGraph:
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
-            self.reset()
+            with suppress(DeviceError):  # in a forked child the device is the parent's
+                self.reset()
 
     def __repr__(self) -> str:
         state = "being captured" if self._capture else "captured" if self._executable is not None else "empty"

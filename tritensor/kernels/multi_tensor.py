@@ -144,24 +144,23 @@ class Batch:
         self.table: DeviceArray | None = None
         self.addresses: list[int] = []
 
-    def run(self, arrays: Arrays, numbers: dict[str, float], rates: Rates | None) -> None:
-        """Change what the arrays (a tuple for each tensor) hold."""
+    def run(self, arrays: Arrays, addresses: list[int], numbers: dict[str, float], rates: Rates | None) -> None:
+        """Change what the arrays (a tuple for each tensor) hold; `addresses` are theirs, then those of the counters."""
         if self.gaps:
             whole = [[_packed(array) for array in entry] for entry in arrays]
-            self._checked(whole, numbers, rates)
+            places = [array.data_ptr() for entry in whole for array in entry]
+            self._checked(whole, places + addresses[len(places) :], numbers, rates)
             for entry, packed in zip(arrays, whole, strict=True):
                 for role, array in enumerate(entry):
                     if role != 1:
                         copy_into(array, packed[role])
         else:
-            self._checked(arrays, numbers, rates)
+            self._checked(arrays, addresses, numbers, rates)
 
-    def _checked(self, arrays: Arrays, numbers: dict[str, float], rates: Rates | None) -> None:
+    def _checked(self, arrays: Arrays, addresses: list[int], numbers: dict[str, float], rates: Rates | None) -> None:
         """Launch; in checked mode the reference reads copies made before, one tensor after the other."""
-        counters = rates.counters if rates is not None else ()
         captured = capturing(arrays[0][0].buffer.arena.driver, self.device.index) is not None
-        table = self._table(arrays, [counters[position]._data for position in self.members] if counters else (),
-                            captured)  # fmt: skip
+        table = self._table(addresses, captured)
         check = settings.check.value and not captured
         before = [[_packed(array) for array in entry] for entry in arrays] if check else []
         found = None if rates is None else rates.compute(self, table, numbers)
@@ -181,16 +180,14 @@ class Batch:
             theirs = numbers if rates is None else {**numbers, **rates.read(found, position)}  # type: ignore[arg-type]
             compare_with_reference(self.operator, new, old, self.compute, self.results, theirs)
 
-    def _table(self, arrays: Arrays, extra: Sequence[DeviceArray], captured: bool) -> DeviceArray:
+    def _table(self, addresses: list[int], captured: bool) -> DeviceArray:
         """The rows on the device, sent there if an address has changed; a captured step has a table of its own."""
-        addresses = [array.data_ptr() for entry in arrays for array in entry]
-        addresses += [array.data_ptr() for array in extra]
         if addresses == self.addresses and self.table is not None and not captured:
             return self.table
         roles = len(self.kinds)
         found = np.array(addresses, np.int64)
         self.rows[:, :roles] = found[: self.length * roles].reshape(self.length, roles)
-        if extra:
+        if len(found) > self.length * roles:
             self.rows[:, self.extra] = found[self.length * roles :]
         if captured:
             return buffer.constant(self.rows, self.device)
@@ -249,13 +246,6 @@ def _block_size(arrays: Arrays) -> int:
     return _PROGRAM_BYTES // max(array.itemsize for array in arrays[0])
 
 
-class _Split:
-    """How the tensors of a step fall into launches, for as long as their forms and own addresses stay."""
-
-    def __init__(self, driver: Any, forms: list[Any], own: list[int], batches: list[Batch]) -> None:
-        self.driver, self.forms, self.own, self.batches = driver, forms, own, batches
-
-
 class Tables:
     """What an optimizer keeps on its devices from step to step, by a tag for each of its launches."""
 
@@ -270,7 +260,7 @@ class Tables:
             tag: tells this call apart from the optimizer's other ones.
             operator, numbers: what is computed.
             entries: for each parameter (param, grad, *state).
-            settle: the entries again, each state where its parameter is; asked where something has moved.
+            settle: the entries again, each state (and counter) where its parameter is; asked where something has moved.
             rates: numbers that are computed on the device.
 
         Raises:
@@ -279,30 +269,89 @@ class Tables:
             Nothing has changed then.
         """
         split = self.splits.get(tag)
-        arrays: list[list[Any]] = [[tensor._data for tensor in entry] for entry in entries]
+        roles, count = len(operator.inputs), len(entries)
+        # one list of everything: a step of 300 tensors has to look at 1200 arrays before its launch
+        arrays = _arrays(entries, rates)
         try:
-            forms = [array._form or array.form for entry in arrays for array in entry]
-            known = split is not None and split.forms == forms and split.own == _own_addresses(arrays)
-            known = known and split.driver is arrays[0][0].buffer.arena.driver  # type: ignore[union-attr]
+            forms = [array._form or array.form for array in arrays]
+            addresses = [array.data_ptr() if array.offset else array.buffer.address for array in arrays]
+            driver = arrays[0].buffer.arena.driver
         except AttributeError:  # something is on the host
-            known = False
-        if split is None or not known:
+            split = None
+        if split is None or split.forms != forms or split.driver is not driver or split.own != _own(addresses, entries):
             entries = settle()
-            arrays = [[tensor._data for tensor in entry] for entry in entries]
-            split = _split(operator, numbers, entries, arrays)
-            if capturing(split.driver, arrays[0][0].device.index) is None:  # what a capture makes is its graph's
+            arrays = _arrays(entries, rates)
+            check_entries(operator, entries)
+            addresses = [array.data_ptr() for array in arrays]
+            split = _Split(operator, numbers, entries, arrays, addresses)
+            if capturing(split.driver, arrays[0].device.index) is None:  # what a capture makes is its graph's
                 self.splits[tag] = split
+        rows = list(zip(*[iter(arrays[: roles * count])] * roles, strict=True))
         for batch in split.batches:
-            batch.run([arrays[position] for position in batch.members], numbers, rates)
+            if batch.length == count:
+                batch.run(rows, addresses, numbers, rates)
+            else:
+                places = [position * roles + role for position in batch.members for role in range(roles)]
+                if len(arrays) > roles * count:
+                    places += [roles * count + position for position in batch.members]
+                batch.run([rows[position] for position in batch.members], [addresses[place] for place in places],
+                          numbers, rates)  # fmt: skip
         for entry in entries:
             for tensor in (entry[0], *entry[2:]):
-                counter = tensor._counter = tensor._counter or [0, 0]
-                counter[0] += 1
+                counter = tensor._counter
+                if counter is None:
+                    tensor._counter = [1, 0]
+                else:
+                    counter[0] += 1
 
 
-def _own_addresses(arrays: Sequence[Sequence[DeviceArray]]) -> list[int]:
-    """Where parameters and state are; a gradient's address may change with every step."""
-    return [array.data_ptr() for entry in arrays for role, array in enumerate(entry) if role != 1]
+def _arrays(entries: Entries, rates: Rates | None) -> list[Any]:
+    """The arrays of all tensors, entry by entry, and then those of the counters."""
+    arrays = [tensor._data for entry in entries for tensor in entry]
+    if rates is not None:
+        arrays += [tensor._data for tensor in rates.counters]
+    return arrays
+
+
+def _own(addresses: list[int], entries: Entries) -> list[int]:
+    """The addresses without those of the gradients, which may change with every step."""
+    own = addresses.copy()
+    roles = len(entries[0])
+    del own[1 : roles * len(entries) : roles]
+    return own
+
+
+class _Split:
+    """How the tensors of a step fall into launches, for as long as their forms and own addresses stay."""
+
+    def __init__(self, operator: Any, numbers: dict[str, float], entries: Entries, arrays: list[DeviceArray],
+                 addresses: list[int]) -> None:  # fmt: skip
+        self.driver = arrays[0].buffer.arena.driver
+        self.forms = [array.form for array in arrays]
+        self.own = _own(addresses, entries)
+        roles = len(entries[0])
+        rows = [arrays[start : start + roles] for start in range(0, roles * len(entries), roles)]
+        groups: dict[Any, list[int]] = {}
+        resolved: dict[Any, Any] = {}
+        for position, found in enumerate(rows):
+            gaps = any(not array.is_contiguous() for array in found)
+            aligned = all(array.data_ptr() & 15 == 0 for array in found)
+            # one with gaps is copied together for its launch, which it has for itself
+            key = (found[0].device, *(array.dtype for array in found), position if gaps else -1, gaps or aligned)
+            groups.setdefault(key, []).append(position)
+            if key not in resolved:
+                resolved[key] = operator.resolve_dtypes(entries[position], numbers)
+        self.batches = [
+            Batch(operator, members, [rows[position] for position in members], *resolved[key])
+            for key, whole in groups.items()
+            for members in _apart(whole, rows)
+        ]
+
+
+def check_entries(operator: Any, entries: Entries) -> None:
+    """`check_entry` for each."""
+    for entry in entries:
+        check_entry(operator, entry)
 
 
 def check_entry(operator: Any, entry: Sequence[Tensor]) -> None:
@@ -317,28 +366,6 @@ def check_entry(operator: Any, entry: Sequence[Tensor]) -> None:
     operator.place(entry)
     if any(tensor.device is not param.device for tensor in entry):  # `place` lets CPU tensors without dimensions pass
         operator._refuse_mixed(entry)
-
-
-def _split(operator: Any, numbers: dict[str, float], entries: Entries, arrays: list[list[DeviceArray]]) -> _Split:
-    """Check all tensors, and divide them among launches."""
-    groups: dict[Any, list[int]] = {}
-    resolved: dict[Any, Any] = {}
-    for position, (entry, found) in enumerate(zip(entries, arrays, strict=True)):
-        check_entry(operator, entry)
-        gaps = any(not array.is_contiguous() for array in found)
-        aligned = all(array.data_ptr() & 15 == 0 for array in found)
-        # one with gaps is copied together for its launch, which it has for itself
-        key = (found[0].device, *(array.dtype for array in found), position if gaps else -1, gaps or aligned)
-        groups.setdefault(key, []).append(position)
-        if key not in resolved:
-            resolved[key] = operator.resolve_dtypes(entry, numbers)
-    batches = [
-        Batch(operator, members, [arrays[position] for position in members], *resolved[key])
-        for key, whole in groups.items()
-        for members in _apart(whole, arrays)
-    ]
-    driver = arrays[0][0].buffer.arena.driver
-    return _Split(driver, [array.form for entry in arrays for array in entry], _own_addresses(arrays), batches)
 
 
 def _apart(members: list[int], arrays: Sequence[Sequence[DeviceArray]]) -> list[list[int]]:

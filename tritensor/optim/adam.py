@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import no_grad
+from ..buffer import DeviceArray
 from ..creation import tensor, zeros
 from ..drivers.capture import capturing
 from ..dtypes import float32
@@ -115,7 +116,8 @@ class Adam(Optimizer):
             state = states[param] or self._start(param, capturable)
             if amsgrad and "max_exp_avg_sq" not in state:
                 state["max_exp_avg_sq"] = new_state(param)
-            if capturable and param.is_cuda:
+            there = param._data.__class__ is DeviceArray
+            if there and capturable:
                 captured.append(param)
                 continue
             counter = state["step"]
@@ -125,15 +127,15 @@ class Adam(Optimizer):
             step = shared.get(count)
             if step is None:
                 step = shared[count] = Step(adam_amsgrad if amsgrad else adam, _numbers(group, count))
+            if there:
+                on_devices.setdefault(count, []).append(param)
+                continue
             if not step.quick(param, grad, _averages(state, amsgrad)):
-                if param.is_cuda:
-                    on_devices.setdefault(count, []).append(param)
-                    continue
                 step(param, grad, _averages(self.state_of(param), amsgrad))
             # counted once the step has been made; in place, as in PyTorch
             counter._data.fill(count)
-        for param in chain(*on_devices.values()):
-            self._refuse_capture(param)
+        if on_devices:
+            self._refuse_capture(chain(*on_devices.values()))
         for number, (count, params) in enumerate(on_devices.items()):
             self._step_these((position, number), group, shared[count], params)
             for param in params:
@@ -141,9 +143,12 @@ class Adam(Optimizer):
         if captured:
             self._step_capturable(position, group, captured)
 
-    def _refuse_capture(self, param: Tensor) -> None:
-        capture = capturing(param._data.buffer.driver, param.device.index)
-        if capture is not None:
+    def _refuse_capture(self, params: Iterable[Tensor]) -> None:
+        """Raise where steps that the host counts would be captured."""
+        for array in {param._data.device: param._data for param in params}.values():
+            capture = capturing(array.buffer.driver, array.device.index)
+            if capture is None:
+                continue
             capture.failed = capture.failed or f"{type(self).__name__}.step"
             raise DeviceError(explain(
                 f"Attempting CUDA graph capture of step() for an instance of {type(self).__name__} but param_groups' "
@@ -153,8 +158,13 @@ class Adam(Optimizer):
     def _step_these(self, tag: Any, group: dict[str, Any], step: Step, params: list[Tensor],
                     rates: AdamRates | None = None) -> None:  # fmt: skip
         amsgrad, states = group["amsgrad"], self.state
-        self._step_on_devices(tag, step, params, [_averages(states[param], amsgrad) for param in params],
-                              lambda param: _averages(self.state_of(param), amsgrad), rates)  # fmt: skip
+
+        def settled(param: Tensor) -> tuple[Tensor, ...]:
+            return _averages(self.state_of(param), amsgrad)
+
+        self._step_on_devices(
+            tag, step, params, [_averages(states[param], amsgrad) for param in params], settled, rates
+        )
 
     def _step_capturable(self, position: int, group: dict[str, Any], params: list[Tensor]) -> None:
         """A step whose counts, and the learning rate if it is a tensor, lie in device memory and are read there."""
@@ -162,8 +172,8 @@ class Adam(Optimizer):
         rate = lr if isinstance(lr, Tensor) and lr.is_cuda else float(lr)
         step = Step(adam_amsgrad if group["amsgrad"] else adam, numbers)
         decay = float(group["weight_decay"]) if group["decoupled_weight_decay"] else 0.0
-        for device in dict.fromkeys(param.device for param in params):
-            these = [param for param in params if param.device is device]
+        for device in {param._data.device: None for param in params}:  # in order
+            these = [param for param in params if param._data.device is device]
             there = rate.to(device) if isinstance(rate, Tensor) else rate
             counters = [_counter_on(device, self.state[param]) for param in these]
             self._step_these((position, device), group, step, these, AdamRates(there, decay, counters))
@@ -182,7 +192,8 @@ class Adam(Optimizer):
 def _counter_on(device: Any, state: dict[str, Any]) -> Tensor:
     """The step count in a parameter's state, brought to a device as one float32."""
     counter = state["step"]
-    if not (isinstance(counter, Tensor) and counter.device is device and counter.dtype is float32):
+    data = counter._data if counter.__class__ is Tensor else None
+    if data.__class__ is not DeviceArray or data.device is not device or data.dtype != float32.numpy:
         counter = state["step"] = tensor(float(counter), device=device)
     return counter
 
