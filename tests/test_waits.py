@@ -169,6 +169,13 @@ def a_large_pinned_source_may_be_overwritten_after_a_blocking_copy() -> None:
 
 
 @program
+def a_pinned_target_is_written_when_the_copy_returns() -> None:
+    host = buffer.pin(B)
+    check(buffer.to_host(on_device(), into=host))
+    check(host)
+
+
+@program
 def sources_that_are_staged_do_not_share_their_place() -> None:
     first, second = buffer.from_host(A, CUDA0), buffer.from_host(B, CUDA0)
     check(first)
@@ -529,6 +536,25 @@ def an_operator_of_two_arrays_keeps_the_first_ones_memory() -> None:
 @with_kernels
 def an_operator_of_two_arrays_keeps_the_second_ones_memory() -> None:
     replayed(lambda x: tensor() + x, A + A)
+
+
+@with_kernels
+def a_change_in_place_keeps_the_memory_that_it_changes() -> None:
+    for _ in range(2):
+        tensor().add_(tensor())
+    x, side = tensor(), cuda.Stream()
+    with cuda.stream(side):
+        x.add_(tensor())
+    del x
+    z = buffer.from_host(B, CUDA0)
+    default().synchronize()
+    side.synchronize()
+    check(z, B)
+
+
+@with_kernels
+def a_change_in_place_keeps_the_memory_that_it_reads() -> None:
+    replayed(lambda x: tensor().add_(x), A + A)
 
 
 @with_kernels
