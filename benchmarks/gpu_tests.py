@@ -34,7 +34,7 @@ JOBS: tuple[tuple[str, ...], ...] = (
     ("tests/test_reductions.py", "tests/test_rowwise.py"),
     ("tests/test_cuda.py", "tests/test_cuda_driver.py", "tests/test_transfer.py", "tests/test_buffer.py"),
     ("tests/test_losses.py", "tests/test_indexing.py"),
-    ("tests/test_optim.py", "tests/test_random.py"),
+    ("tests/test_optim.py", "tests/test_random.py", "tests/test_graphs.py"),
     ("tests/test_nn_layers.py", "tests/test_elementwise_kernel.py", "tests/test_views.py", "tests/test_inplace.py"),
 )
 _SIMULATED = (("tests/test_devices.py",), ("tests/test_cuda.py",))
