@@ -51,7 +51,7 @@ class Row:
         peers: what it is measured beside, targets or not.
         statements: where a library writes the statement in another way.
         prepares: what stands for the case's `prepare` with a variant of torch, by the peer's name.
-        precision: of float32 products, by library, as `set_float32_matmul_precision` takes it.
+        precision: of float32 products, as `set_float32_matmul_precision` takes it, where it is not the default.
         note: the switches that matter, for the reader.
         part: of each input, the part that a part of the result is made of, and under "out" that part: how accuracy is
             checked at the measured size as well.
@@ -67,7 +67,7 @@ class Row:
     peers: tuple[str, ...] = ("torch",)
     statements: Mapping[str, str] = field(default_factory=dict)
     prepares: Mapping[str, Callable[..., dict[str, object]]] = field(default_factory=dict)
-    precision: Mapping[str, str] = field(default_factory=dict)
+    precision: str | None = None
     note: str = ""
     part: Mapping[str, Any] = field(default_factory=dict)
     moved: Callable[[Shapes], int] | None = None
@@ -112,7 +112,7 @@ _SHORT = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 
 
 def _product(size: int, dtype: str, targets: Mapping[str, Target], layout: str = "nn", label: str = "",
-             note: str = "", precision: Mapping[str, str] | None = None) -> Row:  # fmt: skip
+             note: str = "", precision: str | None = None) -> Row:  # fmt: skip
     statement, numpy = _LAYOUTS[layout]
     short = label or _SHORT[dtype]
     # of a small product of rows and columns that no block size divides
@@ -130,7 +130,7 @@ def _product(size: int, dtype: str, targets: Mapping[str, Target], layout: str =
         dtype=dtype,
     )
     peers = ("torch", "cupy") if dtype == "float32" and not label else ("torch",)
-    return Row(case, small, targets, peers=peers, part=part, precision=precision or {}, note=note,
+    return Row(case, small, targets, peers=peers, part=part, precision=precision, note=note,
                work=lambda shapes: 2 * prod(shapes["a"]) * shapes["b"]["nt".index(layout[1]) - 1])  # fmt: skip
 
 
@@ -149,8 +149,7 @@ PRODUCTS = (
     _product(1024, "bfloat16", _torch(0.85, 0.95)),
     _product(512, "bfloat16", _torch(0.75, 0.90)),
     _product(8192, "float32", _torch(1.3, 1.8), note="tf32 off; ours by three products of tf32"),
-    _product(8192, "float32", _torch(0.88, 0.96), label="tf32", note="tf32 on in both",
-             precision={"tritensor": "medium", "torch": "high"}),
+    _product(8192, "float32", _torch(0.88, 0.96), label="tf32", note="tf32 on", precision="high"),
 )  # fmt: skip
 
 

@@ -137,11 +137,11 @@ class Side:
 
         return run
 
-    def replayed(self, calls: Sequence[Callable[[], Any]]) -> Timed | None:
-        """Like `on_device`, by replaying a graph of the calls; None where there are no graphs."""
+    def replayed(self, calls: Sequence[Callable[[], Any]], least: int = _PER_GRAPH) -> Timed | None:
+        """Like `on_device`, by replaying a graph of `least` calls or more; None where there are no graphs."""
         if self.name == "cupy" or not hasattr(self._cuda, "CUDAGraph"):
             return None
-        count = -(-_PER_GRAPH // len(calls)) * len(calls)
+        count = -(-least // len(calls)) * len(calls)
         for call in calls:
             call()
         self.synchronize()

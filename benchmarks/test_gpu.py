@@ -25,6 +25,6 @@ def test_row(row: Row, device: Any, peer: ModuleType, measured: Callable[..., An
     variants = [variant for variant in row.peers if variant.split()[0] == name]
     case = row.case_for(variants[0] if variants else name)
     side = Side(name, peer, str(device))
-    with side.precision(row.precision.get(name)):
+    with side.precision(row.precision):
         measured(case.statement, side.filled(case))
     side.release()
