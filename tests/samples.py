@@ -329,6 +329,11 @@ def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
                          {**metadata, "label_smoothing": smoothing}, (0,))  # fmt: skip
 
 
+@special("cross_entropy_with_gradient")
+def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
+    return (sample for sample in SPECIAL["cross_entropy"](rng, dtype) if sample.metadata["reduction"] != "none")
+
+
 @special("cross_entropy_backward")
 def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
     for (rows, classes), weighted, metadata in class_losses():

@@ -10,7 +10,8 @@ import pytest
 
 import tritensor as torch
 from tritensor import settings
-from tritensor.kernels import losses
+from tritensor.kernels import losses, losses_kernel
+from tritensor.kernels.loss_gradient import gradient_wanted
 from tritensor.kernels.losses import quick_cross_entropy
 from tritensor.nn import functional as F
 from tritensor.operator import registry
@@ -401,3 +402,79 @@ def test_the_operators_say_what_they_divide_by():
     assert total.item() == 4 and lse.shape == (2,)
     np.testing.assert_allclose(lse.numpy(), [2.4076059, 5.4076059], rtol=1e-6)
     assert loss.shape == ()
+
+
+# ---- cross entropy that makes its gradient in the forward pass -----------------------------------------------------
+
+
+@pytest.mark.parametrize("block", [0, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_the_gradient_made_in_the_forward_pass(reduction, smoothing, weighted, block, monkeypatch):
+    """As on the CPU, whatever factor comes from behind; the scores are not read again."""
+    rng = np.random.default_rng(7)
+    scores, target = rng.standard_normal((9, 21)) * 4, rng.integers(0, 21, 9)
+    target[[2, 5]] = 3
+    weight = torch.from_numpy(rng.uniform(0.5, 2, 21))
+    options = {"ignore_index": 3, "reduction": reduction, "label_smoothing": smoothing}
+
+    def gradient(device, factor):
+        x = torch.from_numpy(scores).to(device).requires_grad_()
+        given = weight.to(device) if weighted else None
+        loss = F.cross_entropy(x * 1, torch.from_numpy(target).to(device), given, **options)
+        (loss * factor).backward()
+        return loss.detach().cpu(), x.grad.cpu()
+
+    wanted = [gradient("cpu", factor) for factor in (1, 0.5)]
+    monkeypatch.setattr(losses_kernel, "launch_cross_entropy_backward", _refuse)
+    with torch.cuda.simulate(devices=1), settings.block(block):
+        for found, (loss, change) in zip([gradient("cuda", factor) for factor in (1, 0.5)], wanted):
+            torch.testing.assert_close(found[0], loss)
+            torch.testing.assert_close(found[1], change)
+
+
+def _refuse(*arguments):
+    raise AssertionError("the gradient was computed from the scores again")
+
+
+def test_a_gradient_is_given_away_once():
+    """A graph that is kept computes it anew, and what was given away is the caller's."""
+    target = torch.tensor([1, 0, 2])
+    with torch.cuda.simulate(devices=1):
+        x = torch.randn(3, 4, device="cuda", requires_grad=True)
+        loss = F.cross_entropy(x, target.cuda())
+        (first,) = torch.autograd.grad(loss, x, torch.tensor(3.0, device="cuda"), retain_graph=True)
+        kept = first.cpu()
+        first.zero_()
+        (second,) = torch.autograd.grad(loss, x, retain_graph=True)
+        torch.testing.assert_close(second.cpu() * 3, kept)
+        loss.backward(retain_graph=True)
+        loss.backward()
+        torch.testing.assert_close(x.grad.cpu(), second.cpu() * 2)
+        (again,) = torch.autograd.grad(F.cross_entropy(x, target.cuda()), x, create_graph=True)
+        curved = torch.autograd.grad(again.square().sum(), x)[0].cpu()
+        y = x.detach().cpu().requires_grad_()
+    (again,) = torch.autograd.grad(F.cross_entropy(y, target), y, create_graph=True)
+    torch.testing.assert_close(curved, torch.autograd.grad(again.square().sum(), y)[0])
+
+
+def test_which_losses_make_their_gradient_at_once():
+    with torch.cuda.simulate(devices=1):
+        x, target = torch.randn(3, 4, device="cuda"), torch.tensor([1, 0, 2], device="cuda")
+        needing = x.clone().requires_grad_()
+        for scores, reduction, wanted in (
+            (x, "mean", False),
+            (needing, "mean", True),
+            (needing, "none", False),
+            # a gradient divided by the number of rows underflows in float16 before a loss scale can lift it
+            (needing.half(), "mean", False),
+            (needing.bfloat16(), "sum", True),
+            (torch.ones(3, 4, requires_grad=True), "mean", False),
+        ):
+            assert gradient_wanted(scores, reduction) is wanted
+        with torch.no_grad():
+            assert not gradient_wanted(needing, "mean")
+        everything_ignored = F.cross_entropy(needing, torch.full_like(target, -100), reduction="sum")
+        everything_ignored.backward()
+        assert everything_ignored.item() == 0 and not needing.grad.cpu().any()

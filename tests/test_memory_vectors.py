@@ -185,3 +185,37 @@ def test_norm_backward_holds_a_row_and_its_sums_in_registers(
     if target == ("cuda", 90) and cols == 1000:
         assert widths(found[0], "LDG")["128"] and not set(widths(found[0], "LDG")) - {"128", "32", "64"}
         assert set(widths(found[0], "STG")) == {"128"}
+
+
+def loss_with_gradient(classes: int, dtype: Any, weighted: bool) -> None:
+    weight = on_device(classes, dtype=dtype) if weighted else None
+    scores, target = on_device(512, classes, dtype=dtype), on_device(512, dtype=torch.int64)
+    registry["cross_entropy_with_gradient"](scores, target, weight, label_smoothing=0.1 if weighted else 0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS, ids=lambda each: str(each[1]))
+@pytest.mark.parametrize("dtype", [torch.float32, BF16, torch.float64], ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("classes", [10, 16384, 131072])
+def test_losses_hold_a_row_in_registers(
+    classes: int, weighted: bool, dtype: Any, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = kernels_of(lambda: loss_with_gradient(classes, dtype, weighted), monkeypatch, target)
+    assert all(local_bytes(compiled, target) == 0 for compiled in found)
+    (rows,) = [compiled for compiled in found if compiled.metadata.name == "rowwise_cross_entropy"]
+    if target == ("cuda", 90) and classes > 10:
+        assert widths(rows, "STG")["128"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS, ids=lambda each: str(each[1]))
+@pytest.mark.parametrize("dtype", [torch.float32, BF16, torch.float64], ids=str)
+@pytest.mark.parametrize("cols", [1000, 4096, 16384, 262144])
+def test_softmax_holds_a_row_in_registers(cols: int, dtype: Any, target: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def call() -> None:
+        for name, count in (("softmax", 1), ("softmax_backward", 2), ("log_softmax", 1)):
+            registry[name](*[on_device(16, cols, dtype=dtype) for _ in range(count)], dim=1)
+
+    for compiled in kernels_of(call, monkeypatch, target):
+        assert local_bytes(compiled, target) == 0, compiled.metadata.name

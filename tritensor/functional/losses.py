@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..kernels import losses
+from ..kernels.loss_gradient import cross_entropy_with_gradient, gradient_wanted
 from ..kernels.reductions import LEGACY_NAMES
 from ..kernels.rowwise import log_softmax
 from ..layout import broadcast_shapes
@@ -83,7 +84,8 @@ def cross_entropy(
         return _against_probabilities(input, target, weight, reduction, label_smoothing)
     rows, targets, back = _as_rows(input, target)
     _check_weight(weight, rows.shape[1])
-    loss = losses.cross_entropy(
+    operator = cross_entropy_with_gradient if gradient_wanted(rows, reduction) else losses.cross_entropy
+    loss = operator(
         rows, targets, weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=float(label_smoothing)
     )[0]
     return loss.reshape(back) if reduction == "none" else loss

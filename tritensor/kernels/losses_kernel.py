@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import buffer, dtypes
+from .. import buffer, dtypes, settings
 from ..buffer import DeviceArray
 from .launch import Int64, kernel, launch
 from .reductions import Parts
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-__all__ = ["launch_cross_entropy", "launch_cross_entropy_backward", "launch_nll"]
+__all__ = ["launch_cross_entropy", "launch_cross_entropy_backward", "launch_nll", "launch_scale"]
 
 _BLOCK = 1024
 
@@ -87,28 +87,120 @@ def _row_losses(summary, row_values, numbers):
 CROSS_ENTROPY = RowBodies(summary=_scores, merge=_merge_scores, finish=_row_losses)
 
 
+@device_function
+def _score_and_gradient(values, row_values, col_values, summary, col, numbers):
+    """The gradient of a row's scores from what the row was found to be, for a loss whose gradient is 1."""
+    lse = summary[0] + libdevice.log(summary[1])
+    row = (row_values[0], lse, tl.zeros_like(lse) + 1, row_values[1])
+    return _score_gradient(values, row, col_values, (summary[3], summary[5]), col, numbers)
+
+
+WITH_GRADIENT = RowBodies(_score_and_gradient, _scores, _merge_scores, _row_losses)
+
+
 def launch_cross_entropy(
-    outs: Sequence[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    outs: Sequence[DeviceArray],
+    arrays: Sequence[Any],
+    compute: dtypes.dtype,
+    metadata: dict[str, Any],
+    change: DeviceArray | None = None,
 ) -> None:
-    """Loss, total weight, and each row's logarithm of the sum of exponentials, reading the scores once."""
+    """Loss, total weight, and each row's logarithm of the sum of exponentials, reading the scores once.
+
+    With `change` the gradient of the scores goes there, for a loss that is reduced. What a mean divides by has to be
+    known before the rows are read then, and takes a pass over the targets.
+    """
     x, target, weight = arrays
     out, total, lse = outs
     rows, classes = x.shape
     losses, shares = _scratch(out, rows, compute, metadata)
+    if change is not None:
+        _launch_shares(shares, total, target, weight, classes, compute, metadata)
     launch_rows(
-        CROSS_ENTROPY,
-        (),
+        CROSS_ENTROPY if change is None else WITH_GRADIENT,
+        () if change is None else (change,),
         (x,),
         1,
         compute,
         "cross_entropy",
         row_outs=(losses, shares, lse),
-        row_ins=(target,),
+        row_ins=(target,) if change is None else (target, total),
         col_ins=present(weight),
         held=1 if weight is None else 4,
         numbers=_numbers(classes, metadata, weight),
     )
     _reduce_rows(out, total, losses, shares, compute, metadata)
+
+
+@kernel
+def share_kernel(
+    share_ptr,
+    target_ptr,
+    weights,
+    target_stride,
+    rows,
+    classes,
+    ignore_index,
+    COMPUTE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """The weight of each row's target, 0 for those to ignore; the arguments are those of `pick_kernel`."""
+    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = row < rows
+    target = tl.load(target_ptr + row * target_stride, mask=mask, other=0).to(tl.int64)
+    counts = mask & (target != ignore_index) & (target >= 0) & (target < classes)
+    if len(weights) == 0:
+        share = counts.to(COMPUTE)
+    else:
+        share = tl.load(weights[0] + target, mask=counts, other=0).to(COMPUTE)
+    tl.store(share_ptr + row, share, mask=mask)
+
+
+def _launch_shares(
+    shares: DeviceArray,
+    total: DeviceArray,
+    target: DeviceArray,
+    weight: DeviceArray | None,
+    classes: int,
+    compute: dtypes.dtype,
+    metadata: dict[str, Any],
+) -> None:
+    """The sum of the targets' weights into `total`, from the targets alone."""
+    rows = target.size
+    ignored = Int64(metadata["ignore_index"])
+    launch(
+        share_kernel,
+        (-(-rows // _BLOCK),),
+        (shares, target, present(weight), target.strides[0], rows, classes, ignored),
+        {"COMPUTE": compute, "BLOCK": _BLOCK},
+        shares.device,
+        name="target_weights",
+    )
+    reduce_arrays(Parts(_fold_weights, _add, _nothing), (total,), (shares,), (0,), compute, "total")
+
+
+@kernel
+def scale_kernel(x_ptr, factor_ptr, count, COMPUTE: tl.constexpr, BLOCK: tl.constexpr):
+    """Multiply contiguous elements by one number on the device; a 1 leaves them alone, without a look at them."""
+    factor = tl.load(factor_ptr).to(COMPUTE)
+    if factor != 1:
+        index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        mask = index < count
+        x = tl.load(x_ptr + index, mask=mask).to(COMPUTE)
+        tl.store(x_ptr + index, (x * factor).to(x_ptr.dtype.element_ty), mask=mask)
+
+
+def launch_scale(x: DeviceArray, factor: DeviceArray) -> None:
+    """Multiply a contiguous array by the only element of another, in place."""
+    block = settings.block.value or (1 << 16 if x.buffer.arena.driver.is_simulated else 4096)
+    launch(
+        scale_kernel,
+        (-(-x.size // block),),
+        (x, factor, x.size),
+        {"COMPUTE": dtypes.float64 if x.itemsize == 8 else dtypes.float32, "BLOCK": block},
+        x.device,
+        name="scale_by_element",
+    )
 
 
 def _numbers(classes: int, metadata: dict[str, Any], weight: DeviceArray | None) -> tuple[Any, ...]:

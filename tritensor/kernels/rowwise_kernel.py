@@ -258,8 +258,13 @@ def launch_rows(
     if rows == 1:  # at a place that the compiler may know is aligned
         steps = ((0,),) * len(steps)
     first, second = len(outs), len(outs) + len(ins)
+    # float64 exponentials take registers of their own: 8 elements a thread spilled where 16 warps share them
     row_block, col_block, warps = _tile(
-        x, rows, cols, _col_stride(x, dim) == 1 or steps[first][-1] != 1, held or len(ins)
+        x,
+        rows,
+        cols,
+        _col_stride(x, dim) == 1 or steps[first][-1] != 1,
+        (held or len(ins)) * (4 if compute.itemsize == 8 else 1),
     )
     span = max(max(reach(array) for array in (*outs, *ins)), rows, cols)
     launch(
@@ -325,7 +330,7 @@ def _col_stride(array: DeviceArray, dim: int) -> int:
 
 
 def _tile(x: DeviceArray, rows: int, cols: int, inner: bool, width: int) -> tuple[int, int, int]:
-    """Rows and columns of a tile, and warps; `width` values are held for each element."""
+    """Rows and columns of a tile, and warps; `width` values of 32 bits are held for each element."""
     if settings.block.value:
         forced = settings.block.value
         return min(power_of_two(rows), max(1, forced // 4)), min(power_of_two(cols), forced), 4
@@ -338,7 +343,7 @@ def _tile(x: DeviceArray, rows: int, cols: int, inner: bool, width: int) -> tupl
     longest = _LONGEST // width
     col_block = power_of_two(cols)
     if col_block > longest:
-        return 1, longest // 2, 16
+        return 1, longest // 2, 16 if longest > 4096 else 8
     row_block = 1 if col_block >= 1024 else min(power_of_two(rows), _TILE // width // col_block)
     elements = row_block * col_block
     return row_block, col_block, 4 if elements <= _TILE else 8 if elements <= 8192 else 16

@@ -1,0 +1,93 @@
+"""Cross entropy that makes the gradient of its scores while it has them: one read of the scores for both.
+
+The forward pass knows everything of that gradient but the factor that comes from behind, which is a single number for
+a loss that is reduced, and almost always 1. So the gradient is written in the forward pass, and the backward pass
+multiplies it in place, where a kernel that finds a 1 writes nothing.
+
+The gradient is given away by the first backward pass. A second one over the same graph, and one that is to be
+differentiated, compute it from the scores as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..autograd import recording
+from ..buffer import DeviceArray
+from ..tensor import Tensor, wrap
+from .losses import ClassLoss, cross_entropy, cross_entropy_backward
+
+__all__ = ["cross_entropy_with_gradient", "gradient_wanted"]
+
+ndarray = np.ndarray
+
+
+class LossWithGradient(ClassLoss):
+    """`cross_entropy` with a further output, `change`: the gradient of the scores for a loss whose own is 1."""
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """As the loss's; the gradient has the scores' dtype."""
+        compute, results = super().resolve_dtypes(inputs, metadata)
+        return compute, (*results[:3], results[0])
+
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """As the loss's, and the scores' shape."""
+        return [*super().allocate(arrays, results[:3], metadata), (tuple(arrays[0].shape), results[3].numpy)]
+
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
+        """The sum of the targets' weights, then one pass over the rows, then a sum over them."""
+        from .losses_kernel import launch_cross_entropy
+
+        launch_cross_entropy(outs[:3], arrays, compute, metadata, outs[3])
+
+
+def _with_gradient(x, target, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+    """The loss, reduced, and the gradient of the scores."""
+    metadata = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+    out, total, lse = cross_entropy.reference(x, target, weight, **metadata)
+    change = cross_entropy_backward.reference(x.dtype.type(1), x, target, weight, total, lse, **metadata)
+    return out, total, lse, change
+
+
+cross_entropy_with_gradient = LossWithGradient(
+    "cross_entropy_with_gradient",
+    _with_gradient,
+    "log_softmax_lastdim_kernel_impl",
+    ("out", "total", "lse", "change"),
+)
+
+
+def gradient_wanted(x: Tensor, reduction: str) -> bool:
+    """Whether to make the gradient in the forward pass of a loss of `x`: on a device, for a loss that is reduced.
+
+    Not in float16: there a gradient divided by the number of rows underflows before a loss scale can lift it.
+    """
+    on_device = x._data.__class__ is DeviceArray and x.dtype is not dtypes.float16
+    return on_device and reduction != "none" and x._needs and recording.enabled
+
+
+@cross_entropy_with_gradient.gradient
+def _(grad, x, target, weight, total, lse, change, ignore_index, reduction, label_smoothing, needs):
+    if recording.enabled or "_given" in change.__dict__:
+        return cross_entropy.joint_gradient(
+            grad, x, target, weight, total, lse, ignore_index, reduction, label_smoothing, needs
+        )
+    change.__dict__["_given"] = True
+    data = change._data
+    if data.__class__ is ndarray:
+        np.multiply(data, grad._host_array(), out=data, casting="unsafe")
+    else:
+        from .losses_kernel import launch_scale
+
+        launch_scale(data, grad._data)
+    return wrap(data), None, None
