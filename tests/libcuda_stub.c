@@ -85,8 +85,10 @@ static void step(Stream *stream) { /* run the first piece of work, or one of the
   perform(work);
   free(work);
 }
+static int lost(void) { return getenv("STUB_LOST") ? atoi(getenv("STUB_LOST")) : 0; } /* what all calls say by then */
 static int put(void *to, Work work) {
   Stream *stream = to;
+  if (lost()) return lost();
   Graph *graph = stream ? stream->captured : NULL;
   if (graph) {
     graph->entries = realloc(graph->entries, (graph->count + 1) * sizeof work);
@@ -104,7 +106,7 @@ static int refuses(void *stream) {
   Graph *graph = stream ? ((Stream *)stream)->captured : NULL;
   return graph ? (graph->invalid = 1) : 0;
 }
-static int status(void) { return getenv("STUB_STATUS") ? atoi(getenv("STUB_STATUS")) : 0; }
+static int status(void) { return getenv("STUB_STATUS") ? atoi(getenv("STUB_STATUS")) : lost(); }
 
 int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority) {
   Stream *made = calloc(1, sizeof *made);

@@ -493,6 +493,35 @@ def test_a_failed_device_is_reported_where_it_is_waited_for(stub):
     assert text.endswith("False False\n")
 
 
+LOST = """
+import gc, os
+import numpy as np
+import tritensor as torch
+from tritensor import cuda
+x = torch.from_numpy(np.ones(1000, np.float32)).cuda()
+side, event = cuda.Stream(), cuda.Event()
+with cuda.stream(side):
+    y = x.to("cpu", non_blocking=True)
+    z = torch.from_numpy(np.ones(1000, np.float32)).cuda()
+os.environ["STUB_LOST"] = "700"
+for use in (x.cpu, lambda: torch.empty(1 << 20, device="cuda"), lambda: torch.ones(3).cuda(), cuda.synchronize,
+            event.record, side.synchronize, lambda: side.wait_stream(cuda.current_stream()), y.numpy, cuda.empty_cache):
+    try:
+        use()
+    except RuntimeError as error:
+        text = str(error)
+        print(text.startswith("CUDA error: an illegal memory access was encountered"), "context is lost" in text)
+del x, y, z, side
+gc.collect()
+"""
+
+
+def test_a_lost_context_is_said_by_every_later_call_and_tensors_may_still_go(stub):
+    result = stub("-W", "error", "-c", LOST)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == "True True\n" * 9
+
+
 def test_tensors_may_live_to_the_end_of_the_program(stub):
     code = """
 import atexit, numpy as np

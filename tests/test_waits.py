@@ -130,6 +130,13 @@ def a_copy_that_nobody_reads_keeps_its_place() -> None:
 
 
 @program
+def a_copy_into_pinned_memory_is_there_when_the_call_returns() -> None:
+    target = torch.zeros(64).pin_memory()
+    target.copy_(torch.from_numpy(A.copy()).cuda())
+    check(target.numpy())
+
+
+@program
 def memory_that_is_copied_from_is_not_given_out_before_that() -> None:
     x, side = on_device(), cuda.Stream()
     with cuda.stream(side):

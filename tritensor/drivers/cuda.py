@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import DeviceError, explain
-from .driver import DeviceProperties, Driver, OutOfRoom
+from .driver import CONTEXT_LOST, FATAL, DeviceProperties, Driver, OutOfRoom
 from .streams import Stream
 
 __all__ = ["CudaDriver", "find"]
@@ -273,17 +273,26 @@ class CudaDriver(Driver):
 
     def record(self, queue: Any, mark: Any = None, timing: bool = False) -> Any:
         self._here_for(queue)
-        if mark is not None:
-            return queue.record(mark)
-        return queue.record(options=self._timed_event if timing else self._plain_event)
+        try:
+            if mark is not None:
+                return queue.record(mark)
+            return queue.record(options=self._timed_event if timing else self._plain_event)
+        except Exception as error:
+            raise _failure(error, "an event could not be recorded") from error
 
     def wait(self, queue: Any, mark: Any) -> None:
         self._here_for(queue)
-        queue.wait(mark)
+        try:
+            queue.wait(mark)
+        except Exception as error:
+            raise _failure(error, "a stream could not wait for an event") from error
 
     def mark_done(self, mark: Any) -> bool:
         self._somewhere()
-        return bool(mark.is_done)
+        try:
+            return bool(mark.is_done)
+        except Exception as error:
+            raise _failure(error, "an event cannot be asked") from error
 
     def mark_synchronize(self, mark: Any) -> None:
         self._somewhere()
@@ -328,23 +337,29 @@ class CudaDriver(Driver):
 
     def _check(self, status: Any, name: str) -> None:
         if int(status) != 0:
-            raise DeviceError(explain(f"CUDA error: {_describe(self._cuda, int(status))}", f"reported by {name}",
-                                      _LATE_REPORT))  # fmt: skip
+            text = _describe(self._cuda, int(status))
+            lost = CONTEXT_LOST if any(code in text for code in FATAL) else ""
+            raise DeviceError(explain(f"CUDA error: {text}", f"reported by {name}", lost, _LATE_REPORT))
 
     def _wait_for(self, wait: Callable[[], object]) -> None:
         try:
             wait()
         except Exception as error:
-            raise DeviceError(explain(
-                "CUDA error: " + ("an illegal memory access was encountered" if "ILLEGAL_ADDRESS" in str(error)
-                                  else "work that was waited for has failed"),
-                f"{type(error).__name__}: {error}", _LATE_REPORT)) from error  # fmt: skip
+            raise _failure(error, "work that was waited for has failed") from error
 
 
 _LATE_REPORT = (
     "kernels run asynchronously: the cause may be an earlier one. CUDA_LAUNCH_BLOCKING=1 reports each where it is "
     "launched, and a simulated device (TRITENSOR_SIMULATE_CUDA=1) checks every address"
 )
+
+
+def _failure(error: Exception, otherwise: str) -> DeviceError:
+    """What cuda-core reported, in PyTorch's words where it is the commonest cause."""
+    text = f"{type(error).__name__}: {error}"
+    first = "an illegal memory access was encountered" if "ILLEGAL_ADDRESS" in text else otherwise
+    lost = CONTEXT_LOST if any(code in text for code in FATAL) else ""
+    return DeviceError(explain(f"CUDA error: {first}", text, lost, _LATE_REPORT))
 
 
 def _options(kind: Any, timing_enabled: bool) -> Any:

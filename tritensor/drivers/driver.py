@@ -19,7 +19,14 @@ from .streams import Stream
 if TYPE_CHECKING:
     from .capture import Capture, Pool
 
-__all__ = ["DeviceProperties", "Driver", "OutOfRoom"]
+__all__ = ["CONTEXT_LOST", "FATAL", "DeviceProperties", "Driver", "OutOfRoom"]
+
+# A device that reports one of these does nothing more for this process.
+FATAL = (
+    *("ILLEGAL_ADDRESS", "ILLEGAL_INSTRUCTION", "MISALIGNED_ADDRESS", "INVALID_ADDRESS_SPACE", "INVALID_PC", "ASSERT"),
+    *("LAUNCH_FAILED", "LAUNCH_TIMEOUT", "HARDWARE_STACK_ERROR", "CONTEXT_IS_DESTROYED", "ECC_UNCORRECTABLE"),
+)
+CONTEXT_LOST = "the device's context is lost: nothing more runs on it in this process"
 
 
 class OutOfRoom(Exception):

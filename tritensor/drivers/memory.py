@@ -7,6 +7,7 @@ carries their marks, and its next user's stream waits for those.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 import threading
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices
-from ..errors import OutOfMemoryError, explain
+from ..errors import DeviceError, OutOfMemoryError, explain
 
 if TYPE_CHECKING:
     from ..buffer import Buffer
@@ -239,7 +240,10 @@ class Arena:
         if block.users is None:
             block.bin.append(block)
         elif not sys.is_finalizing():
-            marks = [self.driver.mark_behind(user.queue) for user in block.users]
+            try:
+                marks = [self.driver.mark_behind(user.queue) for user in block.users]
+            except DeviceError:  # the device is lost, and has said so to who asked something of it
+                return
             block.users = None
             self.late[block.size].append((block, marks))
 
@@ -262,7 +266,8 @@ class Arena:
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
-            self.release()
+            with contextlib.suppress(DeviceError):  # as above
+                self.release()
 
 
 class PinnedBlock:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices, dtypes
+from ..drivers.driver import CONTEXT_LOST, FATAL
 from ..errors import DeviceError, KernelError, explain
 from ..form import Form, form_of_new
 from .source import Float64, Int64, Kernel
@@ -41,11 +42,6 @@ recorder: Any = None
 _BYTE = np.dtype(np.uint8)
 # Dynamic shared memory that a kernel may have without asking for more.
 _SHARED = 48 << 10
-# A device that reports one of these does nothing more for this process.
-_FATAL = (
-    *("ILLEGAL_ADDRESS", "ILLEGAL_INSTRUCTION", "MISALIGNED_ADDRESS", "INVALID_ADDRESS_SPACE", "INVALID_PC", "ASSERT"),
-    *("LAUNCH_FAILED", "LAUNCH_TIMEOUT", "HARDWARE_STACK_ERROR", "CONTEXT_IS_DESTROYED", "ECC_UNCORRECTABLE"),
-)
 
 
 def specialise(arguments: Sequence[Any], values: list[Any], stream: Any) -> tuple[Any, ...]:
@@ -340,16 +336,16 @@ def _raise_shared_limit(loaded: Any, nbytes: int, device: int) -> None:
 def refused(name: str, error: Exception, *facts: str) -> DeviceError:
     """The error for a call that the CUDA driver refused, with PyTorch's first words for the commonest cause."""
     text = f"{type(error).__name__}: {error}"
-    first = "CUDA error: " + next((code.lower().replace("_", " ") for code in _FATAL if code in text), "launch failure")
+    first = "CUDA error: " + next((code.lower().replace("_", " ") for code in FATAL if code in text), "launch failure")
     if "ILLEGAL_ADDRESS" in text:
         first = "CUDA error: an illegal memory access was encountered"
-    if any(code in text for code in _FATAL):
+    if any(code in text for code in FATAL):
         return DeviceError(
             explain(
                 first,
                 f"reported at the launch of {name}; the kernel that failed may be an earlier one",
                 text,
-                "the device's context is lost: nothing more runs on it in this process",
+                CONTEXT_LOST,
                 remedy="start anew with CUDA_LAUNCH_BLOCKING=1, or on a simulated device (TRITENSOR_SIMULATE_CUDA=1), "
                 "which checks every address",
             )
