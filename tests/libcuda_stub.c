@@ -207,7 +207,9 @@ static int give(u64 address) {
   if (!getenv("STUB_LATE")) return free(memory), 0;
   return memset((void *)address, 0xFF, memory[0]), 0; /* whoever still reads it shall see that it is gone */
 }
-int cuMemAllocAsync(u64 *address, size_t bytes, void *stream) { return refuses(stream) ? 900 : take(address, bytes); }
+int cuMemAllocAsync(u64 *address, size_t bytes, void *stream) {
+  return lost() ? lost() : refuses(stream) ? 900 : take(address, bytes);
+}
 int cuMemFreeAsync(u64 address, void *stream) { return refuses(stream) ? 900 : put(stream, (Work){.kind = FREE, .to = address}); }
 int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) { return *address = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), 0; }
 int cuMemFreeHost(void *address) { return free(address), 0; }
