@@ -297,3 +297,22 @@ def test_streams_that_cannot_use_a_tensor() -> None:
             x.record_stream(stream)
     with pytest.raises(TypeError, match=r"^record_stream\(\): argument 's' \(position 1\) must be Stream, not int"):
         torch.ones(1).record_stream(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("there", ["cpu", "cuda:1"])
+@pytest.mark.parametrize(("wide", "narrow"), [(torch.float32, torch.bfloat16), (torch.float64, torch.float32),
+                                              (torch.int64, torch.uint8), (torch.float32, torch.bool)])  # fmt: skip
+def test_a_copy_that_changes_the_dtype_moves_the_narrower_one(there: str, wide, narrow) -> None:
+    values = [[0.0, 1.0, 2.0], [3.0, 100.0, 0.0]]
+    for view in (lambda x: x, lambda x: x.t(), lambda x: x[:, 1:]):
+        x = view(torch.tensor(values).to(wide))
+        expected = x.to(narrow).tolist()
+        for source, target, device in ((wide, narrow, there), (narrow, wide, there), (wide, narrow, "cuda:0")):
+            start = x.to(source) if device == "cuda:0" else view(torch.tensor(values).to(source).cuda())
+            with torch.cuda.transfers() as ledger:
+                moved = start.to(device, target)
+            assert moved.dtype is target and moved.to(narrow).tolist() == expected
+            copies = [entry for entry in ledger.entries if entry.kind != "sync"]
+            assert [entry.nbytes for entry in copies] == [x.numel() * narrow.itemsize]
+    pending = torch.tensor(values).to(wide).cuda().to("cpu", narrow, non_blocking=True)
+    assert pending.tolist() == torch.tensor(values).to(narrow).tolist()

@@ -107,13 +107,14 @@ def _moved(x: Tensor, where: devices.device, kind: np.dtype, non_blocking: bool)
     if data.__class__ is DeviceArray:
         if where is data.device:
             return cast_on_device(data, kind)
+        if kind.itemsize < data.itemsize and dtypes.of(kind).triton:
+            data = cast_on_device(data, kind)
+        elif not data.is_contiguous():
+            data = cast_on_device(data, data.dtype)
         if where is devices.cpu:
-            dense = data if data.is_contiguous() else cast_on_device(data, data.dtype)
-            host = buffer.to_host(dense, non_blocking and kind == data.dtype)
+            host = buffer.to_host(data, non_blocking and kind == data.dtype)
             return host if kind == data.dtype else _cast(host, kind)
-        moved = buffer.copy_across(
-            data if data.is_contiguous() else cast_on_device(data, data.dtype), where, non_blocking
-        )
+        moved = buffer.copy_across(data, where, non_blocking)
         return moved if kind == data.dtype else cast_on_device(moved, kind)
     host = x._host_array()
     if where is devices.cpu:
