@@ -204,6 +204,60 @@ def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path, monkeypatc
     assert load(tmp_path / "x.kernel") is None
 
 
+WRITER = """
+import os, signal, sys
+from pathlib import Path
+from tritensor.kernels import disk_cache
+def kill(*paths): os.kill(os.getpid(), signal.SIGKILL)
+os.replace = kill
+disk_cache.store(Path(sys.argv[1]), disk_cache.Compiled(b"cubin", "add", 0, 4, 0, 0))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals there")
+def test_a_writer_that_is_killed_disturbs_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "ab" / "x.kernel"
+    variables = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    killed = subprocess.run([sys.executable, "-c", WRITER, str(path)], env=variables, capture_output=True, text=True)
+    assert killed.returncode == -9, killed.stderr
+    assert load(path) is None
+    store(path, SOME)
+    assert load(path) == SOME
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_on_a_full_disk_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        name = str(tmp_path / "temporary")
+
+        def __enter__(self) -> Any:
+            Path(self.name).touch()
+            self.file = open("/dev/full", "wb", buffering=0)
+            return self
+
+        def __exit__(self, *exception: object) -> None:
+            self.file.close()
+
+        def write(self, content: bytes) -> None:
+            self.file.write(content)
+
+    monkeypatch.setattr(disk_cache.tempfile, "NamedTemporaryFile", lambda **options: Full())
+    store(tmp_path / "x.kernel", SOME)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_cannot_be_written_to_is_read(tmp_path: Path) -> None:
+    store(tmp_path / "x.kernel", SOME)
+    tmp_path.chmod(0o500)
+    try:
+        store(tmp_path / "y.kernel", SOME)
+        assert load(tmp_path / "x.kernel") == SOME
+        assert load(tmp_path / "y.kernel") is None
+    finally:
+        tmp_path.chmod(0o700)
+
+
 # ---- loading a plan -------------------------------------------------------------------------------------------------
 
 

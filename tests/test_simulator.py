@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -160,6 +162,41 @@ def test_tensors_of_a_finished_simulation_say_so(late_streams):
         with pytest.raises(DeviceError, match=r"\.cpu\(\)"):
             driver.allocate(0, 512, stream.handle)
         # array and stream go now: their memory is gone already, and nothing complains
+
+
+def test_streams_and_events_of_a_finished_simulation_say_so():
+    with simulate():
+        stream = Stream()
+        event = stream.record_event()
+    assert stream.query() and event.query()  # nothing of theirs is left to wait for
+    stream.synchronize()
+    event.synchronize()
+    with simulate() as driver:
+        array = buffer.from_host(np.ones(2, np.float32), CUDA0)
+        current = driver.current_stream(0)
+        uses = [stream.record_event, lambda: stream.wait_stream(current), lambda: current.wait_stream(stream),
+                lambda: stream.wait_event(current.record_event())]  # fmt: skip
+        for use in uses:
+            with pytest.raises(DeviceError, match=r"^CUDA error: the simulated device is gone"):
+                use()
+        np.testing.assert_array_equal(buffer.to_host(array), [1, 1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_goes_on_with_its_own_copy_of_a_simulation(simulator):
+    array = buffer.from_host(np.ones(2, np.float32), CUDA0)
+    with warnings.catch_warnings(action="ignore"):  # Python warns of forking beside threads
+        child = os.fork()
+    if child == 0:
+        right = False
+        try:
+            right = buffer.to_host(array).tolist() == [1, 1]
+            buffer.copy_into(array, np.zeros(2, np.float32))
+            right = right and buffer.to_host(array).tolist() == [0, 0]
+        finally:
+            os._exit(0 if right else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    np.testing.assert_array_equal(buffer.to_host(array), [1, 1])
 
 
 def test_an_unfinished_copy_of_a_simulation_that_broke_off_is_no_trap():
