@@ -226,8 +226,9 @@ def test_split_products_compile(target: Any) -> None:
 # ---- few rows --------------------------------------------------------------------------------------------------------
 
 
-def streamed(kind: Any, rows: int, along: bool, target: Any = HOPPER, **changes: Any) -> Any:
-    blocks = choose(Problem("half", rows, 4096, 4096, itemsize=kind.itemsize, along=along), H200)
+def streamed(kind: Any, rows: int, along: bool, target: Any = HOPPER, sizes: tuple[int, int] = (4096, 4096),
+             **changes: Any) -> Any:  # fmt: skip
+    blocks = choose(Problem("half", rows, *sizes, itemsize=kind.itemsize, along=along), H200)
     total = kind if kind.itemsize == 8 else f32 if kind.is_floating_point else dtypes.int32
     pointer, steps = f"*{kind.triton}:16", ("i32:16", "i32:16", "i32:1")
     signature = (pointer, pointer, pointer, (pointer,), "i32", "i32:16", "i32:16", "i32", ("i32:1",), steps, steps,
@@ -250,6 +251,15 @@ def test_the_large_operand_is_read_in_wide_loads(kind: Any, rows: int, along: bo
         assert_sound(facts)
         loads = re.findall(r"\bLDG\.E\S*", facts.asm["sass"])
         assert sum(".128" in load for load in loads) >= 4
+
+
+@slow
+@pytest.mark.parametrize("kind", [bf16, f32], ids=str)
+@pytest.mark.parametrize(("sizes", "along"), [((10**6, 2), True), ((1, 4096), True), ((8, 10**6), False)], ids=str)
+def test_narrow_operands_are_read_in_wide_loads(sizes: tuple[int, int], along: bool, kind: Any) -> None:
+    facts = streamed(kind, 2, along, sizes=sizes)
+    assert_sound(facts)
+    assert len(re.findall(r"\bLDG\.E\.128", facts.asm["sass"])) >= 4
 
 
 @slow

@@ -117,6 +117,9 @@ def test_few_rows_are_streamed(along: bool) -> None:
             assert vectors in (1, 2, 4)
             assert blocks.split == 1 or not along
     assert choose(Problem("half", 1, 64, 65536, along=along), H200).split > 16
+    # a short side of the large operand leaves no threads without work
+    thin = Problem("half", 1, 100000, 2, along=True) if along else Problem("half", 1, 8, 100000)
+    assert choose(thin, H200)[1:3] == ((256, 8) if along else (8, 256))
     assert choose(Problem("half", 5, 4096, 4096, along=along), H200)[:2] == (16, 64)
 
 

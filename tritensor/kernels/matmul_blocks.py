@@ -175,8 +175,7 @@ def _forced(problem: Problem, described: bool, edge: int) -> Blocks:
 
 
 def _streamed(problem: Problem, processors: int, simulated: bool) -> Blocks:
-    """Up to four 16-byte vectors for each of 128 threads at a time: neighbouring threads along the dimension that lies
-    side by side, the vectors of one thread along the other."""
+    """Up to four 16-byte vectors for each of 128 threads at a time."""
     rows, vector = _power_of_two(problem.rows), 16 // problem.itemsize
     if settings.block.value:
         edge = max(_power_of_two(settings.block.value), 16)
@@ -186,11 +185,18 @@ def _streamed(problem: Problem, processors: int, simulated: bool) -> Blocks:
         return Blocks(rows, min(_power_of_two(problem.cols), _SIMULATED_STREAMED // (rows * depth)), depth, 4, 1,
                       "streamed")  # fmt: skip
     vectors = min(_VECTORS, 2 * _VECTORS // rows, _SUMS // (rows * vector * max(problem.itemsize, 4)))
-    if problem.along:
-        cols = min(_power_of_two(problem.cols), _WARPS * vectors)
-        blocks = Blocks(rows, cols, 32 * _WARPS * vectors * vector // cols, _WARPS, 1, "streamed")
-    else:
-        blocks = Blocks(rows, 32 * vector, _WARPS * vectors, _WARPS, 1, "streamed")
+    # a warp goes along the side that lies side by side, the vectors of a thread along the other
+    depth, cols = (32 * vector, _WARPS * vectors) if problem.along else (_WARPS * vectors, 32 * vector)
+    elements = depth * cols
+    if problem.along and (problem.depth < depth or problem.cols < cols):
+        # one side is short: more of the tile along the other, and half as much of it, or bfloat16 spills
+        depth = min(depth, max(_power_of_two(problem.depth), vector))
+        cols = min(elements // 2 // depth, _power_of_two(problem.cols))
+        depth = elements // 2 // cols
+    elif problem.cols < cols:
+        cols = max(_power_of_two(problem.cols), vector)
+        depth = elements // 2 // cols
+    blocks = Blocks(rows, cols, depth, _WARPS, 1, "streamed")
     return _split(blocks, problem, processors)
 
 
