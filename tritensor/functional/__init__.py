@@ -17,6 +17,7 @@ from .activations import (
     softsign,
     tanhshrink,
 )
+from .attention import cosine_similarity, normalize, scaled_dot_product_attention
 from .indexing import (
     gather,
     index_add,
@@ -233,6 +234,7 @@ __all__ = [
     "conj",
     "cos",
     "cosh",
+    "cosine_similarity",
     "count_nonzero",
     "cross_entropy",
     "cumsum",
@@ -326,6 +328,7 @@ __all__ = [
     "nll_loss",
     "nonzero",
     "norm",
+    "normalize",
     "not_equal",
     "numel",
     "one_hot",
@@ -343,6 +346,7 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
     "set_float32_matmul_precision",

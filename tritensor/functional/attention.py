@@ -1,0 +1,90 @@
+"""Attention, and vectors brought to length one."""
+
+from __future__ import annotations
+
+import math
+
+from .. import creation, layout
+from ..dtypes import bool_
+from ..errors import ShapeError
+from ..operator import registry
+from ..tensor import Tensor
+from .activations import dropout
+from .linear_algebra import matmul
+from .normalization import softmax
+from .reductions import any, norm, sum
+
+__all__ = ["cosine_similarity", "normalize", "scaled_dot_product_attention"]
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    """softmax(query @ key.T * scale) @ value: for each query the values, weighted by how its key agrees with it.
+
+    A composition: scores and weights are tensors of their own, of shape (..., L, S).
+
+    >>> import tritensor as torch
+    >>> x = torch.tensor([[1., 0.], [0., 1.]])
+    >>> torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+    tensor([[1.0000, 0.0000],
+            [0.3302, 0.6698]])
+
+    Args:
+        query, key, value: (..., L, E), (..., S, E) and (..., S, Ev).
+        attn_mask: broadcasts to (..., L, S): boolean, true where a key takes part, or floating, added to the scores.
+            A query that no key takes part for gets zeros.
+        dropout_p: the share of weights set to zero, in every call; 0 outside of training.
+        is_causal: query i sees the keys up to i.
+        scale: 1 / sqrt(E) unless given.
+
+    Raises:
+        ShapeError: a mask together with is_causal, or shapes that do not fit.
+    """
+    if is_causal and attn_mask is not None:
+        raise ShapeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = matmul(query * factor, key.transpose(-2, -1))
+    if is_causal:
+        rows, cols = (creation.arange(size, device=query.device) for size in scores.shape[-2:])
+        attn_mask = cols <= rows.unsqueeze(1)
+    if attn_mask is None:
+        weights = softmax(scores, -1)
+    else:
+        if attn_mask.dtype is bool_:
+            scores = registry["where"](attn_mask, scores, -math.inf)
+        else:
+            scores = scores + attn_mask
+        # the softmax of nothing but -inf is NaN, and so would be its gradient
+        seen = any(scores != -math.inf, -1, keepdim=True)
+        weights = softmax(registry["where"](seen, scores, 0), -1)
+        weights = registry["where"](seen, weights, 0)
+    return matmul(dropout(weights, dropout_p) if dropout_p else weights, value)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """`input` divided by its p-norm along `dim`, or by `eps` where that is larger.
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]])
+    """
+    return input / norm(input, p, dim, keepdim=True).clamp_min(eps)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along `dim`; the two broadcast.
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.cosine_similarity(torch.tensor([[3.0, 4.0]]), torch.tensor([[4.0, 3.0]]))
+    tensor([0.9600])
+    """
+    shape = layout.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
+    x1, x2 = x1.expand(shape), x2.expand(shape)
+    return sum(normalize(x1, 2, dim, eps) * normalize(x2, 2, dim, eps), dim)
