@@ -215,6 +215,9 @@ int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) { return *addre
 int cuMemFreeHost(void *address) { return free(address), 0; }
 int cuMemGetInfo_v2(size_t *available, size_t *all) { return *all = total(), *available = total() - in_use, 0; }
 int cuDeviceGetDefaultMemPool(void **pool, int device) { return *pool = (void *)(0x2000 + (u64)device), 0; }
+static u64 threshold; /* above which a pool gives memory back (attribute 4) */
+int cuMemPoolSetAttribute(void *pool, int attribute, void *value) { return attribute == 4 ? threshold = *(u64 *)value, 0 : 1; }
+int cuMemPoolGetAttribute(void *pool, int attribute, void *value) { return attribute == 4 ? *(u64 *)value = threshold, 0 : 1; }
 static int copy(u64 to, u64 from, size_t bytes, void *stream) {
   return put(stream, (Work){.kind = COPY, .to = to, .from = from, .bytes = bytes});
 }

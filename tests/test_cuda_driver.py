@@ -198,6 +198,14 @@ def test_memory_is_used_again_and_handed_back(driver):
     assert cuda.memory_reserved() == before["reserved"]
 
 
+def test_the_pool_keeps_what_is_freed(driver):
+    """At 0, as it comes, it gives memory back at every synchronisation."""
+    buffer.empty((1,), F32, CUDA0)
+    attribute = driver._cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    status, threshold = driver._cuda.cuMemPoolGetAttribute(driver._pools[0], attribute)
+    assert (int(status), int(threshold)) == (0, 2**64 - 1)
+
+
 def test_pinned_memory_is_given_back_to_the_system(driver, monkeypatch):
     freed, free = [], driver._cuda.cuMemFreeHost
     monkeypatch.setattr(driver._cuda, "cuMemFreeHost", lambda address: freed.append(address) or free(address))

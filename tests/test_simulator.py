@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tritensor import buffer, devices, drivers
+from tritensor import buffer, cuda, devices, drivers
 from tritensor import settings as options
 from tritensor.drivers import Event, Stream, selection, simulate
 from tritensor.drivers.simulator import Simulator, parse_memory
@@ -175,7 +175,8 @@ def test_streams_and_events_of_a_finished_simulation_say_so():
         array = buffer.from_host(np.ones(2, np.float32), CUDA0)
         current = driver.current_stream(0)
         uses = [stream.record_event, lambda: stream.wait_stream(current), lambda: current.wait_stream(stream),
-                lambda: stream.wait_event(current.record_event())]  # fmt: skip
+                lambda: stream.wait_event(current.record_event()), lambda: cuda.set_stream(stream),
+                lambda: cuda.stream(stream).__enter__()]  # fmt: skip
         for use in uses:
             with pytest.raises(DeviceError, match=r"^CUDA error: the simulated device is gone"):
                 use()

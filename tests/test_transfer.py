@@ -316,3 +316,12 @@ def test_a_copy_that_changes_the_dtype_moves_the_narrower_one(there: str, wide, 
             assert [entry.nbytes for entry in copies] == [x.numel() * narrow.itemsize]
     pending = torch.tensor(values).to(wide).cuda().to("cpu", narrow, non_blocking=True)
     assert pending.tolist() == torch.tensor(values).to(narrow).tolist()
+
+
+def test_a_change_in_place_that_finds_no_memory_changes_nothing() -> None:
+    with torch.cuda.simulate(memory="40KiB"):
+        x = torch.ones(4096, device="cuda")
+        version = x._version
+        with pytest.raises(torch.cuda.OutOfMemoryError, match=r"Tried to allocate 16.00 KiB"):
+            x.mul_(x.softmax(0) + x)
+        assert x._version == version and x.sum().item() == 4096

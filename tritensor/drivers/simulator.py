@@ -240,6 +240,10 @@ class Simulator(Driver):
 
     # -- streams and events
 
+    def set_current_stream(self, stream: Stream) -> Stream:
+        self._refuse_when_closed()
+        return super().set_current_stream(stream)
+
     def open_queue(self, index: int, priority: int) -> Queue:
         queue = Queue(index)
         self._queues[index].add(queue)
