@@ -18,6 +18,7 @@ from .activations import (
     tanhshrink,
 )
 from .attention import cosine_similarity, normalize, scaled_dot_product_attention
+from .filling import broadcast_shapes, meshgrid, nansum, pad
 from .indexing import (
     gather,
     index_add,
@@ -220,6 +221,7 @@ __all__ = [
     "bitwise_right_shift",
     "bitwise_xor",
     "bmm",
+    "broadcast_shapes",
     "can_cast",
     "cat",
     "ceil",
@@ -313,6 +315,7 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "meshgrid",
     "min",
     "minimum",
     "mish",
@@ -322,6 +325,7 @@ __all__ = [
     "multiply",
     "mv",
     "nan_to_num",
+    "nansum",
     "ne",
     "neg",
     "negative",
@@ -333,6 +337,7 @@ __all__ = [
     "numel",
     "one_hot",
     "outer",
+    "pad",
     "positive",
     "pow",
     "prod",

@@ -1,0 +1,127 @@
+"""Tensors set into a frame, grids of coordinates, sums that leave NaN out, and how shapes broadcast."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from .. import dtypes, layout
+from ..errors import ShapeError, explain
+from ..operator import registry
+from ..tensor import Size, Tensor
+from .pointwise import isnan
+from .reductions import sum
+
+__all__ = ["broadcast_shapes", "meshgrid", "nansum", "pad"]
+
+
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """`input` with elements added around it (taken off, where a number is negative), from the last dimension on.
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.pad(torch.tensor([[1, 2]]), (1, 2, 0, 1), value=7)
+    tensor([[7, 1, 2, 7, 7],
+            [7, 7, 7, 7, 7]])
+
+    Args:
+        pad: how many before and after, for the last dimension, the one before it, and so on.
+        mode: "constant"; there is no other yet.
+        value: of the new elements; 0 unless given.
+
+    Raises:
+        ShapeError: an odd number of numbers, more than the dimensions take, or nothing left of a dimension.
+        NotImplementedError: another mode.
+    """
+    if mode != "constant":
+        raise NotImplementedError(explain(f"pad(): mode {mode!r} is not there", "mode is 'constant'"))
+    if len(pad) % 2:
+        raise ShapeError(f"Padding length must be divisible by 2, got {len(pad)} numbers")
+    if len(pad) > 2 * input.ndim:
+        raise ShapeError(
+            f"Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(pad)} and input of dimension {input.ndim}"
+        )
+    shape, inner, taken = list(input.shape), [slice(None)] * input.ndim, [slice(None)] * input.ndim
+    for step in range(len(pad) // 2):
+        dim, before, after = input.ndim - 1 - step, pad[2 * step], pad[2 * step + 1]
+        size = shape[dim]
+        shape[dim] = size + before + after
+        if shape[dim] < 0:
+            raise ShapeError(
+                f"The input size {size}, plus negative padding {before} and {after} resulted in a negative output "
+                f"size, which is invalid. Check dimension {dim} of your input."
+            )
+        taken[dim] = slice(max(0, -before), size - max(0, -after))
+        inner[dim] = slice(max(0, before), shape[dim] - max(0, after))
+    framed = input.new_full(shape, 0 if value is None else value)
+    framed[tuple(inner)] = input[tuple(taken)]
+    return framed
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """For vectors of n, m, ... coordinates tensors of shape (n, m, ...), one for each, with its coordinates.
+
+    >>> import tritensor as torch
+    >>> rows, cols = torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4, 5]), indexing="ij")
+    >>> rows.shape, cols[1]
+    (tritensor.Size([2, 3]), tensor([3, 4, 5]))
+
+    Args:
+        tensors: vectors or single numbers; or one list of them.
+        indexing: "ij", or "xy" to exchange the first two dimensions. "ij", with a warning, unless given.
+
+    Raises:
+        ShapeError: no tensor, one of two dimensions or more, dtypes that differ, or another `indexing`.
+    """
+    given = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
+        )
+    if indexing not in (None, "ij", "xy"):
+        raise ShapeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if not given:
+        raise ShapeError("meshgrid expects a non-empty TensorList")
+    if any(tensor.ndim > 1 for tensor in given):
+        raise ShapeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list")
+    if any(tensor.dtype is not given[0].dtype for tensor in given):
+        raise ShapeError("meshgrid expects all tensors to have the same dtype")
+    swapped = indexing == "xy" and len(given) > 1
+    vectors = (given[1], given[0], *given[2:]) if swapped else given
+    shape = [vector.numel() for vector in vectors]
+    grids = [
+        vector.reshape([-1 if axis == dim else 1 for axis in range(len(shape))]).expand(shape)
+        for dim, vector in enumerate(vectors)
+    ]
+    if swapped:
+        grids[:2] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes broadcast to.
+
+    >>> import tritensor as torch
+    >>> torch.broadcast_shapes((2, 1), (3,))
+    tritensor.Size([2, 3])
+
+    Raises:
+        ShapeError: they do not go together.
+    """
+    return Size(layout.broadcast_shapes(*[(each,) if isinstance(each, int) else tuple(each) for each in shapes]))
+
+
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
+    """The sum of the elements that are not NaN.
+
+    >>> import tritensor as torch
+    >>> torch.nansum(torch.tensor([1.0, torch.nan, 2.0]))
+    tensor(3.)
+    """
+    if input.dtype.is_floating_point:
+        input = registry["where"](isnan(input), 0, input)
+    return sum(input, dim, keepdim, dtype=dtype)
+
+
+setattr(Tensor, nansum.__name__, nansum)
