@@ -10,6 +10,7 @@ and turned around in shared memory by the compiler.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import settings
@@ -41,20 +42,23 @@ def tile_pointers(
     row_shape,
     batch_shape,
     LAYOUT: tl.constexpr,
+    BATCH_UNIT: tl.constexpr,
+    ROW_UNIT: tl.constexpr,
+    COL_UNIT: tl.constexpr,
     ROW_RANK: tl.constexpr,
     BATCH_RANK: tl.constexpr,
 ):
     """Where one operand's part of a tile lies: a tile of pointers, a column or a row of them, or one."""
     if BATCH_RANK > 0:
-        base += in_units(offset_of(batch, strides[0], batch_shape, BATCH_RANK), LAYOUT[1])
-    if LAYOUT[0] == "one":
+        base += in_units(offset_of(batch, strides[0], batch_shape, BATCH_RANK), BATCH_UNIT)
+    if LAYOUT == 0:
         pointers = base
-    elif LAYOUT[0] == "row":
-        pointers = base + in_units(col * strides[2], LAYOUT[3])[None, :]
+    elif LAYOUT == 1:
+        pointers = base + in_units(col * strides[2], COL_UNIT)[None, :]
     else:
-        pointers = base + in_units(offset_of(row, strides[1], row_shape, ROW_RANK), LAYOUT[2])[:, None]
-        if LAYOUT[0] == "tile":
-            pointers += in_units(col * strides[2], LAYOUT[3])[None, :]
+        pointers = base + in_units(offset_of(row, strides[1], row_shape, ROW_RANK), ROW_UNIT)[:, None]
+        if LAYOUT == 3:
+            pointers += in_units(col * strides[2], COL_UNIT)[None, :]
     return pointers
 
 
@@ -92,8 +96,9 @@ def tile_kernel(
         row_shape, batch_shape: ROW_RANK and BATCH_RANK sizes, collapsed.
         rows, cols: the matrix; row_tiles, col_tiles: how many tiles that makes. The grid is their product times the
             batch's size.
-        OUT_LAYOUTS, IN_LAYOUTS: for each pointer what it has of a tile ("tile", "column", "row", "one"), and what
-            divides its places along the batch, the rows and the columns (see `in_units`).
+        OUT_LAYOUTS, IN_LAYOUTS: four numbers for each pointer: what it has of a tile (see `_layout`), and what divides
+            its places along the batch, the rows and the columns (see `in_units`). In one row: Triton 3.6 takes no
+            tuple of tuples as a constant.
         UNITS: what divides `rows` and `cols`.
         ROWS, COLS: the tile.
     """
@@ -112,14 +117,15 @@ def tile_kernel(
             value = ins[position].to(COMPUTE[position])
         else:
             pointers = tile_pointers(
-                ins[position], in_strides[position], batch, row, col, row_shape, batch_shape, IN_LAYOUTS[position],
-                ROW_RANK, BATCH_RANK
+                ins[position], in_strides[position], batch, row, col, row_shape, batch_shape, IN_LAYOUTS[4 * position],
+                IN_LAYOUTS[4 * position + 1], IN_LAYOUTS[4 * position + 2], IN_LAYOUTS[4 * position + 3], ROW_RANK,
+                BATCH_RANK
             )  # fmt: skip
-            if IN_LAYOUTS[position][0] == "one":
+            if IN_LAYOUTS[4 * position] == 0:
                 value = tl.load(pointers)
-            elif IN_LAYOUTS[position][0] == "row":
+            elif IN_LAYOUTS[4 * position] == 1:
                 value = tl.load(pointers, mask=col_mask)
-            elif IN_LAYOUTS[position][0] == "column":
+            elif IN_LAYOUTS[4 * position] == 2:
                 value = tl.load(pointers, mask=row_mask)
             else:
                 value = tl.load(pointers, mask=row_mask & col_mask)
@@ -132,8 +138,9 @@ def tile_kernel(
         else:
             result = results[position]
         pointers = tile_pointers(
-            outs[position], out_strides[position], batch, row, col, row_shape, batch_shape, OUT_LAYOUTS[position],
-            ROW_RANK, BATCH_RANK
+            outs[position], out_strides[position], batch, row, col, row_shape, batch_shape, OUT_LAYOUTS[4 * position],
+            OUT_LAYOUTS[4 * position + 1], OUT_LAYOUTS[4 * position + 2], OUT_LAYOUTS[4 * position + 3], ROW_RANK,
+            BATCH_RANK
         )  # fmt: skip
         tl.store(pointers, result.to(OUT_DTYPES[position]), mask=row_mask & col_mask)
 
@@ -222,9 +229,9 @@ def bind_tiles(
     row_tiles, col_tiles = -(-rows // tiles.row_block), -(-cols // tiles.col_block)
     every = [(batch_steps[i], row_steps[i], steps[last]) for i, steps in enumerate(strides)]
     layouts = [_layout(*each) for each in every]
-    out_layouts = [("tile", *layout[1:]) for layout in layouts[: len(outs)]]
+    out_layouts = [(3, *layout[1:]) for layout in layouts[: len(outs)]]
     pending = iter(zip(every[len(outs) :], layouts[len(outs) :], strict=True))
-    taken = [next(pending) if hasattr(value, "buffer") else ((), ()) for value in ins]
+    taken = [next(pending) if hasattr(value, "buffer") else ((), (0, 1, 1, 1)) for value in ins]
     reach = max(sum((size - 1) * abs(step) for size, step in zip(sizes, steps, strict=True)) for steps in strides)
     span = max(reach, rows + tiles.row_block, cols + tiles.col_block, row_tiles * col_tiles * batches)
     return bind(
@@ -232,7 +239,8 @@ def bind_tiles(
         (row_tiles * col_tiles * batches,),
         (tuple(outs), tuple(ins), numbers, tuple(every[: len(outs)]), tuple([steps for steps, _ in taken]), row_shape,
          batch_shape, rows, cols, row_tiles, col_tiles),
-        {**constants, "OUT_LAYOUTS": tuple(out_layouts), "IN_LAYOUTS": tuple([layout for _, layout in taken]),
+        {**constants, "OUT_LAYOUTS": tuple(chain(*out_layouts)),
+         "IN_LAYOUTS": tuple(chain(*[layout for _, layout in taken])),
          "UNITS": (unit_of([rows]), unit_of([cols])), "ROW_RANK": len(row_shape), "BATCH_RANK": len(batch_shape),
          "INDEX64": span >= 1 << 31, "ROWS": tiles.row_block, "COLS": tiles.col_block},
         outs[0].device,
@@ -255,6 +263,6 @@ def _product(sizes: Sequence[int]) -> int:
     return total
 
 
-def _layout(batch: Sequence[int], rows: Sequence[int], col: int) -> tuple[str, int, int, int]:
-    kind = "tile" if any(rows) and col else "column" if any(rows) else "row" if col else "one"
-    return kind, unit_of(batch), unit_of(rows), unit_of([col])
+def _layout(batch: Sequence[int], rows: Sequence[int], col: int) -> tuple[int, int, int, int]:
+    """What an operand has of a tile (3: a tile, 2: a column, 1: a row, 0: one element), and what divides its places."""
+    return 2 * any(rows) + (col != 0), unit_of(batch), unit_of(rows), unit_of([col])
