@@ -92,6 +92,9 @@ def test_tiles_fit_the_shared_memory_of_the_device() -> None:
                 stage = (blocks.rows + blocks.cols) * blocks.depth * (2 if product == "half" else 4)
                 assert blocks.stages * stage <= device.shared_memory_per_block_optin
     assert choose(square(8192), L4).stages == 2
+    assert choose(square(8192), RTX5090)[:2] == (128, 128)
+    assert choose(square(8192, "tf32x3"), A100)[:4] == (64, 128, 32, 8)
+    assert choose(square(8192, "tf32"), B200)[:2] == (128, 128)
 
 
 def test_deep_products_of_few_tiles_are_split() -> None:

@@ -98,6 +98,9 @@ POINTERS = {
     "double": (Blocks(64, 64, 16, 4, 2), Blocks(32, 32, 16, 4, 2)),
     "sum": (Blocks(16, 16, 16, 4, 1),),
 }
+# In place of these where matrix instructions take their operands and sums from registers: 128x128 in tf32x3 spills 448
+# bytes a thread on sm_80 and sm_120, 64x128 with 4 warps 192.
+_FROM_REGISTERS = {"tf32x3": (Blocks(64, 128, 32, 8, 3), Blocks(64, 64, 32, 4, 3))}
 
 # In simulation a step of the interpreter costs about the same whatever its size, so few large tiles are fastest.
 _SIMULATED = Blocks(256, 256, 256, 4, 1)
@@ -154,8 +157,9 @@ def choose(problem: Problem, device: DeviceProperties, simulated: bool = False) 
         blocks = _clamped(_SIMULATED_SUM if problem.product == "sum" else _SIMULATED, problem)
         return blocks._replace(kernel="descriptors") if described else blocks
     if described:
-        # tf32 spills where an activation joins a tile of 128x256
-        table = DESCRIBED[problem.product][problem.product == "tf32" and problem.epilogue :]
+        # tf32 spills where an activation joins a tile of 128x256, which on sm_100 takes 272 KB of shared memory anyway
+        spared = problem.product == "tf32" and (problem.epilogue or device.major > 9)
+        table = DESCRIBED[problem.product][spared:]
         blocks = min(table, key=lambda blocks: _cost(blocks, problem, processors))
         shared = -(-_tiles(blocks, problem) // processors)  # tiles that one program computes
         if shared * blocks.rows * blocks.cols * problem.depth >= _DESCRIBED_PRODUCTS:
@@ -163,7 +167,11 @@ def choose(problem: Problem, device: DeviceProperties, simulated: bool = False) 
                 blocks = LONG.get(blocks, blocks)
             # GELU on all of a 128x256 tile at once spills 184 bytes a thread
             return blocks._replace(pieces=2) if problem.epilogue else blocks
-    blocks = min(POINTERS[problem.product], key=lambda blocks: _cost(blocks, problem, processors))
+    table = POINTERS[problem.product]
+    if device.major not in (9, 10):
+        # halves in tiles of 128x256 spill on sm_120
+        table = _FROM_REGISTERS.get(problem.product, table[problem.product == "half" and device.major > 10 :])
+    blocks = min(table, key=lambda blocks: _cost(blocks, problem, processors))
     return _split(_fitted(_clamped(blocks, problem), problem, device), problem, processors)
 
 
