@@ -69,7 +69,6 @@ ELEMENTWISE = {
     "row": lambda: on_device(64, 1000, dtype=BF16) + on_device(1000, dtype=BF16),
     "transposed copy": lambda: on_device(512, 256).t().contiguous(),
     "column": lambda: on_device(64, 1000) + on_device(64, 1),
-    "one element": lambda: on_device(64, 1000) + on_device(),
     "planes": lambda: on_device(8, 128, 28, 28) + on_device(128, 1, 1),
     "slice": lambda: on_device(64, 1024)[:, :512] + 1,
     "mixed widths": mixed,
@@ -89,8 +88,8 @@ def test_elementwise_operands_move_in_vectors(case: str, monkeypatch: pytest.Mon
     (compiled,) = kernels_of(ELEMENTWISE[case], monkeypatch)
     loads, stores = widths(compiled, "LDG"), widths(compiled, "STG")
     assert stores and set(stores) == {"128"}, stores
-    # a column, or a single element, is one number a thread; a mask of 8-bit booleans is 64 bits beside 256 of float32
-    narrow = 1 if case in ("column", "one element", "planes", "mixed widths") else 0
+    # a column is one number a thread; a mask of 8-bit booleans is 64 bits beside 256 of float32
+    narrow = 1 if case in ("column", "planes", "mixed widths") else 0
     assert sum(loads.values()) - loads["128"] == narrow, loads
     assert compiler._cubin_usage(compiled.asm["cubin"])[1] == 0
 

@@ -43,8 +43,6 @@ def compute_block(
     for position in tl.static_range(len(ins)):
         if len(in_strides[position]) == 0:
             value = ins[position]
-        elif in_strides[position][0] is None:
-            value = tl.broadcast_to(tl.load(ins[position]), index.shape)
         else:
             value = tl.load(ins[position] + offset_of(index, in_strides[position], shape, RANK), mask=mask)
         values = values + (value.to(COMPUTE[position]),)  # type: ignore[assignment]  # noqa: RUF005
@@ -82,7 +80,7 @@ def elementwise_kernel(
         ins: a tuple of pointers and, in place of an operand that is a number, numbers.
         scalars: a tuple of numbers and constants (bool, str, None) that follow the inputs as BODY's last arguments.
         out_strides, in_strides: a tuple of RANK strides, in elements, for each pointer; 0 broadcasts. The strides of
-            a number are (), those of a single element (None,).
+            a number are ().
         shape: RANK sizes, collapsed by `collapse_dims`.
         count: number of elements, the product of shape.
         BODY: device function; returns one value, or a tuple of one value per pointer of outs.
@@ -204,8 +202,7 @@ def _prepare(
     if tiles is not None:
         wide = max(array.itemsize for array in (*outs, *arrays))
         return bind_tiles(tiles, sizes, strides, outs, ins, numbers, constants, operator.name, wide)
-    # a single element that all others go with is loaded once per program
-    pending = iter([each if any(each) else (None,) for each in strides[len(outs) :]])
+    pending = iter(strides[len(outs) :])
     in_strides = tuple(next(pending) if value.__class__ is DeviceArray else () for value in operands)
     reach = max(sum((size - 1) * abs(step) for size, step in zip(sizes, steps, strict=True)) for steps in strides)
     constants |= {
