@@ -46,7 +46,17 @@ LADDER = [
         "kernels.reduction",
     ),
     ("kernels",),
-    ("views", "view_operators", "creation", "transfer", "generators", "random", "functional", "function"),
+    (
+        "views",
+        "view_operators",
+        "creation",
+        "transfer",
+        "generators",
+        "random",
+        "functional",
+        "function",
+        "user_kernel",
+    ),
     (
         "nn",
         "optim",

@@ -22,6 +22,7 @@ from .errors import OutOfMemoryError
 from .generators import Generator, generator_of
 from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
 from .tensor import Tensor
+from .user_kernel import jit
 
 __all__ = [
     "CUDAGraph",
@@ -48,6 +49,7 @@ __all__ = [
     "is_available",
     "is_bf16_supported",
     "is_current_stream_capturing",
+    "jit",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",

@@ -93,7 +93,8 @@ def prepare(
             _check_that_memory_is_there(name, spans, memory)
         with _lock, _interpreted_language(), np.errstate(all="ignore"):
             values = {label: _typed_argument(value) for label, value in taken.items()}
-            values.update((key, _resolve(value)) for key, value in {**kernel.defaults, **constants}.items())
+            fixed = {key: value for key, value in kernel.defaults.items() if key in kernel.constants}
+            values.update((key, _resolve(value)) for key, value in {**fixed, **constants}.items())
             function = _interpreted(kernel)
             working = semantic.builder
             working.guard = guard

@@ -1,0 +1,153 @@
+"""Kernels of the user's own on our tensors, plain or from `@triton.jit`, in simulation and on a GPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor as torch
+from tritensor import cuda
+from tritensor.autograd import Function
+from tritensor.errors import DeviceMismatchError, KernelError, KernelMemoryError
+
+if importlib.util.find_spec("triton") is None:
+    pytest.skip("running kernels needs Triton", allow_module_level=True)
+
+import triton
+import triton.language as tl
+
+from .interpreted_device import interpreted_device
+
+
+@triton.jit
+def _scaled(x, factor):
+    return x * factor
+
+
+@cuda.jit
+@triton.jit
+def scale(out_ptr, x_ptr, factor, n, stride=1, BLOCK: tl.constexpr = 16):
+    """Multiply by a factor."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, _scaled(tl.load(x_ptr + i * stride, mask=i < n), factor), mask=i < n)
+
+
+@cuda.jit
+def overrun(out_ptr, BLOCK: tl.constexpr):
+    tl.store(out_ptr + tl.arange(0, BLOCK), 1.0)
+
+
+@pytest.fixture(params=["simulated", "interpreted"])
+def two(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    if request.param == "simulated":
+        with cuda.simulate(devices=2):
+            yield request.param
+    else:
+        with interpreted_device(monkeypatch, count=2):
+            yield request.param
+
+
+def grid(meta: dict[str, Any]) -> tuple[int]:
+    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
+
+
+def test_our_tensors_are_its_arguments(two: str) -> None:
+    x = torch.arange(60.0, device="cuda:1")
+    for dtype, BLOCK in ((torch.float32, 16), (torch.float16, 32), (torch.float64, 64)):
+        source, out = x.to(dtype), torch.zeros(60, dtype=dtype, device="cuda:1")
+        scale[grid](out, source, 0.5, 60, BLOCK=BLOCK)
+        assert out.tolist() == (x * 0.5).tolist()
+    out = torch.zeros(20, device="cuda:1")
+    scale[(2, 1, 1)](out, x[1::3], 2.0, n=20, stride=3, num_warps=1, num_stages=2)
+    assert out.tolist() == (x[1::3] * 2).tolist()
+    scale[2](out, x.reshape(3, 20)[1], factor=1.0, n=20)
+    assert out.tolist() == x[20:40].tolist()
+    scale[0](out, x, 0.0, 20)
+    assert out.tolist() == x[20:40].tolist()
+
+
+class Scaled(Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, factor: float) -> torch.Tensor:
+        ctx.factor = factor
+        out = torch.empty_like(x)
+        scale[grid](out, x, factor, x.numel())
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+        return Scaled.apply(grad.contiguous(), ctx.factor), None
+
+
+def test_a_function_around_it_has_gradients(two: str) -> None:
+    x = torch.arange(20.0, device="cuda").requires_grad_()
+    (Scaled.apply(x, 3.0) * torch.arange(20.0, device="cuda")).sum().backward()
+    assert x.grad.tolist() == [3.0 * i for i in range(20)]
+
+
+def test_it_runs_in_the_current_stream() -> None:
+    with cuda.simulate(), torch.settings.simulate_late(True):
+        x, out, side = torch.ones(16, device="cuda"), torch.zeros(16, device="cuda"), cuda.Stream()
+        side.wait_stream(cuda.current_stream())
+        with cuda.stream(side):
+            scale[1](out, x, 5.0, 16)
+        cuda.current_stream().wait_stream(side)
+        assert out.tolist() == [5.0] * 16
+
+
+def test_what_was_known_of_an_index_is_forgotten() -> None:
+    with cuda.simulate():
+        index = torch.zeros(16, dtype=torch.float32, device="cuda").long()
+        x = torch.arange(4.0, device="cuda")
+        assert x.gather(0, index).sum().item() == 0
+        scale[1](index, torch.full((16,), 7, dtype=torch.int64, device="cuda"), 1, 16)
+        with pytest.raises(IndexError, match="index 7 is out of bounds"):
+            x.gather(0, index)
+
+
+def test_addresses_are_checked_in_simulation() -> None:
+    with cuda.simulate(), pytest.raises(KernelMemoryError, match="out_ptr"):
+        overrun[1](torch.zeros(8, device="cuda"), BLOCK=16)
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda x: scale[1](x, x, 1.0), "missing arguments: n"),
+    (lambda x: scale[1](x, x, 1.0, 4, blok=3), "blok is no parameter"),
+    (lambda x: scale[1](x, x, 1.0, 4, n=3), "n was given twice"),
+    (lambda x: scale[1](x, x, 1.0, 4, 1, 16, 1), "got 7 by position"),
+    (lambda x: scale[1](x.cpu(), x, 1.0, 4), r"Pointer argument \(out_ptr\) cannot be accessed from Triton"),
+    (lambda x: scale[()](x, x, 1.0, 4), "a grid is one to three sizes"),
+    (lambda x: scale[-1](x, x, 1.0, 4), "a grid is one to three sizes"),
+    (lambda x: scale(x, x, 1.0, 4), "a kernel is launched over a grid"),
+])  # fmt: skip
+def test_calls_that_do_not_fit(call: Any, words: str) -> None:
+    with cuda.simulate():
+        x = torch.ones(4, device="cuda")
+        with pytest.raises(TypeError, match=words):
+            call(x)
+        assert np.array_equal(x.cpu().numpy(), np.ones(4))
+
+
+def test_devices_are_not_mixed_and_lambdas_are_no_kernels() -> None:
+    with cuda.simulate(devices=2), pytest.raises(DeviceMismatchError, match="on the same device"):
+        scale[1](torch.ones(4, device="cuda:0"), torch.ones(4, device="cuda:1"), 1.0, 4)
+    with pytest.raises(KernelError, match="written with def"):
+        cuda.jit(lambda x: x)
+    assert repr(scale) == "<UserKernel scale>" and scale.__doc__ == "Multiply by a factor."
+
+
+def test_the_guide_is_right(tmp_path: Path) -> None:
+    guide = (Path(__file__).parent.parent / "docs" / "devices.md").read_text(encoding="utf-8")
+    (block,) = [each for each in re.findall(r"```python\n(.*?)```", guide, re.DOTALL) if "cuda.jit" in each]
+    program = tmp_path / "program.py"
+    program.write_text(block, encoding="utf-8")
+    with cuda.simulate():
+        names = runpy.run_path(str(program))
+        assert names["out"].tolist() == [2.0 * i for i in range(1000)]

@@ -1,0 +1,117 @@
+"""Kernels of the user's own, in Triton's language, on our tensors: on a GPU, and in simulation with checked addresses.
+
+Triton's own launcher asks torch for the device and the stream. Here the same function, with the same call, goes by the
+way of our own kernels: compiled once, kept on disk, launched in the current stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import devices
+from .buffer import DeviceArray
+from .errors import ArgumentError, DeviceMismatchError, explain
+from .kernels.launch import kernel, launch
+from .tensor import Tensor
+
+__all__ = ["UserKernel", "jit"]
+
+Grid = int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]
+
+
+class UserKernel:
+    """A kernel that is launched as Triton's are, `kernel[grid](x, y, n, BLOCK=1024)`. Made by `jit`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._kernel = kernel(function)
+        self.__name__ = self._kernel.__name__
+        self.__doc__ = self._kernel.__doc__
+        self.__wrapped__ = self._kernel.function
+
+    def __repr__(self) -> str:
+        return f"<UserKernel {self.__name__}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Says that a grid is missing."""
+        raise ArgumentError(explain(
+            f"{self.__name__}: a kernel is launched over a grid", "it was called as a function",
+            remedy=f"{self.__name__}[grid](...), with one to three sizes"))  # fmt: skip
+
+    def __getitem__(self, grid: Grid) -> Callable[..., None]:
+        """The launch over a grid: one to three sizes, or a function of the arguments by name that returns them."""
+
+        def launched(*args: Any, num_warps: int = 4, num_stages: int = 3, **kwargs: Any) -> None:
+            self._launch(grid, args, kwargs, num_warps, num_stages)
+
+        return launched
+
+    def _launch(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any], warps: int, stages: int) -> None:
+        given = self._bound(args, kwargs)
+        sizes = grid(dict(given)) if callable(grid) else grid
+        sizes = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+        if not 1 <= len(sizes) <= 3 or any(not isinstance(size, int) or size < 0 for size in sizes):
+            raise ArgumentError(f"{self.__name__}: a grid is one to three sizes that are not negative, got {sizes!r}")
+        arrays = {name: self._array(name, value) for name, value in given.items() if isinstance(value, Tensor)}
+        places = {array.device for array in arrays.values()}
+        if len(places) > 1:
+            raise DeviceMismatchError(explain(
+                "Expected all tensors to be on the same device, but found at least two devices, "
+                f"{' and '.join(sorted(map(str, places)))}! (in {self.__name__})",
+                *(f"{name}: shape {tuple(array.shape)}, on {array.device}" for name, array in arrays.items()),
+                remedy="move them to one device with .to(device)"))  # fmt: skip
+        where = places.pop() if places else devices.cuda(devices.current_index())
+        constants = {name: value for name, value in given.items() if name in self._kernel.constants}
+        arguments = tuple(arrays.get(name, given[name]) for name in self._kernel.arguments)
+        launch(self._kernel, sizes, arguments, constants, where, warps=warps, stages=stages, name=self.__name__)
+        for value in given.values():
+            if isinstance(value, Tensor):  # which of them were written is not known: forget what was read off them
+                value.__dict__.pop("_range", None)
+                value.__dict__.pop("_vouched", None)
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by name, in the kernel's order."""
+        names = self._kernel.parameters
+        given = {**self._kernel.defaults, **dict(zip(names, args))}
+        twice = [name for name in names[: len(args)] if name in kwargs]
+        unknown = [name for name in kwargs if name not in names]
+        if len(args) > len(names) or twice or unknown:
+            fact = f"got {len(args)} by position"
+            fact = (
+                f"{', '.join(unknown)} is no parameter" if unknown else f"{twice[0]} was given twice" if twice else fact
+            )
+            raise ArgumentError(explain(f"{self.__name__}: arguments that do not fit", fact,
+                                        f"it takes {', '.join(names)}"))  # fmt: skip
+        given.update(kwargs)
+        missing = [name for name in names if name not in given]
+        if missing:
+            raise ArgumentError(explain(f"{self.__name__}: missing arguments: {', '.join(missing)}",
+                                        f"it takes {', '.join(names)}"))  # fmt: skip
+        return {name: given[name] for name in names}
+
+    def _array(self, name: str, value: Tensor) -> DeviceArray:
+        if not isinstance(value._data, DeviceArray):
+            raise ArgumentError(explain(
+                f"Pointer argument ({name}) cannot be accessed from Triton (cpu tensor?)", f"in {self.__name__}",
+                remedy=f"move {name} with .to('cuda')"))  # fmt: skip
+        return value._data
+
+
+def jit(fn: Callable[..., Any]) -> UserKernel:
+    """Make a kernel of a function in Triton's language, or of a `@triton.jit` kernel, that takes our tensors.
+
+    A tensor arrives as a pointer to its first element; parameters annotated `tl.constexpr` are constants of the
+    compilation. Nothing is recorded: for a gradient, launch it in an `autograd.Function`. Triton is imported by the
+    first launch.
+
+        @torch.cuda.jit
+        def double(out_ptr, x_ptr, n, BLOCK: tl.constexpr):
+            i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+        double[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](out, x, n, BLOCK=1024)
+
+    Raises:
+        KernelError: not a function that was written with `def`.
+    """
+    return UserKernel(fn)
