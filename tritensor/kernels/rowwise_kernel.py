@@ -234,6 +234,7 @@ def launch_rows(
     col_ins: Sequence[DeviceArray] = (),
     numbers: tuple[Any, ...] = (),
     held: int | None = None,
+    most_rows: int = _TILE,
 ) -> None:
     """Run a rowwise operator along dimension `dim` of `ins`, arrays of one shape.
 
@@ -244,6 +245,7 @@ def launch_rows(
         col_ins: contiguous inputs with one element per column.
         numbers: floats (which the kernel gets in the compute dtype), ints (int64) and constants (bool, str).
         held: values that a program holds for each element of its tile; as many as there are inputs unless given.
+        most_rows: rows of a tile at most, where a program holds much for each row.
     """
     x = ins[0]
     kept = [each for each in range(x.ndim) if each != dim]
@@ -265,6 +267,7 @@ def launch_rows(
         cols,
         _col_stride(x, dim) == 1 or steps[first][-1] != 1,
         (held or len(ins)) * (4 if compute.itemsize == 8 else 1),
+        most_rows,
     )
     span = max(max(reach(array) for array in (*outs, *ins)), rows, cols)
     launch(
@@ -329,8 +332,8 @@ def _col_stride(array: DeviceArray, dim: int) -> int:
     return array.strides[dim] if array.ndim else 1
 
 
-def _tile(x: DeviceArray, rows: int, cols: int, inner: bool, width: int) -> tuple[int, int, int]:
-    """Rows and columns of a tile, and warps; `width` values of 32 bits are held for each element."""
+def _tile(x: DeviceArray, rows: int, cols: int, inner: bool, width: int, most_rows: int) -> tuple[int, int, int]:
+    """Rows (at most `most_rows`) and columns of a tile, and warps; `width` values of 32 bits are held per element."""
     if settings.block.value:
         forced = settings.block.value
         return min(power_of_two(rows), max(1, forced // 4)), min(power_of_two(cols), forced), 4
@@ -344,7 +347,7 @@ def _tile(x: DeviceArray, rows: int, cols: int, inner: bool, width: int) -> tupl
     col_block = power_of_two(cols)
     if col_block > longest:
         return 1, longest // 2, 16 if longest > 4096 else 8
-    row_block = 1 if col_block >= 1024 else min(power_of_two(rows), _TILE // width // col_block)
+    row_block = 1 if col_block >= 1024 else min(power_of_two(rows), _TILE // width // col_block, most_rows)
     elements = row_block * col_block
     return row_block, col_block, 4 if elements <= _TILE else 8 if elements <= 8192 else 16
 
