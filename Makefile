@@ -72,7 +72,7 @@ types: $(VENV)/dev.installed
 	$(BIN)/mypy
 
 tests: $(VENV)/dev.installed
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --numprocesses auto
 
 format: $(VENV)/dev.installed
 	$(BIN)/ruff check --fix .

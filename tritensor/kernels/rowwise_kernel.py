@@ -332,7 +332,9 @@ def _col_stride(array: DeviceArray, dim: int) -> int:
     return array.strides[dim] if array.ndim else 1
 
 
-def _tile(x: DeviceArray, rows: int, cols: int, inner: bool, width: int, most_rows: int) -> tuple[int, int, int]:
+def _tile(
+    x: DeviceArray, rows: int, cols: int, inner: bool, width: int, most_rows: int = _TILE
+) -> tuple[int, int, int]:
     """Rows (at most `most_rows`) and columns of a tile, and warps; `width` values of 32 bits are held per element."""
     if settings.block.value:
         forced = settings.block.value
