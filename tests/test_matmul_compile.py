@@ -253,7 +253,8 @@ def test_the_large_operand_is_read_in_wide_loads(kind: Any, rows: int, along: bo
         facts = streamed(kind, rows, along, **changes)
         assert_sound(facts)
         loads = re.findall(r"\bLDG\.E\S*", facts.asm["sass"])
-        assert sum(".128" in load for load in loads) >= 4
+        # a step's in the loop, those of two further steps before it; the few rows and the bias are read in small loads
+        assert sum(".128" in load for load in loads) >= 3
 
 
 @slow
