@@ -20,7 +20,7 @@ from ..tensor import Tensor, wrap
 from .norm_kernels import fits, launch_norm_backward
 from .reductions import LEGACY_NAMES, Parts
 from .reductions_kernel import reduce_arrays
-from .rowwise import Floating, pieces
+from .rowwise import Floating, RowNorm, pieces
 from .rowwise_kernel import RowBodies, contiguous, launch_rows
 from .source import device_function
 from .sums import mean, merge_moments, sum
@@ -33,7 +33,7 @@ __all__ = ["layer_norm", "layer_norm_backward"]
 ndarray = np.ndarray
 
 
-class LayerNorm(Operator):
+class LayerNorm(RowNorm):
     """The forward operator: `(x, weight, bias) -> out, mean, rstd`."""
 
     family = "layer_norm"
@@ -72,29 +72,9 @@ class LayerNorm(Operator):
             self.record(outputs, (x, weight, bias), {"eps": eps})
         return outputs[0]
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
-        """The input's dtype; the statistics in the compute dtype."""
-        compute, result = self.rule(self.name, inputs[:1])
-        return compute, (result, compute, compute)
-
-    def compute(
-        self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> tuple[np.ndarray, ...]:
-        """The reference; for contiguous rows of the compute dtype, a piece at a time."""
-        x = arrays[0]
-        if x.dtype == compute.numpy and x.size and x.flags.c_contiguous:
-            with np.errstate(all="ignore"):
-                return _normalise_rows(*arrays, **metadata)
-        return super().compute(arrays, compute, results, metadata)
-
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
-        """The input's shape, and two numbers per row."""
-        shape = tuple(arrays[0].shape)
-        return [(shape, results[0].numpy), (shape[:1], results[1].numpy), (shape[:1], results[2].numpy)]
+    def by_pieces(self, *arrays: Any, **metadata: Any) -> tuple[np.ndarray, ...]:
+        """The reference for contiguous rows of the compute dtype, in pieces that stay in the cache."""
+        return _normalise_rows(*arrays, **metadata)
 
     def launch(
         self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-__all__ = ["Rowwise", "log_softmax", "softmax"]
+__all__ = ["RowNorm", "Rowwise", "log_softmax", "softmax"]
 
 ndarray = np.ndarray
 
@@ -143,6 +143,40 @@ class Rowwise(Operator):
     ) -> None:
         """Run the bodies over rows."""
         launch_rows(self.bodies, outs, arrays, metadata["dim"], compute, self.name)
+
+
+class RowNorm(Operator):
+    """Normalisation of rows, (N, C): a result of the input's shape, and further ones with a number per row."""
+
+    repeatable = True
+
+    def by_pieces(self, *arrays: Any, **metadata: Any) -> tuple[np.ndarray, ...]:
+        """The reference for contiguous rows of the compute dtype, in pieces that stay in the cache."""
+        raise TypeError(f"{self.name}: the family {self.family} has no such way")
+
+    def resolve_dtypes(
+        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
+    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+        """The input's dtype; the rows' numbers in the compute dtype."""
+        compute, result = self.rule(self.name, inputs[:1])
+        return compute, (result, *[compute] * (len(self.outputs) - 1))
+
+    def compute(
+        self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> tuple[np.ndarray, ...]:
+        """The reference; for contiguous rows of the compute dtype, a piece at a time."""
+        x = arrays[0]
+        if x.dtype == compute.numpy and x.size and x.flags.c_contiguous:
+            with np.errstate(all="ignore"):
+                return self.by_pieces(*arrays, **metadata)
+        return super().compute(arrays, compute, results, metadata)
+
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """The input's shape, and a number per row for each further result."""
+        shape = tuple(arrays[0].shape)
+        return [(shape, results[0].numpy), *((shape[:1], each.numpy) for each in results[1:])]
 
 
 # Rows are taken in pieces of this many bytes: two of them stay in a level-2 cache of 1 MB from the first pass to the

@@ -15,7 +15,39 @@ from .parameter import Parameter
 __all__ = ["LayerNorm", "RMSNorm"]
 
 
-class LayerNorm(Module):
+class _RowNorm(Module):
+    """What layers that normalise the last dimensions have in common."""
+
+    normalized_shape: tuple[int, ...]
+    eps: Any
+    elementwise_affine: bool
+
+    def _set_up(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None,
+        elementwise_affine: bool,
+        wanted: dict[str, bool],
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = shape
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        for name, present in wanted.items():
+            self.register_parameter(name, Parameter(empty(shape, device=device, dtype=dtype)) if present else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the scale to one, and the shift (where there is one) to zero."""
+        for name, fill in (("weight", init.ones_), ("bias", init.zeros_)):
+            parameter = self._parameters.get(name)
+            if parameter is not None:
+                fill(parameter)
+
+
+class LayerNorm(_RowNorm):
     """Normalises over the last dimensions, of shape `normalized_shape`, then scales and shifts elementwise.
 
     >>> import tritensor as torch
@@ -25,6 +57,7 @@ class LayerNorm(Module):
 
     weight: Parameter | None
     bias: Parameter | None
+    eps: float
 
     def __init__(
         self,
@@ -36,21 +69,8 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.normalized_shape = shape
-        self.eps = eps
-        self.elementwise_affine = elementwise_affine
-        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            made = Parameter(empty(shape, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, made)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set the scale to one and the shift to zero."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        wanted = {"weight": elementwise_affine, "bias": elementwise_affine and bias}
+        self._set_up(normalized_shape, eps, elementwise_affine, wanted, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         """The shape of the input."""
@@ -64,7 +84,7 @@ class LayerNorm(Module):
         )
 
 
-class RMSNorm(Module):
+class RMSNorm(_RowNorm):
     """Divides the last dimensions, of shape `normalized_shape`, by the root of their mean square, then scales them.
 
     >>> import tritensor as torch
@@ -73,6 +93,7 @@ class RMSNorm(Module):
     """
 
     weight: Parameter | None
+    eps: float | None
 
     def __init__(
         self,
@@ -83,18 +104,7 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.normalized_shape = shape
-        self.eps = eps
-        self.elementwise_affine = elementwise_affine
-        made = Parameter(empty(shape, device=device, dtype=dtype)) if elementwise_affine else None
-        self.register_parameter("weight", made)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set the scale to one."""
-        if self.weight is not None:
-            init.ones_(self.weight)
+        self._set_up(normalized_shape, eps, elementwise_affine, {"weight": elementwise_affine}, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         """The shape of the input."""
