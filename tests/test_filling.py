@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+from typing import Any
+
+import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor import cuda
 from tritensor.nn import functional as F
+
+NUMPYS = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
 
 
 def test_pad(device):
@@ -15,8 +23,45 @@ def test_pad(device):
     assert F.pad(x, ()).tolist() == x.tolist()
     y = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
     torch.autograd.gradcheck(lambda y: F.pad(y, (1, -2, 0, 1)) ** 2, (y,))
-    with pytest.raises(NotImplementedError, match="'reflect'"):
-        F.pad(x, (1, 1), "reflect")
+
+
+@pytest.mark.parametrize("mode", NUMPYS)
+@pytest.mark.parametrize("widths", [(1, 2), (0, 3), (2, 0, 1, 2), (1, 1, 2, 0, 1, 0), (0, 0), ()])
+def test_pad_with_own_elements(mode: str, widths: tuple[int, ...]) -> None:
+    pairs = [widths[i : i + 2] for i in range(0, len(widths), 2)][::-1]
+    expected = np.pad(X, [(0, 0)] * (3 - len(pairs)) + pairs, NUMPYS[mode])  # type: ignore[call-overload]
+    x = torch.from_numpy(X.copy()).requires_grad_()
+    found = F.pad(x, widths, mode)
+    assert np.array_equal(found.detach().numpy(), expected) and found is not x
+    found.sum().backward()
+    counts = np.bincount(expected.astype(int).reshape(-1), minlength=24).reshape(X.shape)
+    assert np.array_equal(x.grad.numpy(), counts)
+    if importlib.util.find_spec("triton") is not None:
+        with cuda.simulate():
+            assert np.array_equal(F.pad(torch.from_numpy(X).cuda(), widths, mode).cpu().numpy(), expected)
+
+
+def test_pad_takes_off() -> None:
+    x = torch.arange(4.0)
+    assert F.pad(x, (-1, 2), "reflect").tolist() == [1, 2, 3, 2, 1]
+    assert F.pad(x, (-3, 3), "reflect").tolist() == [3, 2, 1, 0]
+    assert F.pad(x, (-1, 2), "circular").tolist() == [1, 2, 3, 1, 2]
+    assert F.pad(x, (-1, 2), "replicate").tolist() == [1, 2, 3, 3, 3]
+    assert F.pad(x, (-1, -2), "circular").tolist() == [1]
+    assert F.pad(x, (-2, -2), "replicate").tolist() == []
+
+
+@pytest.mark.parametrize(("arguments", "kind", "words"), [
+    (((4, 0), "reflect"), RuntimeError, "Padding size should be less than the corresponding input dimension"),
+    (((5, 0), "circular"), RuntimeError, "Padding value causes wrapping around more than once"),
+    (((-4, 1), "replicate"), RuntimeError, "Padding size should be less"),
+    (((-4, -1), "replicate"), RuntimeError, "resulted in a negative output"),
+    (((1, 0), "mirror"), NotImplementedError, "Unrecognised padding mode mirror"),
+    (((1, 0), "reflect", 1.0), RuntimeError, "doesn't take in value argument"),
+])  # fmt: skip
+def test_pad_refuses(arguments: Any, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        F.pad(torch.arange(4.0), *arguments)
 
 
 def test_nansum(device):

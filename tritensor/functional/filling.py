@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from .. import dtypes, layout
 from ..errors import ShapeError, explain
 from ..operator import registry
-from ..tensor import Size, Tensor
+from ..tensor import Size, Tensor, wrap
 from .pointwise import isnan
 from .reductions import sum
 
@@ -26,15 +28,20 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
     Args:
         pad: how many before and after, for the last dimension, the one before it, and so on.
-        mode: "constant"; there is no other yet.
-        value: of the new elements; 0 unless given.
+        mode: what the new elements are: "constant", or the tensor's own: "reflect" turns back at the edge, "replicate"
+            repeats the edge, "circular" comes in again on the other side. In any number of dimensions.
+        value: of the new elements, for "constant"; 0 unless given.
 
     Raises:
-        ShapeError: an odd number of numbers, more than the dimensions take, or nothing left of a dimension.
-        NotImplementedError: another mode.
+        ShapeError: an odd number of numbers, more than the dimensions take, nothing left of a dimension, or too little
+            to reflect, repeat or go round. NotImplementedError: no such mode.
     """
-    if mode != "constant":
-        raise NotImplementedError(explain(f"pad(): mode {mode!r} is not there", "mode is 'constant'"))
+    if mode != "constant" and mode not in _PLACES:
+        raise NotImplementedError(
+            explain(f"Unrecognised padding mode {mode}", f"the modes are constant, {', '.join(_PLACES)}")
+        )
+    if mode != "constant" and value:
+        raise ShapeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     if len(pad) % 2:
         raise ShapeError(f"Padding length must be divisible by 2, got {len(pad)} numbers")
     if len(pad) > 2 * input.ndim:
@@ -54,9 +61,40 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             )
         taken[dim] = slice(max(0, -before), size - max(0, -after))
         inner[dim] = slice(max(0, before), shape[dim] - max(0, after))
+    if mode != "constant":
+        return _continued(input, pad, mode)
     framed = input.new_full(shape, 0 if value is None else value)
     framed[tuple(inner)] = input[tuple(taken)]
     return framed
+
+
+# For places from before the first element to behind the last of `size`: those of the elements that stand there. `kept`
+# of these, from the one at `first` on, are left after what negative numbers take off; only "circular" goes by them.
+_PLACES: dict[str, Callable[[np.ndarray, int, int, int], np.ndarray]] = {
+    "reflect": lambda places, size, first, kept: size - 1 - np.abs(size - 1 - np.abs(places)),
+    "replicate": lambda places, size, first, kept: places.clip(0, size - 1),
+    "circular": lambda places, size, first, kept: first + (places - first) % kept,
+}
+
+
+def _continued(x: Tensor, pad: Sequence[int], mode: str) -> Tensor:
+    """`x` with its own elements around it."""
+    steps = []
+    for step in range(len(pad) // 2):
+        dim, before, after = x.ndim - 1 - step, pad[2 * step], pad[2 * step + 1]
+        size, most = x._data.shape[dim], max(before, after)
+        first = max(0, -before)
+        kept = size - first - max(0, -after)
+        if most > 0 and (kept == 0 or (mode == "reflect" and most >= size) or (mode == "circular" and most > kept)):
+            words = "Padding value causes wrapping around more than once."
+            if mode != "circular":
+                words = "Padding size should be less than the corresponding input dimension"
+            raise ShapeError(explain(words, f"{most} elements are to be added to the {size} of dimension {dim}"))
+        if before or after:
+            steps.append((dim, _PLACES[mode](np.arange(-before, size + after), size, first, max(kept, 1))))
+    for dim, places in steps:
+        x = x.index_select(dim, wrap(places).to(x.device))
+    return x if steps else x.clone()
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
