@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -76,6 +77,7 @@ bind(numbers_kernel, (6,), arguments, {"BLOCK": 16}, device, name="numbers")(*ou
 if MATMUL:
     x = buffer.empty((128, 128), np.dtype(np.float16), device)
     launch(matmul_kernel, (1,), (outs[0], x, x, 128), {"SIZE": 128, "DEPTH": 64}, device)
+AFTERWARDS
 """
 
 
@@ -91,10 +93,10 @@ def run(tmp_path_factory):
     command = [compiler, "-shared", "-fPIC", "-O1", "-w", f"-I{HERE}", "-o", library, str(source), "-ldl"]
     subprocess.run(command, check=True)
 
-    def program(matmul=False, **variables):
+    def program(matmul=False, afterwards="", **variables):
         log.write_text("")
         script = folder / "program.py"
-        script.write_text(PROGRAM.replace("MATMUL", str(matmul)))
+        script.write_text(PROGRAM.replace("MATMUL", str(matmul)).replace("AFTERWARDS", afterwards))
         ours = {"LD_LIBRARY_PATH": str(folder), "PYTHONPATH": str(HERE.parent), "TRITENSOR_SIMULATE_CUDA": "0"}
         ours |= {"STUB_LOG": str(log), "STUB_VALUES": "0", "TRITON_CACHE_DIR": str(folder / "cache")}
         result = subprocess.run(
@@ -144,3 +146,24 @@ def test_a_refusal_of_the_driver_names_the_operator(run, status, text):
     assert result.returncode == 1
     assert f"DeviceError: {text}" in result.stderr
     assert ("context is lost" in result.stderr) is (status == "700")
+
+
+@pytest.mark.parametrize("wait", ["cuda.synchronize()", "cuda.current_stream().synchronize()", "buffer.to_host(x)"])
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_a_failure_that_shows_at_a_wait_names_what_was_launched(run, wait, debug):
+    afterwards = f"import os; from tritensor import cuda\nos.environ['STUB_STATUS'] = '700'\n{wait}"
+    _, result = run(matmul=True, afterwards=afterwards, TRITENSOR_DEBUG=debug)
+    (line,) = [line for line in result.stderr.splitlines() if "launched last" in line]
+    if debug:
+        expected = r"matmul at \S*program.py:30, numbers at \S*program.py:27, numbers at \S*program.py:26"
+    else:
+        expected = "matmul, numbers"
+    assert re.fullmatch(f"  launched last, newest first: {expected}", line), line
+    assert "the device's context is lost" in result.stderr
+
+
+def test_what_has_run_is_not_suspected(run):
+    afterwards = "import os; from tritensor import cuda\ncuda.synchronize()\n"
+    _, result = run(afterwards=f"{afterwards}os.environ['STUB_STATUS'] = '700'\ncuda.synchronize()")
+    assert "an illegal memory access" in result.stderr
+    assert "launched last" not in result.stderr

@@ -72,6 +72,8 @@ def gpu(monkeypatch):
     core.stream, core.devices = stream, 1
     driver = SimpleNamespace(
         is_simulated=False,
+        launched=[],
+        suspects=lambda: "",
         capability=lambda index: (9, 0),
         device_count=lambda: core.devices,
         current_stream=lambda index: stream,

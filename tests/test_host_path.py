@@ -512,6 +512,26 @@ def test_a_launch_that_fails_names_the_operator_and_keeps_no_memory(gpu: Interpr
     assert results(x + x) == [[2, 4]]
 
 
+def test_every_way_says_what_it_has_launched(gpu: Interpreted) -> None:
+    x, y = tensor(1.0, 2.0), tensor(3.0, 4.0)
+    calls = (lambda: x + y, lambda: x.exp(), lambda: x * 2, lambda: y.sub_(x), lambda: x.softmax(0))
+    names = ["add", "exp", "mul", "sub", "softmax"]
+    for _ in range(2):
+        gpu.launched.clear()
+        for call in calls:
+            call()
+        found = [entry.name.split("_")[-1] for entry in gpu.launched]
+        assert found == names
+    gpu.failure = RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS")
+    for call in calls:
+        with pytest.raises(DeviceError, match="launched last, newest first: .*softmax, .*sub, .*mul, .*exp, .*add"):
+            call()
+    gpu.failure = None
+    with settings.debug(1):
+        x.exp()
+    assert gpu.launched[-1].startswith("exp at ") and "test_host_path.py" in gpu.launched[-1]
+
+
 def test_a_recording_that_fails_leaves_nothing_behind(gpu: Interpreted) -> None:
     x = tensor(1.0, 2.0)
     x.exp()

@@ -270,6 +270,8 @@ class CudaDriver(Driver):
     def synchronize(self, index: int) -> None:
         self._here(self.check(index))
         self._call("cuCtxSynchronize")
+        if self._count == 1:
+            self.launched.clear()  # all of it has run
 
     def record(self, queue: Any, mark: Any = None, timing: bool = False) -> Any:
         self._here_for(queue)
@@ -278,21 +280,21 @@ class CudaDriver(Driver):
                 return queue.record(mark)
             return queue.record(options=self._timed_event if timing else self._plain_event)
         except Exception as error:
-            raise _failure(error, "an event could not be recorded") from error
+            raise self._failure(error, "an event could not be recorded") from error
 
     def wait(self, queue: Any, mark: Any) -> None:
         self._here_for(queue)
         try:
             queue.wait(mark)
         except Exception as error:
-            raise _failure(error, "a stream could not wait for an event") from error
+            raise self._failure(error, "a stream could not wait for an event") from error
 
     def mark_done(self, mark: Any) -> bool:
         self._somewhere()
         try:
             return bool(mark.is_done)
         except Exception as error:
-            raise _failure(error, "an event cannot be asked") from error
+            raise self._failure(error, "an event cannot be asked") from error
 
     def mark_synchronize(self, mark: Any) -> None:
         self._somewhere()
@@ -323,6 +325,7 @@ class CudaDriver(Driver):
     def launch_graph(self, graph: Any, queue: Any) -> None:
         self._here_for(queue)
         self._call("cuGraphLaunch", graph, queue.handle)
+        self.launched.append("a graph's replay")
 
     def destroy_graph(self, graph: Any) -> None:
         self._call("cuGraphExecDestroy", graph)
@@ -339,27 +342,27 @@ class CudaDriver(Driver):
         if int(status) != 0:
             text = _describe(self._cuda, int(status))
             lost = CONTEXT_LOST if any(code in text for code in FATAL) else ""
-            raise DeviceError(explain(f"CUDA error: {text}", f"reported by {name}", lost, _LATE_REPORT))
+            raise DeviceError(explain(
+                f"CUDA error: {text}", f"reported by {name}", self.suspects(), lost, _LATE_REPORT))  # fmt: skip
 
     def _wait_for(self, wait: Callable[[], object]) -> None:
         try:
             wait()
         except Exception as error:
-            raise _failure(error, "work that was waited for has failed") from error
+            raise self._failure(error, "work that was waited for has failed") from error
+
+    def _failure(self, error: Exception, otherwise: str) -> DeviceError:
+        """What cuda-core reported, in PyTorch's words where it is the commonest cause."""
+        text = f"{type(error).__name__}: {error}"
+        first = "an illegal memory access was encountered" if "ILLEGAL_ADDRESS" in text else otherwise
+        lost = CONTEXT_LOST if any(code in text for code in FATAL) else ""
+        return DeviceError(explain(f"CUDA error: {first}", text, self.suspects(), lost, _LATE_REPORT))
 
 
 _LATE_REPORT = (
     "kernels run asynchronously: the cause may be an earlier one. CUDA_LAUNCH_BLOCKING=1 reports each where it is "
     "launched, and a simulated device (TRITENSOR_SIMULATE_CUDA=1) checks every address"
 )
-
-
-def _failure(error: Exception, otherwise: str) -> DeviceError:
-    """What cuda-core reported, in PyTorch's words where it is the commonest cause."""
-    text = f"{type(error).__name__}: {error}"
-    first = "an illegal memory access was encountered" if "ILLEGAL_ADDRESS" in text else otherwise
-    lost = CONTEXT_LOST if any(code in text for code in FATAL) else ""
-    return DeviceError(explain(f"CUDA error: {first}", text, lost, _LATE_REPORT))
 
 
 def _options(kind: Any, timing_enabled: bool) -> Any:

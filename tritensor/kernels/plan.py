@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import devices, dtypes
+from .. import devices, dtypes, settings
+from ..drivers import ledger
 from ..drivers.driver import CONTEXT_LOST, FATAL
 from ..errors import DeviceError, KernelError, explain
 from ..form import Form, form_of_new
 from .source import Float64, Int64, Kernel
 
 if TYPE_CHECKING:
+    from ..drivers import Driver
     from ..drivers.memory import Block
     from .disk_cache import Compiled
 
@@ -183,11 +185,12 @@ class Plan:
                 self._place.set_current()
             self._launch(stream.handle, config, self.kernel, *values, *scratch)
         except Exception as error:
-            raise refused(self.name, error) from error
+            raise refused(self.name, error, driver=self.driver) from error
         finally:
             for block in blocks:
                 if block is not None:
                     stream.arena.give(block)
+        self.driver.launched.append(f"{self.name} at {ledger.call_site()}" if settings.debug.value else self)
 
     def prepared(self, grid: tuple[int, int, int]) -> tuple[Any, Any, Any, Any]:
         """What a launch comes to: a function to call first (or None), cuda-core's launch, the grid, the kernel."""
@@ -333,7 +336,7 @@ def _raise_shared_limit(loaded: Any, nbytes: int, device: int) -> None:
         raise RuntimeError(f"cuKernelSetAttribute: {status!r}")
 
 
-def refused(name: str, error: Exception, *facts: str) -> DeviceError:
+def refused(name: str, error: Exception, *facts: str, driver: Driver | None = None) -> DeviceError:
     """The error for a call that the CUDA driver refused, with PyTorch's first words for the commonest cause."""
     text = f"{type(error).__name__}: {error}"
     first = "CUDA error: " + next((code.lower().replace("_", " ") for code in FATAL if code in text), "launch failure")
@@ -344,6 +347,7 @@ def refused(name: str, error: Exception, *facts: str) -> DeviceError:
             explain(
                 first,
                 f"reported at the launch of {name}; the kernel that failed may be an earlier one",
+                "" if driver is None else driver.suspects(),
                 text,
                 CONTEXT_LOST,
                 remedy="start anew with CUDA_LAUNCH_BLOCKING=1, or on a simulated device (TRITENSOR_SIMULATE_CUDA=1), "

@@ -154,8 +154,8 @@ class Replay:
         alike: all inputs have the shape and the dtype of the first result.
     """
 
-    __slots__ = ("alike", "change", "driver", "forms", "index", "launches", "metadata", "missing", "named", "numbers",
-                 "quick", "results", "steps", "threads")  # fmt: skip
+    __slots__ = ("alike", "change", "driver", "forms", "index", "launches", "metadata", "missing", "named", "note",
+                 "numbers", "quick", "results", "steps", "threads")  # fmt: skip
 
     def __init__(self, forms: list[Form], results: int, steps: list[Step], inputs: int, numbers: list[tuple[int, Any]],
                  named: list[tuple[str, Any]], metadata: dict[str, Any], missing: tuple[None, ...],
@@ -164,6 +164,7 @@ class Replay:
         self.metadata, self.missing, self.alike = metadata, missing, alike
         self.driver, self.index, self.threads = plan.driver, plan.device, plan.driver.threads
         self.forms, self.results, self.steps = forms, results, steps
+        self.note = plan.driver.launched.append
         self.numbers, self.named = numbers, named
         self.launches = [_prepared(*step) for step in steps]
         # what `changed` needs: a single launch that allocates nothing
@@ -174,7 +175,7 @@ class Replay:
             sources = [source for source, _ in steps[0][2] if source is not None]
             if sources == [inputs, *range(inputs)]:
                 place, launch, config, kernel, _, tail = self.launches[0]
-                self.quick = place, launch, config, kernel, forms[0], tail
+                self.quick = place, launch, config, kernel, forms[0], tail, plan
 
     def run(self, inputs: Sequence[Any], metadata: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """The results for inputs of the recorded forms; None where they need the long way after all."""
@@ -224,7 +225,8 @@ class Replay:
                     place()
                 launch(*(stream.handle, config, kernel) + picked(places) + tail)  # noqa: RUF005  as below
             except Exception as error:
-                raise refused(plan.name, error) from error
+                raise refused(plan.name, error, driver=self.driver) from error
+            self.note(plan)
 
     def tape(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """The metadata for the tape: what was recorded, with this call's numbers."""
@@ -293,14 +295,15 @@ class Replay:
                 place()
             launch(*(stream.handle, config, kernel) + picked((left, right)) + tail)  # noqa: RUF005  as below
         except Exception as error:
-            raise refused(self.steps[0][0].name, error) from error
+            raise refused(self.steps[0][0].name, error, driver=self.driver) from error
+        self.note(self.steps[0][0])
         return True
 
     def _launch(self, stream: Any, operands: tuple[int, ...]) -> Tensor | None:
         """Allocate, launch, wrap: all in one place, because each call of a function more costs 3% of the whole."""
         if buffer.trace is not None:  # another call is being recorded, and this launch may be part of it
             return None
-        place, launch, config, kernel, form, tail = self.quick
+        place, launch, config, kernel, form, tail, plan = self.quick
         arena = stream.arena
         heap = arena.heap
         try:
@@ -322,7 +325,8 @@ class Replay:
             # joined by +, which is 40 ns quicker than unpacking
             launch(*(stream.handle, config, kernel, address) + operands + tail)  # noqa: RUF005
         except Exception as error:
-            raise refused(self.steps[0][0].name, error) from error
+            raise refused(plan.name, error, driver=self.driver) from error
+        self.note(plan)
         array = _make(DeviceArray)
         array.buffer = memory
         array.shape = form.shape
