@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 import re
@@ -113,9 +112,7 @@ def run(simulated: bool, seconds: float, log: Path, beside: Sequence[list[str]] 
 
 
 def _start(job: tuple[str, ...], devices: str, output: Path) -> subprocess.Popen[bytes]:
-    installed = {entry.name for entry in importlib.metadata.entry_points(group="pytest11")}
-    plugin = [] if "tritensor" in installed else ["-p", "tritensor.pytest_plugin"]
-    command = [sys.executable, "-m", "pytest", *job, "--devices", devices, "-v", "--tb=short", "--color=no", *plugin,
+    command = [sys.executable, "-m", "pytest", *job, "--devices", devices, "-v", "--tb=short", "--color=no",
                "-p", "no:cacheprovider", "--continue-on-collection-errors"]  # fmt: skip
     with output.open("wb") as file:
         return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT)

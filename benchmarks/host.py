@@ -2,8 +2,8 @@
 
     python -m benchmarks.host [--only 'add_*'] [--json PATH]
 
-The device is a stub of libcuda (tests/libcuda_stub.c, built in a temporary folder): memory lies on the host, and a
-launch returns at once and computes nothing. Everything above the driver is the real thing: dispatch, the plan, memory
+The device is a stub of libcuda (tests/libcuda_with_kernels.c, built in a temporary folder): memory is on the host, and
+a launch returns at once and computes nothing. Everything above the driver is the real thing: dispatch, the plan, memory
 from the free list, cuda-core's launch of a kernel that Triton compiled for sm_90, the tape. So a row says what our side
 of a call costs before the driver's own 1 to 2 us, beside a whole call of torch on the CPU, its arithmetic included; the
 two are timed in one process, in blocks of A B B A. A whole run writes benchmarks/results/host.json.
@@ -36,16 +36,6 @@ from benchmarks.measure import side_by_side, timer
 
 ROOT = Path(benchmarks.__file__).parent.parent
 
-# What the stub lacks: kernels that load, and launches that succeed.
-KERNELS = """
-#include "libcuda_stub.c"
-int cuLibraryLoadData(void **library, const void *code, void *a, void *b, unsigned c, void *d, void *e, unsigned f) {
-  return *library = (void *)0x77, 0;
-}
-int cuLibraryGetKernel(void **kernel, void *library, const char *name) { return *kernel = (void *)0x88, 0; }
-int cuLaunchKernelEx(const void *config, void *function, void **values, void **extra) { return 0; }
-"""
-
 _PAIR = {"a": (10,), "b": (10,)}
 _THOUSAND = {"a": (1000,), "b": (1000,)}
 _TWO, _RECORDED = {"torch": 2.0}, {"torch": 1.5}
@@ -74,11 +64,8 @@ def build(folder: Path) -> None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or not sys.platform.startswith("linux"):
         raise SystemExit("the stub of libcuda needs Linux and a C compiler")
-    source = folder / "kernels.c"
-    source.write_text(KERNELS)
-    library = str(folder / "libcuda.so.1")
-    command = [compiler, "-shared", "-fPIC", "-O2", "-w", f"-I{ROOT / 'tests'}", "-o", library, str(source), "-ldl"]
-    subprocess.run(command, check=True)
+    source, library = ROOT / "tests" / "libcuda_with_kernels.c", folder / "libcuda.so.1"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-w", "-o", library, source, "-ldl"], check=True)
 
 
 def parts(ours: ModuleType) -> dict[str, Callable[[int], float]]:
@@ -89,7 +76,7 @@ def parts(ours: ModuleType) -> dict[str, Callable[[int], float]]:
     out = a + b
     known = operator.registry["add"].replays[a._data.form, b._data.form]
     assert known is not None, "a + b is not repeated"
-    _, launch, config, kernel, _, tail = known.quick
+    _, launch, config, kernel, _, tail, _ = known.quick
     names = {
         "new": buffer.new, "arena": a._data.buffer.arena, "form": out._data.form,
         "launch": launch, "repeat": known.binary, "x": a._data, "y": b._data,

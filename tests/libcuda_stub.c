@@ -4,16 +4,29 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef unsigned long long u64;
 
 static int current; /* the device that is current; its context is 0x1000 + ordinal */
-static size_t in_use;
+
+/* Bytes that are in use: by this process, or with STUB_SHARED, a file's name, by all that name it. */
+static size_t *in_use(void) {
+  static size_t own, *place;
+  if (!place && getenv("STUB_SHARED")) {
+    int file = open(getenv("STUB_SHARED"), O_RDWR | O_CREAT, 0600);
+    if (ftruncate(file, sizeof own)) abort();
+    place = mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  }
+  return place ? place : &own;
+}
 
 static int count(void) {
   const char *text = getenv("STUB_DEVICES");
@@ -195,15 +208,14 @@ int cuGraphLaunch(void *executable, void *stream) {
 }
 
 static int take(u64 *address, size_t bytes) {
-  if (in_use + bytes > total()) return 2;
+  if (__atomic_add_fetch(in_use(), bytes, __ATOMIC_SEQ_CST) > total()) return __atomic_sub_fetch(in_use(), bytes, __ATOMIC_SEQ_CST), 2;
   size_t *memory = aligned_alloc(256, (bytes + 511) / 256 * 256);
-  in_use += bytes;
   memory[0] = bytes;
   return *address = (u64)memory + 256, 0;
 }
 static int give(u64 address) {
   size_t *memory = (size_t *)(address - 256);
-  in_use -= memory[0];
+  __atomic_sub_fetch(in_use(), memory[0], __ATOMIC_SEQ_CST);
   if (!getenv("STUB_LATE")) return free(memory), 0;
   return memset((void *)address, 0xFF, memory[0]), 0; /* whoever still reads it shall see that it is gone */
 }
@@ -211,9 +223,18 @@ int cuMemAllocAsync(u64 *address, size_t bytes, void *stream) {
   return lost() ? lost() : refuses(stream) ? 900 : take(address, bytes);
 }
 int cuMemFreeAsync(u64 address, void *stream) { return refuses(stream) ? 900 : put(stream, (Work){.kind = FREE, .to = address}); }
-int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) { return *address = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), 0; }
-int cuMemFreeHost(void *address) { return free(address), 0; }
-int cuMemGetInfo_v2(size_t *available, size_t *all) { return *all = total(), *available = total() - in_use, 0; }
+static size_t pinned; /* bytes of pinned memory, of which there are STUB_PINNED at most */
+int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
+  if (getenv("STUB_PINNED") && pinned + bytes > strtoull(getenv("STUB_PINNED"), NULL, 10)) return 2;
+  size_t *memory = aligned_alloc(4096, (bytes + 8191) / 4096 * 4096);
+  pinned += memory[0] = bytes;
+  return *address = (char *)memory + 4096, 0;
+}
+int cuMemFreeHost(void *address) {
+  size_t *memory = (size_t *)((char *)address - 4096);
+  return pinned -= memory[0], free(memory), 0;
+}
+int cuMemGetInfo_v2(size_t *available, size_t *all) { return *all = total(), *available = total() - *in_use(), 0; }
 int cuDeviceGetDefaultMemPool(void **pool, int device) { return *pool = (void *)(0x2000 + (u64)device), 0; }
 static u64 threshold; /* above which a pool gives memory back (attribute 4) */
 int cuMemPoolSetAttribute(void *pool, int attribute, void *value) { return attribute == 4 ? threshold = *(u64 *)value, 0 : 1; }

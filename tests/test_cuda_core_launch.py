@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import re
-import shutil
 import struct
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-pytest.importorskip("triton")
+from . import libcuda_stub
 
-HERE = Path(__file__).parent
+pytest.importorskip("triton")
 
 RECORDER = """
 #include "libcuda_stub.c"
@@ -83,29 +77,18 @@ AFTERWARDS
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if not sys.platform.startswith("linux") or compiler is None or importlib.util.find_spec("cuda") is None:
-        pytest.skip("the stub needs Linux, a C compiler and cuda-core")
     folder = tmp_path_factory.mktemp("recorder")
-    source, log = folder / "recorder.c", folder / "log"
-    source.write_text(RECORDER)
-    library = str(folder / "libcuda.so.1")
-    command = [compiler, "-shared", "-fPIC", "-O1", "-w", f"-I{HERE}", "-o", library, str(source), "-ldl"]
-    subprocess.run(command, check=True)
+    log = folder / "log"
+    ours = {"STUB_LOG": str(log), "STUB_VALUES": "0", "TRITON_CACHE_DIR": str(folder / "cache")}
+    source = folder / "recorder.c"
+    source.write_text(RECORDER.replace("libcuda_stub.c", str(libcuda_stub.HERE / "libcuda_stub.c")))
+    environment = libcuda_stub.environment(folder, source, **ours)
 
     def program(matmul=False, afterwards="", **variables):
         log.write_text("")
         script = folder / "program.py"
         script.write_text(PROGRAM.replace("MATMUL", str(matmul)).replace("AFTERWARDS", afterwards))
-        ours = {"LD_LIBRARY_PATH": str(folder), "PYTHONPATH": str(HERE.parent), "TRITENSOR_SIMULATE_CUDA": "0"}
-        ours |= {"STUB_LOG": str(log), "STUB_VALUES": "0", "TRITON_CACHE_DIR": str(folder / "cache")}
-        result = subprocess.run(
-            [sys.executable, str(script)],
-            env={**os.environ, **ours, **variables},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        result = libcuda_stub.run({**environment, **variables}, script)
         return [json.loads(line) for line in log.read_text().splitlines()], result
 
     return program

@@ -7,11 +7,7 @@ libcuda that keeps "device" memory on the host (libcuda_stub.c).
 from __future__ import annotations
 
 import gc
-import importlib.util
 import os
-import shutil
-import subprocess
-import sys
 import threading
 import types
 import warnings
@@ -24,6 +20,8 @@ from tritensor import buffer, cuda, devices, drivers
 from tritensor import settings as options
 from tritensor.drivers import cuda as real
 from tritensor.errors import DeviceError
+
+from . import libcuda_stub
 
 HERE = Path(__file__).parent
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
@@ -447,23 +445,10 @@ def test_a_forked_child_says_that_it_cannot_use_cuda(driver):
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory):
     """Runs Python with the stub as its libcuda."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if not sys.platform.startswith("linux") or compiler is None or importlib.util.find_spec("cuda") is None:
-        pytest.skip("the stub needs Linux, a C compiler and cuda-core")
     if os.environ.get("STUB_DEVICES"):
         pytest.skip("this is the stub")
-    folder = tmp_path_factory.mktemp("stub")
-    source, library = HERE / "libcuda_stub.c", folder / "libcuda.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-w", "-o", library, source, "-ldl"], check=True)
-
-    def run(*arguments, **variables):
-        ours = {"LD_LIBRARY_PATH": str(folder), "PYTHONPATH": str(HERE.parent), "STUB_DEVICES": "1"}
-        environment = {**os.environ, "TRITENSOR_SIMULATE_CUDA": "0", **ours, **variables}
-        return subprocess.run(
-            [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=120
-        )
-
-    return run
+    environment = libcuda_stub.environment(tmp_path_factory.mktemp("stub"))
+    return lambda *arguments, **variables: libcuda_stub.run({**environment, **variables}, *arguments)
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -26,6 +26,8 @@ from tritensor.errors import DistError, TritensorError
 from tritensor.nn.parallel.reducer import split
 from tritensor.utils.data import DistributedSampler
 
+from . import libcuda_stub
+
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "distributed_programs"
 
@@ -96,15 +98,8 @@ def test_collectives_without_mpiexec():
 @needs_mpi
 def test_collectives_by_nccl(tmp_path):
     """nccl's half of the backend, on a stub of libcuda and a binding that reduces by MPI."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if not sys.platform.startswith("linux") or compiler is None or importlib.util.find_spec("cuda") is None:
-        pytest.skip("the stub of libcuda needs Linux, a C compiler and cuda-core")
-    library = tmp_path / "libcuda.so.1"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", "-w", "-o", library, HERE / "libcuda_stub.c", "-ldl"], check=True
-    )
-    stub = {"LD_LIBRARY_PATH": str(tmp_path), "STUB_DEVICES": "2", "CUDA_VISIBLE_DEVICES": "0,1"}
-    done = launch(2, "nccl_binding.py", **stub)
+    path = libcuda_stub.environment(tmp_path)["LD_LIBRARY_PATH"]
+    done = launch(2, "nccl_binding.py", LD_LIBRARY_PATH=path, STUB_DEVICES="2", CUDA_VISIBLE_DEVICES="0,1")
     assert (done.returncode, done.stdout) == (0, "nccl on 2 ranks\n"), done.stderr
 
 

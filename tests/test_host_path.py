@@ -524,7 +524,7 @@ def test_every_way_says_what_it_has_launched(gpu: Interpreted) -> None:
         assert found == names
     gpu.failure = RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS")
     for call in calls:
-        with pytest.raises(DeviceError, match="launched last, newest first: .*softmax, .*sub, .*mul, .*exp, .*add"):
+        with pytest.raises(DeviceError, match=r"launched last, newest first: .*softmax, .*sub, .*mul, .*exp, .*add"):
             call()
     gpu.failure = None
     with settings.debug(1):

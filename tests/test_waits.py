@@ -10,8 +10,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -27,6 +25,7 @@ from tritensor.drivers import require
 from tritensor.drivers.memory import PinnedPool
 from tritensor.kernels.launch import bind, kernel, launch
 
+from . import libcuda_stub
 from .interpreted_device import interpreted_device
 from .waits import Site, fails, sites, without
 
@@ -629,14 +628,7 @@ def test_waits_are_found_in_the_source() -> None:
 
 @pytest.mark.skipif(ON_STUB, reason="this is the stub")
 def test_the_driver_of_real_devices_needs_its_waits_too(tmp_path: Path) -> None:
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if not sys.platform.startswith("linux") or compiler is None or importlib.util.find_spec("cuda") is None:
-        pytest.skip("the stub needs Linux, a C compiler and cuda-core")
-    source, library = HERE / "libcuda_stub.c", tmp_path / "libcuda.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-w", "-o", library, source, "-ldl"], check=True)
-    ours = {"LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(HERE.parent), "TRITENSOR_SIMULATE_CUDA": "0",
-            "STUB_DEVICES": "2", "STUB_LATE": "1", "STUB_MEMORY": str(MEMORY)}  # fmt: skip
-    result = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
-                            env={**os.environ, **ours}, capture_output=True, text=True, timeout=300)  # fmt: skip
+    stub = libcuda_stub.environment(tmp_path, STUB_DEVICES="2", STUB_LATE="1", STUB_MEMORY=str(MEMORY))
+    result = libcuda_stub.run(stub, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "skipped" not in result.stdout.splitlines()[-1].replace("1 skipped", "")

@@ -182,7 +182,11 @@ class CudaDriver(Driver):
 
     def allocate_pinned(self, nbytes: int) -> np.ndarray:
         self._somewhere()
-        address = int(self._call("cuMemHostAlloc", nbytes, _PORTABLE))
+        status, address = self._cuda.cuMemHostAlloc(nbytes, _PORTABLE)
+        if int(status) == _OUT_OF_MEMORY:
+            raise OutOfRoom
+        self._check(status, "cuMemHostAlloc")
+        address = int(address)
         memory = (ctypes.c_uint8 * nbytes).from_address(address)
         weakref.finalize(memory, self._cuda.cuMemFreeHost, address).atexit = False
         return np.frombuffer(memoryview(memory), np.uint8)

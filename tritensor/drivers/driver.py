@@ -137,7 +137,7 @@ class Driver(ABC):
 
     @abstractmethod
     def allocate_pinned(self, nbytes: int) -> np.ndarray:
-        """Host memory (uint8) that the device can copy from and to by itself."""
+        """Host memory (uint8) that the device can copy from and to by itself; raises OutOfRoom."""
 
     @abstractmethod
     def memory_info(self, index: int) -> tuple[int, int]:

@@ -171,12 +171,14 @@ class Heap:
         """The out-of-memory message: what was asked for, what is held, and the largest live buffers."""
         driver, index = self.driver, self.index
         free, total = driver.memory_info(index)
+        elsewhere = total - free - self.reserved
         live = sorted(self.live(), key=lambda block: -block.nbytes)
         return explain(
             f"CUDA out of memory. Tried to allocate {readable(asked)}.",
             f"cuda:{index} ({driver.name(index)}) has {readable(total)}, of which {readable(free)} is free",
             f"{readable(self.allocated)} is in use by {len(live)} live buffers, "
             f"{readable(self.reserved - self.allocated)} was cached and could not be joined up",
+            f"{readable(elsewhere)} is held by other processes, and by the driver itself" if elsewhere > 0 else "",
             *(f"live: {readable(block.nbytes)}, {block.label()}" for block in live[:5]),
             remedy="make the batch smaller, drop references to tensors that are done with (del x), or compute without "
             "recording gradients (with tritensor.no_grad():)",
@@ -320,8 +322,26 @@ class PinnedPool:
         try:
             memory = self.bins[size].pop()
         except IndexError:
-            memory = self.driver.allocate_pinned(size)
+            memory = self._request(size)
         return PinnedBlock(self, memory)
+
+    def _request(self, size: int) -> np.ndarray:
+        """Memory from the driver; when it has none, what is cached is freed and it is asked once more."""
+        from .driver import OutOfRoom
+
+        try:
+            return self.driver.allocate_pinned(size)
+        except OutOfRoom:
+            gc.collect()
+            self.empty_cache(wait=True)
+        try:
+            return self.driver.allocate_pinned(size)
+        except OutOfRoom:
+            raise OutOfMemoryError(explain(
+                f"CUDA out of memory. Tried to allocate {readable(size)} of pinned host memory.",
+                "the system pins no more memory for this process",
+                remedy="drop references to pinned tensors, pin smaller batches or prefetch fewer of them, or raise the "
+                "limit of locked memory (ulimit -l)")) from None  # fmt: skip
 
     def give(self, memory: np.ndarray) -> None:
         """Keep memory for the next to ask."""
@@ -333,18 +353,18 @@ class PinnedPool:
             self.flying.append((mark, block))
             self.bytes_flying += block.bytes.nbytes
 
-    def _land(self) -> None:
+    def _land(self, wait: bool = False) -> None:
         with self._lock:
             while self.flying:
                 mark, block = self.flying[0]
-                if self.bytes_flying > self.limit:
+                if wait or self.bytes_flying > self.limit:
                     self.driver.mark_synchronize(mark)
                 elif not self.driver.mark_done(mark):
                     break
                 self.flying.popleft()
                 self.bytes_flying -= block.bytes.nbytes
 
-    def empty_cache(self) -> None:
-        """Give memory that nobody uses back to the system."""
-        self._land()
+    def empty_cache(self, wait: bool = False) -> None:
+        """Give memory that nobody uses back to the system; with `wait`, what copies still use as well."""
+        self._land(wait)
         self.bins.clear()

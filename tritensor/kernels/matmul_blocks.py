@@ -95,12 +95,15 @@ POINTERS = {
     "tf32": (Blocks(128, 128, 32, 8, 3), Blocks(64, 128, 32, 4, 3), Blocks(64, 64, 32, 4, 3)),
     "tf32x3": (Blocks(128, 128, 32, 8, 3), Blocks(64, 128, 32, 4, 3), Blocks(64, 64, 32, 4, 3)),
     "ieee": (Blocks(128, 128, 32, 8, 3), Blocks(64, 128, 32, 4, 3), Blocks(64, 64, 32, 4, 3)),
-    "double": (Blocks(64, 64, 16, 4, 2), Blocks(32, 32, 16, 4, 2)),
+    "double": (Blocks(64, 64, 16, 4, 2), Blocks(32, 32, 16, 2, 2)),
     "sum": (Blocks(16, 16, 16, 4, 1),),
 }
 # In place of these where matrix instructions take their operands and sums from registers: 128x128 in tf32x3 spills 448
-# bytes a thread on sm_80 and sm_120, 64x128 with 4 warps 192.
-_FROM_REGISTERS = {"tf32x3": (Blocks(64, 128, 32, 8, 3), Blocks(64, 64, 32, 4, 3))}
+# bytes a thread on sm_80 and sm_120, 64x128 with 4 warps 192; halves in steps of 64 by 128x256 spill up to 56.
+_FROM_REGISTERS = {
+    "half": (Blocks(128, 256, 32, 8, 4), *POINTERS["half"][1:]),
+    "tf32x3": (Blocks(64, 128, 32, 8, 3), Blocks(64, 64, 32, 4, 3)),
+}
 
 # In simulation a step of the interpreter costs about the same whatever its size, so few large tiles are fastest.
 _SIMULATED = Blocks(256, 256, 256, 4, 1)
@@ -141,7 +144,7 @@ def choose(problem: Problem, device: DeviceProperties, simulated: bool = False) 
     >>> choose(Problem("half", 1024, 1024, 1024, describable=True), h200)  # 2 us of work
     Blocks(rows=64, cols=128, depth=64, warps=4, stages=4, kernel='pointers', split=1, pieces=1)
     >>> choose(Problem("half", 8192, 8192, 8192, describable=True), a100)
-    Blocks(rows=128, cols=256, depth=64, warps=8, stages=3, kernel='pointers', split=1, pieces=1)
+    Blocks(rows=128, cols=256, depth=32, warps=8, stages=4, kernel='pointers', split=1, pieces=1)
     >>> choose(Problem("half", 16, 512, 8192), h200)
     Blocks(rows=16, cols=64, depth=64, warps=4, stages=4, kernel='pointers', split=16, pieces=1)
     >>> choose(Problem("half", 1, 4096, 4096, along=True), h200)
@@ -169,8 +172,7 @@ def choose(problem: Problem, device: DeviceProperties, simulated: bool = False) 
             return blocks._replace(pieces=2) if problem.epilogue else blocks
     table = POINTERS[problem.product]
     if device.major not in (9, 10):
-        # halves in tiles of 128x256 spill on sm_120
-        table = _FROM_REGISTERS.get(problem.product, table[problem.product == "half" and device.major > 10 :])
+        table = _FROM_REGISTERS.get(problem.product, table)
     blocks = min(table, key=lambda blocks: _cost(blocks, problem, processors))
     return _split(_fitted(_clamped(blocks, problem), problem, device), problem, processors)
 
@@ -192,7 +194,9 @@ def _streamed(problem: Problem, processors: int, simulated: bool) -> Blocks:
         depth = min(_power_of_two(problem.depth), 1024)
         return Blocks(rows, min(_power_of_two(problem.cols), _SIMULATED_STREAMED // (rows * depth)), depth, 4, 1,
                       "streamed")  # fmt: skip
-    vectors = min(_VECTORS, 2 * _VECTORS // rows, _SUMS // (rows * vector * max(problem.itemsize, 4)))
+    # bytes have the most sums: with 4 vectors of them Triton 3.6 spills
+    most = min(_VECTORS, 2 * problem.itemsize)
+    vectors = min(most, 2 * _VECTORS // rows, _SUMS // (rows * vector * max(problem.itemsize, 4)))
     # a warp goes along the side that lies side by side, the vectors of a thread along the other
     depth, cols = (32 * vector, _WARPS * vectors) if problem.along else (_WARPS * vectors, 32 * vector)
     elements = depth * cols
