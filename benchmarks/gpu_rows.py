@@ -401,6 +401,12 @@ def _transfer(name: str, title: str, statement: str, targets: Mapping[str, Targe
 
 TRANSFERS = (
     _transfer("to_device_pinned", "pinned host to device", "pinned.to(device)", _torch(0.97, 1.0)),
+    _transfer(
+        "to_device_sent",
+        "pinned host to device, non-blocking",
+        "pinned.to(device, non_blocking=True)",
+        _torch(0.97, 1.0),
+    ),
     _transfer("to_host_pinned", "device to pinned host", "target.copy_(x)", _torch(0.97, 1.0)),
     _transfer("to_host_non_blocking", "device to host, non-blocking", "x.to('cpu', non_blocking=True)", {}),
     _transfer("to_device_array", "NumPy array to device", "lib.from_numpy(array).to(device)", _torch(1.0, 2.0)),

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LADDER = [
     ("errors", "settings"),
     ("dtypes", "devices"),
-    ("layout", "buffer", "pending", "form", "drivers"),
+    ("layout", "buffer", "pending", "sending", "form", "drivers"),
     ("autograd", "grad_mode", "tape"),
     ("tensor", "host_access", "size", "printing"),
     (

@@ -176,7 +176,7 @@ def test_an_unfinished_copy_holds_nan_until_it_is_waited_for(simulator, late_str
     with options.simulate_late(late_streams):
         array = buffer.from_host(numbers(2, 3), CUDA0)
         pending = buffer.to_host(array, non_blocking=True)
-        assert np.isnan(pending._raw).all()
+        assert np.isnan(pending.raw).all()
         assert (pending.shape, pending.ndim, pending.size, pending.nbytes) == ((2, 3), 2, 6, 24)
         with pytest.raises(ArgumentError, match="under way"):
             np.asarray(pending)
@@ -207,7 +207,7 @@ def test_done_asks_without_waiting(simulator, late):
     while not pending.done():
         asked += 1
         assert asked < 20
-    np.testing.assert_array_equal(pending._raw, numbers(3))
+    np.testing.assert_array_equal(pending.raw, numbers(3))
 
 
 @pytest.mark.parametrize("late_streams", [False, True])
@@ -324,7 +324,7 @@ def test_blocks_in_flight_are_not_used_again_and_not_without_limit(simulator, la
     for _ in range(8):
         block = pool.take(100)
         address = block.bytes.ctypes.data
-        assert all(other.bytes.ctypes.data != address for _, other in pool.flying)
+        assert all(other.bytes.ctypes.data != address for _, other, _ in pool.flying)
         assert pool.bytes_flying <= pool.limit
         addresses.append(address)
         pool.fly(block, simulator.record(queue))

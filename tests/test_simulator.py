@@ -368,9 +368,9 @@ def test_what_the_host_sees_of_a_copy_is_what_it_has_waited_for(simulator):
     third.wait_event(after)
     before.synchronize()
     other.synchronize()
-    assert np.isnan(pending._raw).all()
+    assert np.isnan(pending.raw).all()
     third.synchronize()
-    np.testing.assert_array_equal(pending._raw, [3, 3, 3, 3])
+    np.testing.assert_array_equal(pending.raw, [3, 3, 3, 3])
 
 
 @pytest.mark.parametrize("way", ["query", "event query", "synchronize", "device"])
@@ -389,7 +389,7 @@ def test_every_kind_of_wait_delivers(simulator, way):
         stream.synchronize()
     else:
         simulator.synchronize(0)
-    np.testing.assert_array_equal(pending._raw, [3, 3, 3, 3])
+    np.testing.assert_array_equal(pending.raw, [3, 3, 3, 3])
 
 
 def test_each_thread_has_its_own_current_stream(simulator):

@@ -24,6 +24,7 @@ from tritensor import buffer, cuda, devices, settings
 from tritensor.drivers import require
 from tritensor.drivers.memory import PinnedPool
 from tritensor.kernels.launch import bind, kernel, launch
+from tritensor.tensor import Tensor
 
 from . import libcuda_stub
 from .interpreted_device import interpreted_device
@@ -40,6 +41,7 @@ KINDS = ["stub"] if ON_STUB else ["simulated", "real"]
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 PROGRAMS: list[Callable[[], None]] = []
 A, B = np.arange(64, dtype=np.float32), np.full(64, -7, np.float32)
+LARGE = 300_000  # floats; above the size from which pinned memory is read in place
 
 
 def program(function: Callable[[], None]) -> Callable[[], None]:
@@ -118,7 +120,7 @@ def a_copy_is_done_when_its_bytes_are_there() -> None:
     pending = buffer.to_host(on_device(), non_blocking=True)
     while not pending.done():
         pass
-    check(pending._raw)
+    check(pending.raw)
 
 
 @program
@@ -172,6 +174,51 @@ def a_large_pinned_source_may_be_overwritten_after_a_blocking_copy() -> None:
     x = buffer.from_host(host, CUDA0)
     host[:] = 2
     check(x, np.ones_like(host))
+
+
+def sent() -> tuple[Tensor, Tensor]:
+    """Ones in pinned memory, on their way to a device from there."""
+    x = torch.from_numpy(np.ones(LARGE, np.float32)).pin_memory()
+    return x, x.to("cuda", non_blocking=True)
+
+
+@program
+def a_source_that_is_read_in_place_may_be_overwritten() -> None:
+    x, moved = sent()
+    x.fill_(2)
+    check(moved._data, np.ones(LARGE, np.float32))
+
+
+@program
+def a_source_that_is_read_in_place_may_be_overwritten_after_its_second_copy() -> None:
+    x, moved = sent()
+    require().synchronize(0)
+    with cuda.stream(cuda.Stream()):
+        again = x.to("cuda", non_blocking=True)
+        x.fill_(2)
+        check(again._data, np.ones(LARGE, np.float32))
+    check(moved._data, np.ones(LARGE, np.float32))
+
+
+@program
+def a_source_that_is_read_in_place_keeps_its_memory() -> None:
+    x, moved = sent()
+    del x
+    torch.from_numpy(np.zeros(LARGE, np.float32)).pin_memory()
+    check(moved._data, np.ones(LARGE, np.float32))
+
+
+@program
+def memory_that_is_written_from_the_source_is_not_given_out_before() -> None:
+    target = torch.from_numpy(np.zeros(LARGE, np.float32)).cuda()
+    x = torch.from_numpy(np.ones(LARGE, np.float32)).pin_memory()
+    require().synchronize(0)
+    with cuda.stream(cuda.Stream()):
+        target.copy_(x, non_blocking=True)
+    del target
+    other = torch.from_numpy(np.zeros(LARGE, np.float32)).cuda()
+    require().synchronize(0)
+    check(other._data, np.zeros(LARGE, np.float32))
 
 
 @program

@@ -127,7 +127,7 @@ def _replacement(node: ast.AST) -> str | None:
         return "_stale_mark()" if _name(node.func.value).strip("_") in ("driver", "queue", "event") else None
     if name not in _WAITS or not isinstance(node.func, ast.Attribute):
         return None
-    return f"{ast.unparse(node.func.value)}._raw" if ast.unparse(node.func) == "data.wait" else "None"
+    return f"{ast.unparse(node.func.value)}.raw" if ast.unparse(node.func) == "data.wait" else "None"
 
 
 def _name(node: ast.AST) -> str:

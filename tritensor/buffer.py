@@ -17,7 +17,7 @@ import numpy as np
 from . import layout, settings
 from .drivers import ledger, selection
 from .drivers.capture import NO_READING, NO_SENDING, ONE_DEVICE, capturing, refuse, refused_by
-from .drivers.memory import Arena, Block, PinnedBlock, is_pinned
+from .drivers.memory import DIRECT, Arena, Block, PinnedBlock, is_pinned
 from .errors import ArgumentError, ShapeError, explain
 from .form import Form, form_of, form_of_new
 from .pending import PendingArray
@@ -36,6 +36,7 @@ __all__ = [
     "from_host",
     "is_pinned",
     "pin",
+    "ready",
     "to_host",
 ]
 
@@ -296,7 +297,7 @@ def to_host(array: DeviceArray, non_blocking: bool = False, into: np.ndarray | N
     nbytes = (high - low) * itemsize
     if nbytes == 0:
         return np.empty(array.shape, dtype)
-    driver, stream = _ready(array)
+    driver, stream = ready(array)
     refused_by(driver, stream.handle, *NO_READING)
     address = array.data_ptr() - (array.offset - low) * itemsize
     ledger.note("d2h", nbytes, non_blocking or (into is not None and is_pinned(into)))
@@ -307,7 +308,7 @@ def to_host(array: DeviceArray, non_blocking: bool = False, into: np.ndarray | N
         mark = driver.record(stream.handle)
         driver.pinned.fly(block, mark)  # even if nobody ever waits, the copy has somewhere to go
         array.buffer.record_stream(stream)
-        return PendingArray(_laid_out(raw, array, low), driver, mark)
+        return PendingArray(_laid_out(raw, array, low), driver, {0: mark})
     raw = np.empty(nbytes, np.uint8) if into is None else into.reshape(-1).view(np.uint8)
     _download(driver, stream, raw, address)
     return np.asarray(_laid_out(raw, array, low), order="C")
@@ -358,7 +359,7 @@ def pin(array: np.ndarray) -> np.ndarray:
     return result
 
 
-def _ready(array: DeviceArray) -> tuple[Driver, Stream]:
+def ready(array: DeviceArray) -> tuple[Driver, Stream]:
     """The stream to copy an array by: the current one, after every other stream that is known to use the memory."""
     buffer = array.buffer
     driver = buffer.arena.driver
@@ -375,7 +376,7 @@ def _ready(array: DeviceArray) -> tuple[Driver, Stream]:
 def _upload(target: DeviceArray, source: np.ndarray, non_blocking: bool) -> None:
     if source.size == 0:
         return
-    driver, stream = _ready(target)
+    driver, stream = ready(target)
     target.buffer.record_stream(stream)
     source = np.asarray(source, order="C")
     host = source.reshape(-1).view(np.uint8)
@@ -388,7 +389,7 @@ def _upload(target: DeviceArray, source: np.ndarray, non_blocking: bool) -> None
         capture.hosts.append(source)
         driver.copy_h2d(target.data_ptr(), host, stream.handle)
         return
-    if pinned and not non_blocking and host.nbytes > CHUNK // 4:
+    if pinned and not non_blocking and host.nbytes > DIRECT:
         ledger.note("sync")
         driver.copy_h2d(target.data_ptr(), host, stream.handle)
         driver.mark_synchronize(driver.record(stream.handle))
@@ -428,8 +429,8 @@ def _land(driver: Driver, host: np.ndarray, start: int, size: int, block: Pinned
 
 
 def _copy_d2d(target: DeviceArray, address: int, source: DeviceArray, nbytes: int) -> None:
-    driver, stream = _ready(source)
-    _, target_stream = _ready(target)
+    driver, stream = ready(source)
+    _, target_stream = ready(target)
     if stream is not target_stream:
         for each in (stream, target_stream):
             refused_by(driver, each.handle, *ONE_DEVICE)

@@ -1,7 +1,8 @@
-"""The host result of a copy from a device that may still be under way."""
+"""Host memory that a copy from or to a device may still be under way for."""
 
 from __future__ import annotations
 
+import sys
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +13,45 @@ from .errors import ArgumentError
 
 if TYPE_CHECKING:
     from .drivers import Driver
+    from .drivers.memory import PinnedBlock
 
-__all__ = ["PendingArray"]
+__all__ = ["Departure", "PendingArray"]
+
+
+class Departure:
+    """Pinned memory that copies to devices read. It stays until they are done, even if nobody wants it any more."""
+
+    __slots__ = ("block", "driver", "marks")
+
+    def __init__(self, block: PinnedBlock, driver: Driver, marks: dict[int, Any]) -> None:
+        self.block = block
+        self.driver = driver
+        self.marks = marks
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            for mark in self.marks.values():
+                self.driver.pinned.fly(self.block, mark, counted=False)
 
 
 class PendingArray:
-    """The host result of a device-to-host copy that may still be under way; nothing in it may be read before `wait`."""
+    """The host's half of a copy that may still be under way: nothing may be read from the result of one from a device,
+    or written to the source of one to a device, before `wait`.
 
-    __slots__ = ("_driver", "_mark", "_raw", "dtype", "shape")
+    Args:
+        raw: the array.
+        driver, marks: behind what it is done; one mark for each queue, by any number that tells them apart.
+        departure: where it is a source, what keeps the memory.
+    """
 
-    def __init__(self, raw: np.ndarray, driver: Driver, mark: Any) -> None:
-        self._raw = raw
+    __slots__ = ("_driver", "_marks", "departure", "dtype", "raw", "shape")
+
+    def __init__(self, raw: np.ndarray, driver: Driver, marks: dict[int, Any],
+                 departure: Departure | None = None) -> None:  # fmt: skip
+        self.raw = raw
         self._driver = driver
-        self._mark = mark
+        self._marks = marks
+        self.departure = departure
         self.shape = raw.shape
         self.dtype = raw.dtype
 
@@ -45,16 +72,26 @@ class PendingArray:
 
     def done(self) -> bool:
         """Whether `wait` would return at once."""
-        return self._mark is None or self._driver.mark_done(self._mark)
+        return all(self._driver.mark_done(mark) for mark in self._marks.values())
+
+    def also(self, queue: int, mark: Any) -> None:
+        """Another copy reads the memory as well."""
+        self._marks[queue] = mark
+
+    @property
+    def leaves(self) -> bool:
+        """Whether this is the source of copies, and nobody has waited for them."""
+        return self.departure is not None and bool(self._marks)
 
     def wait(self) -> np.ndarray:
-        """The finished array, contiguous; the host waits for this copy and for nothing else."""
-        if self._mark is not None:
+        """The array, contiguous, when nothing uses it any more; the host waits for its copies and for nothing else."""
+        if self._marks:
             ledger.note("sync")
-            self._driver.mark_synchronize(self._mark)
-            self._mark = None
-            self._raw = np.asarray(self._raw, order="C")
-        return self._raw
+            for mark in self._marks.values():
+                self._driver.mark_synchronize(mark)
+            self._marks.clear()  # the departure's as well
+            self.raw = np.asarray(self.raw, order="C")
+        return self.raw
 
     def __array__(self, *_: object, **__: object) -> np.ndarray:
         raise ArgumentError("a copy that is still under way cannot become a NumPy array: wait() for it first")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import autograd, devices, dtypes, tape
-from .buffer import DeviceArray
+from .buffer import DeviceArray, PendingArray
 from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
 from .host_access import HostAccess
 from .size import Size
@@ -162,7 +162,7 @@ class Tensor(HostAccess):
         data = self._data
         if data.__class__ is DeviceArray:
             return bool(data.is_contiguous())
-        return bool(self._host_array().flags.c_contiguous)
+        return data.__class__ is PendingArray or bool(data.flags.c_contiguous)
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a floating one."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import buffer, devices, dtypes, layout
+from . import buffer, devices, dtypes, layout, sending
 from .autograd import GradientPlan, Node, record, recording
 from .buffer import DeviceArray
 from .drivers import Stream, active
@@ -94,11 +94,25 @@ def to(self: Tensor, *args: Any, device: Any = None, dtype: Any = None, non_bloc
     kind = data.dtype if dtype is None else dtype.numpy
     if where is source and kind == data.dtype and not copy:
         return self
-    result = wrap(_moved(self, where, kind, non_blocking))
+    del data  # a reference to the memory more
+    sent = _sent(self, where, kind) if non_blocking and self._pinned and where is not devices.cpu else None
+    result = wrap(_moved(self, where, kind, non_blocking) if sent is None else sent)
     if self._needs and recording.enabled and dtypes.of(kind).category >= dtypes.FLOATING:
         result._node = record(_ToCopy(self), (self._edge(),))
         result._needs = True
     return result
+
+
+def _sent(x: Tensor, where: devices.device, kind: np.dtype) -> DeviceArray | None:
+    """A copy on a device that is under way straight from the pinned memory of `x`, where there can be one."""
+    source = x._data.dtype
+    fits = kind.itemsize >= source.itemsize and dtypes.of(source).triton and dtypes.of(kind).triton
+    if not fits or not sending.can_be_sent(x):
+        return None
+    target = buffer.empty(x._data.shape, source, where)
+    if not sending.send(target, x):
+        return None
+    return target if kind == source else cast_on_device(target, kind)
 
 
 def _moved(x: Tensor, where: devices.device, kind: np.dtype, non_blocking: bool) -> Any:
@@ -167,7 +181,10 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     check_writable(self)
     layout.broadcast_strides(tuple(src.shape), (0,) * src.ndim, tuple(self.shape))
     if _goes_straight(self, src):
-        buffer.to_host(src._data, into=self._data)
+        if self._data.__class__ is np.ndarray:
+            buffer.to_host(src._data, into=self._data)
+        elif not (non_blocking and src._pinned and sending.can_be_sent(src) and sending.send(self._data, src)):
+            buffer.copy_into(self._data, src._host_array(), non_blocking)
         counter = self._counter = self._counter or [0, 0]
         counter[0] += 1
         return self
@@ -176,16 +193,15 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
 
 
 def _goes_straight(target: Tensor, source: Tensor) -> bool:
-    """Whether a copy needs no memory beside the target's: from a device to the host, nothing converted or recorded."""
+    """Whether a copy between host and device needs no memory beside the target's: nothing is converted or recorded."""
     here, there = target._data, source._data
+    onto_host = here.__class__ is np.ndarray and there.__class__ is DeviceArray
     return (
-        type(here) is np.ndarray
-        and type(there) is DeviceArray
+        (onto_host or (here.__class__ is DeviceArray and there.__class__ is not DeviceArray))
         and (here.shape, here.dtype) == (there.shape, there.dtype)
         and here.size > 0
-        and here.flags.c_contiguous
-        and here.flags.writeable
-        and there.is_contiguous()
+        and target.is_contiguous()
+        and source.is_contiguous()
         and not (recording.enabled and (target._needs or source._needs))
     )
 
