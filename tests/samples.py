@@ -110,7 +110,7 @@ def special(*names: str) -> Callable[[Any], Any]:
 
 
 # Families whose results are not a function of their inputs, and where their tests are.
-TESTED_ALONE = {"random": "tests/test_random.py", "dropout": "tests/test_random.py"}
+TESTED_ALONE = {"random": "tests/test_random.py", "dropout": "tests/test_random.py", "range": "tests/test_creation.py"}
 
 
 def has_samples(operator: Operator) -> bool:

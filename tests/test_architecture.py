@@ -50,6 +50,7 @@ LADDER = [
         "views",
         "view_operators",
         "creation",
+        "ranges",
         "transfer",
         "generators",
         "random",

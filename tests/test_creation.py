@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes
+from tritensor import dtypes, settings
+from tritensor.kernels import ranges
+from tritensor.kernels.launch import compile_ahead
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="fills on a device need Triton")
 
@@ -247,3 +252,73 @@ def test_legacy_constructor() -> None:
 def test_scalar_tensor_and_pinned() -> None:
     assert torch.scalar_tensor(2).dtype is torch.float32 and torch.scalar_tensor(2, dtype=torch.int8).item() == 2
     assert torch.zeros(2, pin_memory=True).tolist() == [0, 0]
+
+
+RANGES: list[Callable[..., torch.Tensor]] = [
+    lambda **kw: torch.arange(0, **kw),
+    lambda **kw: torch.arange(7, **kw),
+    lambda **kw: torch.arange(100, -100, -3, **kw),
+    lambda **kw: torch.arange(2**30, 2**30 + 50, **kw),
+    lambda **kw: torch.arange(0.5, 100, 0.7, **kw),
+    lambda **kw: torch.arange(-1, 1, 0.01, **kw),
+    lambda **kw: torch.linspace(-3, 11, 101, **kw),
+    lambda **kw: torch.linspace(2, 2, 5, **kw),
+    lambda **kw: torch.linspace(0.1, 0.3, 1, **kw),
+    lambda **kw: torch.linspace(1e9, -1e-9, 3, **kw),
+    lambda **kw: torch.eye(5, **kw),
+    lambda **kw: torch.eye(3, 7, **kw),
+    lambda **kw: torch.eye(7, 3, **kw),
+    lambda **kw: torch.eye(0, 3, **kw),
+]
+
+
+@needs_triton
+@pytest.mark.parametrize("dtype", [None, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32])
+@pytest.mark.parametrize("block", [0, 16])
+def test_ranges_are_made_on_the_device(dtype: torch.dtype | None, block: int) -> None:
+    with torch.cuda.simulate(devices=2), settings.block(block), torch.cuda.transfers() as ledger:
+        made = [make(dtype=dtype, device="cuda:1") for make in RANGES]
+        ledger.assert_at_most(h2d=0, d2d=0, syncs=0)
+        for make, found in zip(RANGES, made, strict=True):
+            expected = make(dtype=dtype)
+            assert (found.dtype, found.shape, str(found.device)) == (expected.dtype, expected.shape, "cuda:1")
+            # a fused multiply-add rounds once where the host rounds twice
+            assert torch.allclose(found.cpu().double(), expected.double(), rtol=4e-16, atol=1e-15)
+            assert dtype is torch.float64 or torch.equal(found.cpu(), expected)
+
+
+@needs_triton
+def test_ranges_take_what_the_device_does_not_compute_from_the_host() -> None:
+    with torch.cuda.simulate():
+        assert torch.arange(2, dtype=torch.bool, device="cuda").tolist() == [False, True]
+        assert torch.logspace(0, 3, 4, base=2, device="cuda").tolist() == [1, 2, 4, 8]
+        assert torch.arange(3.0, device="cuda", requires_grad=True).requires_grad
+        with settings.check(True):
+            assert torch.arange(3, device="cuda").tolist() == [0, 1, 2]
+
+
+@needs_triton
+def test_a_range_is_made_anew_by_each_replay() -> None:
+    with torch.cuda.simulate():
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            x = torch.arange(5, device="cuda")
+            found = x * 2
+            x += 10
+        for _ in range(3):
+            graph.replay()
+            assert (found.tolist(), x.tolist()) == ([0, 2, 4, 6, 8], [10, 11, 12, 13, 14])
+
+
+@needs_triton
+@pytest.mark.parametrize("target", [("cuda", 80), ("cuda", 90), ("cuda", 100), ("hip", "gfx942")], ids=str)
+@pytest.mark.parametrize("dtype", ["int64", "fp32", "bf16"])
+def test_ranges_compile_without_spills_and_store_vectors(target: Any, dtype: str) -> None:
+    kind = {"int64": torch.int64, "fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
+    for whole in (True, False):
+        constants = {"WHOLE": whole, "CLOSED": not whole, "OUT_DTYPE": kind, "INDEX64": False, "BLOCK": 1024}
+        number = "i64" if whole else "fp64"
+        signature = (f"*{kind.triton}:16", number, number, number, "i32:16")
+        facts = compile_ahead(ranges.range_kernel, signature, constants, target)
+        assert facts.local_bytes == 0
+        assert target[0] != "cuda" or re.search(r"st\.global\.(v4\.b32|v2\.b64)", facts.asm["ptx"])

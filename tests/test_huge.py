@@ -167,6 +167,7 @@ CALLS: dict[str, Callable[[], Any]] = {
         torch.zeros(LIMIT // 64, dtype=torch.int64, device="cuda").view(-1, 1).expand(LIMIT // 64, 65)
     ],
     "cat": lambda: torch.cat([huge(9), huge(FLAT)]),
+    "arange": lambda: torch.arange(0, FLAT, dtype=torch.uint8, device="cuda"),
     "uniform": lambda: huge(FLAT, dtype=torch.float16).uniform_(),
     "normal": lambda: huge(FLAT, dtype=torch.float16).normal_(),
     "integers": lambda: huge(FLAT).random_(0, 9),

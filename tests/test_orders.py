@@ -117,7 +117,9 @@ def test_every_order_gives_the_same_bits_for_every_sample(operator: Operator) ->
         same_in_every_order(lambda side, sample=sample: called(operator, sample, side), "shuffle")
 
 
-DRAWN: dict[str, Callable[[], Any]] = {
+MADE: dict[str, Callable[[], Any]] = {
+    "arange": lambda: torch.arange(1, 400, device="cuda"),
+    "linspace": lambda: torch.linspace(0, 1, 300, device="cuda"),
     "integers": lambda: torch.randint(0, 1000, (300,), device="cuda"),
     "normal": lambda: torch.randn(300, device="cuda"),
     "uniform": lambda: torch.rand(300, device="cuda"),
@@ -126,13 +128,13 @@ DRAWN: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", [name for name, op in registry.items() if not has_samples(op)])
-def test_numbers_are_drawn_alike_in_every_order(name: str, grids: list[int]) -> None:
+def test_what_has_no_inputs_is_made_alike_in_every_order(name: str, grids: list[int]) -> None:
     assert registry[name].family in TESTED_ALONE
 
     def draw(side: bool) -> Any:
         torch.cuda.manual_seed(3)
         with torch.cuda.stream(torch.cuda.Stream() if side else None):
-            return bits(DRAWN[name]())
+            return bits(MADE[name]())
 
     same_in_every_order(draw, "shuffle")
     assert max(grids) > 1, "an order of one program is no order"

@@ -25,6 +25,7 @@ FAMILIES = {
     "joining": "One launch for all parts.",
     "sorting": "Blocks are sorted in place, then merged; equal elements keep their order.",
     "scan": "Blocks in a fixed order, so that sums are the same in every run.",
+    "range": "Each thread computes the elements that it stores.",
     "random": "Philox, by position: the same numbers on every device.",
     "dropout": "The mask is drawn anew in the backward pass instead of being kept.",
     "optimizer": "All parameters of a group in one launch.",
@@ -33,17 +34,17 @@ FAMILIES = {
 
 def row(operator: Operator) -> str:
     """An operator's line."""
-    inputs = ", ".join((f"*{name}" if operator.variadic else name) for name in operator.inputs) or "*tensors"
-    options = "".join(
-        f", {name}" if value is inspect.Parameter.empty else f", {name}={value!r}"
-        for name, value in operator.metadata.items()
-    )
+    inputs = [f"*{name}" if operator.variadic else name for name in operator.inputs]
+    options = [
+        name if value is inspect.Parameter.empty else f"{name}={value!r}" for name, value in operator.metadata.items()
+    ]
+    taken = ", ".join([*(inputs or ["*tensors"] * operator.variadic), *options])
     text = (inspect.getdoc(operator) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
     takes = operator.rule.takes() if isinstance(operator.rule, Rule) else ""
     takes = {"boolean, integer, floating, complex": "all", "boolean, integer, floating": "real"}.get(takes, takes)
     in_place = f"`{operator.name}_`" if hasattr(Tensor, f"{operator.name}_") else ""
     gradient = "yes" if operator.differentiable else ""
-    return f"| `{operator.name}({inputs}{options})` | {text} | {takes} | {gradient} | {in_place} |"
+    return f"| `{operator.name}({taken})` | {text} | {takes} | {gradient} | {in_place} |"
 
 
 def page() -> str:

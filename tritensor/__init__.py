@@ -15,18 +15,14 @@ from typing import TYPE_CHECKING, Any
 from . import transfer as _transfer  # noqa: F401 - attaches Tensor.to and its kin
 from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
 from .creation import (
-    arange,
     as_tensor,
     asarray,
     empty,
     empty_like,
-    eye,
     from_dlpack,
     from_numpy,
     full,
     full_like,
-    linspace,
-    logspace,
     ones,
     ones_like,
     scalar_tensor,
@@ -274,6 +270,7 @@ from .random import (
     seed,
     set_rng_state,
 )
+from .ranges import arange, eye, linspace, logspace
 from .tensor import Size, Tensor, is_tensor
 from .version import __version__
 from .views import (

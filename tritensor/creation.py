@@ -1,8 +1,7 @@
-"""Making tensors: from data, filled, in ranges, and in the likeness of others."""
+"""Making tensors: from data, filled, and in the likeness of others."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,24 +9,20 @@ import numpy as np
 
 from . import buffer, devices, dtypes
 from .buffer import DeviceArray
-from .errors import ArgumentError, DtypeError, ShapeError, explain
+from .errors import ArgumentError, DtypeError, explain
 from .layout import check_shape
 from .operator import registry
 from .size import Size
 from .tensor import Tensor, blank, wrap
 
 __all__ = [
-    "arange",
     "as_tensor",
     "empty",
     "empty_like",
-    "eye",
     "from_dlpack",
     "from_numpy",
     "full",
     "full_like",
-    "linspace",
-    "logspace",
     "ones",
     "ones_like",
     "scalar_tensor",
@@ -120,7 +115,8 @@ def _offender(data: Any) -> Any:
     return data
 
 
-def _dtype(dtype: Any, default: dtypes.dtype | None = None) -> np.dtype:
+def numpy_dtype(dtype: Any, default: dtypes.dtype | None = None) -> np.dtype:
+    """NumPy's dtype for what was asked for; for None that of `default`, or of floating numbers."""
     if dtype is None:
         return (default or dtypes.get_default_dtype()).numpy
     if not isinstance(dtype, dtypes.dtype):
@@ -133,7 +129,7 @@ def _dtype(dtype: Any, default: dtypes.dtype | None = None) -> np.dtype:
 _PYTHON_TYPES: dict[Any, Any] = {float: lambda: dtypes.float64, int: lambda: dtypes.int64, bool: lambda: dtypes.bool_}
 
 
-def _place(array: np.ndarray, device: Any, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def place(array: np.ndarray, device: Any, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """A host array as a tensor on `device`."""
     where = devices.resolve(device)
     result = wrap(array if where is devices.cpu else buffer.from_host(array, where))
@@ -163,9 +159,9 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         made = source.to(device=device or source.device, dtype=dtype, copy=True)
         return made.requires_grad_() if requires_grad else made
     array = _as_array(data, dtype is not None) if not isinstance(data, np.ndarray) else data
-    kind = dtypes.of(array.dtype).numpy if dtype is None else _dtype(dtype)
+    kind = dtypes.of(array.dtype).numpy if dtype is None else numpy_dtype(dtype)
     copied = _cast(array, kind) if array is data else _converted(array, kind)
-    return _place(copied.copy() if copied is array else copied, device, requires_grad, pin_memory)
+    return place(copied.copy() if copied is array else copied, device, requires_grad, pin_memory)
 
 
 def _cast(array: np.ndarray, kind: np.dtype) -> np.ndarray:
@@ -203,8 +199,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, Tensor):
         return data.to(device=data.device if device is None else device, dtype=dtype)
     array = data if isinstance(data, np.ndarray) else _as_array(data, dtype is not None)
-    kind = dtypes.of(array.dtype).numpy if dtype is None else _dtype(dtype)
-    return _place(_cast(array, kind) if array is data else _converted(array, kind), device)
+    kind = dtypes.of(array.dtype).numpy if dtype is None else numpy_dtype(dtype)
+    return place(_cast(array, kind) if array is data else _converted(array, kind), device)
 
 
 asarray = as_tensor
@@ -250,7 +246,7 @@ def _size(size: tuple[Any, ...]) -> tuple[int, ...]:
     return check_shape(size)
 
 
-def _filled(shape: tuple[int, ...], value: Any, kind: np.dtype, device: Any) -> Any:
+def filled(shape: tuple[int, ...], value: Any, kind: np.dtype, device: Any) -> Any:
     """The array behind `full`: filled on the device itself."""
     where = devices.resolve(device)
     if where is devices.cpu:
@@ -265,7 +261,8 @@ def fill(out: DeviceArray, value: Any) -> None:
     registry["copy"].start([out], [value], dtypes.of(out.dtype), {})
 
 
-def _finish(data: Any, requires_grad: bool, pin_memory: bool) -> Tensor:
+def finish(data: Any, requires_grad: bool, pin_memory: bool = False) -> Tensor:
+    """The tensor of an array that was just made."""
     result = wrap(data)
     if pin_memory and data.__class__ is not DeviceArray:
         result = result.pin_memory()
@@ -278,14 +275,14 @@ def zeros(
     *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """A tensor of zeros."""
-    return _finish(_filled(_size(size), 0, _dtype(dtype), device), requires_grad, pin_memory)
+    return finish(filled(_size(size), 0, numpy_dtype(dtype), device), requires_grad, pin_memory)
 
 
 def ones(
     *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """A tensor of ones."""
-    return _finish(_filled(_size(size), 1, _dtype(dtype), device), requires_grad, pin_memory)
+    return finish(filled(_size(size), 1, numpy_dtype(dtype), device), requires_grad, pin_memory)
 
 
 def full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
@@ -299,11 +296,11 @@ def full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any
         raise ArgumentError(
             f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}"
         )
-    kind = _dtype(dtype, dtypes.of_scalar(fill_value))
+    kind = numpy_dtype(dtype, dtypes.of_scalar(fill_value))
     if kind.kind in "iu":
         fill_value = _converted(np.asarray(fill_value), kind).item()
-    return _finish(
-        _filled(_size(tuple(size)), fill_value, kind, device),
+    return finish(
+        filled(_size(tuple(size)), fill_value, kind, device),
         requires_grad,
         pin_memory,
     )
@@ -313,63 +310,14 @@ def empty(
     *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
-    shape, kind, where = _size(size), _dtype(dtype), devices.resolve(device)
+    shape, kind, where = _size(size), numpy_dtype(dtype), devices.resolve(device)
     data = np.empty(shape, kind) if where is devices.cpu else buffer.empty(shape, kind, where)
-    return _finish(data, requires_grad, pin_memory)
+    return finish(data, requires_grad, pin_memory)
 
 
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A 0-dimensional tensor of the default dtype."""
     return full((), s, dtype=dtype or dtypes.get_default_dtype(), device=device)
-
-
-def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
-           requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """Numbers from `start` (0 when one bound is given) up to, not including, `end`.
-
-    >>> import tritensor as torch
-    >>> torch.arange(1, 2.5, 0.5)
-    tensor([1.0000, 1.5000, 2.0000])
-    """
-    if end is None:
-        start, end = 0, start
-    start, end, step = [value.item() if isinstance(value, Tensor) else value for value in (start, end, step)]
-    for value in (start, end, step):
-        if not isinstance(value, (int, float, np.integer, np.floating)):
-            raise ArgumentError(f"arange(): start, end and step must be Numbers, not {type(value).__name__}")
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise ShapeError(f"unsupported range: {start} -> {end}")
-    if step == 0:
-        raise ShapeError("step must be nonzero")
-    if (end - start) / step < 0:
-        raise ShapeError("upper bound and lower bound inconsistent with step sign")
-    whole = all(isinstance(value, (int, np.integer)) for value in (start, end, step))
-    kind = _dtype(dtype, dtypes.int64 if whole else None)
-    count = math.ceil((end - start) / step)
-    index = np.arange(count, dtype=np.int64 if whole else np.float64)
-    return _place((start + index * step).astype(kind), device, requires_grad)
-
-
-def linspace(start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """`steps` evenly spaced numbers from `start` to `end`, both included."""
-    if steps < 0:
-        raise ShapeError("number of steps must be non-negative")
-    return _place(np.linspace(start, end, steps).astype(_dtype(dtype)), device, requires_grad)
-
-
-def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`."""
-    if steps < 0:
-        raise ShapeError("number of steps must be non-negative")
-    return _place((float(base) ** np.linspace(start, end, steps)).astype(_dtype(dtype)), device, requires_grad)
-
-
-def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A matrix with ones on the diagonal."""
-    shape = check_shape((n, n if m is None else m))
-    return _place(np.eye(*shape, dtype=_dtype(dtype)), device, requires_grad)
 
 
 def _like(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def _draw(place: devices.device, generator: Generator | None, on_host: bool = Fa
 
 def _floating(kind: Any, name: str) -> dtypes.dtype:
     """The floating dtype asked for, or the default one."""
-    found = dtypes.get_default_dtype() if kind is None else dtypes.of(creation._dtype(kind))
+    found = dtypes.get_default_dtype() if kind is None else dtypes.of(creation.numpy_dtype(kind))
     if not found.is_floating_point:
         raise DtypeError(explain(f'"{name}" not implemented for \'{found.name}\'',
                                  "random numbers of that kind are floating",
@@ -68,7 +68,7 @@ def _new(operator: Any, size: Any, name: str, generator: Any, dtype: Any, device
          pin_memory: bool) -> Tensor:  # fmt: skip
     shape, kind, place = creation._size(size), _floating(dtype, name), devices.resolve(device)
     drawn = operator(shape=shape, dtype=kind, device=place, **_draw(place, generator))
-    return creation._finish(drawn._data, requires_grad, pin_memory)
+    return creation.finish(drawn._data, requires_grad, pin_memory)
 
 
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None,
@@ -134,9 +134,9 @@ def randint(*bounds: Any, generator: Generator | None = None, dtype: Any = None,
         raise ArgumentError("randint() takes (high, size) or (low, high, size), where size is a tuple of integers")
     limits = _between(int(low), int(high))
     shape, place = check_shape(tuple(size)), devices.resolve(device)
-    kind = dtypes.int64 if dtype is None else dtypes.of(creation._dtype(dtype))
+    kind = dtypes.int64 if dtype is None else dtypes.of(creation.numpy_dtype(dtype))
     drawn = kernels.integers(shape=shape, dtype=kind, device=place, **_draw(place, generator), **limits)
-    return creation._finish(drawn._data, requires_grad, False)
+    return creation.finish(drawn._data, requires_grad, False)
 
 
 def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None,
@@ -162,7 +162,7 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
     place = devices.resolve(device)
     keys = _host_integers(n, _draw(place, generator, on_host=True))
     order = np.argsort(keys)
-    return creation._place(order.astype(creation._dtype(dtype, dtypes.int64)), place, requires_grad, pin_memory)
+    return creation.place(order.astype(creation.numpy_dtype(dtype, dtypes.int64)), place, requires_grad, pin_memory)
 
 
 def _host_integers(count: int, call: dict[str, int]) -> np.ndarray:
@@ -263,7 +263,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
         raise ShapeError("invalid multinomial distribution (with replacement=False, not enough non-negative category "
                          "to sample)")  # fmt: skip
     drawn = _sample(weights, num_samples, replacement, _draw(input.device, generator, on_host=True))
-    return creation._place(drawn if input.ndim == 2 else drawn[0], input.device)
+    return creation.place(drawn if input.ndim == 2 else drawn[0], input.device)
 
 
 def _sample(weights: np.ndarray, count: int, replacement: bool, call: dict[str, int]) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .. import creation, layout
+from .. import layout, ranges
 from ..dtypes import bool_
 from ..errors import ShapeError
 from ..operator import registry
@@ -52,7 +52,7 @@ def scaled_dot_product_attention(
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = matmul(query * factor, key.transpose(-2, -1))
     if is_causal:
-        rows, cols = (creation.arange(size, device=query.device) for size in scores.shape[-2:])
+        rows, cols = (ranges.arange(size, device=query.device) for size in scores.shape[-2:])
         attn_mask = cols <= rows.unsqueeze(1)
     if attn_mask is None:
         weights = softmax(scores, -1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import creation, dtypes, layout
+from .. import dtypes, layout, ranges
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..operator import registry
 from ..tensor import Tensor, wrap
@@ -119,7 +119,7 @@ def repeat_interleave(input: Tensor, repeats: int | Tensor | None = None, dim: i
     tensor([5, 6, 6])
     """
     if repeats is None:
-        repeats, input = input, creation.arange(input.numel(), device=input.device)
+        repeats, input = input, ranges.arange(input.numel(), device=input.device)
     if dim is None:
         input, dim = input.reshape(-1), 0
     dim = layout.normalize_dim(dim, input.ndim)
@@ -169,7 +169,7 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
 def _triangle(name: str, input: Tensor, diagonal: int, lower: bool) -> Tensor:
     if input.ndim < 2:
         raise ShapeError(f"{name}: input tensor must have at least 2 dimensions")
-    rows, cols = (creation.arange(size, device=input.device) for size in input._data.shape[-2:])
+    rows, cols = (ranges.arange(size, device=input.device) for size in input._data.shape[-2:])
     bound = rows.unsqueeze(1) + diagonal
     kept = cols <= bound if lower else cols >= bound
     return registry["where"](kept, input, False if input.dtype is dtypes.bool_ else 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from typing import Any
 
-from .. import creation
+from .. import ranges
 from ..errors import ArgumentError, ShapeError, explain
 from ..tensor import Tensor
 from .linear_algebra import matmul
@@ -122,7 +122,7 @@ def _diagonal(x: Any, labels: Labels, label: Label, position: int) -> tuple[Any,
     if x.shape[first] != x.shape[second]:
         raise ShapeError(f"einsum(): subscript {label} is repeated for operand {position} but the sizes don't match, "
                          f"{x.shape[second]} != {x.shape[first]}")  # fmt: skip
-    along = creation.arange(x.shape[first], device=x.device)
+    along = ranges.arange(x.shape[first], device=x.device)
     rest = [other for place, other in enumerate(labels) if place not in (first, second)]
     return x.movedim((first, second), (0, 1))[along, along], [label, *rest]
 

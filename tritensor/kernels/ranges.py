@@ -1,0 +1,96 @@
+"""Evenly spaced numbers, computed where they are wanted.
+
+An element is `start + i * step`, in int64 where start and step are whole, in float64 otherwise, rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes, settings
+from ..buffer import DeviceArray
+from ..operator import Operator
+from ..rules import REAL
+from ..tensor import Tensor, wrap
+from .launch import Float64, Int64, kernel, launch
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+__all__ = ["Range", "arange", "linspace"]
+
+
+class Range(Operator):
+    """An operator without inputs: a vector of evenly spaced numbers."""
+
+    family = "range"
+
+    def __call__(self, *, dtype: dtypes.dtype, device: Any, **numbers: Any) -> Tensor:
+        """A new vector."""
+        return wrap(self.execute(device, (), dtype, (dtype,), {**numbers, "dtype": dtype})[0])
+
+    def allocate(self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...],
+                 metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:  # fmt: skip
+        """As many elements as were asked for."""
+        return [((metadata["steps"],), results[0].numpy)]
+
+    def launch(self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
+               metadata: dict[str, Any]) -> None:  # fmt: skip
+        """Each thread computes the elements that it stores."""
+        out, count = outs[0], outs[0].size
+        start, end = metadata["start"], metadata.get("end")
+        step = metadata["step"] if end is None else (end - start) / max(count - 1, 1)
+        whole = isinstance(start, int) and isinstance(step, int) and end is None
+        number: type[Int64] | type[Float64] = Int64 if whole else Float64
+        block = settings.block.value or (1 << 14 if out.buffer.driver.is_simulated else 1024)
+        launch(range_kernel, (-(-count // block),), (out, number(start), number(step), number(end or 0), count),
+               {"WHOLE": whole, "CLOSED": end is not None, "OUT_DTYPE": compute, "INDEX64": count >= 1 << 30,
+                "BLOCK": block}, out.device, name=self.name)  # fmt: skip
+
+
+@kernel
+def range_kernel(out_ptr, start, step, end, count, WHOLE: tl.constexpr, CLOSED: tl.constexpr, OUT_DTYPE: tl.constexpr,
+                 INDEX64: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+    """out[i] = start + i * step for i below count.
+
+    Args:
+        start, step, end: as int64 where WHOLE, else as float64.
+        CLOSED: the last element is `end`, whatever rounding makes of it.
+        INDEX64: whether positions need 64 bits.
+    """
+    first = tl.program_id(0)
+    if INDEX64:
+        first = first.to(tl.int64)
+    index = first * BLOCK + tl.arange(0, BLOCK)
+    if WHOLE:
+        value = start + index.to(tl.int64) * step
+    else:
+        value = start + index.to(tl.float64) * step
+    if CLOSED:
+        value = tl.where((index == count - 1) & (index > 0), end, value)
+    tl.store(out_ptr + index, value.to(OUT_DTYPE), mask=index < count)
+
+
+def _range(reference: Any) -> Range:
+    return Range(reference.__name__, reference, REAL)
+
+
+@_range
+def arange(*, start, step, steps, dtype):
+    """start, start + step, start + 2 step, ..."""
+    whole = isinstance(start, int) and isinstance(step, int)
+    return _cast(start + np.arange(steps, dtype=np.int64 if whole else np.float64) * step, dtype)
+
+
+@_range
+def linspace(*, start, end, steps, dtype):
+    """Numbers in equal steps from `start` to `end`, both included."""
+    return _cast(np.linspace(start, end, steps), dtype)
+
+
+def _cast(numbers: np.ndarray, dtype: dtypes.dtype) -> np.ndarray:
+    with np.errstate(all="ignore"):  # what does not fit becomes what it becomes on a device
+        return numbers.astype(dtype.numpy)

@@ -1,0 +1,81 @@
+"""Making tensors of evenly spaced numbers, and the identity matrix; on a device without a copy from the host."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from . import devices, dtypes
+from .creation import fill, filled, finish, numpy_dtype, place
+from .errors import ArgumentError, ShapeError
+from .kernels import ranges as operators
+from .layout import check_shape
+from .tensor import Tensor
+
+__all__ = ["arange", "eye", "linspace", "logspace"]
+
+
+def _made(operator: operators.Range, kind: np.dtype, device: Any, requires_grad: bool, **numbers: Any) -> Tensor:
+    """The operator's vector, made where it is wanted."""
+    where, dtype = devices.resolve(device), dtypes.of(kind)
+    if where is devices.cpu or not dtype.triton or dtype is dtypes.bool_:
+        return place(operator.reference(**numbers, dtype=dtype), where, requires_grad)
+    return finish(operator(**numbers, dtype=dtype, device=where)._data, requires_grad)
+
+
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
+           requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Numbers from `start` (0 when one bound is given) up to, not including, `end`.
+
+    >>> import tritensor as torch
+    >>> torch.arange(1, 2.5, 0.5)
+    tensor([1.0000, 1.5000, 2.0000])
+    """
+    if end is None:
+        start, end = 0, start
+    start, end, step = [value.item() if isinstance(value, Tensor) else value for value in (start, end, step)]
+    for value in (start, end, step):
+        if not isinstance(value, (int, float, np.integer, np.floating)):
+            raise ArgumentError(f"arange(): start, end and step must be Numbers, not {type(value).__name__}")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise ShapeError(f"unsupported range: {start} -> {end}")
+    if step == 0:
+        raise ShapeError("step must be nonzero")
+    if (end - start) / step < 0:
+        raise ShapeError("upper bound and lower bound inconsistent with step sign")
+    whole = all(isinstance(value, (int, np.integer)) for value in (start, end, step))
+    kind = numpy_dtype(dtype, dtypes.int64 if whole else None)
+    start, step = [int(value) if whole else float(value) for value in (start, step)]
+    count = math.ceil((end - start) / step)
+    return _made(operators.arange, kind, device, requires_grad, start=start, step=step, steps=count)
+
+
+def linspace(start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None,
+             requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """`steps` evenly spaced numbers from `start` to `end`, both included."""
+    if steps < 0:
+        raise ShapeError("number of steps must be non-negative")
+    start, end = float(start), float(end)
+    return _made(operators.linspace, numpy_dtype(dtype), device, requires_grad, start=start, end=end, steps=steps)
+
+
+def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
+             requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`."""
+    if steps < 0:
+        raise ShapeError("number of steps must be non-negative")
+    return place((float(base) ** np.linspace(start, end, steps)).astype(numpy_dtype(dtype)), device, requires_grad)
+
+
+def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A matrix with ones on the diagonal."""
+    shape = check_shape((n, n if m is None else m))
+    kind, where = numpy_dtype(dtype), devices.resolve(device)
+    if where is devices.cpu:
+        return place(np.eye(*shape, dtype=kind), where, requires_grad)
+    matrix = filled(shape, 0, kind, where)
+    if matrix.size:
+        fill(matrix.as_strided((min(shape),), (shape[1] + 1,), 0), 1)
+    return finish(matrix, requires_grad)
