@@ -59,7 +59,7 @@ rint = _whole("rint", np.rint, "The integer nearest to x; of two, the even one."
 
 @rint.kernel
 def _(x):
-    return libdevice.rint(x) if x.dtype.is_floating() else x
+    return libdevice.nearbyint(x) if x.dtype.is_floating() else x
 
 
 @elementwise(FLOATING)

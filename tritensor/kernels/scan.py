@@ -125,9 +125,11 @@ def scan_kernel(
     row_mask = row < rows
     x_row = (x_ptr + offset_of(row, x_strides, shape, RANK))[:, None]
     out_row = (out_ptr + offset_of(row, out_strides, shape, RANK))[:, None]
-    total = tl.zeros((ROWS,), STATE)
+    carry = (carry_ptr + row * (parts + 1) + number)[:, None]
+    # as a column: of sums of rows that are added up in a loop Triton 3.6 makes something that does not compile
+    total = tl.zeros((ROWS, 1), STATE)
     if MODE == "parts":
-        total = tl.load(carry_ptr + row * (parts + 1) + number, mask=row_mask, other=0)
+        total = tl.load(carry, mask=row_mask[:, None], other=0)
     for first in range(start, stop, COLS):
         col = first + span
         mask = row_mask[:, None] & (col < stop)[None, :]
@@ -135,14 +137,13 @@ def scan_kernel(
             col = cols - 1 - col
         x = tl.load(x_row + (col * x_col_stride)[None, :], mask=mask, other=0).to(COMPUTE).to(STATE)
         if MODE != "totals":
-            running = tl.cumsum(x, 1) + total[:, None]
+            running = tl.cumsum(x, 1) + total
             tl.store(out_row + (col * out_col_stride)[None, :], running.to(OUT_DTYPE), mask=mask)
-        total += tl.sum(x, 1)
+        total += tl.sum(x, 1, keep_dims=True)
     if MODE == "totals":
-        carry = carry_ptr + row * (parts + 1) + number
-        tl.store(carry + 1, total, mask=row_mask)
+        tl.store(carry + 1, total, mask=row_mask[:, None])
         if number == 0:
-            tl.store(carry, tl.zeros_like(total), mask=row_mask)
+            tl.store(carry, tl.zeros_like(total), mask=row_mask[:, None])
 
 
 def launch_scan(out: DeviceArray, x: DeviceArray, compute: dtypes.dtype, dim: int, reverse: bool = False) -> None:
