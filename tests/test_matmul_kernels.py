@@ -85,14 +85,15 @@ def test_descriptors_are_for_hopper_and_data_centre_blackwell() -> None:
 
 
 def test_tiles_fit_the_shared_memory_of_the_device() -> None:
-    for device in (A100, L4, RTX5090):
+    t4 = DeviceProperties("T4", 7, 5, 0, 40, shared_memory_per_block_optin=65536)
+    for device in (A100, L4, RTX5090, t4):
         for product in ("half", "tf32", "tf32x3", "ieee"):
             for size in (512, 2048, 8192):
                 blocks = choose(square(size, product), device)
                 stage = (blocks.rows + blocks.cols) * blocks.depth * (2 if product == "half" else 4)
                 assert blocks.stages * stage <= device.shared_memory_per_block_optin
-    assert choose(square(8192), L4).stages == 2
-    assert choose(square(8192), RTX5090)[:2] == (128, 128)
+    assert (choose(square(8192), L4).stages, choose(square(8192), t4).stages) == (4, 2)
+    assert choose(square(8192), RTX5090)[:3] == (128, 256, 32)
     assert choose(square(8192, "tf32x3"), A100)[:4] == (64, 128, 32, 8)
     assert choose(square(8192, "tf32"), B200)[:2] == (128, 128)
 
@@ -433,7 +434,7 @@ def test_a_tile_outside_of_its_array_is_neither_read_nor_written() -> None:
     constants = {"EPILOGUE": None, "OUT_DTYPE": torch.float32, "PRODUCT": "ieee", "X_FLIPPED": False,
                  "Y_FLIPPED": False, "OUT_BATCHED": False, "X_BATCHED": False, "Y_BATCHED": False, "BIAS_ROWS": False,
                  "PIECES": 1, "BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16, "GROUP": 8}  # fmt: skip
-    with torch.cuda.simulate():
+    with torch.cuda.simulate(), settings.simulate_late(False):
         x, y, out = (torch.zeros(16, 16).cuda() for _ in range(3))
         for rows, pitch in ((17, 16), (16, 32)):
             arguments = (out._data, x._data, y._data, (), rows, 16, 16, 1, (0, 16), (0, pitch), (0, 16), (0, 0, 0))
