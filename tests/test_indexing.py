@@ -668,6 +668,21 @@ def test_embedding(device):
     plain = on(device, X[0]).requires_grad_()
     embedding(numbers, plain).sum().backward()
     assert plain.grad[:, 0].tolist() == [1, 1, 0, 2]
+    often = on(device, X[0]).requires_grad_()
+    embedding(numbers, often, scale_grad_by_freq=True).sum().backward()
+    assert often.grad[:, 0].tolist() == [1, 1, 0, 1]
+
+
+def test_embedding_shortens_the_rows_that_it_reads(device):
+    weight = on(device, np.array([[3.0, 4.0], [0.3, 0.4], [6.0, 8.0]], np.float32)).requires_grad_()
+    out = embedding(on(device, np.array([0, 1, 0])), weight, max_norm=1.0)
+    expected = [[0.6, 0.8], [0.3, 0.4], [0.6, 0.8]]
+    assert np.allclose(out.detach().cpu().numpy(), expected, atol=1e-6)
+    assert np.allclose(weight.detach().cpu().numpy(), [*expected[:2], [6, 8]], atol=1e-6)
+    out.sum().backward()
+    assert weight.grad.tolist() == [[2, 2], [1, 1], [0, 0]]
+    with pytest.raises(TypeError, match="no sparse gradients"):
+        embedding(on(device, np.array([0])), weight, sparse=True)
 
 
 @needs_triton

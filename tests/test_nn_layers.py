@@ -170,6 +170,42 @@ def test_layer_norm(device):
     assert plain(torch.ones(2, 4)).tolist() == [[0] * 4] * 2
 
 
+def test_embedding(device):
+    torch.manual_seed(0)
+    layer = nn.Embedding(6, 4, padding_idx=-2, device=device)
+    assert repr(layer) == "Embedding(6, 4, padding_idx=4)"
+    assert layer.weight[4].tolist() == [0] * 4 and layer.weight.std().item() > 0.3
+    numbers = torch.tensor([[0, 4], [5, 0]], device=device)
+    out = layer(numbers)
+    assert out.shape == (2, 2, 4) and torch.equal(out[1, 0], layer.weight[5])
+    out.sum().backward()
+    assert layer.weight.grad[:, 0].tolist() == [2, 0, 0, 0, 0, 1]
+    with torch.no_grad():
+        layer.weight.fill_(1)
+        layer.reset_parameters()
+    assert layer.weight[4].tolist() == [0] * 4 and layer.weight[0].tolist() != [1] * 4
+    shortened = nn.Embedding(3, 2, None, 0.5, 1.0, _weight=torch.ones(3, 2, device=device))
+    assert repr(shortened) == "Embedding(3, 2, max_norm=0.5, norm_type=1.0)"
+    assert np.allclose(shortened(torch.tensor([1], device=device)).tolist(), [[0.25, 0.25]])
+    assert np.allclose(shortened.weight.tolist(), [[1, 1], [0.25, 0.25], [1, 1]])
+
+
+def test_embedding_from_a_table():
+    table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    layer = nn.Embedding.from_pretrained(table, scale_grad_by_freq=True, padding_idx=1)
+    assert not layer.weight.requires_grad and layer(torch.tensor(1)).tolist() == [3, 4]
+    assert nn.Embedding.from_pretrained(table, freeze=False).weight.requires_grad
+    assert nn.Embedding(2, 2, _freeze=True).weight.requires_grad is False
+    for make, words in (
+        (lambda: nn.Embedding(5, 3, padding_idx=5), "Padding_idx must be within num_embeddings"),
+        (lambda: nn.Embedding(5, 3, padding_idx=-6), "Padding_idx must be within num_embeddings"),
+        (lambda: nn.Embedding(5, 3, _weight=table), "Shape of weight does not match"),
+        (lambda: nn.Embedding.from_pretrained(table[0]), "expected to be 2-dimensional"),
+    ):
+        with pytest.raises(AssertionError, match=words):
+            make()
+
+
 def test_mean_squared_error(device):
     x, y = torch.tensor([[1.0, 2.0], [3.0, 5.0]], device=device), torch.zeros(2, 2, device=device)
     assert nn.MSELoss()(x, y).item() == pytest.approx(39 / 4)
@@ -295,6 +331,8 @@ def test_printed_models_equal_pytorchs():
             nn.Tanh(),
             nn.Sigmoid(),
             nn.Identity(),
+            nn.Embedding(4, 2),
+            nn.Embedding(4, 2, -1, 2, 1.0, True),
             nn.MSELoss(),
             nn.CrossEntropyLoss(),
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .. import creation, dtypes
-from ..errors import DtypeError, ShapeError, explain
+from ..autograd import no_grad
+from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..kernels import host_indexing as host
 from ..kernels import indexing as kernels
 from ..operator import registry
@@ -13,7 +14,8 @@ from .indexing import scatter
 __all__ = ["embedding", "one_hot"]
 
 
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
+              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:  # fmt: skip
     """The rows of `weight` that `input` numbers: of shape (*input, columns).
 
     The gradient adds up equal numbers in one order, so every run gives the same bits. On a CUDA device the host waits
@@ -21,10 +23,16 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
 
     Args:
         padding_idx: a row that gets no gradient.
+        max_norm, norm_type: rows that are looked up and longer than this are shortened to it first, in `weight` itself.
+        scale_grad_by_freq: divide a row's gradient by how often it was looked up.
+        sparse: False; gradients are dense here.
 
     Raises:
         BoundsError: `index out of range in self`; negative numbers are.
     """
+    if sparse:
+        raise ArgumentError(explain("embedding(): there are no sparse gradients", remedy="sparse=False: the dense "
+                                    "gradient holds the same numbers, and zeros elsewhere"))  # fmt: skip
     if input.dtype not in (dtypes.int64, dtypes.int32):
         raise DtypeError(explain(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
@@ -38,6 +46,30 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= rows
     kernels.check_bounds(input, rows, 0, False, "index out of range in self")
+    if max_norm is not None:
+        _shorten(weight, input, max_norm, norm_type)
+    taken = _rows(input, weight, padding_idx)
+    if scale_grad_by_freq and taken.requires_grad:
+        flat = input.reshape(-1)
+        counts = creation.zeros(rows, dtype=taken.dtype, device=taken.device)
+        counts = counts.index_add_(0, flat, creation.ones(*flat.shape, dtype=taken.dtype, device=taken.device))
+        often = counts.index_select(0, flat).reshape(*input.shape, 1)
+        taken = taken.view(taken.shape)  # a place in the graph of its own
+        taken.register_hook(lambda gradient: gradient / often)
+    return taken
+
+
+def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale the rows that are looked up to a norm of at most `max_norm`, by PyTorch's formula."""
+    with no_grad():
+        flat = input.reshape(-1)
+        found = weight.detach().index_select(0, flat)
+        norms = found.norm(norm_type, dim=1, keepdim=True)
+        weight.index_put_((flat,), registry["where"](norms > max_norm, found * (max_norm / (norms + 1e-7)), found))
+
+
+def _rows(input: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
+    """The rows, of numbers that are in bounds."""
     found = host.take(weight, input, 0, along=False)
     if found is not None:
         return found

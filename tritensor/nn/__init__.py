@@ -24,6 +24,7 @@ from .activation import (
 from .audit import audit
 from .containers import ModuleDict, ModuleList, Sequential
 from .dropout import Dropout
+from .embedding import Embedding
 from .linear import Identity, Linear
 from .loss import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
 from .module import Module
@@ -41,6 +42,7 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), as everywhere
     "DataParallel",
     "Dropout",
     "ELU",
+    "Embedding",
     "Flatten",
     "GELU",
     "Hardtanh",
