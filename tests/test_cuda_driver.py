@@ -496,6 +496,8 @@ side, event = cuda.Stream(), cuda.Event()
 with cuda.stream(side):
     y = x.to("cpu", non_blocking=True)
     z = torch.from_numpy(np.ones(1000, np.float32)).cuda()
+sources = [torch.from_numpy(np.ones(300000, np.float32)).pin_memory() for _ in range(2)]
+copies = [source.to("cuda", non_blocking=True) for source in sources]
 os.environ["STUB_LOST"] = "700"
 for use in (x.cpu, lambda: torch.empty(1 << 20, device="cuda"), lambda: torch.ones(3).cuda(), cuda.synchronize,
             event.record, side.synchronize, lambda: side.wait_stream(cuda.current_stream()), y.numpy, cuda.empty_cache):
@@ -504,7 +506,8 @@ for use in (x.cpu, lambda: torch.empty(1 << 20, device="cuda"), lambda: torch.on
     except RuntimeError as error:
         text = str(error)
         print(text.startswith("CUDA error: an illegal memory access was encountered"), "context is lost" in text)
-del x, y, z, side
+assert sources[0].sum().item() == 300000  # what was to be copied is the host's
+del x, y, z, side, sources, copies
 gc.collect()
 """
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext, suppress
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .drivers import ledger
-from .errors import ArgumentError
+from .errors import ArgumentError, DeviceError
 
 if TYPE_CHECKING:
     from .drivers import Driver
@@ -21,17 +22,16 @@ __all__ = ["Departure", "PendingArray"]
 class Departure:
     """Pinned memory that copies to devices read. It stays until they are done, even if nobody wants it any more."""
 
-    __slots__ = ("block", "driver", "marks")
+    __slots__ = ("block", "marks")
 
-    def __init__(self, block: PinnedBlock, driver: Driver, marks: dict[int, Any]) -> None:
+    def __init__(self, block: PinnedBlock, marks: dict[int, Any]) -> None:
         self.block = block
-        self.driver = driver
         self.marks = marks
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
             for mark in self.marks.values():
-                self.driver.pinned.fly(self.block, mark, counted=False)
+                self.block.pool.fly(self.block, mark, counted=False)
 
 
 class PendingArray:
@@ -88,7 +88,9 @@ class PendingArray:
         if self._marks:
             ledger.note("sync")
             for mark in self._marks.values():
-                self._driver.mark_synchronize(mark)
+                # when a device is lost, a source is what it was, and who wants what it was copied to is told
+                with suppress(DeviceError) if self.departure is not None else nullcontext():
+                    self._driver.mark_synchronize(mark)
             self._marks.clear()  # the departure's as well
             self.raw = np.asarray(self.raw, order="C")
         return self.raw

@@ -73,5 +73,5 @@ def send(target: DeviceArray, x: Any) -> bool:
         data.also(id(stream.handle), mark)
     else:
         marks = {id(stream.handle): mark}
-        x._data = PendingArray(raw, driver, marks, Departure(raw.base.base, driver, marks))
+        x._data = PendingArray(raw, driver, marks, Departure(raw.base.base, marks))
     return True
