@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 
+import tritensor as torch
 from tritensor import buffer, cuda, devices
 from tritensor import settings as options
 from tritensor.drivers import selection
@@ -185,6 +186,25 @@ def test_the_out_of_memory_error_is_found_where_pytorch_has_it():
     with cuda.simulate(memory="1MB"), pytest.raises(cuda.OutOfMemoryError, match=r"^CUDA out of memory"):
         buffer.empty((1 << 20,), F32, CUDA0)
     assert cuda.OutOfMemoryError is OutOfMemoryError
+
+
+def test_a_process_may_be_held_to_a_part_of_the_memory() -> None:
+    with cuda.simulate(devices=2, memory="1MB"):
+        assert cuda.get_per_process_memory_fraction() == 1.0
+        cuda.set_per_process_memory_fraction(0.25, 1)
+        assert (cuda.get_per_process_memory_fraction(0), cuda.get_per_process_memory_fraction("cuda:1")) == (1.0, 0.25)
+        for _ in range(8):  # what is cached makes room first
+            for size in (150_000, 200_000):
+                torch.empty(size, dtype=torch.uint8, device="cuda:1")
+        held = torch.empty(200_000, dtype=torch.uint8, device="cuda:1")
+        with pytest.raises(OutOfMemoryError, match=r"(?s)Tried to allocate 97.66 KiB.*may hold 244.14 KiB"):
+            torch.empty(100_000, dtype=torch.uint8, device="cuda:1")
+        assert torch.empty(900_000, dtype=torch.uint8, device="cuda:0").numel() > held.numel()
+        cuda.set_per_process_memory_fraction(1.0, 1)
+        assert torch.empty(700_000, dtype=torch.uint8, device="cuda:1").numel() == 700_000
+        for wrong, kind in ((1, TypeError), (1.5, ValueError), (-0.1, ValueError)):
+            with pytest.raises(kind, match="Invalid"):
+                cuda.set_per_process_memory_fraction(wrong)
 
 
 # -- the ledger

@@ -18,7 +18,7 @@ from .drivers.capture import NO_WAITING, refuse
 from .drivers.ledger import Ledger, transfers
 from .drivers.memory import Heap, readable
 from .drivers.selection import ordinal
-from .errors import OutOfMemoryError
+from .errors import ArgumentError, OutOfMemoryError
 from .generators import Generator, generator_of
 from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
 from .tensor import Tensor
@@ -41,6 +41,7 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
     "graph",
@@ -63,6 +64,7 @@ __all__ = [
     "seed",
     "seed_all",
     "set_device",
+    "set_per_process_memory_fraction",
     "set_rng_state",
     "set_rng_state_all",
     "set_stream",
@@ -267,6 +269,33 @@ def reset_peak_memory_stats(device: Any = None) -> None:
     heap = _heap(device)
     if heap is not None:
         heap.peak, heap.peak_reserved = heap.allocated, heap.reserved
+
+
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Let this process hold no more than a part of a device's memory, so that others find room beside it.
+
+    >>> import tritensor as torch
+    >>> with torch.cuda.simulate(memory="1MB"):
+    ...     torch.cuda.set_per_process_memory_fraction(0.5)
+    ...     try:
+    ...         torch.empty(600_000, dtype=torch.uint8, device="cuda")
+    ...     except torch.cuda.OutOfMemoryError:
+    ...         torch.cuda.get_per_process_memory_fraction()
+    0.5
+
+    Raises:
+        ArgumentError: `fraction` is no float. ValueError: it is not between 0 and 1.
+    """
+    if not isinstance(fraction, float):
+        raise ArgumentError("Invalid type for fraction argument, must be `float`")
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+    require().heap(ordinal(device)).fraction = fraction
+
+
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """What `set_per_process_memory_fraction` was last called with for a device; 1.0 if it was not."""
+    return require().heap(ordinal(device)).fraction
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:

@@ -96,6 +96,7 @@ class Heap:
         self.reserved = self.peak_reserved = 0
         self.driver_calls = 0
         self.retries = 0
+        self.fraction = 1.0  # of the device's memory, which this process may hold
 
     def request(self, size: int, nbytes: int, arena: Arena) -> Block:
         """A block from the driver; when it has none, caches are freed and it is asked once more, for what is needed.
@@ -106,14 +107,14 @@ class Heap:
         from .driver import OutOfRoom
 
         try:
-            address = self.driver.allocate(self.index, size, arena.source)
+            address = self._allocate(size, arena)
         except OutOfRoom:
             self.retries += 1
             gc.collect()  # tensors in reference cycles would otherwise keep their memory for no one's use
             self.release()
             size = (nbytes + 511) & -512 or 512
             try:
-                address = self.driver.allocate(self.index, size, arena.source)
+                address = self._allocate(size, arena)
             except OutOfRoom:
                 raise OutOfMemoryError(self.report(nbytes)) from None
         block = self.blocks[address] = Block(address, size, arena.bins[size])
@@ -121,6 +122,18 @@ class Heap:
         self.reserved += size
         self.peak_reserved = max(self.peak_reserved, self.reserved)
         return block
+
+    def _allocate(self, size: int, arena: Arena) -> int:
+        from .driver import OutOfRoom
+
+        if self.fraction < 1 and self.reserved + size > self.allowed:
+            raise OutOfRoom
+        return self.driver.allocate(self.index, size, arena.source)
+
+    @property
+    def allowed(self) -> int:
+        """Bytes that this process may hold."""
+        return int(self.fraction * self.driver.total_memory(self.index))
 
     def give_back(self, block: Block, queue: Any) -> None:
         """Free a block of a queue."""
@@ -180,6 +193,9 @@ class Heap:
             f"cuda:{index} ({driver.name(index)}) has {readable(total)}, of which {readable(free)} is free",
             f"{readable(self.allocated)} is in use by {len(live)} live buffers, "
             f"{readable(self.reserved - self.allocated)} was cached and could not be joined up",
+            f"this process may hold {readable(self.allowed)} (set_per_process_memory_fraction)"
+            if self.fraction < 1
+            else "",
             f"{readable(elsewhere)} is held by other processes, and by the driver itself" if elsewhere > 0 else "",
             *(f"live: {readable(block.nbytes)}, {block.label()}" for block in live[:5]),
             remedy="make the batch smaller, drop references to tensors that are done with (del x), or compute without "
