@@ -22,11 +22,11 @@ needs_triton = pytest.mark.skipif(
 )
 
 
-def run(*arguments: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, folder: Path, script: Path = SCRIPT, **settings: str) -> subprocess.CompletedProcess[str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRITENSOR_")}
     # No GPU, even where there is one: what the example says without one is what is tested here.
     environment = {**inherited, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(SCRIPT.parent.parent), **settings}
-    command = [sys.executable, str(SCRIPT), *arguments]
+    command = [sys.executable, str(script), *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 

@@ -1,0 +1,216 @@
+"""Train a small GPT to write like Python's own manual, letter by letter, and let it write.
+
+    python examples/language_model.py
+    python examples/language_model.py --device cuda --graph --steps 2000 --width 256 --layers 6
+    TRITENSOR_SIMULATE_CUDA=1 python examples/language_model.py --device cuda --graph --steps 3 --batch 2 --write 20
+
+The text is what `help()` knows of the language: 450 KB that come with Python. With --graph the training step is
+captured once as a CUDA graph and replayed, so that the host's part of a step is one call.
+"""
+
+import argparse
+import math
+import sys
+import time
+from pydoc_data.topics import topics
+
+from tqdm import tqdm
+
+import tritensor as torch
+from tritensor import nn
+from tritensor.nn import functional as F
+
+WARM_UP = 3  # steps before a capture, in which kernels are compiled and the optimizer makes its state
+
+
+class Attention(nn.Module):
+    """Each place looks at itself and at those before it, with several heads."""
+
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.project_in = nn.Linear(width, 3 * width)
+        self.project_out = nn.Linear(width, width)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        query, key, value = (
+            part.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
+            for part in self.project_in(x).split(width, dim=2)
+        )
+        dropout = self.dropout if self.training else 0.0
+        seen = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
+        return self.project_out(seen.transpose(1, 2).reshape(batch, length, width))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.before_attention, self.before_layers = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention = Attention(width, heads, dropout)
+        self.layers = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(dropout)
+        )
+
+    def forward(self, x):
+        x = x + self.attention(self.before_attention(x))
+        return x + self.layers(self.before_layers(x))
+
+
+class GPT(nn.Module):
+    """Numbers of letters, of shape (batch, length), become scores of the letters that follow."""
+
+    def __init__(self, letters, context, width, layers, heads, dropout):
+        super().__init__()
+        self.context = context
+        self.letters, self.places = nn.Embedding(letters, width), nn.Embedding(context, width)
+        self.blocks = nn.Sequential(*[Block(width, heads, dropout) for _ in range(layers)])
+        self.last = nn.LayerNorm(width)
+        self.scores = nn.Linear(width, letters, bias=False)
+        self.scores.weight = self.letters.weight
+        for name, parameter in self.named_parameters():
+            if name.endswith("weight") and parameter.dim() == 2:
+                deep = math.sqrt(2 * layers) if name.endswith(("project_out.weight", "layers.2.weight")) else 1
+                nn.init.normal_(parameter, std=0.02 / deep)
+
+    def forward(self, numbers):
+        places = torch.arange(numbers.shape[1], device=numbers.device)
+        return self.scores(self.last(self.blocks(self.letters(numbers) + self.places(places))))
+
+    @torch.no_grad()
+    def write(self, numbers, count, temperature=0.8, top_k=10):
+        """Go on with `count` letters after those given, of shape (1, length)."""
+        for _ in range(count):
+            scores = self(numbers[:, -self.context :])[:, -1] / temperature
+            best, places = scores.topk(min(top_k, scores.shape[-1]))
+            drawn = torch.multinomial(F.softmax(best, dim=-1), num_samples=1)
+            numbers = torch.cat((numbers, places.gather(1, drawn)), dim=1)
+        return numbers
+
+
+def load_text():
+    """The manual as numbers of letters, and the letters: training text, test text, letters."""
+    text = "\n\n".join(topics[name] for name in sorted(topics))
+    letters = sorted(set(text))
+    number = {letter: i for i, letter in enumerate(letters)}
+    numbers = torch.tensor([number[letter] for letter in text])
+    held_out = len(numbers) // 10
+    return numbers[:-held_out], numbers[-held_out:], letters
+
+
+def draw_batch(text, batch, context):
+    """Pieces of the text from anywhere, and the same a letter further."""
+    starts = torch.randint(0, len(text) - context, (batch, 1))
+    places = starts + torch.arange(context)
+    return text[places], text[places + 1]
+
+
+def loss_of(model, x, y):
+    return F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+
+
+def training_step(model, optimizer, x, y):
+    optimizer.zero_grad(set_to_none=True)
+    loss = loss_of(model, x, y)
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    return loss
+
+
+def captured(model, optimizer, x, y):
+    """The step as a graph: a function that takes a batch into the graph's memory and replays the graph."""
+    for _ in range(WARM_UP):
+        training_step(model, optimizer, x, y)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = training_step(model, optimizer, x, y)
+
+    def step(new_x, new_y):
+        x.copy_(new_x)
+        y.copy_(new_y)
+        graph.replay()
+        return loss
+
+    return step
+
+
+def train(model, text, arguments, device):
+    """Train in place; returns the seconds that the steps took."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=arguments.lr, weight_decay=0.1, capturable=arguments.graph)
+
+    def batch():
+        return draw_batch(text, arguments.batch, arguments.context)
+
+    def step(x, y):
+        return training_step(model, optimizer, x.to(device), y.to(device))
+
+    if arguments.graph:
+        step = captured(model, optimizer, *(part.to(device) for part in batch()))
+    start = time.perf_counter()
+    with tqdm(total=arguments.steps, desc=f"training on {device}", unit="step", mininterval=0.25) as bar:
+        for number in range(arguments.steps):
+            loss = step(*batch())
+            if number % 10 == 0 or number == arguments.steps - 1:  # reading the loss waits for the device
+                bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
+            bar.update()
+    return time.perf_counter() - start
+
+
+@torch.no_grad()
+def loss_on(model, text, arguments, device):
+    """The mean cross entropy of a letter in text that the model has not seen."""
+    model.eval()
+    losses = []
+    for _ in range(4):
+        x, y = draw_batch(text, arguments.batch, arguments.context)
+        losses.append(loss_of(model, x.to(device), y.to(device)).item())
+    return sum(losses) / len(losses)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--graph", action="store_true", help="replay the training step as a CUDA graph")
+    for name, value, text in (("steps", 400, "training steps"), ("batch", 16, "pieces of text in a step"),
+                              ("context", 64, "letters that the model looks back"), ("width", 64, "of its vectors"),
+                              ("layers", 2, "of attention"), ("heads", 4, "in each"),
+                              ("write", 400, "letters to write at the end")):  # fmt: skip
+        parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"{text} ({value})")
+    parser.add_argument("--lr", type=float, default=3e-3, metavar="RATE", help="learning rate (0.003)")
+    parser.add_argument("--dropout", type=float, default=0.0, metavar="P", help="share of what is dropped (0)")
+    arguments = parser.parse_args()
+    if arguments.graph and arguments.device == "cpu":
+        parser.error("--graph: there are CUDA graphs on CUDA devices only (--device cuda)")
+    if arguments.width % arguments.heads:
+        parser.error(f"--width {arguments.width} cannot be shared out to {arguments.heads} heads")
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    device = torch.device(arguments.device)
+    torch.manual_seed(0)
+    train_text, test_text, letters = load_text()
+    model = GPT(len(letters), arguments.context, arguments.width, arguments.layers, arguments.heads, arguments.dropout)
+    model = model.to(device)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    print(f"{parameters:,} parameters; {len(train_text):,} letters to learn from, {len(letters)} different ones")
+
+    before = loss_on(model, test_text, arguments, device)
+    model.train()
+    seconds = train(model, train_text, arguments, device)
+    after = loss_on(model, test_text, arguments, device)
+    print(
+        f"loss on text that it has not seen: {before:.3f}, after {arguments.steps} steps in {seconds:.1f} s {after:.3f}"
+    )
+
+    written = model.write(torch.tensor([[letters.index("T")]], device=device), arguments.write)
+    print("".join(letters[number] for number in written[0].tolist()))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except torch.errors.DeviceError as error:  # no device, or simulation without Triton: the message names the remedy
+        sys.exit(f"{error}")

@@ -1,0 +1,116 @@
+"""The example of a language model: as its user runs it, captured as a graph, and beside PyTorch's."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor as torch
+
+from .test_train_digits import needs_triton, run
+
+SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "language_model.py"
+SMALL = ("--batch", "2", "--context", "8", "--width", "16", "--heads", "2")
+SIZES = {"context": 8, "width": 16, "heads": 2, "dropout": 0.0}
+LETTERS = 11
+
+
+def run_example(*arguments: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    return run(*arguments, folder=folder, script=SCRIPT, **settings)
+
+
+def losses_of(text: str) -> list[float]:
+    found = re.search(r"has not seen: ([\d.]+), after \d+ steps in [\d.]+ s ([\d.]+)\n", text)
+    assert found is not None, text
+    return [float(found[1]), float(found[2])]
+
+
+def test_it_learns_and_writes(tmp_path: Path) -> None:
+    done = run_example("--steps", "60", "--write", "12", *SMALL, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    before, after = losses_of(done.stdout)
+    assert before == pytest.approx(np.log(103), abs=0.2) and after < 3.6
+    assert "parameters; " in done.stdout and "loss=" in done.stderr and "60/60" in done.stderr
+    written = done.stdout.partition(" s ")[2].partition("\n")[2]
+    assert written.startswith("T") and len(written.rstrip("\n")) <= 13 + 1
+
+
+@needs_triton
+def test_it_learns_on_a_simulated_device_by_replays(tmp_path: Path) -> None:
+    results = []
+    for more in ((), ("--graph",)):
+        done = run_example("--device", "cuda", "--steps", "3", "--lr", "0.02", "--write", "2", "--layers", "1", *SMALL, *more,
+                           folder=tmp_path, TRITENSOR_SIMULATE_CUDA="1")  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        before, after = losses_of(done.stdout)
+        assert after < before - 0.1
+        results.append(before)
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (("--graph",), "CUDA graphs on CUDA devices only"),
+    (("--width", "10", "--heads", "4"), "cannot be shared out to 4 heads"),
+    (("--device", "cuda"), "TRITENSOR_SIMULATE_CUDA=1"),
+])  # fmt: skip
+def test_it_says_what_it_cannot_do(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    done = run_example(*arguments, folder=tmp_path)
+    assert done.returncode != 0 and words in done.stderr and "Traceback" not in done.stderr
+
+
+def program(library: str) -> SimpleNamespace:
+    """The example's names, with another library in tritensor's place."""
+    source = SCRIPT.read_text(encoding="utf-8")
+    if library != "tritensor":
+        for line in ("import tritensor as torch\n", "from tritensor import nn\n", "from tritensor.nn import "):
+            assert line in source
+            source = source.replace(line, line.replace("tritensor", library))
+    names: dict[str, Any] = {"__name__": "language_model"}
+    exec(compile(source, str(SCRIPT), "exec"), names)
+    return SimpleNamespace(**names)
+
+
+def trained(library: str, device: str, graph: bool = False, layers: int = 1, steps: int = 4) -> list[float]:
+    """The losses of some steps from the same weights, on the same letters."""
+    names = program(library)
+    torch = names.torch
+    rng = np.random.default_rng(0)
+    model = names.GPT(LETTERS, layers=layers, **SIZES)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.from_numpy(rng.standard_normal(tuple(parameter.shape)).astype(np.float32) * 0.1))
+    model = model.to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.1, capturable=graph)
+    x, y = (torch.from_numpy(rng.integers(0, LETTERS, (steps, 4, 8))) for _ in range(2))
+    if not graph:
+        return [names.training_step(model, optimizer, x[i].to(device), y[i].to(device)).item() for i in range(steps)]
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    step = names.captured(model, optimizer, x[0].to(device), y[0].to(device))
+    model.load_state_dict(start)
+    for state in optimizer.state.values():
+        for value in state.values():
+            value.zero_()
+    return [step(x[i], y[i]).item() for i in range(steps)]
+
+
+@needs_triton
+def test_a_device_and_a_graph_train_as_the_cpu_does() -> None:
+    expected = trained("tritensor", "cpu")
+    assert expected[0] != expected[1]
+    with torch.cuda.simulate():
+        assert trained("tritensor", "cuda") == pytest.approx(expected, rel=1e-4)
+        assert trained("tritensor", "cuda", graph=True) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.peer
+def test_it_trains_as_with_pytorch() -> None:
+    pytest.importorskip("torch")
+    assert trained("tritensor", "cpu", layers=3, steps=8) == pytest.approx(
+        trained("torch", "cpu", layers=3, steps=8), 1e-5
+    )
