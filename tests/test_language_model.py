@@ -45,8 +45,8 @@ def test_it_learns_and_writes(tmp_path: Path) -> None:
 def test_it_learns_on_a_simulated_device_by_replays(tmp_path: Path) -> None:
     results = []
     for more in ((), ("--graph",)):
-        done = run_example("--device", "cuda", "--steps", "3", "--lr", "0.02", "--write", "2", "--layers", "1", *SMALL, *more,
-                           folder=tmp_path, TRITENSOR_SIMULATE_CUDA="1")  # fmt: skip
+        few = ("--device", "cuda", "--steps", "3", "--lr", "0.02", "--write", "2", "--layers", "1", *SMALL)
+        done = run_example(*few, *more, folder=tmp_path, TRITENSOR_SIMULATE_CUDA="1")
         assert done.returncode == 0, done.stderr
         before, after = losses_of(done.stdout)
         assert after < before - 0.1
@@ -111,6 +111,5 @@ def test_a_device_and_a_graph_train_as_the_cpu_does() -> None:
 @pytest.mark.peer
 def test_it_trains_as_with_pytorch() -> None:
     pytest.importorskip("torch")
-    assert trained("tritensor", "cpu", layers=3, steps=8) == pytest.approx(
-        trained("torch", "cpu", layers=3, steps=8), 1e-5
-    )
+    ours, theirs = (trained(library, "cpu", layers=3, steps=8) for library in ("tritensor", "torch"))
+    assert ours == pytest.approx(theirs, rel=1e-5)

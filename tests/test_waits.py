@@ -217,6 +217,7 @@ def memory_that_is_written_from_the_source_is_not_given_out_before() -> None:
         target.copy_(x, non_blocking=True)
     del target
     other = torch.from_numpy(np.zeros(LARGE, np.float32)).cuda()
+    default().synchronize()  # before the other stream has got to it
     require().synchronize(0)
     check(other._data, np.zeros(LARGE, np.float32))
 
