@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import threading
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tritensor as torch
 from tritensor.autograd import Function
+from tritensor.nn import functional as F
+
+needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
 
 
 def leaf(*values: float) -> torch.Tensor:
@@ -463,3 +468,79 @@ def test_an_overflow_in_a_leaf_is_silent() -> None:
             big = torch.full((size,), 3e38)
             (x * big + x * big + x * big).backward(torch.ones(size))
             assert x.grad[0].item() == float("inf")
+
+
+ACTIVATIONS: dict[str, Any] = {
+    "relu": F.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
+    "elu": lambda x: F.elu(x, 1.5), "softplus": lambda x: F.softplus(x, 2.0, 3.0), "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_have_first_and_second_derivatives(name: str) -> None:
+    x = torch.tensor([-4.0, -1.3, -0.2, 0.4, 1.1, 2.6], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(ACTIVATIONS[name], (x,))
+
+    def slope(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        (found,) = torch.autograd.grad((ACTIVATIONS[name](x) * weight).sum(), x, create_graph=True)
+        return found
+
+    weight = torch.tensor([0.3, -1.0, 2.0, 0.7, 1.0, -0.4], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(slope, (x, weight))
+
+
+@needs_triton
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_an_activations_gradient_is_one_launch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tritensor.kernels import elementwise_kernel
+
+    launched: list[str] = []
+    run = elementwise_kernel.launch_elementwise
+
+    def noted(operator: Any, *arguments: Any, **options: Any) -> None:
+        launched.append(operator.name)
+        run(operator, *arguments, **options)
+
+    values = torch.tensor([-4.0, -1.3, 0.0, 0.4, 25.0, torch.nan], dtype=torch.bfloat16)
+    found = []
+    with torch.cuda.simulate():
+        for device in ("cpu", "cuda"):
+            x = values.clone().to(device).requires_grad_()
+            out = ACTIVATIONS[name](x)
+            ones = torch.ones_like(out)
+            with monkeypatch.context() as patch:
+                patch.setattr(elementwise_kernel, "launch_elementwise", noted)
+                out.backward(ones)
+            found.append(x.grad.float().cpu())
+    assert launched == [f"{name}_gradient"]
+    assert torch.allclose(found[0], found[1], rtol=1e-2, atol=1e-3, equal_nan=True)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_triton)])
+def test_leaves_take_over_gradients_that_nobody_else_holds(device: str) -> None:
+    with torch.cuda.simulate():
+        x, y = (torch.ones(3, device=device, requires_grad=True) for _ in range(2))
+        held: list[torch.Tensor] = []
+        product = x * y
+        product.register_hook(lambda gradient: held.append(gradient))
+        (product * 2).sum().backward()
+        assert x.grad.data_ptr() != y.grad.data_ptr()
+        x.grad.fill_(9)
+        assert (y.grad.tolist(), held[0].tolist()) == ([2] * 3, [2] * 3)
+
+        # one gradient for two leaves, one that a hook holds, one that is a view, one that was given, one expanded
+        a, b, c, d, e, f = (torch.ones(3, device=device, requires_grad=True) for _ in range(6))
+        ((a + b) * 3).sum().backward()
+        c.register_hook(lambda gradient: held.append(gradient))
+        (c * 3).sum().backward()
+        (torch.cat((d, torch.ones(2, device=device))) * 3).sum().backward()
+        given = torch.full((3,), 3.0, device=device)
+        (e + 0).backward(given)
+        f.sum().backward()
+        leaves = (a, b, c, d, e, f)
+        for leaf in leaves:
+            leaf.grad.mul_(2)
+        assert [leaf.grad.tolist() for leaf in leaves] == [[6.0] * 3] * 5 + [[2.0] * 3]
+        assert held[1].tolist() == given.tolist() == [3.0] * 3
+        assert len({leaf.grad.data_ptr() for leaf in leaves}) == 6

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import dtypes
 from .autograd import GradientPlan, Node, recording
+from .buffer import DeviceArray
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Plan(GradientPlan):
         "has_tensors",
         "joint",
         "name",
+        "on_device",
         "positions",
         "saves_output",
         "simple",
@@ -47,6 +49,7 @@ class Plan(GradientPlan):
         if not operator.rule.differentiable:
             mask = (False,) * len(mask)
         self.joint = joint is not None
+        self.on_device = operator.device_gradient
         self.positions = tuple(
             i for i, needed in enumerate(mask) if needed and (self.joint or names[i] in operator.gradients_of)
         )
@@ -99,7 +102,10 @@ class Plan(GradientPlan):
             parts = function(gradient, *[values[i] for i in picks])
             return [parts[i] for i in self.positions] if parts.__class__ is tuple else (parts,)
         if len(self.calls) == 1:
-            return (self.calls[0][0](gradient, *values),)
+            function = self.calls[0][0]
+            if self.on_device is not None and gradient._data.__class__ is DeviceArray:
+                function = self.on_device
+            return (function(gradient, *values),)
         return [function(gradient, *[values[i] for i in picks]) for function, picks in self.calls]
 
     def run_on_arrays(self, values: tuple[Any, ...], array: np.ndarray) -> list[np.ndarray] | None:

@@ -95,6 +95,7 @@ class Operator:
             self.outputs = tuple(outputs)
         self.gradients_of: dict[str, Callable[..., Any]] = {}
         self.joint_gradient: Callable[..., Any] | None = None
+        self.device_gradient: Callable[..., Any] | None = None
         self.kinds: dict[str, dtypes.dtype] = {}
         self.plans: dict[tuple[bool, ...], Plan | None] = {}
         self.replays = replay.table()
@@ -118,12 +119,14 @@ class Operator:
         self.body = body
         return self
 
-    def gradient(self, function: Callable[..., Any]) -> Operator:
+    def gradient(self, function: Callable[..., Any], on_device: Callable[..., Any] | None = None) -> Operator:
         """Declare the gradient of a one-input operator, or of all inputs at once (a tuple, None where there is none).
 
         The first parameter is the gradient of the first output; the others name inputs, outputs, metadata, `needs`
-        (which inputs want a gradient) or `<input>_shape`. What is named is saved, and nothing else.
+        (which inputs want a gradient) or `<input>_shape`. What is named is saved, and nothing else. `on_device` takes
+        the same and is called on CUDA devices instead, where a function of several operators is several launches.
         """
+        self.device_gradient = on_device
         if len(self.inputs) == 1 and not self.variadic:
             self.gradients_of[self.inputs[0]] = function
         else:

@@ -415,6 +415,7 @@ def _finish_leaf(
     for hook in leaf._hooks or ():
         replaced = hook(gradient)
         gradient = gradient if replaced is None else replaced
+        replaced = None  # a second name for it would look like somebody who holds it
     if targets is not None:
         position = targets.get(leaf)
         if position is not None:

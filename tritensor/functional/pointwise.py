@@ -13,7 +13,7 @@ from typing import Any
 from .. import dtypes
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..inplace import in_place
-from ..kernels import activations as _activations  # noqa: F401 - declares relu and sigmoid
+from ..kernels import activation_gradients as _activation_gradients  # noqa: F401 - declares relu and sigmoid
 from ..kernels import arithmetic, comparison, division, extrema, rounding
 from ..kernels import error_function as _error_function  # noqa: F401
 from ..kernels import exponential as _exponential  # noqa: F401

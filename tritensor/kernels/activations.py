@@ -1,4 +1,4 @@
-"""The nonlinearities of neural networks."""
+"""The nonlinearities of neural networks; their gradients are in `activation_gradients`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import numpy as np
 from .. import dtypes
 from ..errors import DtypeError, explain
 from ..operator import FLOAT, Rule
-from .arithmetic import where
-from .branchless import masked
 from .elementwise import elementwise
 from .error_function import erf_array, in_pieces
 
@@ -45,24 +43,9 @@ def relu(x):
 _ZEROS = np.zeros(1 << 14, np.float32)
 
 
-@elementwise(FLOATING, methods=())
-def relu_gradient(grad, result):
-    """grad where the result of relu is not 0."""
-    return masked(~(result <= 0), grad)
-
-
-relu.gradient(lambda grad, out: relu_gradient.quick(grad, out))
-relu_gradient.gradients(grad=lambda grad, result: relu_gradient.quick(grad, result))
-
-
 @relu.kernel
 def _(x):
     return tl.where(x < 0, 0, x)
-
-
-@relu_gradient.kernel
-def _(grad, result):
-    return tl.where(result <= 0, 0.0, grad)
 
 
 @elementwise(FLOAT)
@@ -80,9 +63,6 @@ def _one_more_than_exp(x):
     return out
 
 
-sigmoid.gradient(lambda grad, out: grad * (out * (1 - out)))
-
-
 @sigmoid.kernel
 def _(x):
     return 1.0 / (1.0 + libdevice.exp(-x))
@@ -93,9 +73,6 @@ def leaky_relu(x, *, negative_slope=0.01):
     """x where it is positive, else negative_slope * x."""
     scaled = x * negative_slope
     return np.maximum(x, scaled) if 0 <= negative_slope <= 1 else np.where(x > 0, x, scaled)
-
-
-leaky_relu.gradient(lambda grad, x, negative_slope: where(x > 0, grad, grad * negative_slope))
 
 
 @leaky_relu.kernel
@@ -111,9 +88,6 @@ def elu(x, *, alpha=1.0):
     out *= alpha
     out += np.maximum(x, 0)  # one of the two is 0
     return out
-
-
-elu.gradient(lambda grad, x, alpha: where(x > 0, grad, grad * alpha * x.clamp_max(0).exp()))
 
 
 @elu.kernel
@@ -135,12 +109,6 @@ def _gelu(x: np.ndarray) -> np.ndarray:
     return out
 
 
-@gelu.gradient
-def _(grad, x):
-    density = (x * x * -0.5).exp() * (1 / math.sqrt(2 * math.pi))
-    return grad * (0.5 * (x * -math.sqrt(0.5)).erfc() + x * density)
-
-
 @gelu.kernel
 def _(x):
     return 0.5 * x * libdevice.erfc(x * -0.7071067811865476)
@@ -160,13 +128,6 @@ def gelu_tanh(x):
     return out
 
 
-@gelu_tanh.gradient
-def _(grad, x):
-    slope = math.sqrt(2 / math.pi)
-    bent = (slope * (x + 0.044715 * x * x * x)).tanh()
-    return grad * (0.5 * (1 + bent) + 0.5 * x * (1 - bent * bent) * (slope + 3 * 0.044715 * slope * x * x))
-
-
 @gelu_tanh.kernel
 def _(x):
     return 0.5 * x * (1 + libdevice.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
@@ -177,12 +138,6 @@ def silu(x):
     """x * sigmoid(x)."""
     out = _one_more_than_exp(x)
     return np.divide(x, out, out=out)
-
-
-@silu.gradient
-def _(grad, out, x):
-    share = x.sigmoid()
-    return grad * (share + out * (1 - share))
 
 
 @silu.kernel
@@ -200,9 +155,6 @@ def softplus(x, *, beta=1.0, threshold=20.0):
     out /= beta
     np.copyto(out, x, where=large)
     return out
-
-
-softplus.gradient(lambda grad, x, beta, threshold: where(x * beta > threshold, grad, grad * (x * beta).sigmoid()))
 
 
 @softplus.kernel

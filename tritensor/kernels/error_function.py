@@ -75,14 +75,16 @@ _SINGLE_Q = (-1.1791602954361697e-7, 0.000023547966471313185, 0.0010179625278914
 _PIECE = 1 << 15
 
 
-def in_pieces(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
-    """`function(x)`, for a function of many passes that treats every element alike; large arrays a piece at a time."""
-    if x.size <= _PIECE or not x.flags.c_contiguous:
-        return function(x)
-    out, flat = np.empty(x.shape, x.dtype), x.reshape(-1)
+def in_pieces(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
+    """`function(*arrays)`, for a function of many passes that treats every element alike; large arrays of one shape a
+    piece at a time."""
+    x = arrays[0]
+    if x.size <= _PIECE or any(each.shape != x.shape or not each.flags.c_contiguous for each in arrays):
+        return function(*arrays)
+    out, flat = np.empty(x.size, x.dtype), [each.reshape(-1) for each in arrays]
     for start in range(0, x.size, _PIECE):
-        out.reshape(-1)[start : start + _PIECE] = function(flat[start : start + _PIECE])
-    return out
+        out[start : start + _PIECE] = function(*[each[start : start + _PIECE] for each in flat])
+    return out.reshape(x.shape)
 
 
 def erf_array(x: np.ndarray) -> np.ndarray:
