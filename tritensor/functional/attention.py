@@ -52,9 +52,10 @@ def scaled_dot_product_attention(
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = matmul(query * factor, key.transpose(-2, -1))
     if is_causal:
+        # every query sees the first key, so none of what follows for rows of nothing but -inf
         rows, cols = (ranges.arange(size, device=query.device) for size in scores.shape[-2:])
-        attn_mask = cols <= rows.unsqueeze(1)
-    if attn_mask is None:
+        weights = softmax(registry["where"](cols <= rows.unsqueeze(1), scores, -math.inf), -1)
+    elif attn_mask is None:
         weights = softmax(scores, -1)
     else:
         if attn_mask.dtype is bool_:
