@@ -8,6 +8,7 @@ from typing import Any
 from ... import creation, functional
 from ...autograd import no_grad
 from ...errors import DtypeError, explain
+from ...kernels.gradient_clipping import ORDERS, Gathered, gather
 from ...tensor import Tensor
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
@@ -36,16 +37,25 @@ def get_total_norm(
     Args:
         norm_type: the order of the norm; infinity for the largest |x|.
         error_if_nonfinite: raise where the norm is infinite or NaN. To know, the host waits for the device.
-        foreach: PyTorch's choice between two ways of computing; there is one here.
+        foreach: PyTorch's choice between two ways of computing. Here tensors on a device are always taken together.
 
     Raises:
         DtypeError: the norm is not finite, and `error_if_nonfinite` is set.
     """
-    order = float(norm_type)
-    norms = [tensor.norm(order) for tensor in _listed(tensors)]
-    if not norms:
+    listed = _listed(tensors)
+    return _total(listed, gather(listed), float(norm_type), error_if_nonfinite)
+
+
+def _total(listed: list[Tensor], together: list[Gathered] | None, order: float, error_if_nonfinite: bool) -> Tensor:
+    if not listed:
         return creation.tensor(0.0)
-    total = functional.stack([norm.to(norms[0].device) for norm in norms]).norm(order)
+    if together is None or order not in ORDERS:
+        norms = [tensor.norm(order) for tensor in listed]
+    else:
+        norms = [part.norm(order) for part in together]
+    total = norms[0]
+    if len(norms) > 1:
+        total = functional.stack([norm.to(listed[0].device) for norm in norms]).norm(order)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise DtypeError(explain(
             f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be clipped. "
@@ -65,13 +75,21 @@ def clip_grads_with_norm_(
         total_norm: the norm that they have together, from `get_total_norm`.
         foreach: PyTorch's choice between two ways of computing; there is one here.
     """
+    gradients = _gradients(parameters)
+    _scale(gradients, gather(gradients), max_norm, total_norm)
+
+
+def _scale(gradients: list[Tensor], together: list[Gathered] | None, max_norm: float, total_norm: Tensor) -> None:
     scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     scales = {scale.device: scale}
-    for gradient in _gradients(parameters):
-        here = scales.get(gradient.device)
+    for part in gradients if together is None else together:
+        here = scales.get(part.device)
         if here is None:
-            here = scales[gradient.device] = scale.to(gradient.device)
-        gradient.mul_(here.to(gradient.dtype))
+            here = scales[part.device] = scale.to(part.device)
+        if isinstance(part, Tensor):
+            part.mul_(here.to(part.dtype))
+        else:
+            part.scale(here.to(part.compute))
 
 
 def clip_grad_norm_(
@@ -99,9 +117,11 @@ def clip_grad_norm_(
     Raises:
         DtypeError: the norm is not finite, and `error_if_nonfinite` is set; no gradient is changed then.
     """
-    listed = _listed(parameters)
-    total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite, foreach)
-    clip_grads_with_norm_(listed, max_norm, total, foreach)
+    gradients = _gradients(parameters)
+    together = gather(gradients)
+    with no_grad():
+        total = _total(gradients, together, float(norm_type), error_if_nonfinite)
+        _scale(gradients, together, max_norm, total)
     return total
 
 

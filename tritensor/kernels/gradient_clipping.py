@@ -1,0 +1,155 @@
+"""The norm of many tensors on a device as of one vector, and their scaling, in three launches for all of them.
+
+The kernels find the tensors by a table in device memory, a row of address and size for each. A program takes every
+`programs`-th block of one tensor; sums go to a place of its own and are added up in a fixed order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import buffer, dtypes, settings
+from ..buffer import DeviceArray
+from ..tensor import Tensor, wrap
+from .launch import device_function, kernel, launch
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+__all__ = ["ORDERS", "Gathered", "gather", "norm_kernel", "scale_kernel"]
+
+ORDERS = {1.0: "sum", 2.0: "squares", math.inf: "largest"}
+_BYTES = 16 << 10  # that a program reads at a time: four vectors of 16 bytes for each of 256 threads
+_WARPS = 8
+_MOST_PROGRAMS = 64  # for one tensor: a model has tensors enough to fill a device
+_SIMULATED_BLOCK = 1 << 16
+
+
+@device_function
+def _added(total, x, ORDER: tl.constexpr):
+    """What a block adds to a norm, place by place."""
+    if ORDER == "squares":
+        return total + x * x
+    elif ORDER == "sum":
+        return total + tl.abs(x)
+    else:
+        size = tl.abs(x)
+        return tl.where((size > total) | (size != size), size, total)  # NaN comes in, and stays
+
+
+@kernel
+def norm_kernel(table, out_ptr, KIND: tl.constexpr, COMPUTE: tl.constexpr, ORDER: tl.constexpr, ALIGNED: tl.constexpr,
+                BLOCK: tl.constexpr):  # fmt: skip
+    """out[tensor, program]: what the program's blocks of the tensor add to a norm.
+
+    Args:
+        table: int64, (tensors, 2): addresses and numbers of elements.
+        ORDER: "squares", "sum" (of absolute values) or "largest".
+        ALIGNED: every address is divisible by 16. The grid is (programs, tensors).
+    """
+    row = table + tl.program_id(1).to(tl.int64) * 2
+    place = tl.load(row).to(tl.pointer_type(KIND))
+    if ALIGNED:
+        place = tl.multiple_of(place, 16)
+    count = tl.load(row + 1)
+    total = tl.zeros((BLOCK,), COMPUTE)
+    first = tl.program_id(0).to(tl.int64) * BLOCK
+    step = tl.num_programs(0).to(tl.int64) * BLOCK
+    whole = count // BLOCK * BLOCK
+    # blocks that lie inside first: a mask against a number from memory cuts vectors of 16 bytes down to single elements
+    for start in range(first, whole, step):
+        total = _added(total, tl.load(place + start + tl.arange(0, BLOCK)).to(COMPUTE), ORDER)
+    if tl.program_id(0) == 0:
+        index = whole + tl.arange(0, BLOCK)
+        total = _added(total, tl.load(place + index, mask=index < count, other=0).to(COMPUTE), ORDER)
+    if ORDER == "largest":
+        found = tl.max(tl.where(total == total, total, 0.0), 0)
+        found = tl.where(tl.sum((total != total).to(tl.int32), 0) > 0, float("nan"), found)
+    else:
+        found = tl.sum(total, 0)
+    tl.store(out_ptr + tl.program_id(1) * tl.num_programs(0) + tl.program_id(0), found)
+
+
+@kernel
+def scale_kernel(table, factor_ptr, KIND: tl.constexpr, COMPUTE: tl.constexpr, ALIGNED: tl.constexpr,
+                 BLOCK: tl.constexpr):  # fmt: skip
+    """Multiply every element of every tensor by the number at `factor_ptr`; the rest is as for `norm_kernel`."""
+    row = table + tl.program_id(1).to(tl.int64) * 2
+    place = tl.load(row).to(tl.pointer_type(KIND))
+    if ALIGNED:
+        place = tl.multiple_of(place, 16)
+    count = tl.load(row + 1)
+    factor = tl.load(factor_ptr).to(COMPUTE)
+    first = tl.program_id(0).to(tl.int64) * BLOCK
+    step = tl.num_programs(0).to(tl.int64) * BLOCK
+    whole = count // BLOCK * BLOCK
+    for start in range(first, whole, step):
+        block = place + start + tl.arange(0, BLOCK)
+        tl.store(block, (tl.load(block).to(COMPUTE) * factor).to(KIND))
+    if tl.program_id(0) == 0:
+        index = whole + tl.arange(0, BLOCK)
+        x = tl.load(place + index, mask=index < count).to(COMPUTE)
+        tl.store(place + index, (x * factor).to(KIND), mask=index < count)
+
+
+class Gathered:
+    """Contiguous tensors of one dtype on one CUDA device, none in another's memory, and the table that says where."""
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self.tensors = tensors
+        self.arrays = [tensor._data for tensor in tensors]
+        first = self.arrays[0]
+        self.device, self.dtype = first.device, dtypes.of(first.dtype)
+        self.compute = dtypes.float64 if self.dtype is dtypes.float64 else dtypes.float32
+        addresses = [array.data_ptr() for array in self.arrays]
+        largest = max(array.size for array in self.arrays)
+        self.block = _block_size(first, largest)
+        self.programs = min(max(-(-largest // self.block), 1), _MOST_PROGRAMS)
+        rows = np.array([addresses, [array.size for array in self.arrays]], np.int64).T
+        self.table = buffer.constant(np.ascontiguousarray(rows), self.device)
+        self.aligned = all(address & 15 == 0 for address in addresses)
+
+    def _launch(self, kernel: Any, argument: DeviceArray, name: str, **constants: Any) -> None:
+        constants |= {"KIND": self.dtype, "COMPUTE": self.compute, "ALIGNED": self.aligned, "BLOCK": self.block}
+        launch(kernel, (self.programs, len(self.arrays)), (self.table, argument), constants, self.device, warps=_WARPS,
+               name=name, reaches=(("gradient",), [(array,) for array in self.arrays]))  # fmt: skip
+
+    def norm(self, order: float) -> Tensor:
+        """The norm of all elements, for an order of `ORDERS`, in the tensors' dtype."""
+        parts = buffer.empty((len(self.arrays), self.programs), self.compute.numpy, self.device)
+        self._launch(norm_kernel, parts, "clip_norm", ORDER=ORDERS[order])
+        found = wrap(parts)
+        total = found.amax() if order == math.inf else found.sum()
+        return (total.sqrt() if order == 2 else total).to(self.dtype)
+
+    def scale(self, factor: Tensor) -> None:
+        """Multiply all of them in place by a number on their device."""
+        self._launch(scale_kernel, factor._data, "clip_scale")
+        for tensor in self.tensors:
+            counter = tensor._counter = tensor._counter or [0, 0]
+            counter[0] += 1
+
+
+def gather(tensors: Sequence[Tensor]) -> list[Gathered] | None:
+    """Tensors by device and dtype; None where these kernels are not for all: on the CPU, empty, with gaps, there twice."""
+    groups: dict[Any, list[Tensor]] = {}
+    seen = set()
+    for tensor in tensors:
+        data = tensor._data
+        if data.__class__ is not DeviceArray or not (data.size and data.is_contiguous()) or data.buffer.address in seen:
+            return None
+        seen.add(data.buffer.address)
+        groups.setdefault((data.device, data.dtype), []).append(tensor)
+    return [Gathered(group) for group in groups.values()] if len(seen) > 1 else None
+
+
+def _block_size(array: DeviceArray, largest: int) -> int:
+    if settings.block.value:
+        return settings.block.value
+    if array.buffer.arena.driver.is_simulated:
+        return min(_SIMULATED_BLOCK, 1 << max(largest - 1, 0).bit_length())
+    return _BYTES // array.itemsize
