@@ -135,7 +135,7 @@ class Gathered:
 
 
 def gather(tensors: Sequence[Tensor]) -> list[Gathered] | None:
-    """Tensors by device and dtype; None where these kernels are not for all: on the CPU, empty, with gaps, there twice."""
+    """Tensors by device and dtype; None where some are on the CPU, empty, with gaps, or there twice."""
     groups: dict[Any, list[Tensor]] = {}
     seen = set()
     for tensor in tensors:

@@ -194,8 +194,8 @@ def _streamed(problem: Problem, processors: int, simulated: bool) -> Blocks:
         depth = min(_power_of_two(problem.depth), 1024)
         return Blocks(rows, min(_power_of_two(problem.cols), _SIMULATED_STREAMED // (rows * depth)), depth, 4, 1,
                       "streamed")  # fmt: skip
-    # bytes have the most sums: with 4 vectors of them Triton 3.6 spills
-    most = min(_VECTORS, 2 * problem.itemsize)
+    # bytes have the most sums: 4 vectors of them spill with Triton 3.6, and 2 with 3.9
+    most = _VECTORS if problem.itemsize > 1 else 1
     vectors = min(most, 2 * _VECTORS // rows, _SUMS // (rows * vector * max(problem.itemsize, 4)))
     # a warp goes along the side that lies side by side, the vectors of a thread along the other
     depth, cols = (32 * vector, _WARPS * vectors) if problem.along else (_WARPS * vectors, 32 * vector)
