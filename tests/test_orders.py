@@ -35,6 +35,8 @@ def more(name: str, rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[S
     """Samples for kernels that do in one program what the derived samples ask for."""
     if name == "cat":
         yield Sample([values((9, 5), dtype, rng), values((9, 7), dtype, rng)], {"dim": 1})
+    elif name == "linear":
+        yield Sample([values((40, 9), dtype, rng), values((20, 9), dtype, rng), values((20,), dtype, rng)], {})
     elif name == "layer_norm":
         yield Sample([values((70, 7), dtype, rng), values((7,), dtype, rng), values((7,), dtype, rng)], {})
     elif name.endswith("softmax_backward"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,14 @@ from .errors import ArgumentError, AutogradError, ShapeError, explain
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["HostAccess"]
+__all__ = ["HostAccess", "owns_all"]
+
+
+def owns_all(data: Any) -> bool:
+    """Whether an array is all of its memory, in row-major order, and no other array lies over it."""
+    if data.__class__ is DeviceArray:
+        return getrefcount(data.buffer) <= 2 and data.is_contiguous() and data.nbytes == data.buffer.nbytes
+    return data.__class__ is np.ndarray and data.base is None
 
 
 class HostAccess:

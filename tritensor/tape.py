@@ -408,9 +408,8 @@ def _finish_entry(
     _finish_leaf(leaf, total, create_graph, targets, found)
 
 
-def _finish_leaf(
-    leaf: Any, gradient: Any, create_graph: bool, targets: dict[Any, int] | None, found: list[Any]
-) -> None:
+def _finish_leaf(leaf: Any, gradient: Any, create_graph: bool, targets: dict[Any, int] | None,
+                 found: list[Any]) -> None:  # fmt: skip
     """Run a leaf's hooks on its whole gradient and add that to `.grad`, or hand it out as a target's."""
     for hook in leaf._hooks or ():
         replaced = hook(gradient)

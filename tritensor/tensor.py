@@ -20,7 +20,7 @@ import numpy as np
 from . import autograd, devices, dtypes, tape
 from .buffer import DeviceArray, PendingArray
 from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
-from .host_access import HostAccess
+from .host_access import HostAccess, owns_all
 from .size import Size
 
 if TYPE_CHECKING:
@@ -376,13 +376,8 @@ class Tensor(HostAccess):
             data = gradient._data
             # the references of an unshared gradient: the engine's two, this call's argument, getrefcount's own
             shared = sys.getrefcount(gradient) > 4 or gradient._origin is not None or gradient._counter is not None
-            if data.__class__ is DeviceArray:
-                # all of a buffer that nothing else lies over
-                owned = sys.getrefcount(data.buffer) <= 2 and data.is_contiguous() and data.nbytes == data.buffer.nbytes
-            else:
-                owned = data.__class__ is ndarray and data.base is None
-            owned = owned and sys.getrefcount(data) <= 3
-            self._grad = wrap(data) if owned and not shared else wrap(gradient.detach().clone()._data)
+            owned = not shared and sys.getrefcount(data) <= 3 and owns_all(data)
+            self._grad = wrap(data) if owned else wrap(gradient.detach().clone()._data)
 
     def __hash__(self) -> int:
         return id(self)
