@@ -51,11 +51,11 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     taken = _rows(input, weight, padding_idx)
     if scale_grad_by_freq and taken.requires_grad:
         flat = input.reshape(-1)
-        counts = creation.zeros(rows, dtype=taken.dtype, device=taken.device)
-        counts = counts.index_add_(0, flat, creation.ones(*flat.shape, dtype=taken.dtype, device=taken.device))
+        counts = creation.zeros(rows, device=taken.device, dtype=dtypes.float32)  # bfloat16 counts to 256
+        counts = counts.index_add_(0, flat, creation.ones(*flat.shape, device=taken.device, dtype=dtypes.float32))
         often = counts.index_select(0, flat).reshape(*input.shape, 1)
         taken = taken.view(taken.shape)  # a place in the graph of its own
-        taken.register_hook(lambda gradient: gradient / often)
+        taken.register_hook(lambda gradient: (gradient / often).to(gradient.dtype))
     return taken
 
 
