@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import buffer, dtypes, settings
+from .. import buffer, dtypes
 from ..buffer import DeviceArray
 from ..tensor import Tensor, wrap
 from .launch import device_function, kernel, launch
+from .multi_tensor import block_size
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -26,7 +27,19 @@ ORDERS = {1.0: "sum", 2.0: "squares", math.inf: "largest"}
 _BYTES = 16 << 10  # that a program reads at a time: four vectors of 16 bytes for each of 256 threads
 _WARPS = 8
 _MOST_PROGRAMS = 64  # for one tensor: a model has tensors enough to fill a device
-_SIMULATED_BLOCK = 1 << 16
+
+
+@device_function
+def _share(table, KIND: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr):
+    """The program's tensor: where it begins, how many elements it has, the first of the program's blocks and the step
+    to its next, and where the blocks that lie inside end."""
+    row = table + tl.program_id(1).to(tl.int64) * 2
+    place = tl.load(row).to(tl.pointer_type(KIND))
+    if ALIGNED:
+        place = tl.multiple_of(place, 16)
+    count = tl.load(row + 1)
+    first = tl.program_id(0).to(tl.int64) * BLOCK
+    return place, count, first, tl.num_programs(0).to(tl.int64) * BLOCK, count // BLOCK * BLOCK
 
 
 @device_function
@@ -51,15 +64,8 @@ def norm_kernel(table, out_ptr, KIND: tl.constexpr, COMPUTE: tl.constexpr, ORDER
         ORDER: "squares", "sum" (of absolute values) or "largest".
         ALIGNED: every address is divisible by 16. The grid is (programs, tensors).
     """
-    row = table + tl.program_id(1).to(tl.int64) * 2
-    place = tl.load(row).to(tl.pointer_type(KIND))
-    if ALIGNED:
-        place = tl.multiple_of(place, 16)
-    count = tl.load(row + 1)
+    place, count, first, step, whole = _share(table, KIND, ALIGNED, BLOCK)
     total = tl.zeros((BLOCK,), COMPUTE)
-    first = tl.program_id(0).to(tl.int64) * BLOCK
-    step = tl.num_programs(0).to(tl.int64) * BLOCK
-    whole = count // BLOCK * BLOCK
     # blocks that lie inside first: a mask against a number from memory cuts vectors of 16 bytes down to single elements
     for start in range(first, whole, step):
         total = _added(total, tl.load(place + start + tl.arange(0, BLOCK)).to(COMPUTE), ORDER)
@@ -78,15 +84,8 @@ def norm_kernel(table, out_ptr, KIND: tl.constexpr, COMPUTE: tl.constexpr, ORDER
 def scale_kernel(table, factor_ptr, KIND: tl.constexpr, COMPUTE: tl.constexpr, ALIGNED: tl.constexpr,
                  BLOCK: tl.constexpr):  # fmt: skip
     """Multiply every element of every tensor by the number at `factor_ptr`; the rest is as for `norm_kernel`."""
-    row = table + tl.program_id(1).to(tl.int64) * 2
-    place = tl.load(row).to(tl.pointer_type(KIND))
-    if ALIGNED:
-        place = tl.multiple_of(place, 16)
-    count = tl.load(row + 1)
+    place, count, first, step, whole = _share(table, KIND, ALIGNED, BLOCK)
     factor = tl.load(factor_ptr).to(COMPUTE)
-    first = tl.program_id(0).to(tl.int64) * BLOCK
-    step = tl.num_programs(0).to(tl.int64) * BLOCK
-    whole = count // BLOCK * BLOCK
     for start in range(first, whole, step):
         block = place + start + tl.arange(0, BLOCK)
         tl.store(block, (tl.load(block).to(COMPUTE) * factor).to(KIND))
@@ -107,7 +106,7 @@ class Gathered:
         self.compute = dtypes.float64 if self.dtype is dtypes.float64 else dtypes.float32
         addresses = [array.data_ptr() for array in self.arrays]
         largest = max(array.size for array in self.arrays)
-        self.block = _block_size(first, largest)
+        self.block = block_size([(array,) for array in self.arrays], _BYTES)
         self.programs = min(max(-(-largest // self.block), 1), _MOST_PROGRAMS)
         rows = np.array([addresses, [array.size for array in self.arrays]], np.int64).T
         self.table = buffer.constant(np.ascontiguousarray(rows), self.device)
@@ -144,12 +143,5 @@ def gather(tensors: Sequence[Tensor]) -> list[Gathered] | None:
             return None
         seen.add(data.buffer.address)
         groups.setdefault((data.device, data.dtype), []).append(tensor)
-    return [Gathered(group) for group in groups.values()] if len(seen) > 1 else None
-
-
-def _block_size(array: DeviceArray, largest: int) -> int:
-    if settings.block.value:
-        return settings.block.value
-    if array.buffer.arena.driver.is_simulated:
-        return min(_SIMULATED_BLOCK, 1 << max(largest - 1, 0).bit_length())
-    return _BYTES // array.itemsize
+    # of a grid's second dimension CUDA has 65,535
+    return [Gathered(group) for group in groups.values()] if 1 < len(seen) < 1 << 16 else None

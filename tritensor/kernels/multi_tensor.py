@@ -29,7 +29,7 @@ from .launch import DeviceFunction, Float64, device_function, kernel, launch
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["Batch", "Entries", "Rates", "Tables", "check_entry", "multi_tensor_kernel"]
+__all__ = ["Batch", "Entries", "Rates", "Tables", "block_size", "check_entry", "multi_tensor_kernel"]
 
 # Bytes of the widest operand that one program moves; see `elementwise_kernel`.
 _PROGRAM_BYTES = 4096
@@ -131,7 +131,7 @@ class Batch:
         self.kinds = tuple(dtypes.of(array.dtype) for array in first)
         self.gaps = any(not array.is_contiguous() for array in first)
         self.aligned = self.gaps or all(array.data_ptr() & 15 == 0 for array in first)
-        self.block = _block_size(arrays)
+        self.block = block_size(arrays, _PROGRAM_BYTES)
         sizes = [entry[0].size for entry in arrays]
         programs = [-(-size // self.block) for size in sizes]
         self.grid = (sum(programs),)
@@ -237,13 +237,14 @@ def _packed(array: DeviceArray) -> DeviceArray:
     return result
 
 
-def _block_size(arrays: Arrays) -> int:
+def block_size(arrays: Arrays, nbytes: int) -> int:
+    """Elements per program, of which the widest operand's take `nbytes` on a device."""
     if settings.block.value:
         return settings.block.value
     if arrays[0][0].buffer.arena.driver.is_simulated:
         largest = max(entry[0].size for entry in arrays)
         return min(_SIMULATED_BLOCK, 1 << max(largest - 1, 0).bit_length())
-    return _PROGRAM_BYTES // max(array.itemsize for array in arrays[0])
+    return nbytes // max(array.itemsize for array in arrays[0])
 
 
 class Tables:
