@@ -308,7 +308,7 @@ def to_host(array: DeviceArray, non_blocking: bool = False, into: np.ndarray | N
         mark = driver.record(stream.handle)
         driver.pinned.fly(block, mark)  # even if nobody ever waits, the copy has somewhere to go
         array.buffer.record_stream(stream)
-        return PendingArray(_laid_out(raw, array, low), driver, {0: mark})
+        return PendingArray(_laid_out(raw, array, low), driver, {stream: mark})
     raw = np.empty(nbytes, np.uint8) if into is None else into.reshape(-1).view(np.uint8)
     _download(driver, stream, raw, address)
     return np.asarray(_laid_out(raw, array, low), order="C")

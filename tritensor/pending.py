@@ -13,7 +13,7 @@ from .drivers import ledger
 from .errors import ArgumentError, DeviceError
 
 if TYPE_CHECKING:
-    from .drivers import Driver
+    from .drivers import Driver, Stream
     from .drivers.memory import PinnedBlock
 
 __all__ = ["Departure", "PendingArray"]
@@ -24,7 +24,7 @@ class Departure:
 
     __slots__ = ("block", "marks")
 
-    def __init__(self, block: PinnedBlock, marks: dict[int, Any]) -> None:
+    def __init__(self, block: PinnedBlock, marks: dict[Stream, Any]) -> None:
         self.block = block
         self.marks = marks
 
@@ -40,13 +40,13 @@ class PendingArray:
 
     Args:
         raw: the array.
-        driver, marks: behind what it is done; one mark for each queue, by any number that tells them apart.
+        driver, marks: behind what it is done, the last mark of each stream.
         departure: where it is a source, what keeps the memory.
     """
 
     __slots__ = ("_driver", "_marks", "departure", "dtype", "raw", "shape")
 
-    def __init__(self, raw: np.ndarray, driver: Driver, marks: dict[int, Any],
+    def __init__(self, raw: np.ndarray, driver: Driver, marks: dict[Stream, Any],
                  departure: Departure | None = None) -> None:  # fmt: skip
         self.raw = raw
         self._driver = driver
@@ -74,9 +74,9 @@ class PendingArray:
         """Whether `wait` would return at once."""
         return all(self._driver.mark_done(mark) for mark in self._marks.values())
 
-    def also(self, queue: int, mark: Any) -> None:
+    def also(self, stream: Stream, mark: Any) -> None:
         """Another copy reads the memory as well."""
-        self._marks[queue] = mark
+        self._marks[stream] = mark
 
     @property
     def leaves(self) -> bool:

@@ -70,8 +70,8 @@ def send(target: DeviceArray, x: Any) -> bool:
     driver.copy_h2d(target.data_ptr(), raw.reshape(-1).view(np.uint8), stream.handle)
     mark = driver.record(stream.handle)
     if again:
-        data.also(id(stream.handle), mark)
+        data.also(stream, mark)
     else:
-        marks = {id(stream.handle): mark}
+        marks = {stream: mark}
         x._data = PendingArray(raw, driver, marks, Departure(raw.base.base, marks))
     return True
