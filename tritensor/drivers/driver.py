@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import devices
 from ..errors import DeviceError, explain
-from .memory import Heap, PinnedPool
+from .memory import Heap, OutOfRoom, PinnedPool
 from .streams import Stream
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ FATAL = (
     *("LAUNCH_FAILED", "LAUNCH_TIMEOUT", "HARDWARE_STACK_ERROR", "CONTEXT_IS_DESTROYED", "ECC_UNCORRECTABLE"),
 )
 CONTEXT_LOST = "the device's context is lost: nothing more runs on it in this process"
-
-
-class OutOfRoom(Exception):
-    """A driver has no memory left; the heap above frees its caches, asks once more, then raises OutOfMemoryError."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +265,7 @@ class Driver(ABC):
 
     def suspects(self) -> str:
         """What an error says of the kernels that may have failed, those launched last; nothing where none was."""
-        names = dict.fromkeys(getattr(each, "name", each) for each in reversed(self.launched))
+        names = dict.fromkeys(getattr(each, "name", each) for each in tuple(self.launched)[::-1])
         return f"launched last, newest first: {', '.join([*names][:8])}" if names else ""
 
     def default_stream(self, index: int) -> Stream:

@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     from ..buffer import Buffer
     from .driver import Driver
 
-__all__ = ["DIRECT", "Arena", "Block", "Heap", "PinnedBlock", "PinnedPool", "is_pinned", "readable", "round_size"]
+__all__ = [
+    "DIRECT",
+    "Arena",
+    "Block",
+    "Heap",
+    "OutOfRoom",
+    "PinnedBlock",
+    "PinnedPool",
+    "is_pinned",
+    "readable",
+    "round_size",
+]
 
 # Pinned sources above this size are not copied to other pinned memory first: that takes 100 us a MiB.
 DIRECT = 1 << 20
@@ -54,6 +65,10 @@ def readable(nbytes: int) -> str:
         if nbytes >= size:
             return f"{nbytes / size:.2f} {unit}"
     return f"{nbytes} bytes"
+
+
+class OutOfRoom(Exception):
+    """A driver has no memory left; the heap above frees its caches, asks once more, then raises OutOfMemoryError."""
 
 
 class Block:
@@ -104,8 +119,6 @@ class Heap:
         Raises:
             OutOfMemoryError: there is no room.
         """
-        from .driver import OutOfRoom
-
         try:
             address = self._allocate(size, arena)
         except OutOfRoom:
@@ -124,8 +137,6 @@ class Heap:
         return block
 
     def _allocate(self, size: int, arena: Arena) -> int:
-        from .driver import OutOfRoom
-
         if self.fraction < 1 and self.reserved + size > self.allowed:
             raise OutOfRoom
         return self.driver.allocate(self.index, size, arena.source)
@@ -346,8 +357,6 @@ class PinnedPool:
 
     def _request(self, size: int) -> np.ndarray:
         """Memory from the driver; when it has none, what is cached is freed and it is asked once more."""
-        from .driver import OutOfRoom
-
         try:
             return self.driver.allocate_pinned(size)
         except OutOfRoom:
