@@ -54,14 +54,26 @@ STATE = "state = dict((key, MAKE(value)) for key, value in arrays.items())\n"
 
 # (name, library, what comes before, the statement); the first that writes a path makes the file that the others read.
 SAVES = [
-    ("save, flushed to the disk", "tritensor", OURS + "{arrays}" + STATE.replace("MAKE", "tritensor.from_numpy"),
-     "tritensor.save(state, path)"),
-    ("save to a file object", "tritensor", OURS + "{arrays}" + STATE.replace("MAKE", "tritensor.from_numpy"),
-     "with open(path + '.copy', 'wb') as file: tritensor.save(state, file)"),
-    ("save to a file object", "torch", THEIRS + "{arrays}" + STATE.replace("MAKE", "torch.from_numpy"),
-     "with open(path + '.copy', 'wb') as file: torch.save(state, file)"),
+    (
+        "save, flushed to the disk",
+        "tritensor",
+        OURS + "{arrays}" + STATE.replace("MAKE", "tritensor.from_numpy"),
+        "tritensor.save(state, path)",
+    ),
+    (
+        "save to a file object",
+        "tritensor",
+        OURS + "{arrays}" + STATE.replace("MAKE", "tritensor.from_numpy"),
+        "with open(path + '.copy', 'wb') as file: tritensor.save(state, file)",
+    ),
+    (
+        "save to a file object",
+        "torch",
+        THEIRS + "{arrays}" + STATE.replace("MAKE", "torch.from_numpy"),
+        "with open(path + '.copy', 'wb') as file: torch.save(state, file)",
+    ),
     ("save to a file object", "safetensors", SAFE + "{arrays}", "save_file(arrays, path + '.safetensors')"),
-]  # fmt: skip
+]
 LOADS = [
     ("load", "tritensor", OURS, "state = tritensor.load({path!r})"),
     ("load", "torch", THEIRS, "state = torch.load({path!r}, weights_only=True)"),

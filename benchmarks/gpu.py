@@ -97,8 +97,9 @@ class Worker:
         self._connection.close()
 
 
-def supervise(names: list[str], start: Callable[[], Worker], deadline: float,
-              row_seconds: float = ROW_SECONDS) -> Iterator[tuple[str, dict[str, Any]]]:  # fmt: skip
+def supervise(
+    names: list[str], start: Callable[[], Worker], deadline: float, row_seconds: float = ROW_SECONDS
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Ask for one row after the other, in a fresh process after each that is lost.
 
     Yields ("facts", facts) each time that a process has started, (name, figures) for each row, with an "error" for one
@@ -149,8 +150,10 @@ def rate(entry: dict[str, Any]) -> str:
 
 
 def print_heading() -> None:
-    print(f"\n{'case':<50}{'ours':>9}  {'against':<15}{'theirs':>9}{'ratio':>7}  {'spread':<14}{'gate':<8}{'goal':<6}"
-          f"{'':<7}{'rate':<13}error")  # fmt: skip
+    print(
+        f"\n{'case':<50}{'ours':>9}  {'against':<15}{'theirs':>9}{'ratio':>7}  {'spread':<14}{'gate':<8}{'goal':<6}"
+        f"{'':<7}{'rate':<13}error"
+    )
 
 
 def print_row(name: str, entry: dict[str, Any]) -> None:
@@ -179,9 +182,11 @@ def print_row(name: str, entry: dict[str, Any]) -> None:
         goal = "" if each["goal"] is None else f"{each['goal']:.2f}"
         spread = "{:.2f} to {:.2f}".format(*each["spread"])
         reached = {None: "", "wrong": "WRONG", "under": "UNDER", "gate": "gate", "goal": "goal"}[each["reached"]]
-        print(f"{title:<50}{duration(each['ours_us']):>9}  {peer:<15}{duration(each['theirs_us']):>9}"
-              f"{each['ratio']:>7.2f}  {spread:<14}{gate:<8}{goal:<6}{reached:<7}{tail}".rstrip(),
-              flush=True)  # fmt: skip
+        print(
+            f"{title:<50}{duration(each['ours_us']):>9}  {peer:<15}{duration(each['theirs_us']):>9}"
+            f"{each['ratio']:>7.2f}  {spread:<14}{gate:<8}{goal:<6}{reached:<7}{tail}".rstrip(),
+            flush=True,
+        )
         title = tail = ""
 
 
@@ -192,8 +197,12 @@ def _part_error(checked: dict[str, Any]) -> float:
 def summary(figures: dict[str, Any]) -> int:
     """Print what is under its gate, wrong, failed or missing; the number of rows that are wrong or failed."""
     rows = figures["rows"]
-    judged = [(name, peer, each["reached"]) for name, entry in rows.items()
-              for peer, each in entry.get("speed", {}).items() if each.get("reached")]  # fmt: skip
+    judged = [
+        (name, peer, each["reached"])
+        for name, entry in rows.items()
+        for peer, each in entry.get("speed", {}).items()
+        if each.get("reached")
+    ]
     under = [f"{name} against {peer}" for name, peer, reached in judged if reached == "under"]
     gates, goals = (sum(reached in these for _, _, reached in judged) for these in (("gate", "goal"), ("goal",)))
     wrong = [name for name, entry in rows.items() if not entry.get("accuracy", {}).get("accurate", True)]
@@ -201,8 +210,10 @@ def summary(figures: dict[str, Any]) -> int:
     if figures["simulated"]:
         print(f"\nSIMULATED: {len(rows)} rows ran, and no speed was measured")
     else:
-        print(f"\n{gates} of {len(judged)} gates reached, {goals} goals; {len(rows)} rows"
-              f"{'' if figures['complete'] else ' (not all were measured)'}")  # fmt: skip
+        print(
+            f"\n{gates} of {len(judged)} gates reached, {goals} goals; {len(rows)} rows"
+            f"{'' if figures['complete'] else ' (not all were measured)'}"
+        )
     for label, names in (("UNDER", under), ("WRONG, so their speeds do not count", wrong), ("FAILED", failed)):
         if names:
             print(f"{label}: {', '.join(names)}")
@@ -250,8 +261,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def print_list(rows: list[Any]) -> None:
     for row in rows:
-        targets = [f"{peer} {'<=' if target.below else '>='} {target.gate:g}, goal {target.goal:g}"
-                   for peer, target in row.targets.items()]  # fmt: skip
+        targets = [
+            f"{peer} {'<=' if target.below else '>='} {target.gate:g}, goal {target.goal:g}"
+            for peer, target in row.targets.items()
+        ]
         print(f"{row.name:<28}{row.case.title:<52}{'; '.join(targets) or 'no target'}")
 
 
@@ -281,9 +294,13 @@ def main(arguments: list[str] | None = None) -> int:
     names = [row.name for row in options.chosen]
     seconds = TESTS_SHARE * 60 * options.minutes
     # Kernels are compiled by several processes, beside the tests, before anything is timed.
-    compiling = [] if options.simulate else [
-        [sys.executable, "-m", "benchmarks.laboratory", f"{part}/{COMPILERS}", *names] for part in range(COMPILERS)
-    ]  # fmt: skip
+    compiling = (
+        []
+        if options.simulate
+        else [
+            [sys.executable, "-m", "benchmarks.laboratory", f"{part}/{COMPILERS}", *names] for part in range(COMPILERS)
+        ]
+    )
     if not options.no_tests:
         folder = Path(tempfile.mkdtemp(prefix="tritensor-tests-")) if path is None else path.parent
         log = folder / "gpu-tests.log"
@@ -298,8 +315,11 @@ def main(arguments: list[str] | None = None) -> int:
         for name, entry in steps:
             if name == "facts":
                 figures.update(entry)
-                print(f"-- {entry['gpu']}, copy ceiling {entry['ceiling']['bytes_per_second'] / 1e12:.2f} TB/s, "
-                      + ", ".join(map(" ".join, entry["versions"].items())), flush=True)  # fmt: skip
+                print(
+                    f"-- {entry['gpu']}, copy ceiling {entry['ceiling']['bytes_per_second'] / 1e12:.2f} TB/s, "
+                    + ", ".join(map(" ".join, entry["versions"].items())),
+                    flush=True,
+                )
                 if path is None and whole and not options.simulate:
                     path = RESULTS / f"{slug(entry['gpu'])}.json"
             else:

@@ -111,8 +111,15 @@ _LAYOUTS = {
 _SHORT = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 
 
-def _product(size: int, dtype: str, targets: Mapping[str, Target], layout: str = "nn", label: str = "",
-             note: str = "", precision: str | None = None) -> Row:  # fmt: skip
+def _product(
+    size: int,
+    dtype: str,
+    targets: Mapping[str, Target],
+    layout: str = "nn",
+    label: str = "",
+    note: str = "",
+    precision: str | None = None,
+) -> Row:
     statement, numpy = _LAYOUTS[layout]
     short = label or _SHORT[dtype]
     # of a small product of rows and columns that no block size divides
@@ -130,8 +137,16 @@ def _product(size: int, dtype: str, targets: Mapping[str, Target], layout: str =
         dtype=dtype,
     )
     peers = ("torch", "cupy") if dtype == "float32" and not label else ("torch",)
-    return Row(case, small, targets, peers=peers, part=part, precision=precision, note=note,
-               work=lambda shapes: 2 * prod(shapes["a"]) * shapes["b"]["nt".index(layout[1]) - 1])  # fmt: skip
+    return Row(
+        case,
+        small,
+        targets,
+        peers=peers,
+        part=part,
+        precision=precision,
+        note=note,
+        work=lambda shapes: 2 * prod(shapes["a"]) * shapes["b"]["nt".index(layout[1]) - 1],
+    )
 
 
 def _torch(gate: float, goal: float, below: bool = False) -> dict[str, Target]:
@@ -150,7 +165,7 @@ PRODUCTS = (
     _product(512, "bfloat16", _torch(0.75, 0.90)),
     _product(8192, "float32", _torch(1.3, 1.8), note="tf32 off; ours by three products of tf32"),
     _product(8192, "float32", _torch(0.88, 0.96), label="tf32", note="tf32 on", precision="high"),
-)  # fmt: skip
+)
 
 
 def _gelu(x: np.ndarray) -> np.ndarray:
@@ -183,21 +198,46 @@ _FLOATS, _HALVES = 1 << 28, 1 << 29  # elements of one gigabyte
 _SIDE, _HALF_SIDE = 1 << 14, (1 << 14, 1 << 15)
 
 
-def _stream(name: str, title: str, statement: str, dtype: str, targets: Mapping[str, Target],
-            numpy: str | None = "same", inputs: str = "x", exact: Callable[[Arrays], Any] | None = None,
-            cupy: bool = True) -> Row:  # fmt: skip
+def _stream(
+    name: str,
+    title: str,
+    statement: str,
+    dtype: str,
+    targets: Mapping[str, Target],
+    numpy: str | None = "same",
+    inputs: str = "x",
+    exact: Callable[[Arrays], Any] | None = None,
+    cupy: bool = True,
+) -> Row:
     """An elementwise operator on contiguous tensors of a gigabyte each."""
     short = _SHORT[dtype]
     count = _FLOATS if dtype == "float32" else _HALVES
-    case = Case(f"{name}_{short}", f"{title}, {short}, 1 GB", statement, dict.fromkeys(inputs, (count,)), {},
-                numpy=numpy, exact=exact, dtype=dtype)  # fmt: skip
+    case = Case(
+        f"{name}_{short}",
+        f"{title}, {short}, 1 GB",
+        statement,
+        dict.fromkeys(inputs, (count,)),
+        {},
+        numpy=numpy,
+        exact=exact,
+        dtype=dtype,
+    )
     peers = ("ceiling", "torch", "cupy") if cupy and dtype == "float32" else ("ceiling", "torch")
     return Row(case, dict.fromkeys(inputs, (1_000_003,)), targets, peers=peers, rotate=True)
 
 
-def _matrix(name: str, title: str, statement: str, dtype: str, inputs: Shapes, targets: Mapping[str, Target],
-            small: Shapes, numpy: str | None = "same", peers: tuple[str, ...] = ("ceiling", "torch"),
-            **given: Any) -> Row:  # fmt: skip
+def _matrix(
+    name: str,
+    title: str,
+    statement: str,
+    dtype: str,
+    inputs: Shapes,
+    targets: Mapping[str, Target],
+    small: Shapes,
+    numpy: str | None = "same",
+    peers: tuple[str, ...] = ("ceiling", "torch"),
+    **given: Any,
+) -> Row:
     short = _SHORT[dtype]
     case = Case(f"{name}_{short}", f"{title}, {short}", statement, dict(inputs), {}, numpy=numpy, dtype=dtype, **given)
     return Row(case, small, targets, peers=peers, rotate=True)
@@ -209,8 +249,9 @@ def _broadcast(dtype: str, column: bool) -> Row:
     inputs = {"x": (rows, columns), "y": (rows, 1) if column else (columns,)}
     small = {"x": (1030, 770), "y": (1030, 1) if column else (770,)}
     peers = ("ceiling", "torch", "cupy") if dtype == "float32" else ("ceiling", "torch")
-    return _matrix(f"add_{name}", f"x + {name}, {rows}x{columns}", "x + y", dtype, inputs, _ceiling(0.92, 0.96), small,
-                   peers=peers)  # fmt: skip
+    return _matrix(
+        f"add_{name}", f"x + {name}, {rows}x{columns}", "x + y", dtype, inputs, _ceiling(0.92, 0.96), small, peers=peers
+    )
 
 
 def _total(name: str) -> Row:
@@ -223,40 +264,91 @@ _TALL = {"x": (_SIDE, _SIDE)}
 _SUMS = {"x": (1030, 770)}
 
 MEMORY = (
-    *[_stream("copy", "x.clone()", "x.clone()", dtype, _ceiling(0.95, 0.98), "x.copy()", cupy=False)
-      for dtype in ("float32", "bfloat16")],
-    _stream("cast_to_bf16", "x.to(bfloat16)", "x.to(lib.bfloat16)", "float32", _ceiling(0.95, 0.98), None,
-            exact=lambda arrays: rounded(arrays["x"], "bfloat16"), cupy=False),
+    *[
+        _stream("copy", "x.clone()", "x.clone()", dtype, _ceiling(0.95, 0.98), "x.copy()", cupy=False)
+        for dtype in ("float32", "bfloat16")
+    ],
+    _stream(
+        "cast_to_bf16",
+        "x.to(bfloat16)",
+        "x.to(lib.bfloat16)",
+        "float32",
+        _ceiling(0.95, 0.98),
+        None,
+        exact=lambda arrays: rounded(arrays["x"], "bfloat16"),
+        cupy=False,
+    ),
     _stream("cast_to_fp32", "x.float()", "x.float()", "bfloat16", _ceiling(0.95, 0.98), "x.copy()", cupy=False),
     *[_stream("exp", "exp(x)", "lib.exp(x)", dtype, _ceiling(0.95, 0.98)) for dtype in ("float32", "bfloat16")],
     *[_stream("add", "a + b", "a + b", dtype, _ceiling(0.95, 0.98), inputs="ab") for dtype in ("float32", "bfloat16")],
     *[_broadcast(dtype, column) for dtype in ("float32", "bfloat16") for column in (False, True)],
-    *[_matrix("transpose", f"x.t().contiguous(), {rows}x{columns}", "x.t().contiguous()", dtype,
-              {"x": (rows, columns)}, {}, _SUMS, "x.T.copy()")
-      for dtype, (rows, columns) in (("float32", (_SIDE, _SIDE)), ("bfloat16", _HALF_SIDE))],
+    *[
+        _matrix(
+            "transpose",
+            f"x.t().contiguous(), {rows}x{columns}",
+            "x.t().contiguous()",
+            dtype,
+            {"x": (rows, columns)},
+            {},
+            _SUMS,
+            "x.T.copy()",
+        )
+        for dtype, (rows, columns) in (("float32", (_SIDE, _SIDE)), ("bfloat16", _HALF_SIDE))
+    ],
     *[_total(name) for name in ("sum", "max", "mean")],
-    _matrix("sum_rows", "x.sum(1), 16384x16384", "x.sum(1)", "float32", _TALL, _ceiling(0.90, 0.95), _SUMS,
-            peers=("ceiling", "torch", "cupy")),
-    _matrix("sum_columns", "x.sum(0), 16384x16384", "x.sum(0)", "float32", _TALL, _ceiling(0.85, 0.93), _SUMS,
-            peers=("ceiling", "torch", "cupy")),
-)  # fmt: skip
+    _matrix(
+        "sum_rows",
+        "x.sum(1), 16384x16384",
+        "x.sum(1)",
+        "float32",
+        _TALL,
+        _ceiling(0.90, 0.95),
+        _SUMS,
+        peers=("ceiling", "torch", "cupy"),
+    ),
+    _matrix(
+        "sum_columns",
+        "x.sum(0), 16384x16384",
+        "x.sum(0)",
+        "float32",
+        _TALL,
+        _ceiling(0.85, 0.93),
+        _SUMS,
+        peers=("ceiling", "torch", "cupy"),
+    ),
+)
 
 # ---- rows of a matrix -----------------------------------------------------------------------------------------------
 
 
 def _softmax(columns: int, dtype: str) -> Row:
     rows = (_FLOATS if dtype == "float32" else _HALVES) // columns
-    return _matrix(f"softmax_{columns}", f"softmax {rows}x{columns}", "F.softmax(x, dim=1)", dtype,
-                   {"x": (rows, columns)}, {**_ceiling(0.88, 0.95), **_torch(1.05, 1.2)}, {"x": (37, columns)},
-                   "naive(x)", names={"naive": naive_softmax})  # fmt: skip
+    return _matrix(
+        f"softmax_{columns}",
+        f"softmax {rows}x{columns}",
+        "F.softmax(x, dim=1)",
+        dtype,
+        {"x": (rows, columns)},
+        {**_ceiling(0.88, 0.95), **_torch(1.05, 1.2)},
+        {"x": (37, columns)},
+        "naive(x)",
+        names={"naive": naive_softmax},
+    )
 
 
 def _layer_norm(columns: int, dtype: str) -> Row:
     rows = (_FLOATS if dtype == "float32" else _HALVES) // columns
-    return _matrix(f"layer_norm_{columns}", f"layer norm {rows}x{columns}", "F.layer_norm(x, w.shape, w, b)", dtype,
-                   {"x": (rows, columns), "w": (columns,), "b": (columns,)}, _torch(1.25, 1.5),
-                   {"x": (37, columns), "w": (columns,), "b": (columns,)}, "naive(x) * w + b",
-                   names={"naive": naive_layer_norm})  # fmt: skip
+    return _matrix(
+        f"layer_norm_{columns}",
+        f"layer norm {rows}x{columns}",
+        "F.layer_norm(x, w.shape, w, b)",
+        dtype,
+        {"x": (rows, columns), "w": (columns,), "b": (columns,)},
+        _torch(1.25, 1.5),
+        {"x": (37, columns), "w": (columns,), "b": (columns,)},
+        "naive(x) * w + b",
+        names={"naive": naive_layer_norm},
+    )
 
 
 def _entropy(torch: ModuleType, tensors: Mapping[str, Any]) -> dict[str, object]:
@@ -285,12 +377,27 @@ def _exact_entropy(arrays: Arrays) -> np.ndarray:
 def _cross_entropy(classes: int, dtype: str) -> Row:
     rows = _FLOATS // classes
     short = _SHORT[dtype]
-    case = Case(f"cross_entropy_{classes}_{short}", f"cross entropy + backward {rows}x{classes}, {short}", "step()",
-                {"x": (rows, classes)}, {}, numpy=None, prepare=_entropy, exact=_exact_entropy,
-                nonfinite=False, dtype=dtype)  # fmt: skip
+    case = Case(
+        f"cross_entropy_{classes}_{short}",
+        f"cross entropy + backward {rows}x{classes}, {short}",
+        "step()",
+        {"x": (rows, classes)},
+        {},
+        numpy=None,
+        prepare=_entropy,
+        exact=_exact_entropy,
+        nonfinite=False,
+        dtype=dtype,
+    )
     width = 4 if dtype == "float32" else 2
-    return Row(case, {"x": (19, classes)}, _torch(1.8, 2.3), note="eager in torch", rotate=True,
-               moved=lambda shapes: 2 * width * prod(shapes["x"]))  # fmt: skip
+    return Row(
+        case,
+        {"x": (19, classes)},
+        _torch(1.8, 2.3),
+        note="eager in torch",
+        rotate=True,
+        moved=lambda shapes: 2 * width * prod(shapes["x"]),
+    )
 
 
 BY_ROW = (
@@ -349,10 +456,19 @@ def _exact_optimizer(kind: str, arrays: Arrays) -> np.ndarray:
 
 def _adam(kind: str) -> Row:
     # small weights, so that what three steps add is not lost in their rounding
-    case = Case(kind.lower(), f"{kind}, 100 M parameters in 300 tensors, fp32", "step()",
-                {"w": (100_000_000,), "g": (100_000_000,)}, {}, numpy=None, prepare=partial(_optimizer, kind, ""),
-                check="trained()", exact=partial(_exact_optimizer, kind), nonfinite=False,
-                scale=0.05)  # fmt: skip
+    case = Case(
+        kind.lower(),
+        f"{kind}, 100 M parameters in 300 tensors, fp32",
+        "step()",
+        {"w": (100_000_000,), "g": (100_000_000,)},
+        {},
+        numpy=None,
+        prepare=partial(_optimizer, kind, ""),
+        check="trained()",
+        exact=partial(_exact_optimizer, kind),
+        nonfinite=False,
+        scale=0.05,
+    )
     return Row(
         case,
         {"w": (30_000,), "g": (30_000,)},
@@ -366,8 +482,15 @@ def _adam(kind: str) -> Row:
 # ---- the host, and what crosses to the device -----------------------------------------------------------------------
 
 
-def _enqueue(name: str, title: str, statement: str, inputs: Shapes, targets: Mapping[str, Target], grad: bool = False,
-             peers: tuple[str, ...] = ("torch",)) -> Row:  # fmt: skip
+def _enqueue(
+    name: str,
+    title: str,
+    statement: str,
+    inputs: Shapes,
+    targets: Mapping[str, Target],
+    grad: bool = False,
+    peers: tuple[str, ...] = ("torch",),
+) -> Row:
     case = Case(name, title, statement, dict(inputs), {}, requires_grad=grad)
     return Row(case, inputs, targets, kind=HOST, peers=peers)
 
@@ -375,27 +498,54 @@ def _enqueue(name: str, title: str, statement: str, inputs: Shapes, targets: Map
 _THOUSAND = {"a": (1000,), "b": (1000,)}
 
 HOSTS = (
-    _enqueue("enqueue_add", "a + b of 1 K elements, enqueue", "a + b", _THOUSAND, _torch(1.3, 0.9, below=True),
-             peers=("torch", "cupy")),
-    _enqueue("enqueue_add_grad", "a + b of 1 K elements with gradient, enqueue", "a + b", _THOUSAND,
-             _torch(1.2, 0.85, below=True), grad=True),
-    *[Row(replace(case, name="enqueue_step", targets={}), case.inputs, kind=HOST) for case in CASES
-      if case.name == "step_128"],
-)  # fmt: skip
+    _enqueue(
+        "enqueue_add",
+        "a + b of 1 K elements, enqueue",
+        "a + b",
+        _THOUSAND,
+        _torch(1.3, 0.9, below=True),
+        peers=("torch", "cupy"),
+    ),
+    _enqueue(
+        "enqueue_add_grad",
+        "a + b of 1 K elements with gradient, enqueue",
+        "a + b",
+        _THOUSAND,
+        _torch(1.2, 0.85, below=True),
+        grad=True,
+    ),
+    *[
+        Row(replace(case, name="enqueue_step", targets={}), case.inputs, kind=HOST)
+        for case in CASES
+        if case.name == "step_128"
+    ],
+)
 
 
 def _host_side(torch: ModuleType, tensors: Mapping[str, Any]) -> dict[str, object]:
     """The input in pageable and in pinned host memory, and pinned memory of its size."""
     x = tensors["x"]
     pageable = x.detach().cpu()
-    pinned, target = (pageable.pin_memory(), torch.empty_like(pageable).pin_memory()) if x.is_cuda else (
-        pageable, torch.empty_like(pageable))  # fmt: skip
+    pinned, target = (
+        (pageable.pin_memory(), torch.empty_like(pageable).pin_memory())
+        if x.is_cuda
+        else (pageable, torch.empty_like(pageable))
+    )
     return {"pinned": pinned, "target": target, "array": pageable.numpy(), "device": x.device}
 
 
 def _transfer(name: str, title: str, statement: str, targets: Mapping[str, Target]) -> Row:
-    case = Case(name, f"{title}, 1 GB", statement, {"x": (_FLOATS,)}, {}, numpy=None, prepare=_host_side,
-                exact=lambda arrays: arrays["x"], rounding=0.0)  # fmt: skip
+    case = Case(
+        name,
+        f"{title}, 1 GB",
+        statement,
+        {"x": (_FLOATS,)},
+        {},
+        numpy=None,
+        prepare=_host_side,
+        exact=lambda arrays: arrays["x"],
+        rounding=0.0,
+    )
     return Row(case, {"x": (1_000_003,)}, targets, kind=TRANSFER, moved=lambda shapes: 4 * prod(shapes["x"]))
 
 
@@ -414,12 +564,18 @@ TRANSFERS = (
 )
 
 STARTS = (
-    Row(Case("start", "import + first GPU operator, warm cache", "", {}, {}, numpy=None), {},
-        _torch(0.6, 0.35, below=True), kind=START),
-)  # fmt: skip
+    Row(
+        Case("start", "import + first GPU operator, warm cache", "", {}, {}, numpy=None),
+        {},
+        _torch(0.6, 0.35, below=True),
+        kind=START,
+    ),
+)
 
 # In the order in which they are measured: what has a gate comes before what has none.
 ROWS = tuple(
-    sorted((*PRODUCTS, LINEAR, *MEMORY, *BY_ROW, _adam("Adam"), _adam("AdamW"), *HOSTS, *TRANSFERS, *STARTS),
-           key=lambda row: not row.targets)
-)  # fmt: skip
+    sorted(
+        (*PRODUCTS, LINEAR, *MEMORY, *BY_ROW, _adam("Adam"), _adam("AdamW"), *HOSTS, *TRANSFERS, *STARTS),
+        key=lambda row: not row.targets,
+    )
+)

@@ -112,8 +112,20 @@ def run(simulated: bool, seconds: float, log: Path, beside: Sequence[list[str]] 
 
 
 def _start(job: tuple[str, ...], devices: str, output: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "pytest", *job, "--devices", devices, "-v", "--tb=short", "--color=no",
-               "-p", "no:cacheprovider", "--continue-on-collection-errors"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *job,
+        "--devices",
+        devices,
+        "-v",
+        "--tb=short",
+        "--color=no",
+        "-p",
+        "no:cacheprovider",
+        "--continue-on-collection-errors",
+    ]
     with output.open("wb") as file:
         return subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT)
 
@@ -124,8 +136,10 @@ def report(tests: dict[str, Any], log: Path) -> None:
         print(f"tests: {tests['error']}")
         return
     late = f"; {tests['unfinished']} groups did not end in time" if tests["unfinished"] else ""
-    print(f"tests: {tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped in "
-          f"{tests['seconds']:.0f} s{late}; see {log}")  # fmt: skip
+    print(
+        f"tests: {tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped in "
+        f"{tests['seconds']:.0f} s{late}; see {log}"
+    )
     for name in tests["failures"][:40]:
         print(f"  FAILED {name}")
     for line in tests["not_run"]:

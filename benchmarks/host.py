@@ -78,10 +78,15 @@ def parts(ours: ModuleType) -> dict[str, Callable[[int], float]]:
     assert known is not None, "a + b is not repeated"
     _, launch, config, kernel, _, tail, _ = known.quick
     names = {
-        "new": buffer.new, "arena": a._data.buffer.arena, "form": out._data.form,
-        "launch": launch, "repeat": known.binary, "x": a._data, "y": b._data,
+        "new": buffer.new,
+        "arena": a._data.buffer.arena,
+        "form": out._data.form,
+        "launch": launch,
+        "repeat": known.binary,
+        "x": a._data,
+        "y": b._data,
         "values": (a._data.buffer.arena.queue, config, kernel, out.data_ptr(), a.data_ptr(), b.data_ptr(), *tail),
-    }  # fmt: skip
+    }
     return {
         "memory taken and given back": timer("new(arena, form)", names),
         "cuda-core's launch alone": timer("launch(*values)", names),

@@ -247,8 +247,16 @@ class Laboratory:
             return plain, "enqueues"  # the host's pace may be what is measured
         return plain, "events"
 
-    def _beside(self, row: Row, peer: str, run: Timed, figures: dict[str, Any], mine: list[dict[str, object]],
-                checked: dict[str, Any], number: int | None) -> dict[str, Any] | None:  # fmt: skip
+    def _beside(
+        self,
+        row: Row,
+        peer: str,
+        run: Timed,
+        figures: dict[str, Any],
+        mine: list[dict[str, object]],
+        checked: dict[str, Any],
+        number: int | None,
+    ) -> dict[str, Any] | None:
         """The comparison with one peer; None where it is not here."""
         target = None if self.simulated else row.targets.get(peer)  # toys reach nothing
         if peer == "ceiling":
@@ -412,8 +420,11 @@ def serve(connection: Any, simulated: bool) -> None:
         try:
             answer = laboratory.measure(row)
         except Exception as error:
-            answer = {"title": row.case.title, "error": f"{type(error).__name__}: {error}"[:2000],
-                      "trace": traceback.format_exc()[-4000:]}  # fmt: skip
+            answer = {
+                "title": row.case.title,
+                "error": f"{type(error).__name__}: {error}"[:2000],
+                "trace": traceback.format_exc()[-4000:],
+            }
             # frames hold the row's tensors
             error.__traceback__ = None
             answer["lost"] = _lost(laboratory)

@@ -29,14 +29,16 @@ def points(figures: dict[str, Any]) -> list[dict[str, Any]]:
         if row.get("kind") != "device" or not times or not row["bytes"] or not row["operations"]:
             continue
         torch = [entry["theirs_us"] for peer, entry in speed.items() if peer.startswith("torch") and "ours_us" in entry]
-        found.append({
-            "name": name,
-            "units": "tf32" if name.startswith("matmul_tf32") else row["dtype"],
-            "product": name.startswith("matmul"),
-            "intensity": row["operations"] / row["bytes"],
-            "ours": row["operations"] / (min(times) * 1e-6),
-            "theirs": row["operations"] / (min(torch) * 1e-6) if torch else None,
-        })  # fmt: skip
+        found.append(
+            {
+                "name": name,
+                "units": "tf32" if name.startswith("matmul_tf32") else row["dtype"],
+                "product": name.startswith("matmul"),
+                "intensity": row["operations"] / row["bytes"],
+                "ours": row["operations"] / (min(times) * 1e-6),
+                "theirs": row["operations"] / (min(torch) * 1e-6) if torch else None,
+            }
+        )
     return found
 
 
@@ -75,15 +77,33 @@ def draw(figures: dict[str, Any], path: Path) -> Path:
     for units, reached in roofs.items():
         start = max(left, reached / slope) if slope else left
         axes.plot([start, right], [reached, reached], color=GROUND, lw=1.0, ls="--")
-        axes.annotate(f"{_UNITS[units]} {reached / 1e12:.0f} TFLOP/s", (right, reached), color=GROUND, fontsize=8,
-                      ha="right", va="bottom")  # fmt: skip
+        axes.annotate(
+            f"{_UNITS[units]} {reached / 1e12:.0f} TFLOP/s",
+            (right, reached),
+            color=GROUND,
+            fontsize=8,
+            ha="right",
+            va="bottom",
+        )
     theirs = [point for point in found if point["theirs"]]
-    axes.scatter([p["intensity"] for p in theirs], [p["theirs"] for p in theirs], s=46, facecolors="none",
-                 edgecolors=THEIRS, label="torch")  # fmt: skip
+    axes.scatter(
+        [p["intensity"] for p in theirs],
+        [p["theirs"] for p in theirs],
+        s=46,
+        facecolors="none",
+        edgecolors=THEIRS,
+        label="torch",
+    )
     axes.scatter([p["intensity"] for p in found], [p["ours"] for p in found], s=16, color=OURS, label="tritensor")
     for point in _spread_out(found):
-        axes.annotate(point["name"], (point["intensity"], point["ours"]), fontsize=6, color=OURS, xytext=(4, -7),
-                      textcoords="offset points")  # fmt: skip
+        axes.annotate(
+            point["name"],
+            (point["intensity"], point["ours"]),
+            fontsize=6,
+            color=OURS,
+            xytext=(4, -7),
+            textcoords="offset points",
+        )
     axes.set_xlim(left, right)
     axes.set_xlabel("operations per byte that has to move")
     axes.set_ylabel("operations per second")

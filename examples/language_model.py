@@ -172,10 +172,15 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--graph", action="store_true", help="replay the training step as a CUDA graph")
-    for name, value, text in (("steps", 400, "training steps"), ("batch", 16, "pieces of text in a step"),
-                              ("context", 64, "letters that the model looks back"), ("width", 64, "of its vectors"),
-                              ("layers", 2, "of attention"), ("heads", 4, "in each"),
-                              ("write", 400, "letters to write at the end")):  # fmt: skip
+    for name, value, text in (
+        ("steps", 400, "training steps"),
+        ("batch", 16, "pieces of text in a step"),
+        ("context", 64, "letters that the model looks back"),
+        ("width", 64, "of its vectors"),
+        ("layers", 2, "of attention"),
+        ("heads", 4, "in each"),
+        ("write", 400, "letters to write at the end"),
+    ):
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"{text} ({value})")
     parser.add_argument("--lr", type=float, default=3e-3, metavar="RATE", help="learning rate (0.003)")
     parser.add_argument("--dropout", type=float, default=0.0, metavar="P", help="share of what is dropped (0)")

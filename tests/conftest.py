@@ -25,8 +25,11 @@ try:
     import hypothesis
 except ImportError:  # a machine that is only lent for its GPU: the rest is tested there
     here = Path(__file__).parent
-    collect_ignore += [path.name for path in here.glob("test_*.py") if "import hypothesis" in path.read_text("utf-8")
-                       or "from hypothesis" in path.read_text("utf-8")]  # fmt: skip
+    collect_ignore += [
+        path.name
+        for path in here.glob("test_*.py")
+        if "import hypothesis" in path.read_text("utf-8") or "from hypothesis" in path.read_text("utf-8")
+    ]
 else:
     # A machine that is busy with something else draws examples slowly; that is no failure.
     hypothesis.settings.register_profile(
@@ -75,9 +78,10 @@ def _left_behind() -> list[str]:
 
 
 # What these hold of kernels on a simulated device must hold on a real one: `--devices cuda` runs them there.
-KERNELS = frozenset(f"test_{name}" for name in (
-    "operators", "matmul", "reductions", "rowwise", "losses", "indexing", "views", "optim", "graphs"
-))  # fmt: skip
+KERNELS = frozenset(
+    f"test_{name}"
+    for name in ("operators", "matmul", "reductions", "rowwise", "losses", "indexing", "views", "optim", "graphs")
+)
 # These are about simulation: after a device-side assertion a real device does nothing more for the process, and calls
 # that are repeated on one allocate by another function.
 SIMULATED = frozenset(("test_a_target_that_is_no_class", "test_operands_of_any_strides_are_read_in_place"))

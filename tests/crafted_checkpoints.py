@@ -69,9 +69,17 @@ def storage(key="0", kind="Float", location="cpu", count=4):
 def tensor(where=None, offset=0, size=(4,), stride=(1,), requires_grad=False, more=b""):
     """A call of `_rebuild_tensor_v2`."""
     return (
-        name("torch._utils", "_rebuild_tensor_v2") + b"(" + (where or storage()) + number(offset) + numbers(*size)
-        + numbers(*stride) + number(requires_grad) + call("collections", "OrderedDict") + more + b"tR"
-    )  # fmt: skip
+        name("torch._utils", "_rebuild_tensor_v2")
+        + b"("
+        + (where or storage())
+        + number(offset)
+        + numbers(*size)
+        + numbers(*stride)
+        + number(requires_grad)
+        + call("collections", "OrderedDict")
+        + more
+        + b"tR"
+    )
 
 
 def pickled(*parts):

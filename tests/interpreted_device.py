@@ -47,8 +47,9 @@ class Interpreted(Simulator):
 
         self._push(queue, interpreter.prepare(kernel, grid, arguments, dict(constants), name, list, self.memory))
 
-    def make(self, driver: Any, kernel: Any, signature: Any, constants: Any, device: int, warps: int, stages: int,
-             name: Any) -> plans.Plan:  # fmt: skip
+    def make(
+        self, driver: Any, kernel: Any, signature: Any, constants: Any, device: int, warps: int, stages: int, name: Any
+    ) -> plans.Plan:
         """What `plan._make` does."""
         core = SimpleNamespace(
             launch=self.launch,

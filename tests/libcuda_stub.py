@@ -31,5 +31,6 @@ def environment(folder: Path, source: Path = HERE / "libcuda_stub.c", **variable
 
 def run(environment: dict[str, str], *arguments: Any, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     """What Python has made of its arguments there."""
-    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True,
-                          timeout=timeout)  # fmt: skip
+    return subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=timeout
+    )

@@ -33,8 +33,9 @@ class Sample:
         return [i for i, value in enumerate(self.inputs) if isinstance(value, np.ndarray) and value.dtype.kind == "f"]
 
 
-def values(shape: tuple[int, ...], dtype: dtypes.dtype, rng: np.random.Generator,
-           domain: tuple[float, float] | None = None) -> np.ndarray:  # fmt: skip
+def values(
+    shape: tuple[int, ...], dtype: dtypes.dtype, rng: np.random.Generator, domain: tuple[float, float] | None = None
+) -> np.ndarray:
     """Random elements of a dtype within a domain, away from its ends."""
     low, high = domain if domain is not None else (-3.0, 3.0)
     low, high = max(low, -50.0), min(high, 50.0)
@@ -74,8 +75,13 @@ def metadata_of(operator: Operator) -> dict[str, Any]:
     return {**operator.metadata, **getattr(operator, "example", {})}
 
 
-def elementwise_inputs(operator: Operator, shapes: list[tuple[int, ...]], dtype: dtypes.dtype,
-                       rng: np.random.Generator, gradient: bool = False) -> list[Any]:  # fmt: skip
+def elementwise_inputs(
+    operator: Operator,
+    shapes: list[tuple[int, ...]],
+    dtype: dtypes.dtype,
+    rng: np.random.Generator,
+    gradient: bool = False,
+) -> list[Any]:
     """An array of the dtype (or of the input's own one) for each input, in the given shapes in turn."""
     made = []
     for position, name in enumerate(operator.inputs):
@@ -142,8 +148,10 @@ def samples(operator: Operator, dtype: dtypes.dtype, rng: np.random.Generator, g
         return [
             Sample(elementwise_inputs(operator, each, dtype, rng, gradient), metadata_of(operator)) for each in shapes
         ]
-    made = [Sample([values((3, 4, 5), dtype, rng, domain_of(operator, "x"))], metadata)
-            for metadata in reduction_metadata(operator)]  # fmt: skip
+    made = [
+        Sample([values((3, 4, 5), dtype, rng, domain_of(operator, "x"))], metadata)
+        for metadata in reduction_metadata(operator)
+    ]
     shapes_of_rows: list[tuple[int, ...]] = [(7,), (1,), (2, 1, 300), (33, 65), (2, 3, 2, 2, 3)]
     for shape in shapes_of_rows:
         dim = len(shape) - 1
@@ -176,8 +184,15 @@ def dtypes_of(operator: Operator) -> list[dtypes.dtype]:
 
 @special("matmul")
 def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
-    for x, y in (((2, 3), (3, 4)), ((5,), (5,)), ((3,), (2, 3, 2)), ((2, 3, 4), (4,)), ((2, 1, 2, 3), (2, 3, 2)),
-                 ((33, 70), (70, 20)), ((3, 0), (0, 2))):  # fmt: skip
+    for x, y in (
+        ((2, 3), (3, 4)),
+        ((5,), (5,)),
+        ((3,), (2, 3, 2)),
+        ((2, 3, 4), (4,)),
+        ((2, 1, 2, 3), (2, 3, 2)),
+        ((33, 70), (70, 20)),
+        ((3, 0), (0, 2)),
+    ):
         yield Sample([values(x, dtype, rng), values(y, dtype, rng)])
 
 
@@ -214,8 +229,10 @@ def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
     if dtype is not dtypes.bool_:
         for dims, shape in (((0,), (7, 4, 5)), ((1,), (5,)), ((0, 2), (7, 4)), ((0, 1, 2), ())):
             positions = _places(rng, tuple((3, 4, 5)[dim] for dim in dims), (7,))
-            yield Sample([values((3, 4, 5), dtype, rng), positions, values(shape, dtype, rng)],
-                         {"dims": dims, "accumulate": True})  # fmt: skip
+            yield Sample(
+                [values((3, 4, 5), dtype, rng), positions, values(shape, dtype, rng)],
+                {"dims": dims, "accumulate": True},
+            )
 
 
 @special("gather")
@@ -232,8 +249,10 @@ def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
     yield Sample([values((3, 4), dtype, rng), distinct[:, :3].copy(), values((2, 3), dtype, rng)], {"dim": 0})
     if dtype is not dtypes.bool_:
         for dim, shape in ((0, (6, 4)), (1, (2, 7)), (1, (3, 0))):
-            yield Sample([values((3, 4), dtype, rng), rng.integers(0, (3, 4)[dim], shape), values(shape, dtype, rng)],
-                         {"dim": dim, "accumulate": True})  # fmt: skip
+            yield Sample(
+                [values((3, 4), dtype, rng), rng.integers(0, (3, 4)[dim], shape), values(shape, dtype, rng)],
+                {"dim": dim, "accumulate": True},
+            )
 
 
 @special("cat")
@@ -288,8 +307,15 @@ def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
         ((3, 0), True),
     ):
         rows = [values(shape[:1], dtype, rng, (0.5, 2.0)) for _ in range(2)]
-        yield Sample([values(shape, dtype, rng), values(shape, dtype, rng), *rows,
-                      values(shape[1:], dtype, rng) if weight else None], {})  # fmt: skip
+        yield Sample(
+            [
+                values(shape, dtype, rng),
+                values(shape, dtype, rng),
+                *rows,
+                values(shape[1:], dtype, rng) if weight else None,
+            ],
+            {},
+        )
 
 
 @special("rms_norm")
@@ -301,15 +327,26 @@ def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
 @special("rms_norm_backward")
 def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
     for shape, weight in (((4, 7), True), ((40, 7), False), ((3, 1500), True), ((2, 9000), True), ((0, 3), True)):
-        yield Sample([values(shape, dtype, rng), values(shape, dtype, rng), values(shape[:1], dtype, rng, (0.5, 2.0)),
-                      values(shape[1:], dtype, rng) if weight else None], {})  # fmt: skip
+        yield Sample(
+            [
+                values(shape, dtype, rng),
+                values(shape, dtype, rng),
+                values(shape[:1], dtype, rng, (0.5, 2.0)),
+                values(shape[1:], dtype, rng) if weight else None,
+            ],
+            {},
+        )
 
 
 def class_losses() -> Iterator[tuple[tuple[int, int], bool, dict[str, Any]]]:
     """Shapes, whether classes are weighted, and metadata."""
-    for shape, weighted, reduction, ignored in (((5, 4), False, "mean", -100), ((5, 4), True, "mean", 1),
-                                                ((6, 3), True, "sum", -100), ((3, 1500), True, "none", 2),
-                                                ((2000, 3), False, "mean", 0)):  # fmt: skip
+    for shape, weighted, reduction, ignored in (
+        ((5, 4), False, "mean", -100),
+        ((5, 4), True, "mean", 1),
+        ((6, 3), True, "sum", -100),
+        ((3, 1500), True, "none", 2),
+        ((2000, 3), False, "mean", 0),
+    ):
         yield shape, weighted, {"reduction": reduction, "ignore_index": ignored}
 
 
@@ -325,8 +362,11 @@ def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
     for (rows, classes), weighted, metadata in class_losses():
         for smoothing in (0.0, 0.25):
             weight = values((classes,), dtype, rng, (0.5, 2.0)) if weighted else None
-            yield Sample([values((rows, classes), dtype, rng), rng.integers(0, classes, rows), weight],
-                         {**metadata, "label_smoothing": smoothing}, (0,))  # fmt: skip
+            yield Sample(
+                [values((rows, classes), dtype, rng), rng.integers(0, classes, rows), weight],
+                {**metadata, "label_smoothing": smoothing},
+                (0,),
+            )
 
 
 @special("cross_entropy_with_gradient")
@@ -340,8 +380,10 @@ def _(rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[Sample]:
         grad = values((rows,) if metadata["reduction"] == "none" else (), dtype, rng)
         weight = values((classes,), dtype, rng, (0.5, 2.0)) if weighted else None
         total, lse = values((), dtype, rng, (1.0, 5.0)), values((rows,), dtype, rng, (3.0, 5.0))
-        yield Sample([grad, values((rows, classes), dtype, rng), rng.integers(0, classes, rows), weight, total, lse],
-                     {**metadata, "label_smoothing": 0.25 if weighted else 0.0})  # fmt: skip
+        yield Sample(
+            [grad, values((rows, classes), dtype, rng), rng.integers(0, classes, rows), weight, total, lse],
+            {**metadata, "label_smoothing": 0.25 if weighted else 0.0},
+        )
 
 
 @special("sort")

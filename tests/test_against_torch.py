@@ -1399,8 +1399,17 @@ SNIPPETS = [
     ),
     *STATEMENTS.strip().split("\n"),
 ]
-KINDS = (IndexError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError, NotImplementedError,
-         AssertionError, RuntimeError)  # fmt: skip
+KINDS = (
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    ZeroDivisionError,
+    NotImplementedError,
+    AssertionError,
+    RuntimeError,
+)
 
 
 def run(library: Any, snippet: str) -> Any:

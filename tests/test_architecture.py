@@ -131,14 +131,15 @@ def test_imports_go_down_the_ladder(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.name != "__init__.py"], ids=module_name)
 def test_files_can_be_held_in_one_look(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 450
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
 
 
 def run(code: str) -> str:
     """What a fresh interpreter prints."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment,
-                          cwd=ROOT).stdout.strip()  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, cwd=ROOT
+    ).stdout.strip()
 
 
 def test_import_is_light() -> None:
@@ -229,8 +230,11 @@ def test_public_names_are_documented(name: str) -> None:
 
 
 def test_tensor_methods_are_documented() -> None:
-    bare = [name for name, value in vars(tritensor.Tensor).items()
-            if not name.startswith("_") and callable(value) and not inspect.getdoc(value)]  # fmt: skip
+    bare = [
+        name
+        for name, value in vars(tritensor.Tensor).items()
+        if not name.startswith("_") and callable(value) and not inspect.getdoc(value)
+    ]
     assert bare == []
 
 

@@ -471,10 +471,16 @@ def test_an_overflow_in_a_leaf_is_silent() -> None:
 
 
 ACTIVATIONS: dict[str, Any] = {
-    "relu": F.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
-    "elu": lambda x: F.elu(x, 1.5), "softplus": lambda x: F.softplus(x, 2.0, 3.0), "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu,
-}  # fmt: skip
+    "relu": F.relu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
+    "elu": lambda x: F.elu(x, 1.5),
+    "softplus": lambda x: F.softplus(x, 2.0, 3.0),
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
+}
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)

@@ -377,10 +377,15 @@ def test_regressions_are_found_and_noise_is_not() -> None:
     old["host"], old["quicker"] = row(1.0, 0.99, 1.01, below=True), row(1.0, 0.99, 1.01, below=True)
     old["was_broken"] = {"error": "RuntimeError"}
     new = {
-        "same": row(0.95, 0.94, 0.96), "slower": row(0.85, 0.84, 0.86), "noisy": row(0.85, 0.5, 1.2),
-        "fails": {"error": "RuntimeError: now"}, "wrong": {**row(1.0, 0.9, 1.1), "accuracy": {"accurate": False}},
-        "host": row(1.2, 1.15, 1.25, below=True), "quicker": row(0.7, 0.6, 0.8, below=True), "was_broken": row(1, 1, 1),
-    }  # fmt: skip
+        "same": row(0.95, 0.94, 0.96),
+        "slower": row(0.85, 0.84, 0.86),
+        "noisy": row(0.85, 0.5, 1.2),
+        "fails": {"error": "RuntimeError: now"},
+        "wrong": {**row(1.0, 0.9, 1.1), "accuracy": {"accurate": False}},
+        "host": row(1.2, 1.15, 1.25, below=True),
+        "quicker": row(0.7, 0.6, 0.8, below=True),
+        "was_broken": row(1, 1, 1),
+    }
     found = regression.regressions(figures_of(old), figures_of(new), 0.1)
     assert [line.split(":")[0] for line in found] == ["slower", "fails", "wrong", "host"]
 
@@ -403,8 +408,10 @@ def test_the_roofline_is_drawn_from_the_figures(tmp_path: Path) -> None:
 
     speed = laboratory.judge(measure.Comparison(2e-6, 1e-6, (2.0,)), None)
     row = {"kind": "device", "dtype": "bfloat16", "bytes": 100, "operations": 10_000, "speed": {"torch": speed}}
-    figures = {**figures_of({"matmul_bf16_8192": row, "copy": {**row, "operations": 10}, "bad": {"error": "no"}}),
-               "ceiling": {"bytes_per_second": 4e12}}  # fmt: skip
+    figures = {
+        **figures_of({"matmul_bf16_8192": row, "copy": {**row, "operations": 10}, "bad": {"error": "no"}}),
+        "ceiling": {"bytes_per_second": 4e12},
+    }
     (point, other) = roofline.points(figures)
     assert (point["intensity"], point["ours"], point["theirs"]) == (100, 5e9, 1e10)
     assert roofline.levels([point, other]) == {"bfloat16": 1e10}

@@ -216,8 +216,12 @@ def test_devices_copy_among_themselves(simulator, late_streams, where):
     host = numbers(3, 4)
     with options.simulate_late(late_streams):
         array = buffer.from_host(host, CUDA0)
-        for view, expected in [(array, host), (array[:, 1:], host[:, 1:]), (array[::-1], host[::-1]),
-                               (array[:0], host[:0])]:  # fmt: skip
+        for view, expected in [
+            (array, host),
+            (array[:, 1:], host[:, 1:]),
+            (array[::-1], host[::-1]),
+            (array[:0], host[:0]),
+        ]:
             moved = buffer.copy_across(view, where, non_blocking=True)
             assert moved.device is where
             assert moved.strides == view.strides

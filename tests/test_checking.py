@@ -68,8 +68,12 @@ def test_the_replay_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     half = np.ones(2, torch.bfloat16.numpy)
     script = _write_replay(registry["add"], [half, 2.0], {}, "cuda:0")
-    ran = subprocess.run([sys.executable, script], capture_output=True, text=True,
-                         env={**os.environ, "PYTHONPATH": str(Path(torch.__file__).parent.parent)})  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(torch.__file__).parent.parent)},
+    )
     assert "tensor([3., 3.], device='cuda:0'" in ran.stdout, ran.stderr
 
 

@@ -27,9 +27,26 @@ from .crafted_checkpoints import archive, call, legacy, name, number, pickled, s
 
 # What the tables of a small file's records, the unpickler and the message take, whatever the file's size.
 ANY_FILE = 512 * 1024
-EXECUTION = ("exec", "compile", "import", "os.system", "os.exec", "os.spawn", "os.posix_spawn", "os.fork",
-             "subprocess.Popen", "pickle.find_class", "ctypes", "marshal", "code.__new__", "shutil", "os.remove",
-             "os.rename", "socket", "tempfile")  # fmt: skip
+EXECUTION = (
+    "exec",
+    "compile",
+    "import",
+    "os.system",
+    "os.exec",
+    "os.spawn",
+    "os.posix_spawn",
+    "os.fork",
+    "subprocess.Popen",
+    "pickle.find_class",
+    "ctypes",
+    "marshal",
+    "code.__new__",
+    "shutil",
+    "os.remove",
+    "os.rename",
+    "socket",
+    "tempfile",
+)
 seen: list[str] | None = None
 
 
@@ -56,11 +73,19 @@ def everything():
         state[str(dtype)] = tritensor.ones(3, dtype=dtype)
     state._metadata = OrderedDict(layer={"version": 1})
     return {
-        "state": state, "array": np.arange(6.0).reshape(2, 3), "scalar": np.float32(1), "words": np.array(["ab", "c"]),
-        "numbers": [1, -2, 300, 70000, 2**40, -(2**70), 1.5, 2j, True, None], "text": "naïve ☃", "bytes": b"\x00\xff",
-        "more": (bytearray(b"x"), {1, 2}, frozenset([3]), Counter("aab"), ()), "size": tritensor.Size([2, 3]),
-        "where": tritensor.device("cuda:1"), "dtype": tritensor.float16, 7: {"deep": [[[["er"]]]]},
-    }  # fmt: skip
+        "state": state,
+        "array": np.arange(6.0).reshape(2, 3),
+        "scalar": np.float32(1),
+        "words": np.array(["ab", "c"]),
+        "numbers": [1, -2, 300, 70000, 2**40, -(2**70), 1.5, 2j, True, None],
+        "text": "naïve ☃",
+        "bytes": b"\x00\xff",
+        "more": (bytearray(b"x"), {1, 2}, frozenset([3]), Counter("aab"), ()),
+        "size": tritensor.Size([2, 3]),
+        "where": tritensor.device("cuda:1"),
+        "dtype": tritensor.float16,
+        7: {"deep": [[[["er"]]]]},
+    }
 
 
 class Reduces:

@@ -17,8 +17,14 @@ from tritensor.__main__ import main
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, without the variables that this one was started with."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TRITENSOR_")}
-    return subprocess.run([sys.executable, "-m", "tritensor", *words], env={**clean, **environment}, check=False,
-                          capture_output=True, text=True, timeout=60)  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-m", "tritensor", *words],
+        env={**clean, **environment},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 def test_doctor_says_what_is_there_and_what_is_missing() -> None:

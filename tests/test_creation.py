@@ -38,9 +38,17 @@ FACTORIES = {
     "eye": lambda **kw: torch.eye(2, 3, **kw),
     "tensor": lambda **kw: torch.tensor([[0, 1, 1], [1, 0, 1]], **kw),
 }
-PLAIN = {"zeros": torch.float32, "ones": torch.float32, "full": torch.int64, "empty": torch.float32,
-         "arange": torch.int64, "linspace": torch.float32, "logspace": torch.float32, "eye": torch.float32,
-         "tensor": torch.int64}  # fmt: skip
+PLAIN = {
+    "zeros": torch.float32,
+    "ones": torch.float32,
+    "full": torch.int64,
+    "empty": torch.float32,
+    "arange": torch.int64,
+    "linspace": torch.float32,
+    "logspace": torch.float32,
+    "eye": torch.float32,
+    "tensor": torch.int64,
+}
 
 
 @pytest.mark.parametrize("name", FACTORIES)
@@ -78,8 +86,16 @@ def test_every_factory_refuses(name: str) -> None:
         FACTORIES[name](device="cuda:x")
 
 
-@pytest.mark.parametrize("make", [torch.zeros, torch.ones, torch.empty, lambda size: torch.full(size, 1),
-                                  lambda size: torch.ones(1).new_zeros(size)])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        torch.zeros,
+        torch.ones,
+        torch.empty,
+        lambda size: torch.full(size, 1),
+        lambda size: torch.ones(1).new_zeros(size),
+    ],
+)
 def test_sizes_that_are_none(make) -> None:
     with pytest.raises(RuntimeError, match=r"Trying to create tensor with negative dimension -1: \[2, -1\]"):
         make((2, -1))
@@ -144,9 +160,17 @@ def test_data_that_are_no_numbers(data, error, words) -> None:
 
 @pytest.mark.parametrize(
     ("data", "kind"),
-    [([300], "uint8"), ([-256], "uint8"), ([-129], "int8"), ([2**31], "int32"), ([1e10], "int32"), ([-1.5], "uint8"),
-     ([float("nan")], "int64"), ([float("inf")], "int64")],
-)  # fmt: skip
+    [
+        ([300], "uint8"),
+        ([-256], "uint8"),
+        ([-129], "int8"),
+        ([2**31], "int32"),
+        ([1e10], "int32"),
+        ([-1.5], "uint8"),
+        ([float("nan")], "int64"),
+        ([float("inf")], "int64"),
+    ],
+)
 def test_numbers_that_do_not_fit(data, kind) -> None:
     with pytest.raises(RuntimeError, match=f"value cannot be converted to type {kind} without overflow"):
         torch.tensor(data, dtype=getattr(torch, kind))
@@ -197,10 +221,16 @@ def test_from_numpy() -> None:
 def test_likes_and_news(place) -> None:
     x = torch.ones(2, 3, dtype=torch.float64, device=place, requires_grad=True)
     for made, value in (
-        (torch.zeros_like(x), 0), (torch.ones_like(x), 1), (torch.full_like(x, 3), 3), (torch.empty_like(x), None),
-        (x.new_zeros(2, 3), 0), (x.new_ones((2, 3)), 1), (x.new_full((2, 3), 4), 4), (x.new_empty(2, 3), None),
+        (torch.zeros_like(x), 0),
+        (torch.ones_like(x), 1),
+        (torch.full_like(x, 3), 3),
+        (torch.empty_like(x), None),
+        (x.new_zeros(2, 3), 0),
+        (x.new_ones((2, 3)), 1),
+        (x.new_full((2, 3), 4), 4),
+        (x.new_empty(2, 3), None),
         (x.new_tensor([[5] * 3] * 2), 5),
-    ):  # fmt: skip
+    ):
         assert made.dtype is torch.float64 and made.device == place and made.shape == (2, 3) and not made.requires_grad
         assert value is None or made.tolist() == [[value] * 3] * 2
     other = torch.zeros_like(x, dtype=torch.int8, device="cpu")

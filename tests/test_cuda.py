@@ -50,12 +50,25 @@ def test_questions_that_make_sense_without_a_device_are_answered(no_device):
         assert nothing is None
 
 
-@pytest.mark.parametrize("ask", [
-    cuda.current_device, cuda.synchronize, cuda.get_device_name, cuda.get_device_capability, cuda.Stream,
-    cuda.get_device_properties, cuda.current_stream, cuda.default_stream, cuda.mem_get_info, cuda.memory_summary,
-    lambda: cuda.set_device(0), lambda: cuda.Event().record(), lambda: buffer.empty((2,), F32, CUDA0),
-    lambda: cuda.device(0).__enter__(),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "ask",
+    [
+        cuda.current_device,
+        cuda.synchronize,
+        cuda.get_device_name,
+        cuda.get_device_capability,
+        cuda.Stream,
+        cuda.get_device_properties,
+        cuda.current_stream,
+        cuda.default_stream,
+        cuda.mem_get_info,
+        cuda.memory_summary,
+        lambda: cuda.set_device(0),
+        lambda: cuda.Event().record(),
+        lambda: buffer.empty((2,), F32, CUDA0),
+        lambda: cuda.device(0).__enter__(),
+    ],
+)
 def test_all_others_say_what_is_missing(no_device, ask):
     with pytest.raises(RuntimeError) as error:
         ask()
@@ -119,11 +132,21 @@ def test_the_current_device_belongs_to_its_thread(two):
     assert found == [0]
 
 
-@pytest.mark.parametrize("ask", [
-    cuda.set_device, cuda.synchronize, cuda.get_device_name, cuda.get_device_properties, cuda.current_stream,
-    cuda.default_stream, cuda.mem_get_info, cuda.memory_allocated, cuda.Stream,
-    lambda index: cuda.device(index).__enter__(),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "ask",
+    [
+        cuda.set_device,
+        cuda.synchronize,
+        cuda.get_device_name,
+        cuda.get_device_properties,
+        cuda.current_stream,
+        cuda.default_stream,
+        cuda.mem_get_info,
+        cuda.memory_allocated,
+        cuda.Stream,
+        lambda index: cuda.device(index).__enter__(),
+    ],
+)
 def test_a_device_that_is_not_there_is_refused_everywhere(two, ask):
     with pytest.raises(RuntimeError, match=r"^CUDA error: invalid device ordinal"):
         ask(2)

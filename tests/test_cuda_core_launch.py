@@ -120,10 +120,13 @@ def test_a_limit_of_shared_memory_is_raised_before_it_is_used(run):
     assert launch[3] > 48 << 10
 
 
-@pytest.mark.parametrize(("status", "text"), [
-    ("700", "CUDA error: an illegal memory access was encountered\n  reported at the launch of numbers"),
-    ("1", "CUDA error: launch failure\n  at the launch of numbers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        ("700", "CUDA error: an illegal memory access was encountered\n  reported at the launch of numbers"),
+        ("1", "CUDA error: launch failure\n  at the launch of numbers"),
+    ],
+)
 def test_a_refusal_of_the_driver_names_the_operator(run, status, text):
     _, result = run(STUB_LAUNCH=status)
     assert result.returncode == 1

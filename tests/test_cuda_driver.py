@@ -82,12 +82,15 @@ def test_a_missing_package_is_said_apart_from_a_missing_driver(modules, monkeypa
     assert "No module named 'cuda.bindings.driver'" in reasons[-1]
 
 
-@pytest.mark.parametrize(("bindings", "words", "fact"), [
-    (Bindings(init=OSError("no libcuda")), real.NO_DRIVER, "no libcuda"),
-    (Bindings(init=100), "No CUDA GPUs are available", "finds no device"),
-    (Bindings(count=0), "No CUDA GPUs are available", "finds no device"),
-    (Bindings(init=999), "CUDA could not be started", "it is tired (CUDA_ERROR_TIRED)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bindings", "words", "fact"),
+    [
+        (Bindings(init=OSError("no libcuda")), real.NO_DRIVER, "no libcuda"),
+        (Bindings(init=100), "No CUDA GPUs are available", "finds no device"),
+        (Bindings(count=0), "No CUDA GPUs are available", "finds no device"),
+        (Bindings(init=999), "CUDA could not be started", "it is tired (CUDA_ERROR_TIRED)"),
+    ],
+)
 def test_why_there_is_no_device_is_said(modules, bindings, words, fact):
     modules["cuda.bindings.driver"] = bindings
     driver, reasons = real.find()
@@ -362,9 +365,17 @@ def test_what_cannot_be_captured_is_refused_before_the_driver_sees_it(driver):
             buffer.copy_into(buffer.empty((10,), F32, CUDA0), array)
             refused()
 
-    for refused in (lambda: buffer.to_host(array), lambda: buffer.from_host(numbers(3), CUDA0), cuda.synchronize,
-                    side.synchronize, side.query, lambda: event.record(side), lambda: side.wait_event(event),
-                    lambda: side.wait_stream(cuda.default_stream()), cuda.empty_cache):  # fmt: skip
+    for refused in (
+        lambda: buffer.to_host(array),
+        lambda: buffer.from_host(numbers(3), CUDA0),
+        cuda.synchronize,
+        side.synchronize,
+        side.query,
+        lambda: event.record(side),
+        lambda: side.wait_event(event),
+        lambda: side.wait_stream(cuda.default_stream()),
+        cuda.empty_cache,
+    ):
         graph = cuda.CUDAGraph()
         with pytest.raises(DeviceError, match=r"^CUDA error: operation not permitted when stream is capturing"):
             capture_with(graph, refused)
@@ -433,8 +444,13 @@ def test_a_forked_child_says_that_it_cannot_use_cuda(driver):
     with os.fdopen(reader) as pipe:
         lines = pipe.read().splitlines()
     assert len(lines) == 3
-    assert all(line.startswith("Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you "
-                               "must use the 'spawn' start method") for line in lines)  # fmt: skip
+    assert all(
+        line.startswith(
+            "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you "
+            "must use the 'spawn' start method"
+        )
+        for line in lines
+    )
     np.testing.assert_array_equal(buffer.to_host(array), numbers(3))
     assert stream.query()
 

@@ -92,7 +92,7 @@ def test_tensor_dataset_gives_rows():
         (lambda: data.WeightedRandomSampler([1.0, -1.0], 1), ValueError, "weights should be finite"),
         (lambda: data.WeightedRandomSampler([1.0, 0.0], 2, False), ValueError, "only 1 weights are above 0"),
     ],
-)  # fmt: skip
+)
 def test_misuse_raises(make, error, words):
     with pytest.raises(error, match=words):
         make()

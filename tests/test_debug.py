@@ -83,15 +83,18 @@ def test_a_late_stream_is_waited_for(lines: Any) -> None:
 PROPERTIES = {"clock_rate": 1_830_000, "memory_clock_rate": 2_619_000, "memory_bus_width": 5120}
 
 
-@pytest.mark.parametrize(("known", "capability", "call", "share"), [
-    (True, (9, 0), lambda x: x + x, r"of the device's 3.35 TB/s"),
-    (True, (9, 0), lambda x: x.half() @ x.half(), r"of the device's 989 TFLOP/s"),
-    (True, (9, 0), lambda x: x @ x, r"of the device's 61.8 TFLOP/s"),
-    (True, (5, 0), lambda x: x @ x, None),
-    (True, (9, 0), lambda x: x.double() @ x.double(), None),
-    (False, (9, 0), lambda x: x + x, None),
-    (False, (9, 0), lambda x: x @ x, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("known", "capability", "call", "share"),
+    [
+        (True, (9, 0), lambda x: x + x, r"of the device's 3.35 TB/s"),
+        (True, (9, 0), lambda x: x.half() @ x.half(), r"of the device's 989 TFLOP/s"),
+        (True, (9, 0), lambda x: x @ x, r"of the device's 61.8 TFLOP/s"),
+        (True, (5, 0), lambda x: x @ x, None),
+        (True, (9, 0), lambda x: x.double() @ x.double(), None),
+        (False, (9, 0), lambda x: x + x, None),
+        (False, (9, 0), lambda x: x @ x, None),
+    ],
+)
 def test_a_real_device_is_held_against_its_limit(
     lines: Any, monkeypatch: pytest.MonkeyPatch, known: bool, capability: Any, call: Any, share: str | None
 ) -> None:

@@ -146,8 +146,9 @@ def test_the_key_is_the_same_in_every_process() -> None:
     names = set()
     for seed in ("1", "2"):
         variables = {**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONHASHSEED": seed}
-        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=variables,
-                               cwd=HERE.parent)  # fmt: skip
+        found = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=variables, cwd=HERE.parent
+        )
         names.add(found.stdout)
     assert len(names) == 1
 
@@ -175,11 +176,19 @@ def test_what_was_stored_comes_back(tmp_path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == ["file.kernel"]
 
 
-@pytest.mark.parametrize("damage", [
-    lambda data: b"", lambda data: data[:10], lambda data: data[:-1], lambda data: data[:-1] + b"?",
-    lambda data: b"another format\n" + data, lambda data: data.replace(b"shared", b"shaped"),
-    lambda data: data.replace(b"{", b"["), lambda data: data.split(b"\n")[0] + b"\n3\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[:10],
+        lambda data: data[:-1],
+        lambda data: data[:-1] + b"?",
+        lambda data: b"another format\n" + data,
+        lambda data: data.replace(b"shared", b"shaped"),
+        lambda data: data.replace(b"{", b"["),
+        lambda data: data.split(b"\n")[0] + b"\n3\n",
+    ],
+)
 def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "file.kernel"
     store(path, SOME)
@@ -357,8 +366,13 @@ def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def start(stub: Path, folder: Path, *arguments: str) -> subprocess.Popen[str]:
     variables = {"LD_LIBRARY_PATH": str(stub), "PYTHONPATH": str(HERE.parent), "TRITENSOR_CACHE_DIR": str(folder)}
-    return subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True, env={**os.environ, **variables, "TRITENSOR_SIMULATE_CUDA": "0"})  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **variables, "TRITENSOR_SIMULATE_CUDA": "0"},
+    )
 
 
 def test_processes_that_start_together_and_one_that_comes_later(stub: Path, folder: Path) -> None:

@@ -225,18 +225,24 @@ def test_many_ranks_are_summed_up():
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("raises", r"\[rank1\]: Traceback(.|\n)*\[rank1\]: ValueError: something is wrong here\n"
-                   r"\[rank1\]: rank 1 of 3 ended the job: ValueError was raised and not caught there"),
+        (
+            "raises",
+            r"\[rank1\]: Traceback(.|\n)*\[rank1\]: ValueError: something is wrong here\n"
+            r"\[rank1\]: rank 1 of 3 ended the job: ValueError was raised and not caught there",
+        ),
         ("before", r"\[rank1\]: ValueError: something is wrong here\n\[rank1\]: rank 1 of 3 ended the job"),
         ("hook", r"my own hook: something is wrong here\nrank 1 of 3 ended the job"),
         ("exits", r"rank 1 has left the job after 1 collective; rank [02] of 3 waits for it in all_reduce #2"),
         ("destroys", r"rank 1 has left the job after 1 collective; rank [02] of 3 waits for it in all_reduce"),
-        ("sleeps", r"DistError: Watchdog caught collective operation timeout: all_reduce #2 \(SUM\) of shape \(3,\), "
-                   r"tritensor.float32 ran for 2000 milliseconds before timing out"),
+        (
+            "sleeps",
+            r"DistError: Watchdog caught collective operation timeout: all_reduce #2 \(SUM\) of shape \(3,\), "
+            r"tritensor.float32 ran for 2000 milliseconds before timing out",
+        ),
         ("early exit", r"Timeout \(0:00:02\)!(.|\n)*init_process_group"),
         ("crashes", ""),
     ],
-)  # fmt: skip
+)
 def test_a_rank_that_fails_ends_the_job(how, words):
     done = launch(3, "failures.py", how)
     assert done.returncode != 0

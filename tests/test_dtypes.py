@@ -204,7 +204,11 @@ def test_promotion_and_limits_against_torch() -> None:
     for entry in ALL:
         theirs = getattr(torch, entry.name)
         assert (theirs.itemsize, theirs.is_floating_point, theirs.is_complex, theirs.is_signed) == (
-            entry.itemsize, entry.is_floating_point, entry.is_complex, entry.is_signed)  # fmt: skip
+            entry.itemsize,
+            entry.is_floating_point,
+            entry.is_complex,
+            entry.is_signed,
+        )
     for entry in FLOATS:
         assert repr(ours.finfo(entry)) == repr(torch.finfo(getattr(torch, entry.name)))
 
@@ -215,8 +219,10 @@ def test_mixed_ranks_and_numbers_against_torch() -> None:
     torch = pytest.importorskip("torch")
     for first, second in itertools.product(ALL, ALL):
         for ranks in itertools.product((0, 1), (0, 1)):
-            a, b = (torch.ones((1,) * rank, dtype=getattr(torch, entry.name))
-                    for rank, entry in zip(ranks, (first, second), strict=True))  # fmt: skip
+            a, b = (
+                torch.ones((1,) * rank, dtype=getattr(torch, entry.name))
+                for rank, entry in zip(ranks, (first, second), strict=True)
+            )
             try:
                 expected = str(torch.result_type(a, b)).split(".")[1]
             except RuntimeError:

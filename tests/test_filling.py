@@ -51,14 +51,17 @@ def test_pad_takes_off() -> None:
     assert F.pad(x, (-2, -2), "replicate").tolist() == []
 
 
-@pytest.mark.parametrize(("arguments", "kind", "words"), [
-    (((4, 0), "reflect"), RuntimeError, "Padding size should be less than the corresponding input dimension"),
-    (((5, 0), "circular"), RuntimeError, "Padding value causes wrapping around more than once"),
-    (((-4, 1), "replicate"), RuntimeError, "Padding size should be less"),
-    (((-4, -1), "replicate"), RuntimeError, "resulted in a negative output"),
-    (((1, 0), "mirror"), NotImplementedError, "Unrecognised padding mode mirror"),
-    (((1, 0), "reflect", 1.0), RuntimeError, "doesn't take in value argument"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        (((4, 0), "reflect"), RuntimeError, "Padding size should be less than the corresponding input dimension"),
+        (((5, 0), "circular"), RuntimeError, "Padding value causes wrapping around more than once"),
+        (((-4, 1), "replicate"), RuntimeError, "Padding size should be less"),
+        (((-4, -1), "replicate"), RuntimeError, "resulted in a negative output"),
+        (((1, 0), "mirror"), NotImplementedError, "Unrecognised padding mode mirror"),
+        (((1, 0), "reflect", 1.0), RuntimeError, "doesn't take in value argument"),
+    ],
+)
 def test_pad_refuses(arguments: Any, kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         F.pad(torch.arange(4.0), *arguments)

@@ -80,8 +80,9 @@ def test_many_gradients_are_clipped_as_one_after_the_other(order: float, dtype: 
 @pytest.mark.parametrize("order", [1, 2, math.inf])
 def test_norms_of_what_is_not_finite(order: float, values: dict[str, float], launched: list[str]) -> None:
     ours, theirs = parameters("cuda", **values), parameters("cpu", **values)
-    assert str(get_total_norm([p.grad for p in ours], order).item()) == \
-        str(get_total_norm([p.grad for p in theirs], order).item())  # fmt: skip
+    assert str(get_total_norm([p.grad for p in ours], order).item()) == str(
+        get_total_norm([p.grad for p in theirs], order).item()
+    )
     assert launched == ["clip_norm"]
     with pytest.raises(RuntimeError, match="non-finite"):
         clip_grad_norm_(ours, 1.0, order, error_if_nonfinite=True)
@@ -100,11 +101,13 @@ def test_several_devices_and_dtypes_have_one_norm(launched: list[str]) -> None:
 
 def test_what_is_not_for_the_kernels_goes_one_after_the_other(launched: list[str]) -> None:
     shapes = [(4, 6), (5,)]
-    for spoil in (lambda made: setattr(made[0], "grad", made[0].grad.t().contiguous().t()),
-                  lambda made: setattr(made[1], "grad", made[0].grad.view(-1)[:5]),
-                  lambda made: made.append(parameters("cpu", shapes=[(3,)])[0]),
-                  lambda made: made.append(parameters(made[0].device, shapes=[(0,)])[0]),
-                  lambda made: made.pop()):  # fmt: skip
+    for spoil in (
+        lambda made: setattr(made[0], "grad", made[0].grad.t().contiguous().t()),
+        lambda made: setattr(made[1], "grad", made[0].grad.view(-1)[:5]),
+        lambda made: made.append(parameters("cpu", shapes=[(3,)])[0]),
+        lambda made: made.append(parameters(made[0].device, shapes=[(0,)])[0]),
+        lambda made: made.pop(),
+    ):
         ours, theirs = parameters("cuda", shapes=shapes), parameters("cpu", shapes=shapes)
         spoil(ours)
         spoil(theirs)

@@ -27,21 +27,23 @@ NOT_PERMITTED = r"^CUDA error: operation not permitted when stream is capturing"
 
 
 # These hold on a real device as well: `--devices cuda` runs them there (tests/conftest.py).
-ON_ANY = frozenset((
-    "test_a_capture_runs_nothing_and_a_replay_runs_it_on_the_same_memory",
-    "test_replayed_training_equals_eager_training_bit_for_bit",
-    "test_random_numbers_go_on_over_replays_and_eager_calls",
-    "test_pinned_input_is_read_again_at_each_replay",
-    "test_a_learning_rate_in_device_memory_is_read_at_each_replay",
-    "test_eager_steps_between_replays_leave_the_graphs_table_alone",
-    "test_what_a_graph_reads_lives_as_long_as_the_graph",
-    "test_replays_in_several_streams_are_in_order",
-    "test_the_stream_may_go_before_the_graph",
-    "test_a_refusal_that_is_caught_still_ends_in_an_error",
-    "test_an_error_of_ones_own_ends_the_capture",
-    "test_steps_that_would_repeat_themselves_are_refused",
-    "test_transfers_of_a_replay",
-))  # fmt: skip
+ON_ANY = frozenset(
+    (
+        "test_a_capture_runs_nothing_and_a_replay_runs_it_on_the_same_memory",
+        "test_replayed_training_equals_eager_training_bit_for_bit",
+        "test_random_numbers_go_on_over_replays_and_eager_calls",
+        "test_pinned_input_is_read_again_at_each_replay",
+        "test_a_learning_rate_in_device_memory_is_read_at_each_replay",
+        "test_eager_steps_between_replays_leave_the_graphs_table_alone",
+        "test_what_a_graph_reads_lives_as_long_as_the_graph",
+        "test_replays_in_several_streams_are_in_order",
+        "test_the_stream_may_go_before_the_graph",
+        "test_a_refusal_that_is_caught_still_ends_in_an_error",
+        "test_an_error_of_ones_own_ends_the_capture",
+        "test_steps_that_would_repeat_themselves_are_refused",
+        "test_transfers_of_a_replay",
+    )
+)
 
 
 @pytest.fixture(autouse=True)
@@ -104,16 +106,17 @@ def step(model, optimizer, x, y, set_to_none=True):
 
 OPTIMIZERS = {
     "adam": lambda params: optim.Adam(params, lr=0.05, capturable=True),
-    "adamw": lambda params: optim.AdamW(params, lr=torch.tensor(0.05, device="cuda"), amsgrad=True,
-                                                capturable=True),
+    "adamw": lambda params: optim.AdamW(params, lr=torch.tensor(0.05, device="cuda"), amsgrad=True, capturable=True),
     "sgd": lambda params: optim.SGD(params, lr=0.05, momentum=0.9, nesterov=True),
-}  # fmt: skip
+}
 
 
 def batches(count):
     rng = np.random.default_rng(0)
-    return [(torch.tensor(rng.standard_normal((5, 4)).astype(np.float32)), torch.tensor(rng.integers(0, 3, 5)))
-            for _ in range(count)]  # fmt: skip
+    return [
+        (torch.tensor(rng.standard_normal((5, 4)).astype(np.float32)), torch.tensor(rng.integers(0, 3, 5)))
+        for _ in range(count)
+    ]
 
 
 def train(name, captured_from, device="cuda:0", set_to_none=True):
@@ -250,8 +253,12 @@ def test_the_mask_of_a_captured_dropout_is_that_of_its_gradient():
         graph.replay()
         assert y.tolist() == gradient.tolist()
         seen.append(y.tolist())
-        assert other.tolist() == [torch.rand(3, generator=g).tolist() for g in [torch.Generator().manual_seed(5)]
-                                  for _ in range(turn + 1)][-1]  # fmt: skip
+        assert (
+            other.tolist()
+            == [
+                torch.rand(3, generator=g).tolist() for g in [torch.Generator().manual_seed(5)] for _ in range(turn + 1)
+            ][-1]
+        )
     assert seen[0] != seen[1] != seen[2]
 
 
@@ -432,32 +439,35 @@ def test_a_graph_of_an_ended_simulation_says_so():
 # ---- what cannot be captured ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("work", "name"), [
-    (lambda x: x.sum().item(), "item"),
-    (lambda x: x.tolist(), "tolist"),
-    (lambda x: x.cpu(), "cpu"),
-    (lambda x: x.to("cpu", non_blocking=True), "to"),
-    (lambda x: x.nonzero(), "nonzero"),
-    (lambda x: bool(x.sum() > 0), "__bool__"),
-    (lambda x: float(x.sum()), "__float__"),
-    (lambda x: x[x > 0], "getitem"),
-    (lambda x: repr(x), "__repr__"),
-    (lambda x: torch.tensor([1.0, 2.0], device="cuda"), "tensor"),
-    (lambda x: x.copy_(torch.ones(4)), "copy_"),
-    (lambda x: x.copy_(torch.ones(4).pin_memory()), "copy_"),
-    (lambda x: torch.ones(4).cuda(), "cuda"),
-    (lambda x: x.to("cuda:1"), "to"),
-    (lambda x: torch.randperm(4, device="cuda"), "randperm"),
-    (lambda x: torch.multinomial(x, 1), "multinomial"),
-    (lambda x: F.one_hot(x.long()), "one_hot"),
-    (lambda x: cuda.synchronize(), "synchronize"),
-    (lambda x: cuda.current_stream().synchronize(), "Stream.synchronize"),
-    (lambda x: cuda.current_stream().query(), "Stream.query"),
-    (lambda x: cuda.Event().record(), "Event.record"),
-    (lambda x: cuda.current_stream().wait_stream(cuda.default_stream()), "Stream.wait_stream"),
-    (lambda x: cuda.default_stream().wait_stream(cuda.current_stream()), "Stream.wait_stream"),
-    (lambda x: cuda.empty_cache(), "empty_cache"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("work", "name"),
+    [
+        (lambda x: x.sum().item(), "item"),
+        (lambda x: x.tolist(), "tolist"),
+        (lambda x: x.cpu(), "cpu"),
+        (lambda x: x.to("cpu", non_blocking=True), "to"),
+        (lambda x: x.nonzero(), "nonzero"),
+        (lambda x: bool(x.sum() > 0), "__bool__"),
+        (lambda x: float(x.sum()), "__float__"),
+        (lambda x: x[x > 0], "getitem"),
+        (lambda x: repr(x), "__repr__"),
+        (lambda x: torch.tensor([1.0, 2.0], device="cuda"), "tensor"),
+        (lambda x: x.copy_(torch.ones(4)), "copy_"),
+        (lambda x: x.copy_(torch.ones(4).pin_memory()), "copy_"),
+        (lambda x: torch.ones(4).cuda(), "cuda"),
+        (lambda x: x.to("cuda:1"), "to"),
+        (lambda x: torch.randperm(4, device="cuda"), "randperm"),
+        (lambda x: torch.multinomial(x, 1), "multinomial"),
+        (lambda x: F.one_hot(x.long()), "one_hot"),
+        (lambda x: cuda.synchronize(), "synchronize"),
+        (lambda x: cuda.current_stream().synchronize(), "Stream.synchronize"),
+        (lambda x: cuda.current_stream().query(), "Stream.query"),
+        (lambda x: cuda.Event().record(), "Event.record"),
+        (lambda x: cuda.current_stream().wait_stream(cuda.default_stream()), "Stream.wait_stream"),
+        (lambda x: cuda.default_stream().wait_stream(cuda.current_stream()), "Stream.wait_stream"),
+        (lambda x: cuda.empty_cache(), "empty_cache"),
+    ],
+)
 def test_what_cannot_be_captured_is_named_with_its_remedy(work, name):
     x = torch.ones(4, device="cuda")
     graph = cuda.CUDAGraph()
@@ -493,8 +503,11 @@ def test_a_refusal_that_is_caught_still_ends_in_an_error():
             x.sum().item()
         x.add_(1)
 
-    with pytest.raises(RuntimeError, match=r"^CUDA error: operation failed due to a previous error during capture\n"
-                                           "  item cannot be captured"):  # fmt: skip
+    with pytest.raises(
+        RuntimeError,
+        match=r"^CUDA error: operation failed due to a previous error during capture\n"
+        "  item cannot be captured",
+    ):
         capture_with(graph, work)
     assert x.tolist() == [1] * 4
     assert not cuda.is_current_stream_capturing()
@@ -562,8 +575,11 @@ def test_steps_that_would_repeat_themselves_are_refused():
     param.grad = torch.ones(2, device="cuda")
     plain = optim.Adam([param])
     plain.step()
-    with pytest.raises(RuntimeError, match=r"^Attempting CUDA graph capture of step\(\) for an instance of Adam but "
-                                           "param_groups' capturable is False"):  # fmt: skip
+    with pytest.raises(
+        RuntimeError,
+        match=r"^Attempting CUDA graph capture of step\(\) for an instance of Adam but "
+        "param_groups' capturable is False",
+    ):
         capture_with(cuda.CUDAGraph(), plain.step)
     for cold in (optim.AdamW([param], capturable=True), optim.SGD([param], momentum=0.9)):
         with pytest.raises(RuntimeError, match=NOT_PERMITTED) as raised:

@@ -85,9 +85,16 @@ def test_methods_go_the_short_way_from_the_second_call_on(gpu: Interpreted, long
     for i in (1.0, 2.0, 3.0):
         x, y = tensor(i, -i), tensor(10.0, 20.0)
         assert results(x + y, x * y, -x, x.exp() * 0, x * i, 6 / x, 2 - x, x + 1, x.clamp(min=0.0)) == [
-            [10 + i, 20 - i], [10 * i, -20 * i], [-i, i], [0, 0], [i * i, -i * i], [6 / i, -6 / i], [2 - i, 2 + i],
-            [i + 1, 1 - i], [i, 0],
-        ]  # fmt: skip
+            [10 + i, 20 - i],
+            [10 * i, -20 * i],
+            [-i, i],
+            [0, 0],
+            [i * i, -i * i],
+            [6 / i, -6 / i],
+            [2 - i, 2 + i],
+            [i + 1, 1 - i],
+            [i, 0],
+        ]
         if i == 1.0:
             long_ways.clear()
     assert long_ways == []
@@ -128,8 +135,18 @@ def test_numbers_that_do_not_fit_raise_as_they_do_the_long_way(gpu: Interpreted)
 def test_every_layout_is_a_combination_of_its_own(gpu: Interpreted, long_ways: list[str]) -> None:
     base = torch.arange(48.0, device="cuda").reshape(6, 8)
     host = base.cpu()
-    views = [lambda x: x, lambda x: x[1:], lambda x: x[:, 1:], lambda x: x.t(), lambda x: x[2], lambda x: x[::2, ::3],
-             lambda x: x[0, 4:], lambda x: x[3, 4:], lambda x: x[:1].expand(6, 8), lambda x: x[0, 0]]  # fmt: skip
+    views = [
+        lambda x: x,
+        lambda x: x[1:],
+        lambda x: x[:, 1:],
+        lambda x: x.t(),
+        lambda x: x[2],
+        lambda x: x[::2, ::3],
+        lambda x: x[0, 4:],
+        lambda x: x[3, 4:],
+        lambda x: x[:1].expand(6, 8),
+        lambda x: x[0, 0],
+    ]
     for _ in range(2):
         for view in views:
             x, y = view(base), view(host)
@@ -169,8 +186,16 @@ def test_repeated_calls_are_recorded_on_the_tape(gpu: Interpreted) -> None:
         x = tensor(0.5, 2.0, -1.0, device=device, needs=True)
         y = tensor(3.0, 4.0, 5.0, device=device, needs=True)
         row = tensor(0.25, 1.0, 2.0, device=device, dtype=torch.float64, needs=True).reshape(3, 1)
-        out = (x * y + x / 2 - (2 - y) * -x + (x.exp() * row).sum() + x.clamp(min=0.0) + torch.cat([x, y]).sum()
-               + x.softmax(0) + registry["add_scaled"](x, y, alpha=3.0))  # fmt: skip
+        out = (
+            x * y
+            + x / 2
+            - (2 - y) * -x
+            + (x.exp() * row).sum()
+            + x.clamp(min=0.0)
+            + torch.cat([x, y]).sum()
+            + x.softmax(0)
+            + registry["add_scaled"](x, y, alpha=3.0)
+        )
         out.sum().backward()
         assert (x + y).grad_fn.name() == "AddBackward0"
         return results(x.grad, y.grad)
@@ -186,8 +211,10 @@ def test_repeated_calls_are_recorded_on_the_tape(gpu: Interpreted) -> None:
 @pytest.mark.parametrize("needs", [(True, True), (True, False), (False, True)])
 def test_gradients_have_their_inputs_shape_and_dtype(gpu: Interpreted, shapes: Any, kinds: Any, needs: Any) -> None:
     for _ in range(3):
-        x, y = (torch.full(shape, 2.0, dtype=kind, device="cuda", requires_grad=need)
-                for shape, kind, need in zip(shapes, kinds, needs))  # fmt: skip
+        x, y = (
+            torch.full(shape, 2.0, dtype=kind, device="cuda", requires_grad=need)
+            for shape, kind, need in zip(shapes, kinds, needs)
+        )
         (x * y).sum().backward()
         for tensor, other, need in ((x, y, needs[0]), (y, x, needs[1])):
             if need:

@@ -104,8 +104,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     monkeypatch.setattr(interpreter, "_programs", some)
     leave_memory_alone(monkeypatch)
     # before Hopper, where products are by tensor descriptors, whose offsets are the hardware's
-    with (torch.cuda.simulate(memory="1TiB", capability=(8, 0)), settings.check(False), settings.debug(0),
-          settings.simulate_late(False)):  # fmt: skip
+    with (
+        torch.cuda.simulate(memory="1TiB", capability=(8, 0)),
+        settings.check(False),
+        settings.debug(0),
+        settings.simulate_late(False),
+    ):
         yield found
 
 

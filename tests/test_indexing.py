@@ -81,18 +81,43 @@ R, J, K = np.array([2, 0, -1, 1]), np.array([[0], [3], [-4]]), np.array([4, 0])
 # coordinates of which no two mean the same place
 P, Q = np.array([2, 0, -2]), np.array([[0], [3], [-2]])
 M, M2 = np.array([True, False, True]), X[:, :, 0] % 3 == 0
-KEYS = [R, R.astype(np.int32), J % 3, (slice(None), J), (Ellipsis, K), (R, R), (J % 3, slice(None), K),
-        (0, slice(None), K),
-        (slice(1, None), J, K), (R, 0), (None, R), (R, None), (slice(None), None, K % 4), (slice(None, None, 2), R),
-        (Ellipsis, R, 1),
-        (1, Ellipsis, K), (R[:2], slice(None), K), M, M2, (M2, 1), (M2, K[:1]), (slice(None), M2[0]),
-        (M, slice(None), np.array([3, 1])),
-        X > 0, np.zeros(0, np.int64), (R[:1], R[:1], K[:1]), (np.array(1), R), np.zeros(3, bool)]  # fmt: skip
+KEYS = [
+    R,
+    R.astype(np.int32),
+    J % 3,
+    (slice(None), J),
+    (Ellipsis, K),
+    (R, R),
+    (J % 3, slice(None), K),
+    (0, slice(None), K),
+    (slice(1, None), J, K),
+    (R, 0),
+    (None, R),
+    (R, None),
+    (slice(None), None, K % 4),
+    (slice(None, None, 2), R),
+    (Ellipsis, R, 1),
+    (1, Ellipsis, K),
+    (R[:2], slice(None), K),
+    M,
+    M2,
+    (M2, 1),
+    (M2, K[:1]),
+    (slice(None), M2[0]),
+    (M, slice(None), np.array([3, 1])),
+    X > 0,
+    np.zeros(0, np.int64),
+    (R[:1], R[:1], K[:1]),
+    (np.array(1), R),
+    np.zeros(3, bool),
+]
 
 
 def name(key):
-    return "-".join(f"{part.dtype}{list(part.shape)}" if isinstance(part, np.ndarray) else str(part)
-                    for part in (key if isinstance(key, tuple) else (key,)))  # fmt: skip
+    return "-".join(
+        f"{part.dtype}{list(part.shape)}" if isinstance(part, np.ndarray) else str(part)
+        for part in (key if isinstance(key, tuple) else (key,))
+    )
 
 
 # ---- reading ------------------------------------------------------------------------------------------------------
@@ -132,7 +157,7 @@ def test_every_kind_of_key():
     same(x[T(True)], X[None])
     same(x[T(False)], X[None][:0])
     same(x[True, [0, 1]], X[[0, 1]])
-    same(x[(0, 1), ], X[[0, 1]])  # fmt: skip
+    same(x[(0, 1),], X[[0, 1]])
     same(x[((0, 1), (1, 2))], X[[0, 1], [1, 2]])
     assert x[...].data_ptr() == x.data_ptr()
     same(T(5.0)[None], np.array([5.0], np.float32))
@@ -160,22 +185,28 @@ def test_bytes_are_masks_with_a_warning():
         same(torch.from_numpy(X)[T([1, 0, 1], dtype=torch.uint8)], X[[0, 2]])
 
 
-@pytest.mark.parametrize(("key", "message"), [
-    (5, r"index 5 is out of bounds for dimension 0 with size 3"),
-    (T([0, 5]), r"index 5 is out of bounds for dimension 0 with size 3"),
-    (T([-4]), r"index -4 is out of bounds for dimension 0 with size 3"),
-    ((slice(None), [4]), r"index 4 is out of bounds for dimension 1 with size 4"),
-    ((T([0]),) * 4, "too many indices for tensor of dimension 3"),
-    ((0, 0, 0, 0), "too many indices for tensor of dimension 3"),
-    (T([0.5]), "tensors used as indices must be long, int, byte or bool tensors"),
-    (T([1], dtype=torch.int16), "tensors used as indices must be long, int, byte or bool tensors"),
-    (0.5, r"only integers, slices \(`:`\), ellipsis \(`...`\), None and long or byte Variables are valid indices"),
-    ("a", "only integers, slices"),
-    (T([True, False]),
-     r"The shape of the mask \[2\] at index 0 does not match the shape of the indexed tensor \[3, 4, 5\] at index 0"),
-    ((slice(None), T([[True] * 5] * 3)), r"The shape of the mask \[3, 5\] at index 0 does not match"),
-    ((T([0, 1]), T([0, 1, 2])), r"indexing tensors could not be broadcast together with shapes \[2\], \[3\]"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        (5, r"index 5 is out of bounds for dimension 0 with size 3"),
+        (T([0, 5]), r"index 5 is out of bounds for dimension 0 with size 3"),
+        (T([-4]), r"index -4 is out of bounds for dimension 0 with size 3"),
+        ((slice(None), [4]), r"index 4 is out of bounds for dimension 1 with size 4"),
+        ((T([0]),) * 4, "too many indices for tensor of dimension 3"),
+        ((0, 0, 0, 0), "too many indices for tensor of dimension 3"),
+        (T([0.5]), "tensors used as indices must be long, int, byte or bool tensors"),
+        (T([1], dtype=torch.int16), "tensors used as indices must be long, int, byte or bool tensors"),
+        (0.5, r"only integers, slices \(`:`\), ellipsis \(`...`\), None and long or byte Variables are valid indices"),
+        ("a", "only integers, slices"),
+        (
+            T([True, False]),
+            r"The shape of the mask \[2\] at index 0 does not match the shape of the indexed tensor \[3, 4, 5\] at "
+            r"index 0",
+        ),
+        ((slice(None), T([[True] * 5] * 3)), r"The shape of the mask \[3, 5\] at index 0 does not match"),
+        ((T([0, 1]), T([0, 1, 2])), r"indexing tensors could not be broadcast together with shapes \[2\], \[3\]"),
+    ],
+)
 def test_bad_indices_are_refused_in_pytorchs_words(device, key, message):
     x = on(device, X)
     with pytest.raises(IndexError, match=message):
@@ -197,9 +228,14 @@ def test_indices_of_a_device_are_checked_there():
     with torch.cuda.simulate(devices=2):
         x = torch.from_numpy(X).cuda()
         bad = T([0, 3]).cuda()
-        for call in (lambda: x[bad], lambda: x.__setitem__(bad, 0.0), lambda: x.gather(0, bad.reshape(2, 1, 1)),
-                     lambda: x.index_select(0, bad), lambda: x.scatter_add(0, bad.reshape(2, 1, 1), x[:2, :1, :1]),
-                     lambda: x.index_add_(0, bad, x[:2])):  # fmt: skip
+        for call in (
+            lambda: x[bad],
+            lambda: x.__setitem__(bad, 0.0),
+            lambda: x.gather(0, bad.reshape(2, 1, 1)),
+            lambda: x.index_select(0, bad),
+            lambda: x.scatter_add(0, bad.reshape(2, 1, 1), x[:2, :1, :1]),
+            lambda: x.index_add_(0, bad, x[:2]),
+        ):
             with pytest.raises(BoundsError):
                 call()
         same(x, X)
@@ -237,12 +273,29 @@ def test_an_index_is_checked_once_for_each_version(monkeypatch):
 # ---- writing ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key",
-                         [P, (slice(None), Q), (P.reshape(3, 1), slice(None), K), (0, slice(None), K), M, M2, (M2, 1),
-                          X > 0,
-                                 (slice(1, None), R % 4, 2), 1, (slice(None), slice(1, 3)), Ellipsis, None,
-                                 (Ellipsis, -1),
-                                 np.zeros(0, np.int64), (None, P), (P, P)], ids=name)  # fmt: skip
+@pytest.mark.parametrize(
+    "key",
+    [
+        P,
+        (slice(None), Q),
+        (P.reshape(3, 1), slice(None), K),
+        (0, slice(None), K),
+        M,
+        M2,
+        (M2, 1),
+        X > 0,
+        (slice(1, None), R % 4, 2),
+        1,
+        (slice(None), slice(1, 3)),
+        Ellipsis,
+        None,
+        (Ellipsis, -1),
+        np.zeros(0, np.int64),
+        (None, P),
+        (P, P),
+    ],
+    ids=name,
+)
 def test_values_are_written_where_reading_would_find_them(device, key):
     places = pytorch_index(np.arange(X.size).reshape(X.shape), key if isinstance(key, tuple) else (key,))
     value = np.arange(places.size, dtype=np.float32).reshape(places.shape) / 4
@@ -518,9 +571,20 @@ def test_masks(device):
         whole.masked_fill(on(device, M), 1j)
 
 
-@pytest.mark.parametrize("array",
-                         [X > 0, X, np.array(3.0), np.array(0), np.zeros((0, 3)), np.zeros((2, 3)), np.arange(40) % 3,
-                                   X.transpose(2, 0, 1) > 4], ids=lambda array: str(array.shape))  # fmt: skip
+@pytest.mark.parametrize(
+    "array",
+    [
+        X > 0,
+        X,
+        np.array(3.0),
+        np.array(0),
+        np.zeros((0, 3)),
+        np.zeros((2, 3)),
+        np.arange(40) % 3,
+        X.transpose(2, 0, 1) > 4,
+    ],
+    ids=lambda array: str(array.shape),
+)
 def test_nonzero(device, array):
     x = on(device, np.array(array, order="C"))
     wanted = np.argwhere(array) if array.ndim else np.empty((int(array != 0), 0), np.int64)
@@ -592,16 +656,26 @@ def test_a_repeat_is_a_copy():
     assert x.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("function", [
-    lambda x: torch.flip(x, [0]), lambda x: torch.roll(x, 2, 1), lambda x: x.repeat(2, 2),
-    lambda x: x.repeat_interleave(2, 0),
-    lambda x: x.tril(), lambda x: torch.sort(x, 1).values, lambda x: torch.topk(x, 2).values,
-    lambda x: torch.stack([x, x]),
-    lambda x: x.index_add(0, T([1, 1]), x * 2), lambda x: x.scatter_add(1, T([[0, 0], [2, 1]]), x[:, :2] * x[:, 1:]),
-    lambda x: x.index_copy(0, T([1]), x[:1] * 3), lambda x: x.masked_fill(T([True, False, True]), 1.0),
-    lambda x: x.take(T([0, 0, 5])),
-    lambda x: x.take_along_dim(T([[0], [1]]), 1), lambda x: x.index_put((T([0, 0]),), x * x, accumulate=True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.flip(x, [0]),
+        lambda x: torch.roll(x, 2, 1),
+        lambda x: x.repeat(2, 2),
+        lambda x: x.repeat_interleave(2, 0),
+        lambda x: x.tril(),
+        lambda x: torch.sort(x, 1).values,
+        lambda x: torch.topk(x, 2).values,
+        lambda x: torch.stack([x, x]),
+        lambda x: x.index_add(0, T([1, 1]), x * 2),
+        lambda x: x.scatter_add(1, T([[0, 0], [2, 1]]), x[:, :2] * x[:, 1:]),
+        lambda x: x.index_copy(0, T([1]), x[:1] * 3),
+        lambda x: x.masked_fill(T([True, False, True]), 1.0),
+        lambda x: x.take(T([0, 0, 5])),
+        lambda x: x.take_along_dim(T([[0], [1]]), 1),
+        lambda x: x.index_put((T([0, 0]),), x * x, accumulate=True),
+    ],
+)
 def test_gradients_of_the_rest(function):
     x = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 3))).requires_grad_()
     assert torch.autograd.gradcheck(function, (x,))
@@ -694,9 +768,13 @@ def test_offsets_of_64_bits_reach_the_same_elements():
         x, rows, out = on("cuda", X[0]), on("cuda", R), torch.zeros(4, 5).cuda()
         constants = {"INTO": False, "OUT_DTYPE": dtypes.float32, "RANK": 2, "WIDE": True, "BLOCK": 16}
         strides = ((5, 1), (0, 1), (1, 0))
-        launch(move_kernel, (2,), (out._data, rows._data, x._data, 0, (4, 5), *strides, (Int64(4),), (5,), 20),
-               constants,
-               out.device)  # fmt: skip
+        launch(
+            move_kernel,
+            (2,),
+            (out._data, rows._data, x._data, 0, (4, 5), *strides, (Int64(4),), (5,), 20),
+            constants,
+            out.device,
+        )
         same(out, X[0][R])
 
 
@@ -718,91 +796,170 @@ def test_one_hot(device):
 Z = torch.zeros(2, 3)
 
 
-@pytest.mark.parametrize(("kind", "call", "message"), [
-    (RuntimeError, lambda: Z.gather(0, T([[5]])), "index 5 is out of bounds for dimension 0 with size 2"),
-    (RuntimeError, lambda: Z.gather(0, T([[-1]])), "index -1 is out of bounds for dimension 0 with size 2"),
-    (RuntimeError, lambda: Z.gather(0, T([[0.0]])), r"gather\(\): Expected dtype int32/int64 for index"),
-    (RuntimeError, lambda: Z.gather(0, T([0])), "Index tensor must have the same number of dimensions as input tensor"),
-    (RuntimeError, lambda: Z.gather(0, torch.zeros(1, 5, dtype=torch.int64)),
-     r"Size does not match at dimension 1 expected index"),
-    (TypeError, lambda: Z.gather(0, 1), "argument 'index' must be Tensor, not int"),
-    (RuntimeError, lambda: Z.scatter(0, T([[5]]), 1.0), "index 5 is out of bounds for dimension 0 with size 2"),
-    (RuntimeError, lambda: Z.scatter(0, T([[1]]), T([[1]])),
-     r"scatter\(\): Expected self.dtype to be equal to src.dtype"),
-    (RuntimeError, lambda: Z.scatter(0, T([0]), 1.0),
-     "Index tensor must have the same number of dimensions as self tensor"),
-    (RuntimeError, lambda: Z.scatter(0, T([[0]]), T([1.0])),
-     "Index tensor must have the same number of dimensions as src tensor"),
-    (RuntimeError, lambda: Z.scatter(0, torch.zeros(1, 5, dtype=torch.int64), 1.0),
-     r"Expected index \[1, 5\] to be no larger than self"),
-    (RuntimeError, lambda: Z.scatter_add(0, torch.zeros(2, 3, dtype=torch.int64), torch.ones(1, 3)),
-     "and to be no larger size than src"),
-    (TypeError, lambda: Z.scatter(0, T([[0]]), 1.0, reduce="max"), "reduce argument must be either None or 'add'"),
-    (IndexError, lambda: Z.index_select(0, T([5])), "index out of range in self"),
-    (IndexError, lambda: Z.index_select(0, T([-1])), "index out of range in self"),
-    (IndexError, lambda: Z.index_select(0, T([[1]])), r"index_select\(\): Index is supposed to be a vector"),
-    (IndexError, lambda: Z.index_select(2, T([1])), "Dimension out of range"),
-    (RuntimeError, lambda: Z.index_select(0, T([1.0])), r"index_select\(\): Expected dtype int32 or int64 for index"),
-    (RuntimeError, lambda: Z.index_add(0, T([5]), torch.ones(1, 3)),
-     "index 5 is out of bounds for dimension 0 with size 2"),
-    (RuntimeError, lambda: Z.index_add(0, T([0]), torch.ones(2, 3)),
-     r"Number of indices \(1\) should be equal to source.size\(dim\): \(2\)"),
-    (RuntimeError, lambda: Z.index_add(0, T([0]), torch.ones(1, 4)),
-     "source tensor shape must match self tensor shape"),
-    (RuntimeError, lambda: Z.index_add(0, T([0]), torch.ones(1, 3, dtype=torch.float64)),
-     "must have the same scalar type"),
-    (IndexError, lambda: Z.index_add(0, T([[0]]), torch.ones(1, 3)),
-     "Index is supposed to be a vector, but got dim: 2"),
-    (RuntimeError, lambda: Z.index_fill(0, T([0]), T([1.0])), "index_fill_ only supports a 0-dimensional value tensor"),
-    (RuntimeError, lambda: Z.masked_fill(T([1, 0, 1]), 2),
-     "masked_fill_ only supports boolean masks, but got mask with dtype"),
-    (RuntimeError, lambda: Z.masked_fill(T([True]), T([1.0])),
-     "masked_fill_ only supports a 0-dimensional value tensor"),
-    (RuntimeError, lambda: torch.zeros(3).masked_fill_(torch.zeros(2, 3).bool(), 1.0), "output with shape"),
-    (RuntimeError, lambda: Z.masked_select(T([1, 0, 1])), "masked_select: expected BoolTensor for mask"),
-    (IndexError, lambda: Z.take(T([6])), "out of range: tried to access"),
-    (RuntimeError, lambda: Z.take_along_dim(T([0]), 0), "input and indices should have the same number of dimensions"),
-    (ValueError, lambda: torch.cat([]), "expected a non-empty list of Tensors"),
-    (TypeError, lambda: torch.cat(Z),
-     r"cat\(\): argument 'tensors' \(position 1\) must be tuple of Tensors, not Tensor"),
-    (TypeError, lambda: torch.cat([Z, 1]), "expected Tensor as element 1 in argument 0, but got int"),
-    (RuntimeError, lambda: torch.cat([Z, torch.zeros(2, 4)]),
-     "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 4"),
-    (RuntimeError, lambda: torch.cat([Z, torch.zeros(2)]), "Tensors must have same number of dimensions: got 2 and 1"),
-    (RuntimeError, lambda: torch.cat([T(1.0)]), r"zero-dimensional tensor \(at position 0\) cannot be concatenated"),
-    (IndexError, lambda: torch.cat([Z], 2), "Dimension out of range"),
-    (RuntimeError, lambda: torch.stack([]), "stack expects a non-empty TensorList"),
-    (RuntimeError, lambda: torch.stack([Z, Z[0]]), "stack expects each tensor to be equal size"),
-    (RuntimeError, lambda: torch.flip(Z, [0, 0]), "dim 0 appears multiple times in the list of dims"),
-    (TypeError, lambda: torch.flip(Z, ["a"]), "expected integers"),
-    (RuntimeError, lambda: torch.fliplr(Z[0]), "Input must be >= 2-d."),
-    (RuntimeError, lambda: torch.flipud(T(1.0)), "Input must be >= 1-d."),
-    (RuntimeError, lambda: torch.roll(Z, (1, 2), (0,)), "shifts and dimensions must align. shifts: 2, dims:1"),
-    (RuntimeError, lambda: torch.roll(Z, ()), "`shifts` required"),
-    (RuntimeError, lambda: Z.repeat(2), "Number of dimensions of repeat dims can not be smaller"),
-    (RuntimeError, lambda: Z.repeat(-1, 1), "Trying to create tensor with negative dimension -2"),
-    (RuntimeError, lambda: Z.repeat_interleave(-1), "Repeats must be non-negative"),
-    (RuntimeError, lambda: Z.repeat_interleave(T([1, -1]), 0), "repeats can not be negative"),
-    (RuntimeError, lambda: Z.repeat_interleave(T([1, 1, 1]), 0), "repeats must have the same size as input along dim"),
-    (RuntimeError, lambda: Z.repeat_interleave(T([[1]]), 0), "repeats must be 0-dim or 1-dim tensor"),
-    (RuntimeError, lambda: Z.repeat_interleave(T([1.0]), 0), "not implemented for"),
-    (RuntimeError, lambda: torch.zeros(2).tril(), "tril: input tensor must have at least 2 dimensions"),
-    (RuntimeError, lambda: torch.topk(Z, 4), "selected index k out of range"),
-    (RuntimeError, lambda: torch.topk(T(1.0), 2), "selected index k out of range"),
-    (IndexError, lambda: torch.sort(Z, 2), "Dimension out of range"),
-    (IndexError, lambda: embedding(T([2]), Z), "index out of range in self"),
-    (IndexError, lambda: embedding(T([-1]), Z), "index out of range in self"),
-    (RuntimeError, lambda: embedding(T([0.0]), Z), "Expected tensor for argument #1 'indices'"),
-    (RuntimeError, lambda: embedding(T([0]), Z[0]), "'weight' must be 2-D"),
-    (AssertionError, lambda: embedding(T([0]), Z, padding_idx=2), "Padding_idx must be within num_embeddings"),
-    (RuntimeError, lambda: one_hot(T([0, 2]), 2), "Class values must be smaller than num_classes."),
-    (RuntimeError, lambda: one_hot(T([-1]), 2), "Class values must be non-negative."),
-    (RuntimeError, lambda: one_hot(T([0.0])), "one_hot is only applicable to index tensor of type LongTensor."),
-    (RuntimeError, lambda: one_hot(torch.zeros(0, dtype=torch.int64)),
-     "Can not infer total number of classes from empty tensor."),
-    (RuntimeError, lambda: family.check_bounds(T([0.5]), 2, 0), "index tensors must be of an integer dtype"),
-    (RuntimeError, lambda: family.index_put(Z, T([[0]]), T([1]), dims=(0,)), "index_put"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "call", "message"),
+    [
+        (RuntimeError, lambda: Z.gather(0, T([[5]])), "index 5 is out of bounds for dimension 0 with size 2"),
+        (RuntimeError, lambda: Z.gather(0, T([[-1]])), "index -1 is out of bounds for dimension 0 with size 2"),
+        (RuntimeError, lambda: Z.gather(0, T([[0.0]])), r"gather\(\): Expected dtype int32/int64 for index"),
+        (
+            RuntimeError,
+            lambda: Z.gather(0, T([0])),
+            "Index tensor must have the same number of dimensions as input tensor",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.gather(0, torch.zeros(1, 5, dtype=torch.int64)),
+            r"Size does not match at dimension 1 expected index",
+        ),
+        (TypeError, lambda: Z.gather(0, 1), "argument 'index' must be Tensor, not int"),
+        (RuntimeError, lambda: Z.scatter(0, T([[5]]), 1.0), "index 5 is out of bounds for dimension 0 with size 2"),
+        (
+            RuntimeError,
+            lambda: Z.scatter(0, T([[1]]), T([[1]])),
+            r"scatter\(\): Expected self.dtype to be equal to src.dtype",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.scatter(0, T([0]), 1.0),
+            "Index tensor must have the same number of dimensions as self tensor",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.scatter(0, T([[0]]), T([1.0])),
+            "Index tensor must have the same number of dimensions as src tensor",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.scatter(0, torch.zeros(1, 5, dtype=torch.int64), 1.0),
+            r"Expected index \[1, 5\] to be no larger than self",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.scatter_add(0, torch.zeros(2, 3, dtype=torch.int64), torch.ones(1, 3)),
+            "and to be no larger size than src",
+        ),
+        (TypeError, lambda: Z.scatter(0, T([[0]]), 1.0, reduce="max"), "reduce argument must be either None or 'add'"),
+        (IndexError, lambda: Z.index_select(0, T([5])), "index out of range in self"),
+        (IndexError, lambda: Z.index_select(0, T([-1])), "index out of range in self"),
+        (IndexError, lambda: Z.index_select(0, T([[1]])), r"index_select\(\): Index is supposed to be a vector"),
+        (IndexError, lambda: Z.index_select(2, T([1])), "Dimension out of range"),
+        (
+            RuntimeError,
+            lambda: Z.index_select(0, T([1.0])),
+            r"index_select\(\): Expected dtype int32 or int64 for index",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.index_add(0, T([5]), torch.ones(1, 3)),
+            "index 5 is out of bounds for dimension 0 with size 2",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.index_add(0, T([0]), torch.ones(2, 3)),
+            r"Number of indices \(1\) should be equal to source.size\(dim\): \(2\)",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.index_add(0, T([0]), torch.ones(1, 4)),
+            "source tensor shape must match self tensor shape",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.index_add(0, T([0]), torch.ones(1, 3, dtype=torch.float64)),
+            "must have the same scalar type",
+        ),
+        (
+            IndexError,
+            lambda: Z.index_add(0, T([[0]]), torch.ones(1, 3)),
+            "Index is supposed to be a vector, but got dim: 2",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.index_fill(0, T([0]), T([1.0])),
+            "index_fill_ only supports a 0-dimensional value tensor",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.masked_fill(T([1, 0, 1]), 2),
+            "masked_fill_ only supports boolean masks, but got mask with dtype",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.masked_fill(T([True]), T([1.0])),
+            "masked_fill_ only supports a 0-dimensional value tensor",
+        ),
+        (RuntimeError, lambda: torch.zeros(3).masked_fill_(torch.zeros(2, 3).bool(), 1.0), "output with shape"),
+        (RuntimeError, lambda: Z.masked_select(T([1, 0, 1])), "masked_select: expected BoolTensor for mask"),
+        (IndexError, lambda: Z.take(T([6])), "out of range: tried to access"),
+        (
+            RuntimeError,
+            lambda: Z.take_along_dim(T([0]), 0),
+            "input and indices should have the same number of dimensions",
+        ),
+        (ValueError, lambda: torch.cat([]), "expected a non-empty list of Tensors"),
+        (
+            TypeError,
+            lambda: torch.cat(Z),
+            r"cat\(\): argument 'tensors' \(position 1\) must be tuple of Tensors, not Tensor",
+        ),
+        (TypeError, lambda: torch.cat([Z, 1]), "expected Tensor as element 1 in argument 0, but got int"),
+        (
+            RuntimeError,
+            lambda: torch.cat([Z, torch.zeros(2, 4)]),
+            "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 4",
+        ),
+        (
+            RuntimeError,
+            lambda: torch.cat([Z, torch.zeros(2)]),
+            "Tensors must have same number of dimensions: got 2 and 1",
+        ),
+        (
+            RuntimeError,
+            lambda: torch.cat([T(1.0)]),
+            r"zero-dimensional tensor \(at position 0\) cannot be concatenated",
+        ),
+        (IndexError, lambda: torch.cat([Z], 2), "Dimension out of range"),
+        (RuntimeError, lambda: torch.stack([]), "stack expects a non-empty TensorList"),
+        (RuntimeError, lambda: torch.stack([Z, Z[0]]), "stack expects each tensor to be equal size"),
+        (RuntimeError, lambda: torch.flip(Z, [0, 0]), "dim 0 appears multiple times in the list of dims"),
+        (TypeError, lambda: torch.flip(Z, ["a"]), "expected integers"),
+        (RuntimeError, lambda: torch.fliplr(Z[0]), "Input must be >= 2-d."),
+        (RuntimeError, lambda: torch.flipud(T(1.0)), "Input must be >= 1-d."),
+        (RuntimeError, lambda: torch.roll(Z, (1, 2), (0,)), "shifts and dimensions must align. shifts: 2, dims:1"),
+        (RuntimeError, lambda: torch.roll(Z, ()), "`shifts` required"),
+        (RuntimeError, lambda: Z.repeat(2), "Number of dimensions of repeat dims can not be smaller"),
+        (RuntimeError, lambda: Z.repeat(-1, 1), "Trying to create tensor with negative dimension -2"),
+        (RuntimeError, lambda: Z.repeat_interleave(-1), "Repeats must be non-negative"),
+        (RuntimeError, lambda: Z.repeat_interleave(T([1, -1]), 0), "repeats can not be negative"),
+        (
+            RuntimeError,
+            lambda: Z.repeat_interleave(T([1, 1, 1]), 0),
+            "repeats must have the same size as input along dim",
+        ),
+        (RuntimeError, lambda: Z.repeat_interleave(T([[1]]), 0), "repeats must be 0-dim or 1-dim tensor"),
+        (RuntimeError, lambda: Z.repeat_interleave(T([1.0]), 0), "not implemented for"),
+        (RuntimeError, lambda: torch.zeros(2).tril(), "tril: input tensor must have at least 2 dimensions"),
+        (RuntimeError, lambda: torch.topk(Z, 4), "selected index k out of range"),
+        (RuntimeError, lambda: torch.topk(T(1.0), 2), "selected index k out of range"),
+        (IndexError, lambda: torch.sort(Z, 2), "Dimension out of range"),
+        (IndexError, lambda: embedding(T([2]), Z), "index out of range in self"),
+        (IndexError, lambda: embedding(T([-1]), Z), "index out of range in self"),
+        (RuntimeError, lambda: embedding(T([0.0]), Z), "Expected tensor for argument #1 'indices'"),
+        (RuntimeError, lambda: embedding(T([0]), Z[0]), "'weight' must be 2-D"),
+        (AssertionError, lambda: embedding(T([0]), Z, padding_idx=2), "Padding_idx must be within num_embeddings"),
+        (RuntimeError, lambda: one_hot(T([0, 2]), 2), "Class values must be smaller than num_classes."),
+        (RuntimeError, lambda: one_hot(T([-1]), 2), "Class values must be non-negative."),
+        (RuntimeError, lambda: one_hot(T([0.0])), "one_hot is only applicable to index tensor of type LongTensor."),
+        (
+            RuntimeError,
+            lambda: one_hot(torch.zeros(0, dtype=torch.int64)),
+            "Can not infer total number of classes from empty tensor.",
+        ),
+        (RuntimeError, lambda: family.check_bounds(T([0.5]), 2, 0), "index tensors must be of an integer dtype"),
+        (RuntimeError, lambda: family.index_put(Z, T([[0]]), T([1]), dims=(0,)), "index_put"),
+    ],
+)
 def test_bad_arguments_are_refused_in_pytorchs_words(kind, call, message):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -54,11 +54,14 @@ def test_it_learns_on_a_simulated_device_by_replays(tmp_path: Path) -> None:
     assert results[0] == results[1]
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    (("--graph",), "CUDA graphs on CUDA devices only"),
-    (("--width", "10", "--heads", "4"), "cannot be shared out to 4 heads"),
-    (("--device", "cuda"), "TRITENSOR_SIMULATE_CUDA=1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--graph",), "CUDA graphs on CUDA devices only"),
+        (("--width", "10", "--heads", "4"), "cannot be shared out to 4 heads"),
+        (("--device", "cuda"), "TRITENSOR_SIMULATE_CUDA=1"),
+    ],
+)
 def test_it_says_what_it_cannot_do(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
     done = run_example(*arguments, folder=tmp_path)
     assert done.returncode != 0 and words in done.stderr and "Traceback" not in done.stderr

@@ -91,7 +91,8 @@ def test_broadcast_errors_begin_as_pytorchs():
     with pytest.raises(RuntimeError) as error:
         layout.broadcast_shapes((2, 3), (2, 4))
     assert str(error.value).startswith(
-        "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1")  # fmt: skip
+        "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1"
+    )
     with pytest.raises(ShapeError, match=r"^The expanded size of the tensor \(4\) must match the existing size \(2\)"):
         layout.broadcast_strides((2, 3), (3, 1), (4, 3))
     with pytest.raises(ShapeError, match="the number of sizes provided"):
@@ -136,15 +137,18 @@ def test_infer_shape_fills_in_what_is_left():
     assert layout.infer_shape((0, 5), 0) == (0, 5)
 
 
-@pytest.mark.parametrize(("shape", "size", "words"), [
-    ((4,), 6, "shape '[4]' is invalid for input of size 6"),
-    ((-1, 4), 6, "shape '[-1, 4]' is invalid for input of size 6"),
-    ((-1, 0), 6, "shape '[-1, 0]' is invalid for input of size 6"),
-    ((), 6, "shape '[]' is invalid for input of size 6"),
-    ((-1, -1), 6, "only one dimension can be inferred"),
-    ((-2, 3), 6, "invalid shape dimension -2 at index 0 of shape [-2, 3]"),
-    ((-1, 0), 0, "cannot reshape tensor of 0 elements into shape [-1, 0]"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "size", "words"),
+    [
+        ((4,), 6, "shape '[4]' is invalid for input of size 6"),
+        ((-1, 4), 6, "shape '[-1, 4]' is invalid for input of size 6"),
+        ((-1, 0), 6, "shape '[-1, 0]' is invalid for input of size 6"),
+        ((), 6, "shape '[]' is invalid for input of size 6"),
+        ((-1, -1), 6, "only one dimension can be inferred"),
+        ((-2, 3), 6, "invalid shape dimension -2 at index 0 of shape [-2, 3]"),
+        ((-1, 0), 0, "cannot reshape tensor of 0 elements into shape [-1, 0]"),
+    ],
+)
 def test_infer_shape_refuses_in_pytorchs_words(shape, size, words):
     with pytest.raises(ShapeError) as error:
         layout.infer_shape(shape, size)
@@ -171,17 +175,20 @@ def test_index_takes_numpy_integers_and_a_second_ellipsis():
     assert layout.index((), (), 4, None) == ((1,), (0,), 4)
 
 
-@pytest.mark.parametrize(("shape", "key", "error", "words"), [
-    ((2, 3), 5, RangeError, "index 5 is out of bounds for dimension 0 with size 2"),
-    ((2, 3), -3, IndexError, "index -3 is out of bounds for dimension 0 with size 2"),
-    ((2, 3), (0, 3), RangeError, "index 3 is out of bounds for dimension 1 with size 3"),
-    ((0, 3), 0, RangeError, "index 0 is out of bounds for dimension 0 with size 0"),
-    ((2, 3), (0, 0, 0), RangeError, "too many indices for tensor of dimension 2"),
-    ((), 0, RangeError, "invalid index of a 0-dim tensor"),
-    ((2, 3), "a", ArgumentError, "only integers, slices (`:`), ellipsis (`...`), None"),
-    ((2, 3), 1.0, TypeError, "only integers, slices (`:`), ellipsis (`...`), None"),
-    ((2, 3), True, ArgumentError, "only integers, slices (`:`), ellipsis (`...`), None"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "key", "error", "words"),
+    [
+        ((2, 3), 5, RangeError, "index 5 is out of bounds for dimension 0 with size 2"),
+        ((2, 3), -3, IndexError, "index -3 is out of bounds for dimension 0 with size 2"),
+        ((2, 3), (0, 3), RangeError, "index 3 is out of bounds for dimension 1 with size 3"),
+        ((0, 3), 0, RangeError, "index 0 is out of bounds for dimension 0 with size 0"),
+        ((2, 3), (0, 0, 0), RangeError, "too many indices for tensor of dimension 2"),
+        ((), 0, RangeError, "invalid index of a 0-dim tensor"),
+        ((2, 3), "a", ArgumentError, "only integers, slices (`:`), ellipsis (`...`), None"),
+        ((2, 3), 1.0, TypeError, "only integers, slices (`:`), ellipsis (`...`), None"),
+        ((2, 3), True, ArgumentError, "only integers, slices (`:`), ellipsis (`...`), None"),
+    ],
+)
 def test_index_refuses_in_pytorchs_words(shape, key, error, words):
     with pytest.raises(error) as raised:
         layout.index(shape, layout.contiguous_strides(shape), 0, key)
@@ -197,11 +204,14 @@ def test_dims_are_counted_from_the_front():
     assert layout.normalize_dim(np.int64(1), 2) == 1
 
 
-@pytest.mark.parametrize(("dim", "ndim", "words"), [
-    (2, 2, "Dimension out of range (expected to be in range of [-2, 1], but got 2)"),
-    (-3, 2, "Dimension out of range (expected to be in range of [-2, 1], but got -3)"),
-    (1, 0, "Dimension out of range (expected to be in range of [-1, 0], but got 1)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dim", "ndim", "words"),
+    [
+        (2, 2, "Dimension out of range (expected to be in range of [-2, 1], but got 2)"),
+        (-3, 2, "Dimension out of range (expected to be in range of [-2, 1], but got -3)"),
+        (1, 0, "Dimension out of range (expected to be in range of [-1, 0], but got 1)"),
+    ],
+)
 def test_dims_out_of_range_are_refused_in_pytorchs_words(dim, ndim, words):
     with pytest.raises(IndexError) as error:
         layout.normalize_dim(dim, ndim)

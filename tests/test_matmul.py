@@ -16,11 +16,27 @@ from tritensor.kernels.matmul_kernels import matmul_kernel
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
 
-SHAPES = [((2, 3), (3, 4)), ((33, 70), (70, 20)), ((40,), (40,)), ((40,), (40, 5)), ((5, 40), (40,)),
-          ((4, 5, 6), (6, 7)), ((4, 5, 6), (4, 6, 7)), ((2, 1, 5, 6), (3, 6, 7)), ((5, 6), (3, 6, 7)),
-          ((6,), (3, 6, 7)), ((3, 5, 6), (6,)),
-          ((4, 1, 6), (4, 6, 3)), ((3, 1, 6), (6, 2)), ((70,), (2, 70, 1)), ((17, 100), (100, 18)), ((3, 0), (0, 4)),
-          ((0, 3), (3, 4)), ((2, 0, 3), (3, 4)), ((1, 1), (1, 1))]  # fmt: skip
+SHAPES = [
+    ((2, 3), (3, 4)),
+    ((33, 70), (70, 20)),
+    ((40,), (40,)),
+    ((40,), (40, 5)),
+    ((5, 40), (40,)),
+    ((4, 5, 6), (6, 7)),
+    ((4, 5, 6), (4, 6, 7)),
+    ((2, 1, 5, 6), (3, 6, 7)),
+    ((5, 6), (3, 6, 7)),
+    ((6,), (3, 6, 7)),
+    ((3, 5, 6), (6,)),
+    ((4, 1, 6), (4, 6, 3)),
+    ((3, 1, 6), (6, 2)),
+    ((70,), (2, 70, 1)),
+    ((17, 100), (100, 18)),
+    ((3, 0), (0, 4)),
+    ((0, 3), (3, 4)),
+    ((2, 0, 3), (3, 4)),
+    ((1, 1), (1, 1)),
+]
 EXACT = ["int64", "int32", "int16", "uint8"]
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-13}
 
@@ -138,10 +154,18 @@ def test_batches_of_any_strides():
 
 @needs_triton
 @pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"])
-@pytest.mark.parametrize(("shape", "bias"), [
-    ((9, 40), (6,)), ((2, 5, 20), (6,)), ((40,), (6,)), ((9, 100), (9, 6)), ((9, 100), None), ((9, 20), (1,)),
-    ((9, 20), ()),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "bias"),
+    [
+        ((9, 40), (6,)),
+        ((2, 5, 20), (6,)),
+        ((40,), (6,)),
+        ((9, 100), (9, 6)),
+        ((9, 100), None),
+        ((9, 20), (1,)),
+        ((9, 20), ()),
+    ],
+)
 def test_bias_and_activation_run_in_the_kernel(shape, bias, activation):
     x, w = torch.from_numpy(numbers(shape, "float32")), torch.from_numpy(numbers((6, shape[-1]), "float32", 1))
     b = None if bias is None else torch.from_numpy(numbers(bias, "float32", 2))
@@ -186,8 +210,18 @@ def test_a_scalar_bias_on_the_cpu_goes_with_cuda_operands():
 # ---- gradients ----------------------------------------------------------------------------------------------------
 
 
-SMALL = [((2, 3), (3, 2)), ((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((2, 2, 3), (3, 2)), ((2, 2, 3), (2, 3, 2)),
-         ((2, 1, 2, 3), (2, 3, 1)), ((3,), (2, 3, 2)), ((2, 2, 3), (3,)), ((2, 3), (2, 3, 2))]  # fmt: skip
+SMALL = [
+    ((2, 3), (3, 2)),
+    ((3,), (3,)),
+    ((3,), (3, 2)),
+    ((2, 3), (3,)),
+    ((2, 2, 3), (3, 2)),
+    ((2, 2, 3), (2, 3, 2)),
+    ((2, 1, 2, 3), (2, 3, 1)),
+    ((3,), (2, 3, 2)),
+    ((2, 2, 3), (3,)),
+    ((2, 3), (2, 3, 2)),
+]
 
 
 @pytest.mark.parametrize("shapes", SMALL, ids=str)
@@ -267,15 +301,25 @@ def test_named_products():
     a, b, v = numbers((2, 3), "float64"), numbers((3, 4), "float64", 1), numbers((3,), "float64", 2)
     x, y, w = torch.from_numpy(a), torch.from_numpy(b), torch.from_numpy(v)
     for result, wanted in (
-        (mm(x, y), a @ b), (x.mm(y), a @ b), (mv(x, w), a @ v), (x.mv(w), a @ v), (dot(w, w), v @ v), (w.dot(w), v @ v),
-        (bmm(x.unsqueeze(0), y.unsqueeze(0)), (a @ b)[None]), (inner(x, w), a @ v), (inner(x, x), a @ a.T),
-        (inner(w, torch.tensor(2.0, dtype=torch.float64)), v * 2), (outer(w, w), np.outer(v, v)),
+        (mm(x, y), a @ b),
+        (x.mm(y), a @ b),
+        (mv(x, w), a @ v),
+        (x.mv(w), a @ v),
+        (dot(w, w), v @ v),
+        (w.dot(w), v @ v),
+        (bmm(x.unsqueeze(0), y.unsqueeze(0)), (a @ b)[None]),
+        (inner(x, w), a @ v),
+        (inner(x, x), a @ a.T),
+        (inner(w, torch.tensor(2.0, dtype=torch.float64)), v * 2),
+        (outer(w, w), np.outer(v, v)),
         (w.ger(w), np.outer(v, v)),
-        (x.matmul(y), a @ b), (torch.matmul(x, y), a @ b), (linear(x, w), a @ v),
+        (x.matmul(y), a @ b),
+        (torch.matmul(x, y), a @ b),
+        (linear(x, w), a @ v),
         (addmm(torch.ones(4, dtype=torch.float64), x, y), a @ b + 1),
         (addmm(torch.ones(2, 4, dtype=torch.float64), x, y, beta=2, alpha=3), a @ b * 3 + 2),
         (addmm(torch.full((4,), float("nan"), dtype=torch.float64), x, y, beta=0), a @ b),
-    ):  # fmt: skip
+    ):
         np.testing.assert_allclose(result.numpy(), wanted, rtol=1e-12)
 
 
@@ -286,50 +330,67 @@ def ones(*shape, dtype=torch.float32):
     return torch.ones(*shape, dtype=dtype)
 
 
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda: ones(2, 3) @ ones(2, 3), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x3\)"),
-    (lambda: ones(4, 2, 3) @ ones(2, 3), r"mat1 and mat2 shapes cannot be multiplied \(8x3 and 2x3\)"),
-    (lambda: ones(2) @ ones(3, 2), r"mat1 and mat2 shapes cannot be multiplied \(1x2 and 3x2\)"),
-    (lambda: ones(4, 2, 3) @ ones(4, 2, 3),
-     r"Expected size for first two dimensions of batch2 tensor to be: \[4, 3\] but got: \[4, 2\]."),
-    (lambda: ones(4, 2, 3) @ ones(5, 3, 2), r"The size of tensor a \(4\) must match the size of tensor b \(5\)"),
-    (lambda: ones(2, 3) @ ones(2), r"size mismatch, got input \(2\), mat \(2x3\), vec \(2\)"),
-    (lambda: ones(2) @ ones(3), r"inconsistent tensor size, expected tensor \[2\] and src \[3\]"),
-    (lambda: ones() @ ones(3, 3), r"both arguments to matmul need to be at least 1D, but they are 0D and 2D"),
-    (lambda: mm(ones(2), ones(3, 3)), "self must be a matrix"),
-    (lambda: mm(ones(2, 2), ones(3)), "mat2 must be a matrix"),
-    (lambda: bmm(ones(2, 2), ones(3, 3, 3)), "batch1 must be a 3D tensor"),
-    (lambda: bmm(ones(2, 2, 2), ones(3, 3)), "batch2 must be a 3D tensor"),
-    (lambda: bmm(ones(1, 2, 2), ones(2, 2, 2)), "Expected size for first two dimensions of batch2 tensor"),
-    (lambda: mv(ones(2), ones(3)), r"vector \+ matrix @ vector expected, got 1, 1, 1"),
-    (lambda: dot(ones(2, 2), ones(3)), "1D tensors expected, but got 2D and 1D tensors"),
-    (lambda: inner(ones(2, 2), ones(3)), r"inner\(\) the last dimension must match"),
-    (lambda: outer(ones(2, 2), ones(3)), "outer: Expected 1-D argument self, but got 2-D"),
-    (lambda: outer(ones(2), ones(3, 3)), "outer: Expected 1-D argument vec2, but got 2-D"),
-    (lambda: addmm(ones(4), ones(2, 3), ones(4, 3)), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x3\)"),
-    (lambda: addmm(ones(4), ones(3), ones(3, 4)), "mat1 must be a matrix, got 1-D tensor"),
-    (lambda: addmm(ones(3), ones(2, 3), ones(3, 4)), r"The expanded size of the tensor \(4\) must match"),
-    (lambda: addmm(ones(3), ones(2, 3), ones(3, 4), alpha=2), r"The expanded size of the tensor \(4\) must match"),
-    (lambda: linear(ones(2, 3), ones(4, 2)), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x4\)"),
-    (lambda: linear(ones(3), ones(4, 2)), r"mat1 and mat2 shapes cannot be multiplied \(1x3 and 2x4\)"),
-    (lambda: linear(ones(2, 3), ones(4, 3), ones(5)), r"The expanded size of the tensor \(4\) must match the existing"),
-    (lambda: linear(ones(2, 3), ones(3), ones()), "mat2 must be a matrix, got 1-D tensor"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ones(2, 3) @ ones(2, 3), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x3\)"),
+        (lambda: ones(4, 2, 3) @ ones(2, 3), r"mat1 and mat2 shapes cannot be multiplied \(8x3 and 2x3\)"),
+        (lambda: ones(2) @ ones(3, 2), r"mat1 and mat2 shapes cannot be multiplied \(1x2 and 3x2\)"),
+        (
+            lambda: ones(4, 2, 3) @ ones(4, 2, 3),
+            r"Expected size for first two dimensions of batch2 tensor to be: \[4, 3\] but got: \[4, 2\].",
+        ),
+        (lambda: ones(4, 2, 3) @ ones(5, 3, 2), r"The size of tensor a \(4\) must match the size of tensor b \(5\)"),
+        (lambda: ones(2, 3) @ ones(2), r"size mismatch, got input \(2\), mat \(2x3\), vec \(2\)"),
+        (lambda: ones(2) @ ones(3), r"inconsistent tensor size, expected tensor \[2\] and src \[3\]"),
+        (lambda: ones() @ ones(3, 3), r"both arguments to matmul need to be at least 1D, but they are 0D and 2D"),
+        (lambda: mm(ones(2), ones(3, 3)), "self must be a matrix"),
+        (lambda: mm(ones(2, 2), ones(3)), "mat2 must be a matrix"),
+        (lambda: bmm(ones(2, 2), ones(3, 3, 3)), "batch1 must be a 3D tensor"),
+        (lambda: bmm(ones(2, 2, 2), ones(3, 3)), "batch2 must be a 3D tensor"),
+        (lambda: bmm(ones(1, 2, 2), ones(2, 2, 2)), "Expected size for first two dimensions of batch2 tensor"),
+        (lambda: mv(ones(2), ones(3)), r"vector \+ matrix @ vector expected, got 1, 1, 1"),
+        (lambda: dot(ones(2, 2), ones(3)), "1D tensors expected, but got 2D and 1D tensors"),
+        (lambda: inner(ones(2, 2), ones(3)), r"inner\(\) the last dimension must match"),
+        (lambda: outer(ones(2, 2), ones(3)), "outer: Expected 1-D argument self, but got 2-D"),
+        (lambda: outer(ones(2), ones(3, 3)), "outer: Expected 1-D argument vec2, but got 2-D"),
+        (lambda: addmm(ones(4), ones(2, 3), ones(4, 3)), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x3\)"),
+        (lambda: addmm(ones(4), ones(3), ones(3, 4)), "mat1 must be a matrix, got 1-D tensor"),
+        (lambda: addmm(ones(3), ones(2, 3), ones(3, 4)), r"The expanded size of the tensor \(4\) must match"),
+        (lambda: addmm(ones(3), ones(2, 3), ones(3, 4), alpha=2), r"The expanded size of the tensor \(4\) must match"),
+        (lambda: linear(ones(2, 3), ones(4, 2)), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x4\)"),
+        (lambda: linear(ones(3), ones(4, 2)), r"mat1 and mat2 shapes cannot be multiplied \(1x3 and 2x4\)"),
+        (
+            lambda: linear(ones(2, 3), ones(4, 3), ones(5)),
+            r"The expanded size of the tensor \(4\) must match the existing",
+        ),
+        (lambda: linear(ones(2, 3), ones(3), ones()), "mat2 must be a matrix, got 1-D tensor"),
+    ],
+)
 def test_shapes_that_do_not_fit_are_refused_in_pytorchs_words(call, message):
     with pytest.raises(RuntimeError, match=message):
         call()
 
 
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda: ones(2, 3) @ ones(3, 2, dtype=torch.float64),
-     "expected m1 and m2 to have the same dtype, but got: float != double"),
-    (lambda: ones(2, 3, dtype=torch.int64) @ ones(3, 2),
-     "expected m1 and m2 to have the same dtype, but got: long int != float"),
-    (lambda: ones(2, 2, dtype=torch.float16) @ ones(2, 2, dtype=torch.bfloat16), "got: c10::Half != c10::BFloat16"),
-    (lambda: linear(ones(2, 3), ones(4, 3), ones(4, dtype=torch.float64)),
-     "to have the same dtype, but got: float != double"),
-    (lambda: ones(2, 2, dtype=torch.bool) @ ones(2, 2, dtype=torch.bool), "not implemented for 'Bool'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: ones(2, 3) @ ones(3, 2, dtype=torch.float64),
+            "expected m1 and m2 to have the same dtype, but got: float != double",
+        ),
+        (
+            lambda: ones(2, 3, dtype=torch.int64) @ ones(3, 2),
+            "expected m1 and m2 to have the same dtype, but got: long int != float",
+        ),
+        (lambda: ones(2, 2, dtype=torch.float16) @ ones(2, 2, dtype=torch.bfloat16), "got: c10::Half != c10::BFloat16"),
+        (
+            lambda: linear(ones(2, 3), ones(4, 3), ones(4, dtype=torch.float64)),
+            "to have the same dtype, but got: float != double",
+        ),
+        (lambda: ones(2, 2, dtype=torch.bool) @ ones(2, 2, dtype=torch.bool), "not implemented for 'Bool'"),
+    ],
+)
 def test_dtypes_are_never_mixed(call, message):
     with pytest.raises(RuntimeError, match=message):
         call()
@@ -381,10 +442,21 @@ def test_offsets_of_64_bits_reach_the_same_elements():
         x, y = torch.from_numpy(a).cuda()._data, torch.from_numpy(b).cuda()._data
         out = torch.zeros(20, 18).cuda()
         sizes = (20, 18, 40, 1, (1,), (0, 18, 1), (0, 40, 1), (0, 18, 1), (0, 0, 0))
-        constants = {"EPILOGUE": None, "OUT_DTYPE": dtypes.float32, "TOTAL": dtypes.float32, "PRODUCT": "ieee",
-                     "RANK": 1, "BIAS_ROWS": False, "SPLIT": False, "EVEN": False, "WIDE": True, "BLOCK_M": 16,
-                     "BLOCK_N": 16,
-                     "BLOCK_K": 16, "GROUP": 8}  # fmt: skip
+        constants = {
+            "EPILOGUE": None,
+            "OUT_DTYPE": dtypes.float32,
+            "TOTAL": dtypes.float32,
+            "PRODUCT": "ieee",
+            "RANK": 1,
+            "BIAS_ROWS": False,
+            "SPLIT": False,
+            "EVEN": False,
+            "WIDE": True,
+            "BLOCK_M": 16,
+            "BLOCK_N": 16,
+            "BLOCK_K": 16,
+            "GROUP": 8,
+        }
         launch(matmul_kernel, (4,), (out._data, x, y, (), *sizes), constants, out.device)
         assert_close(out, expected(a, b), 40)
 
@@ -392,15 +464,31 @@ def test_offsets_of_64_bits_reach_the_same_elements():
 # ---- einsum -------------------------------------------------------------------------------------------------------
 
 
-EQUATIONS = [("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ij->ji", (2, 3)), ("ii", (3, 3)),
-             ("ii->i", (3, 3)),
-             ("ij->", (2, 3)), ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)), ("...ij,...jk->...ik", (5, 2, 3), (3, 4)),
-             ("i,j->ij", (2,), (3,)), ("ij,ij->ij", (2, 3), (2, 3)), ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)),
-             ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)), ("...i->...", (2, 3)), ("b...->...", (2, 3)),
-             (" i j , j k -> i k ", (2, 3), (3, 4)), ("aab->b", (2, 2, 3)), ("i...,i...->...", (2, 3), (2, 4, 3)),
-             ("ab,ab->", (2, 3), (2, 3)), ("ba,cb", (2, 3), (4, 2)), ("...a,...a", (2, 3), (2, 3)),
-             ("i,i,i->", (3,), (3,), (3,)),
-             ("ij,kl->", (2, 3), (4, 5)), ("ij,j->j", (0, 3), (3,))]  # fmt: skip
+EQUATIONS = [
+    ("ij,jk->ik", (2, 3), (3, 4)),
+    ("ij,jk", (2, 3), (3, 4)),
+    ("ij->ji", (2, 3)),
+    ("ii", (3, 3)),
+    ("ii->i", (3, 3)),
+    ("ij->", (2, 3)),
+    ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)),
+    ("...ij,...jk->...ik", (5, 2, 3), (3, 4)),
+    ("i,j->ij", (2,), (3,)),
+    ("ij,ij->ij", (2, 3), (2, 3)),
+    ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)),
+    ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)),
+    ("...i->...", (2, 3)),
+    ("b...->...", (2, 3)),
+    (" i j , j k -> i k ", (2, 3), (3, 4)),
+    ("aab->b", (2, 2, 3)),
+    ("i...,i...->...", (2, 3), (2, 4, 3)),
+    ("ab,ab->", (2, 3), (2, 3)),
+    ("ba,cb", (2, 3), (4, 2)),
+    ("...a,...a", (2, 3), (2, 3)),
+    ("i,i,i->", (3,), (3,), (3,)),
+    ("ij,kl->", (2, 3), (4, 5)),
+    ("ij,j->j", (0, 3), (3,)),
+]
 
 
 @pytest.mark.parametrize("case", EQUATIONS, ids=str)
@@ -429,23 +517,36 @@ def test_einsum_has_gradients():
     assert torch.autograd.gradgradcheck(lambda x, y: torch.einsum("aai,ia->a", x, y), (x, y))
 
 
-@pytest.mark.parametrize(("equation", "shapes", "message"), [
-    ("ij,jk", [(2, 3), (2, 3)],
-     "subscript j has size 2 for operand 1 which does not broadcast with previously seen size 3"),
-    ("ij", [(2, 3), (3, 4)], "more operands were provided than specified in the equation"),
-    ("ij,jk", [(2, 3)], "fewer operands were provided than specified in the equation"),
-    ("ijk", [(2, 3)], r"the number of subscripts in the equation \(3\) does not match the number of dimensions \(2\)"),
-    ("ijk...", [(2, 3)],
-     r"the number of subscripts in the equation \(3\) does not match the number of dimensions \(2\)"),
-    ("ij->ik", [(2, 3)], "output subscript k does not appear in the equation for any input operand"),
-    ("ij->ii", [(2, 3)], "output subscript i appears more than once in the output"),
-    ("i1", [(2, 3)], "invalid subscript given at index 1 in the equation string"),
-    ("ij->i->j", [(2, 3)], "invalid subscript given at index 5 in the equation string"),
-    ("ii", [(2, 3)], "subscript i is repeated for operand 0 but the sizes don't match, 3 != 2"),
-    ("ij->i.", [(2, 3)], r"found '.' for output that is not part of any ellipsis \(...\)"),
-    ("..ij", [(2, 3)], "found '.' for operand 0 that is not part of any ellipsis"),
-    ("...i...", [(2, 3)], "found '.' for operand 0 for which an ellipsis was already found"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("equation", "shapes", "message"),
+    [
+        (
+            "ij,jk",
+            [(2, 3), (2, 3)],
+            "subscript j has size 2 for operand 1 which does not broadcast with previously seen size 3",
+        ),
+        ("ij", [(2, 3), (3, 4)], "more operands were provided than specified in the equation"),
+        ("ij,jk", [(2, 3)], "fewer operands were provided than specified in the equation"),
+        (
+            "ijk",
+            [(2, 3)],
+            r"the number of subscripts in the equation \(3\) does not match the number of dimensions \(2\)",
+        ),
+        (
+            "ijk...",
+            [(2, 3)],
+            r"the number of subscripts in the equation \(3\) does not match the number of dimensions \(2\)",
+        ),
+        ("ij->ik", [(2, 3)], "output subscript k does not appear in the equation for any input operand"),
+        ("ij->ii", [(2, 3)], "output subscript i appears more than once in the output"),
+        ("i1", [(2, 3)], "invalid subscript given at index 1 in the equation string"),
+        ("ij->i->j", [(2, 3)], "invalid subscript given at index 5 in the equation string"),
+        ("ii", [(2, 3)], "subscript i is repeated for operand 0 but the sizes don't match, 3 != 2"),
+        ("ij->i.", [(2, 3)], r"found '.' for output that is not part of any ellipsis \(...\)"),
+        ("..ij", [(2, 3)], "found '.' for operand 0 that is not part of any ellipsis"),
+        ("...i...", [(2, 3)], "found '.' for operand 0 for which an ellipsis was already found"),
+    ],
+)
 def test_equations_that_do_not_fit_are_refused(equation, shapes, message):
     with pytest.raises(RuntimeError, match=message):
         torch.einsum(equation, *[torch.ones(shape) for shape in shapes])

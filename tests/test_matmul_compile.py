@@ -31,36 +31,99 @@ TRANSPOSES = [(x, y) for x in (False, True) for y in (False, True)]
 slow = pytest.mark.slow
 bf16, f32 = dtypes.bfloat16, dtypes.float32
 
-KINDS = {"half": (bf16, f32, "ieee"), "tf32": (f32, f32, "tf32"), "tf32x3": (f32, f32, "tf32x3"),
-         "ieee": (f32, f32, "ieee"), "double": (dtypes.float64, dtypes.float64, "ieee"),
-         "sum": (dtypes.int64, dtypes.int64, "sum")}  # fmt: skip
+KINDS = {
+    "half": (bf16, f32, "ieee"),
+    "tf32": (f32, f32, "tf32"),
+    "tf32x3": (f32, f32, "tf32x3"),
+    "ieee": (f32, f32, "ieee"),
+    "double": (dtypes.float64, dtypes.float64, "ieee"),
+    "sum": (dtypes.int64, dtypes.int64, "sum"),
+}
 
 
-def described(product: str, blocks: Blocks, flips: tuple[bool, bool], target: Any = HOPPER, *, kind: Any = None,
-              batched: bool = False, epilogue: str = "") -> Any:  # fmt: skip
+def described(
+    product: str,
+    blocks: Blocks,
+    flips: tuple[bool, bool],
+    target: Any = HOPPER,
+    *,
+    kind: Any = None,
+    batched: bool = False,
+    epilogue: str = "",
+) -> Any:
     """Facts of the kernel on descriptors, for sizes and strides of which nothing but their divisibility is known."""
     stored, _, precision = KINDS[product]
     pointer, steps = f"*{(kind or stored).triton}:16", ("i32:16", "i32:16")
-    signature = (pointer, pointer, pointer, (pointer,) if epilogue else (), "i32:16", "i32:16", "i32:16",
-                 "i32" if batched else "i32:1", steps, steps, steps, ("i32", "i32", "i32:1"))  # fmt: skip
-    constants = {"EPILOGUE": _body(registry[epilogue]) if epilogue else None, "OUT_DTYPE": kind or stored,
-                 "PRODUCT": precision, "X_FLIPPED": flips[0], "Y_FLIPPED": flips[1], "OUT_BATCHED": batched,
-                 "X_BATCHED": batched, "Y_BATCHED": batched, "BIAS_ROWS": False, "PIECES": blocks.pieces,
-                 "BLOCK_M": blocks.rows, "BLOCK_N": blocks.cols, "BLOCK_K": blocks.depth, "GROUP": 8}  # fmt: skip
+    signature = (
+        pointer,
+        pointer,
+        pointer,
+        (pointer,) if epilogue else (),
+        "i32:16",
+        "i32:16",
+        "i32:16",
+        "i32" if batched else "i32:1",
+        steps,
+        steps,
+        steps,
+        ("i32", "i32", "i32:1"),
+    )
+    constants = {
+        "EPILOGUE": _body(registry[epilogue]) if epilogue else None,
+        "OUT_DTYPE": kind or stored,
+        "PRODUCT": precision,
+        "X_FLIPPED": flips[0],
+        "Y_FLIPPED": flips[1],
+        "OUT_BATCHED": batched,
+        "X_BATCHED": batched,
+        "Y_BATCHED": batched,
+        "BIAS_ROWS": False,
+        "PIECES": blocks.pieces,
+        "BLOCK_M": blocks.rows,
+        "BLOCK_N": blocks.cols,
+        "BLOCK_K": blocks.depth,
+        "GROUP": 8,
+    }
     return compile_ahead(described_matmul_kernel, signature, constants, target, blocks.warps, blocks.stages)
 
 
-def pointed(product: str, blocks: Blocks, flips: tuple[bool, bool] = (False, False), target: Any = HOPPER,
-            **changes: Any) -> Any:  # fmt: skip
+def pointed(
+    product: str, blocks: Blocks, flips: tuple[bool, bool] = (False, False), target: Any = HOPPER, **changes: Any
+) -> Any:
     """Facts of the kernel on pointers."""
     kind, total, precision = KINDS[product]
     pointer = f"*{kind.triton}:16"
     steps = [("i32:16", "i32:1", "i32:16") if flipped else ("i32:16", "i32:16", "i32:1") for flipped in flips]
-    signature = (pointer, pointer, pointer, (pointer,), "i32:16", "i32:16", "i32:16", "i32", ("i32:1",),
-                 ("i32:16", "i32:16", "i32:1"), *steps, ("i32", "i32", "i32:1"))  # fmt: skip
-    constants = {"EPILOGUE": None, "OUT_DTYPE": kind, "TOTAL": total, "PRODUCT": precision, "RANK": 1,
-                 "BIAS_ROWS": False, "SPLIT": False, "EVEN": True, "WIDE": False, "BLOCK_M": blocks.rows,
-                 "BLOCK_N": blocks.cols, "BLOCK_K": blocks.depth, "GROUP": 8, **changes}  # fmt: skip
+    signature = (
+        pointer,
+        pointer,
+        pointer,
+        (pointer,),
+        "i32:16",
+        "i32:16",
+        "i32:16",
+        "i32",
+        ("i32:1",),
+        ("i32:16", "i32:16", "i32:1"),
+        *steps,
+        ("i32", "i32", "i32:1"),
+    )
+    constants = {
+        "EPILOGUE": None,
+        "OUT_DTYPE": kind,
+        "TOTAL": total,
+        "PRODUCT": precision,
+        "RANK": 1,
+        "BIAS_ROWS": False,
+        "SPLIT": False,
+        "EVEN": True,
+        "WIDE": False,
+        "BLOCK_M": blocks.rows,
+        "BLOCK_N": blocks.cols,
+        "BLOCK_K": blocks.depth,
+        "GROUP": 8,
+        **changes,
+    }
     return compile_ahead(matmul_kernel, signature, constants, target, blocks.warps, blocks.stages)
 
 
@@ -87,10 +150,15 @@ CONFIGURATIONS += [("half", blocks) for blocks in LONG.values()]
 QUICK = [("half", LONG[DESCRIBED["half"][0]], (False, True)), ("tf32x3", DESCRIBED["tf32x3"][0], (False, True))]
 
 
-@pytest.mark.parametrize(("product", "blocks", "flips"), [
-    pytest.param(product, blocks, flips, marks=[] if (product, blocks, flips) in QUICK else slow)
-    for product, blocks in CONFIGURATIONS for flips in TRANSPOSES
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("product", "blocks", "flips"),
+    [
+        pytest.param(product, blocks, flips, marks=[] if (product, blocks, flips) in QUICK else slow)
+        for product, blocks in CONFIGURATIONS
+        for flips in TRANSPOSES
+    ],
+    ids=str,
+)
 def test_every_configuration_is_fed_by_the_copy_engine(product: str, blocks: Blocks, flips: tuple[bool, bool]) -> None:
     facts = described(product, blocks, flips)
     assert_fed_by_tma(facts)
@@ -154,11 +222,19 @@ def test_descriptors_are_made_in_scratch_memory_aligned_for_them() -> None:
 # ---- pointers --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("blocks", "flips", "even"), [
-    (POINTERS["half"][0], (False, True), True),
-    *(pytest.param(blocks, flips, even, marks=slow)
-      for blocks in POINTERS["half"] for flips in TRANSPOSES for even in (True, False)),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("blocks", "flips", "even"),
+    [
+        (POINTERS["half"][0], (False, True), True),
+        *(
+            pytest.param(blocks, flips, even, marks=slow)
+            for blocks in POINTERS["half"]
+            for flips in TRANSPOSES
+            for even in (True, False)
+        ),
+    ],
+    ids=str,
+)
 def test_half_products_are_wgmma_fed_by_wide_copies(blocks: Blocks, flips: tuple[bool, bool], even: bool) -> None:
     facts = pointed("half", blocks, flips, EVEN=even)
     assert_sound(facts)
@@ -233,25 +309,58 @@ def streamed_blocks(kind: Any, rows: int, along: bool, sizes: tuple[int, int] = 
     return choose(Problem("half", rows, *sizes, itemsize=kind.itemsize, along=along), H200)
 
 
-def streamed(kind: Any, rows: int, along: bool, target: Any = HOPPER, sizes: tuple[int, int] = (4096, 4096),
-             **changes: Any) -> Any:  # fmt: skip
+def streamed(
+    kind: Any, rows: int, along: bool, target: Any = HOPPER, sizes: tuple[int, int] = (4096, 4096), **changes: Any
+) -> Any:
     blocks = streamed_blocks(kind, rows, along, sizes)
     total = kind if kind.itemsize == 8 else f32 if kind.is_floating_point else dtypes.int32
     pointer, steps = f"*{kind.triton}:16", ("i32:16", "i32:16", "i32:1")
-    signature = (pointer, pointer, pointer, (pointer,), "i32", "i32:16", "i32:16", "i32", ("i32:1",), steps, steps,
-                 ("i32:16", "i32:1", "i32:16") if along else steps, ("i32", "i32", "i32:1"))  # fmt: skip
-    constants = {"EPILOGUE": None, "OUT_DTYPE": kind, "TOTAL": total, "RANK": 1, "BIAS_ROWS": False, "SPLIT": False,
-                 "EVEN": True, "WIDE": False, "ALONG": along, "ROWS": blocks.rows, "BLOCK_N": blocks.cols,
-                 "BLOCK_K": blocks.depth, **changes}  # fmt: skip
+    signature = (
+        pointer,
+        pointer,
+        pointer,
+        (pointer,),
+        "i32",
+        "i32:16",
+        "i32:16",
+        "i32",
+        ("i32:1",),
+        steps,
+        steps,
+        ("i32:16", "i32:1", "i32:16") if along else steps,
+        ("i32", "i32", "i32:1"),
+    )
+    constants = {
+        "EPILOGUE": None,
+        "OUT_DTYPE": kind,
+        "TOTAL": total,
+        "RANK": 1,
+        "BIAS_ROWS": False,
+        "SPLIT": False,
+        "EVEN": True,
+        "WIDE": False,
+        "ALONG": along,
+        "ROWS": blocks.rows,
+        "BLOCK_N": blocks.cols,
+        "BLOCK_K": blocks.depth,
+        **changes,
+    }
     return compile_ahead(matvec_kernel, signature, constants, target, blocks.warps, blocks.stages)
 
 
-@pytest.mark.parametrize(("kind", "rows", "along"), [
-    (bf16, 1, True),
-    *(pytest.param(kind, rows, along, marks=slow)
-      for kind in (bf16, f32, dtypes.float64, dtypes.int8, dtypes.int64) for rows in (1, 2, 4)
-      for along in (True, False)),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "rows", "along"),
+    [
+        (bf16, 1, True),
+        *(
+            pytest.param(kind, rows, along, marks=slow)
+            for kind in (bf16, f32, dtypes.float64, dtypes.int8, dtypes.int64)
+            for rows in (1, 2, 4)
+            for along in (True, False)
+        ),
+    ],
+    ids=str,
+)
 def test_the_large_operand_is_read_in_wide_loads(kind: Any, rows: int, along: bool) -> None:
     for changes in ({}, {"EVEN": False, "SPLIT": True, "OUT_DTYPE": f32}):
         facts = streamed(kind, rows, along, **changes)

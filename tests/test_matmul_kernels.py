@@ -286,8 +286,15 @@ def test_descriptors_take_all_four_transposes(sizes: Any, block: int, dtype: Any
                 assert kernels[-1] == ("described_matmul_kernel" if regular else "matmul_kernel")
 
 
-BATCHES = [((3, 20, 16), (3, 16, 24)), ((20, 16), (3, 16, 24)), ((3, 20, 16), (16, 24)), ((3, 20, 16), (1, 16, 24)),
-           ((1, 20, 16), (3, 16, 24)), ((2, 3, 20, 16), (2, 3, 16, 24)), ((2, 1, 20, 16), (3, 16, 24))]  # fmt: skip
+BATCHES = [
+    ((3, 20, 16), (3, 16, 24)),
+    ((20, 16), (3, 16, 24)),
+    ((3, 20, 16), (16, 24)),
+    ((3, 20, 16), (1, 16, 24)),
+    ((1, 20, 16), (3, 16, 24)),
+    ((2, 3, 20, 16), (2, 3, 16, 24)),
+    ((2, 1, 20, 16), (3, 16, 24)),
+]
 
 
 @needs_triton
@@ -364,9 +371,20 @@ def test_misaligned_and_spread_operands_are_read_where_they_are(kernels: list[st
 @needs_triton
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int64, torch.int8], ids=str)
 @pytest.mark.parametrize("block", [0, pytest.param(16, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("shapes", [((100,), (100, 30)), ((30, 100), (100,)), ((100,), (100,)), ((3, 100), (100, 30)),
-                                    ((30, 100), (100, 4)), ((2, 1, 100), (2, 100, 20)), ((2, 3, 1, 20), (3, 20, 5)),
-                                    ((30, 1), (1, 2))], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((100,), (100, 30)),
+        ((30, 100), (100,)),
+        ((100,), (100,)),
+        ((3, 100), (100, 30)),
+        ((30, 100), (100, 4)),
+        ((2, 1, 100), (2, 100, 20)),
+        ((2, 3, 1, 20), (3, 20, 5)),
+        ((30, 1), (1, 2)),
+    ],
+    ids=str,
+)
 def test_few_rows_or_columns_are_streamed(shapes: Any, block: int, dtype: Any, kernels: list[str]) -> None:
     x, y = ((drawn(shape, torch.float32, seed) * 3).to(dtype) for seed, shape in enumerate(shapes))
     wanted = np.matmul(x.double().numpy(), y.double().numpy())
@@ -394,9 +412,16 @@ def test_streamed_products_are_split(shapes: Any, kernels: list[str]) -> None:
 
 
 @needs_triton
-@pytest.mark.parametrize(("sizes", "capability"), [
-    ((40, 32, 24), (9, 0)), ((20, 97, 24), (9, 0)), ((2, 96, 24), (9, 0)), ((20, 96, 24), (8, 0)),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("sizes", "capability"),
+    [
+        ((40, 32, 24), (9, 0)),
+        ((20, 97, 24), (9, 0)),
+        ((2, 96, 24), (9, 0)),
+        ((20, 96, 24), (8, 0)),
+    ],
+    ids=str,
+)
 def test_results_do_not_depend_on_the_order_of_the_grid(sizes: Any, capability: Any) -> None:
     rows, depth, cols = sizes
     x, y = drawn((rows, depth), torch.float32), drawn((depth, cols), torch.float32, 1)
@@ -413,8 +438,11 @@ def test_results_do_not_depend_on_the_order_of_the_grid(sizes: Any, capability: 
 def test_programs_go_from_tile_to_tile(kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     grids = []
     bind = matmul_launch.bind
-    monkeypatch.setattr(matmul_launch, "bind", lambda kernel, grid, *rest, **more: grids.append(grid) or bind(
-        kernel, grid, *rest, **more))  # fmt: skip
+    monkeypatch.setattr(
+        matmul_launch,
+        "bind",
+        lambda kernel, grid, *rest, **more: grids.append(grid) or bind(kernel, grid, *rest, **more),
+    )
     x, y = drawn((2, 40, 32), torch.bfloat16), drawn((2, 32, 40), torch.bfloat16, 1)
     with torch.cuda.simulate(capability=(9, 0)) as driver, settings.block(16):
         for processors, programs in ((5, 5), (9, 9), (10, 18), (100, 18)):
@@ -431,9 +459,22 @@ def test_a_tile_outside_of_its_array_is_neither_read_nor_written() -> None:
     from tritensor.kernels.launch import launch
     from tritensor.kernels.matmul_descriptors import described_matmul_kernel
 
-    constants = {"EPILOGUE": None, "OUT_DTYPE": torch.float32, "PRODUCT": "ieee", "X_FLIPPED": False,
-                 "Y_FLIPPED": False, "OUT_BATCHED": False, "X_BATCHED": False, "Y_BATCHED": False, "BIAS_ROWS": False,
-                 "PIECES": 1, "BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16, "GROUP": 8}  # fmt: skip
+    constants = {
+        "EPILOGUE": None,
+        "OUT_DTYPE": torch.float32,
+        "PRODUCT": "ieee",
+        "X_FLIPPED": False,
+        "Y_FLIPPED": False,
+        "OUT_BATCHED": False,
+        "X_BATCHED": False,
+        "Y_BATCHED": False,
+        "BIAS_ROWS": False,
+        "PIECES": 1,
+        "BLOCK_M": 16,
+        "BLOCK_N": 16,
+        "BLOCK_K": 16,
+        "GROUP": 8,
+    }
     with torch.cuda.simulate(), settings.simulate_late(False):
         x, y, out = (torch.zeros(16, 16).cuda() for _ in range(3))
         for rows, pitch in ((17, 16), (16, 32)):

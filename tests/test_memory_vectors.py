@@ -52,8 +52,11 @@ def kernels_of(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, target:
 def widths(compiled: Any, kind: str) -> Counter[str]:
     """How often each width of global load ("LDG") or store ("STG") occurs: "128" bits, "64", "32", "U16", "U8"."""
     found = re.findall(rf"\b{kind}\.E(\S*)", compiled.asm["sass"])
-    return Counter(next((part for part in each.split(".") if part in ("128", "64", "U16", "U8")), "32")
-                   for each in found if ".CONSTANT" not in each)  # fmt: skip
+    return Counter(
+        next((part for part in each.split(".") if part in ("128", "64", "U16", "U8")), "32")
+        for each in found
+        if ".CONSTANT" not in each
+    )
 
 
 def slow(*names: str, cases: dict[str, Any]) -> list[Any]:

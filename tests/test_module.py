@@ -133,7 +133,7 @@ def test_delattr_unregisters():
         (lambda m: m.set_submodule("new", nn.ReLU(), strict=True), AttributeError, "Block has no attribute `new`"),
         (lambda m: m.set_submodule("scale", nn.ReLU()), AttributeError, "`scale` is not an nn.Module"),
     ],
-)  # fmt: skip
+)
 def test_misuse_raises_in_pytorchs_words_and_changes_nothing(action, error, words):
     block = Block()
     before, names = values(block), dir(block)
@@ -793,8 +793,12 @@ def test_to_without_change_keeps_every_tensor():
 
 def test_short_casts():
     block = Block()
-    for name, dtype in (("double", torch.float64), ("half", torch.float16), ("bfloat16", torch.bfloat16),
-                        ("float", torch.float32)):  # fmt: skip
+    for name, dtype in (
+        ("double", torch.float64),
+        ("half", torch.float16),
+        ("bfloat16", torch.bfloat16),
+        ("float", torch.float32),
+    ):
         assert getattr(block, name)() is block
         assert {t.dtype for t in block.parameters()} == {dtype}
         assert block.steps.dtype is torch.int64

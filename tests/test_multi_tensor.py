@@ -108,8 +108,14 @@ def test_the_number_of_launches_does_not_grow_with_the_model(launches):
 
 
 def test_devices_and_dtypes_get_a_launch_each(launches):
-    places = [("cuda:0", torch.float32), ("cuda:1", torch.float32), ("cuda:1", torch.bfloat16), ("cpu", torch.float32),
-              ("cuda:0", torch.float16), ("cuda:0", torch.float64)]  # fmt: skip
+    places = [
+        ("cuda:0", torch.float32),
+        ("cuda:1", torch.float32),
+        ("cuda:1", torch.bfloat16),
+        ("cpu", torch.float32),
+        ("cuda:0", torch.float16),
+        ("cuda:0", torch.float64),
+    ]
     with cuda.simulate(devices=2):
         ours = [parameter for place, kind in places for parameter in parameters([(6,), (2, 3)], place, kind)]
         theirs = [parameter for _, kind in places for parameter in parameters([(6,), (2, 3)], "cpu", kind)]
@@ -134,8 +140,16 @@ def test_strided_misaligned_and_shared_parameters_are_stepped_as_on_the_cpu(capt
     def model(device):
         whole = torch.arange(60.0, device=device).reshape(6, 10) / 10
         shared = torch.ones(8, device=device)
-        made = [nn.Parameter(x) for x in (whole.t()[2:5], torch.ones(8, device=device), shared[:6], shared[2:],
-                                          torch.ones(3, 2, device=device))]  # fmt: skip
+        made = [
+            nn.Parameter(x)
+            for x in (
+                whole.t()[2:5],
+                torch.ones(8, device=device),
+                shared[:6],
+                shared[2:],
+                torch.ones(3, 2, device=device),
+            )
+        ]
         made[1].data = torch.arange(9.0, device=device)[1:]
         return made
 
@@ -302,7 +316,8 @@ def test_a_capturable_state_counts_on_the_device_and_has_pytorchs_form():
         give_gradients(moved, 1)
         other.step()
         assert [(str(entry["step"].device), entry["step"].item()) for entry in other.state.values()] == [
-            ("cuda:0", 3.0)] * 2  # fmt: skip
+            ("cuda:0", 3.0)
+        ] * 2
         other.param_groups[0]["capturable"] = False
         other.step()
         assert [str(entry["step"].device) for entry in other.state.values()] == ["cpu"] * 2
@@ -311,12 +326,15 @@ def test_a_capturable_state_counts_on_the_device_and_has_pytorchs_form():
         assert [entry["step"].item() for entry in other.state.values()] == [5.0] * 2
 
 
-@pytest.mark.parametrize("make", [
-    lambda params, lr: optim.SGD(params, lr=lr, momentum=0.9, weight_decay=0.1),
-    lambda params, lr: optim.SGD(params, lr=lr),
-    lambda params, lr: optim.AdamW(params, lr=lr, capturable=True),
-    lambda params, lr: optim.AdamW(params, lr=lr),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda params, lr: optim.SGD(params, lr=lr, momentum=0.9, weight_decay=0.1),
+        lambda params, lr: optim.SGD(params, lr=lr),
+        lambda params, lr: optim.AdamW(params, lr=lr, capturable=True),
+        lambda params, lr: optim.AdamW(params, lr=lr),
+    ],
+)
 @pytest.mark.parametrize("where", ["cpu", "cuda:0", "cuda:1"])
 def test_a_learning_rate_may_be_a_tensor(make, where):
     with cuda.simulate(devices=2), torch.testing.checked():
@@ -426,8 +444,13 @@ TARGETS = [
     ("cuda", 90),
     *(pytest.param(target, marks=pytest.mark.slow) for target in (("cuda", 80), ("cuda", 100), ("hip", "gfx942"))),
 ]
-OPERATORS = [optimizers.adam, *(pytest.param(operator, marks=pytest.mark.slow) for operator in
-             (optimizers.adam_amsgrad, optimizers.sgd, optimizers.sgd_momentum))]  # fmt: skip
+OPERATORS = [
+    optimizers.adam,
+    *(
+        pytest.param(operator, marks=pytest.mark.slow)
+        for operator in (optimizers.adam_amsgrad, optimizers.sgd, optimizers.sgd_momentum)
+    ),
+]
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: str(target[1]))
@@ -440,8 +463,16 @@ def test_tensors_found_by_a_table_move_in_vectors_and_nothing_spills(captured, o
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[kind]
     body = operator.body if isinstance(operator.body, DeviceFunction) else device_function(operator.body, operator.name)
     roles, numbers = len(operator.inputs), len(operator.metadata)
-    constants = {"BODY": body, "KINDS": (dtype,) * roles, "COMPUTE": torch.float32, "COLUMNS": (-1,) * numbers,
-                 "ROW": 0, "ALIGNED": True, "WIDTH": roles + 3, "BLOCK": 4096 // dtype.itemsize}  # fmt: skip
+    constants = {
+        "BODY": body,
+        "KINDS": (dtype,) * roles,
+        "COMPUTE": torch.float32,
+        "COLUMNS": (-1,) * numbers,
+        "ROW": 0,
+        "ALIGNED": True,
+        "WIDTH": roles + 3,
+        "BLOCK": 4096 // dtype.itemsize,
+    }
     signature = ("*i64:16", "*i32:16", ("fp32",) * numbers, "*fp32:16" if captured else None)
     if captured:
         constants.update(COLUMNS=tuple(range(numbers)), ROW=numbers)
@@ -468,6 +499,8 @@ def test_the_kernel_of_the_rates_compiles(tmp_path):
     for lr, in_memory in (("*fp32", True), ("fp64", False)):
         with settings.cache_dir(str(tmp_path)):
             facts = compile_ahead(
-                step_rates.adam_rates_kernel, ("*fp32:16", "*i64:16", lr, "fp64", "fp64", "fp64", "i32"),
-                {"COLUMN": 6, "WIDTH": 7, "IN_MEMORY": in_memory, "BLOCK": 128})  # fmt: skip
+                step_rates.adam_rates_kernel,
+                ("*fp32:16", "*i64:16", lr, "fp64", "fp64", "fp64", "i32"),
+                {"COLUMN": 6, "WIDTH": 7, "IN_MEMORY": in_memory, "BLOCK": 128},
+            )
         assert facts.local_bytes == 0

@@ -122,8 +122,11 @@ def test_kernel_takes_every_layout(operator: Elementwise) -> None:
                 except AssertionError as error:
                     raise AssertionError(f"{name} layout of {operator.inputs[position]}: {error}") from None
         rows = [x[:1].expand(4, 6) for x in first]
-        agree(operator, operator(*rows, **metadata_of(operator)),
-              operator(*[x[:1].expand(4, 6) for x in inputs], **metadata_of(operator)))  # fmt: skip
+        agree(
+            operator,
+            operator(*rows, **metadata_of(operator)),
+            operator(*[x[:1].expand(4, 6) for x in inputs], **metadata_of(operator)),
+        )
 
 
 @needs_triton
@@ -133,8 +136,10 @@ def test_special_values(operator: Elementwise, dtype: dtypes.dtype) -> None:
     special = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 2.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 1e-30], dtype.numpy)
     grids = np.meshgrid(*[special] * min(len(operator.inputs), 2), indexing="ij")
     arrays = [grids[i % len(grids)].ravel() for i in range(len(operator.inputs))]
-    arrays = [x.astype(operator.kinds[name].numpy) if name in operator.kinds else x
-              for name, x in zip(operator.inputs, arrays, strict=True)]  # fmt: skip
+    arrays = [
+        x.astype(operator.kinds[name].numpy) if name in operator.kinds else x
+        for name, x in zip(operator.inputs, arrays, strict=True)
+    ]
     with torch.cuda.simulate(devices=1):
         inputs = [torch.from_numpy(x) for x in arrays]
         expected = operator(*inputs, **metadata_of(operator))

@@ -262,7 +262,7 @@ W = nn.Parameter(torch.ones(1))
         (lambda: optim.AdamW([W], weight_decay=-1), ValueError, "Invalid weight_decay value: -1"),
         (lambda: optim.SGD([W]).add_param_group([W]), TypeError, "param_group must be a dict, but got <class 'list'>"),
     ],
-)  # fmt: skip
+)
 def test_misuse_raises_in_pytorchs_words(make, error, words):
     with pytest.raises(error, match=words):
         make()

@@ -73,7 +73,7 @@ REFUSED = [
     (lambda: f.maximum([1]), TypeError, r"maximum\(\): argument 'y' \(position 2\) must be Tensor, not list"),
     (lambda: f + [1], TypeError, "unsupported operand type"),  # noqa: RUF005
     (lambda: 2 ** torch.tensor([[1.0]]) + "x", TypeError, "unsupported operand type"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[2][:40])
@@ -240,8 +240,14 @@ def test_clamp_passes_gradients_at_its_bounds() -> None:
 
 def test_comparisons_are_boolean(place) -> None:
     x, y = of([1.0, 2.0, nan], place), of([1.0, 1.0, nan], place)
-    for function, expected in ((python.eq, [1, 0, 0]), (python.ne, [0, 1, 1]), (python.lt, [0, 0, 0]),
-                               (python.le, [1, 0, 0]), (python.gt, [0, 1, 0]), (python.ge, [1, 1, 0])):  # fmt: skip
+    for function, expected in (
+        (python.eq, [1, 0, 0]),
+        (python.ne, [0, 1, 1]),
+        (python.lt, [0, 0, 0]),
+        (python.le, [1, 0, 0]),
+        (python.gt, [0, 1, 0]),
+        (python.ge, [1, 1, 0]),
+    ):
         assert function(x, y).dtype is torch.bool and function(x, y).tolist() == [bool(flag) for flag in expected]
         assert function(x, 1).tolist() == [function(value, 1) for value in x.tolist()]
     assert (x == None) is False and (x != "text") is True  # noqa: E711
@@ -287,8 +293,30 @@ def test_shifts_by_all_bits_leave_the_sign(place) -> None:
 
 # ---- exponentials, angles, rounding ---------------------------------------------------------------------------
 
-FUNCTIONS = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos",
-             "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc"]  # fmt: skip
+FUNCTIONS = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "erf",
+    "erfc",
+]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -296,8 +324,14 @@ def test_functions_agree_with_pythons(name, place) -> None:
     x = np.concatenate([np.linspace(-5, 5, 101), [0.47, -0.47, 4.0, 30.0, 1e-9, 80.0]])
     scalar = getattr(math, name) if name != "exp2" else lambda value: 2.0**value
 
-    ends = {("log", 0.0): -inf, ("log2", 0.0): -inf, ("log10", 0.0): -inf, ("log1p", -1.0): -inf,
-            ("atanh", 1.0): inf, ("atanh", -1.0): -inf}  # fmt: skip
+    ends = {
+        ("log", 0.0): -inf,
+        ("log2", 0.0): -inf,
+        ("log10", 0.0): -inf,
+        ("log1p", -1.0): -inf,
+        ("atanh", 1.0): inf,
+        ("atanh", -1.0): -inf,
+    }
 
     def exact(value: float) -> float:
         try:
@@ -387,7 +421,8 @@ def test_activations_against_their_formulas(place) -> None:
         F.silu: lambda v: v / (1 + math.exp(-v)),
         F.gelu: lambda v: 0.5 * v * (1 + math.erf(v / math.sqrt(2))),
         (lambda t: F.gelu(t, approximate="tanh")): lambda v: (
-            0.5 * v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))),
+            0.5 * v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
+        ),
         (lambda t: F.leaky_relu(t, 0.1)): lambda v: v if v > 0 else 0.1 * v,
         (lambda t: F.leaky_relu(t, 1.5)): lambda v: v if v > 0 else 1.5 * v,
         (lambda t: F.leaky_relu(t, -0.5)): lambda v: v if v > 0 else -0.5 * v,
@@ -398,7 +433,7 @@ def test_activations_against_their_formulas(place) -> None:
         F.logsigmoid: lambda v: -math.log1p(math.exp(-v)),
         F.softsign: lambda v: v / (1 + abs(v)),
         F.tanhshrink: lambda v: v - math.tanh(v),
-    }  # fmt: skip
+    }
     for function, formula in formulas.items():
         expected = [formula(value) for value in x]
         np.testing.assert_allclose(function(of(x, place)).cpu().numpy(), expected, rtol=1e-12, atol=1e-15)

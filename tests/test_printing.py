@@ -48,17 +48,23 @@ def options():
         (lambda: torch.zeros(1, 2, 1), "tensor([[[0.],\n         [0.]]])"),
         (lambda: torch.zeros(2, 1, 1), "tensor([[[0.]],\n\n        [[0.]]])"),
         (lambda: torch.arange(1001), "tensor([   0,    1,    2,  ...,  998,  999, 1000])"),
-        (lambda: torch.zeros(7, 200)[:, :1].expand(7, 200),
-         "tensor([[0., 0., 0.,  ..., 0., 0., 0.],\n        [0., 0., 0.,  ..., 0., 0., 0.],\n"
-         "        [0., 0., 0.,  ..., 0., 0., 0.],\n        ...,\n        [0., 0., 0.,  ..., 0., 0., 0.],\n"
-         "        [0., 0., 0.,  ..., 0., 0., 0.],\n        [0., 0., 0.,  ..., 0., 0., 0.]])"),
-        (lambda: torch.full((8,), 1.25, dtype=torch.float16),
-         "tensor([1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500],\n       dtype=tritensor.float16)"),
-        (lambda: torch.full((8,), 1.25, dtype=torch.float64, requires_grad=True),
-         "tensor([1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500],\n"
-         "       dtype=tritensor.float64, requires_grad=True)"),
+        (
+            lambda: torch.zeros(7, 200)[:, :1].expand(7, 200),
+            "tensor([[0., 0., 0.,  ..., 0., 0., 0.],\n        [0., 0., 0.,  ..., 0., 0., 0.],\n"
+            "        [0., 0., 0.,  ..., 0., 0., 0.],\n        ...,\n        [0., 0., 0.,  ..., 0., 0., 0.],\n"
+            "        [0., 0., 0.,  ..., 0., 0., 0.],\n        [0., 0., 0.,  ..., 0., 0., 0.]])",
+        ),
+        (
+            lambda: torch.full((8,), 1.25, dtype=torch.float16),
+            "tensor([1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500],\n       dtype=tritensor.float16)",
+        ),
+        (
+            lambda: torch.full((8,), 1.25, dtype=torch.float64, requires_grad=True),
+            "tensor([1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500, 1.2500],\n"
+            "       dtype=tritensor.float64, requires_grad=True)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_golden(make, text) -> None:
     assert repr(make()) == text and str(make()) == text
 
@@ -68,7 +74,8 @@ def test_device_is_shown() -> None:
     with torch.cuda.simulate(devices=2):
         assert repr(torch.tensor([1.0, 2.0], device="cuda:1")) == "tensor([1., 2.], device='cuda:1')"
         assert repr(torch.zeros(0, 2, dtype=torch.int8, device="cuda")) == (
-            "tensor([], device='cuda:0', size=(0, 2), dtype=tritensor.int8)")  # fmt: skip
+            "tensor([], device='cuda:0', size=(0, 2), dtype=tritensor.int8)"
+        )
 
 
 def test_options() -> None:

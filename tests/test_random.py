@@ -22,9 +22,12 @@ F = torch.nn.functional
 KNOWN = [
     ((0, 0, 0, 0), 0, (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
     ((0xFFFFFFFF,) * 4, 0xFFFFFFFF_FFFFFFFF, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
-    ((0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), 0x299F31D0_A4093822,
-     (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1)),
-]  # fmt: skip
+    (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+        0x299F31D0_A4093822,
+        (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    ),
+]
 
 
 @pytest.fixture
@@ -61,8 +64,13 @@ def test_the_kernel_draws_the_published_words(simulated) -> None:
     out = buffer.empty((4,), np.dtype(np.float32), simulated)
     arguments = (out, Int64(0), Int64(0), (), 4)
     for wide_index in (False, True):
-        constants = {"BODY": kernels.uniform.device_body(), "OUT_DTYPE": torch.float32, "WIDE": False,
-                     "INDEX64": wide_index, "BLOCK": 1}  # fmt: skip
+        constants = {
+            "BODY": kernels.uniform.device_body(),
+            "OUT_DTYPE": torch.float32,
+            "WIDE": False,
+            "INDEX64": wide_index,
+            "BLOCK": 1,
+        }
         launch(kernels.random_kernel, (1,), arguments, constants, simulated)
         assert buffer.to_host(out).tolist() == [(word >> 8) / 2**24 for word in KNOWN[0][2]]
 
@@ -98,7 +106,7 @@ DRAWS = {
         lambda place: torch.bernoulli(torch.full((9,), 0.4, device=place)),
         lambda place: torch.bernoulli(torch.zeros(9, device=place), 0.4),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("block", [0, 2])
@@ -349,7 +357,7 @@ REFUSED = [
     (lambda: torch.multinomial(torch.tensor([1.0, 0.0]), 2), RuntimeError, "not enough non-negative category"),
     (lambda: torch.Generator().set_state(torch.zeros(16)), TypeError, "RNG state must be a torch.ByteTensor"),
     (lambda: torch.set_rng_state(torch.zeros(3, dtype=torch.uint8)), RuntimeError, "RNG state is wrong size"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[2][:40])
@@ -423,8 +431,14 @@ def test_dropout_has_second_derivatives() -> None:
 def test_dropout_is_the_same_on_every_device_and_layout(kind, simulated) -> None:
     base = torch.arange(1.0, 61.0).to(kind).view(3, 4, 5)
     for block in (0, 1, 4):
-        for view in (lambda x: x, lambda x: x.permute(2, 0, 1), lambda x: x[:, ::2, 1:], lambda x: x[0, 0, 0],
-                     lambda x: x[:0], lambda x: x[:1].expand(4, 4, 5)):  # fmt: skip
+        for view in (
+            lambda x: x,
+            lambda x: x.permute(2, 0, 1),
+            lambda x: x[:, ::2, 1:],
+            lambda x: x[0, 0, 0],
+            lambda x: x[:0],
+            lambda x: x[:1].expand(4, 4, 5),
+        ):
             with settings.block(block):
                 torch.manual_seed(3)
                 expected = F.dropout(view(base), 0.3)
@@ -458,9 +472,12 @@ def compile_ahead(tmp_path):
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_random_kernels_compile_and_store_whole_vectors(target, compile_ahead) -> None:
-    cases = [(kernels.uniform, torch.float32, (), False), (kernels.normal, torch.float32, (), False),
-             (kernels.uniform, torch.float64, (), True),
-             (kernels.integers, torch.int64, ("i64", "i64"), True)]  # fmt: skip
+    cases = [
+        (kernels.uniform, torch.float32, (), False),
+        (kernels.normal, torch.float32, (), False),
+        (kernels.uniform, torch.float64, (), True),
+        (kernels.integers, torch.int64, ("i64", "i64"), True),
+    ]
     for operator, kind, numbers, wide in cases:
         constants = {"BODY": operator.device_body(), "OUT_DTYPE": kind, "WIDE": wide, "INDEX64": False, "BLOCK": 128}
         signature = (f"*{kind.triton}:16", "i64", "i64", numbers, "i32:16")

@@ -69,16 +69,32 @@ def test_the_table_of_a_gpu_comes_with_its_figures(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(table, "RESULTS", tmp_path)
     monkeypatch.setattr(table, "README", tmp_path / "README.md")
     figures = {
-        "gpu": "Card", "simulated": True, "date": "2026-01-01", "device": {"driver": "1.2"},
-        "versions": {"torch": "3"}, "ceiling": {"bytes_per_second": 4e12},
+        "gpu": "Card",
+        "simulated": True,
+        "date": "2026-01-01",
+        "device": {"driver": "1.2"},
+        "versions": {"torch": "3"},
+        "ceiling": {"bytes_per_second": 4e12},
         "rows": {
-            "copy": {"title": "x.clone()", "accuracy": {"accurate": False}, "speed": {
-                "ceiling": {"ours_us": 10.0, "theirs_us": 9.0, "ratio": 0.9, "below": False, "gate": 0.95,
-                            "reached": "under"},
-                "cupy": {"error": "none"}, "torch": {"ours_us": 10.0, "theirs_us": 9.0, "gate": None}}},
+            "copy": {
+                "title": "x.clone()",
+                "accuracy": {"accurate": False},
+                "speed": {
+                    "ceiling": {
+                        "ours_us": 10.0,
+                        "theirs_us": 9.0,
+                        "ratio": 0.9,
+                        "below": False,
+                        "gate": 0.95,
+                        "reached": "under",
+                    },
+                    "cupy": {"error": "none"},
+                    "torch": {"ours_us": 10.0, "theirs_us": 9.0, "gate": None},
+                },
+            },
             "bad": {"title": "x.bad()", "error": "RuntimeError: no"},
         },
-    }  # fmt: skip
+    }
     (tmp_path / "card.json").write_text(json.dumps(figures))
     table.main(["--write"])
     assert table.GPU_START not in (tmp_path / "README.md").read_text()  # nothing comes of a simulation

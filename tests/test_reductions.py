@@ -155,10 +155,17 @@ REFUSED = [
     ("x.prod((0, 1))", TypeError, "prod() received an invalid combination of arguments - got (tuple)"),
     ("x.argmax((0, 1))", TypeError, "argmax(): argument 'dim' (position 1) must be int, not tuple"),
     ("x.cumsum()", TypeError, 'cumsum() missing 1 required positional arguments: "dim"'),
-    ("i.mean()", RuntimeError, "mean(): could not infer output dtype. Input dtype must be either a floating point or "
-     "complex dtype. Got: Long"),
-    ("x.mean(dtype=torch.int64)", RuntimeError, "mean(): could not infer output dtype. Optional dtype must be either a "
-     "floating point or complex dtype. Got: Long"),
+    (
+        "i.mean()",
+        RuntimeError,
+        "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: Long",
+    ),
+    (
+        "x.mean(dtype=torch.int64)",
+        RuntimeError,
+        "mean(): could not infer output dtype. Optional dtype must be either a "
+        "floating point or complex dtype. Got: Long",
+    ),
     ("i.var()", RuntimeError, "std and var only support floating point and complex dtypes"),
     ("i.norm()", RuntimeError, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got Long"),
     ("x.norm('nuc')", RuntimeError, "linalg.matrix_norm: Order nuc not supported."),
@@ -173,7 +180,7 @@ REFUSED = [
     ("x.sum_to_size(2)", RuntimeError, "size {[2]} is not expandable to size {[2, 3]}."),
     ("x.sum_to_size(1, 2, 3)", RuntimeError, "size {[1, 2, 3]} is not expandable to size {[2, 3]}."),
     ("x.var(0, True, correction=0)", TypeError, "var(): unbiased and correction say the same thing"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("code", "error", "words"), REFUSED, ids=[case[0] for case in REFUSED])
@@ -396,8 +403,23 @@ def test_gradients_where_nothing_varies():
 # ---- quick ways on the CPU ------------------------------------------------------------------------------------
 
 
-SHAPES = [(20000,), (4, 5000), (5000, 4), (513, 33), (33, 513), (600, 40), (1000, 40), (7, 9, 300), (300, 9, 7),
-          (2, 100, 100), (40, 3, 2, 100), (1, 16385), (16385, 1), (5, 3), ()]  # fmt: skip
+SHAPES = [
+    (20000,),
+    (4, 5000),
+    (5000, 4),
+    (513, 33),
+    (33, 513),
+    (600, 40),
+    (1000, 40),
+    (7, 9, 300),
+    (300, 9, 7),
+    (2, 100, 100),
+    (40, 3, 2, 100),
+    (1, 16385),
+    (16385, 1),
+    (5, 3),
+    (),
+]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -411,8 +433,10 @@ def test_host_sums_are_as_exact_as_numpys(shape, dtype):
                 found = add_up(array, dims or None, keepdim)
                 wanted = exact.sum(dims or None, keepdims=keepdim)
                 assert found.shape == np.shape(wanted) and found.dtype == dtype
-                error, theirs = (np.linalg.norm(np.asarray(sums - wanted, float))
-                                 for sums in (found, array.sum(dims or None, keepdims=keepdim)))  # fmt: skip
+                error, theirs = (
+                    np.linalg.norm(np.asarray(sums - wanted, float))
+                    for sums in (found, array.sum(dims or None, keepdims=keepdim))
+                )
                 assert error <= 2 * theirs + 2 * np.finfo(dtype).eps * np.linalg.norm(array), dims
     if shape:
         np.testing.assert_array_equal(add_up(array, -1), add_up(array, len(shape) - 1))
@@ -505,13 +529,36 @@ def test_contiguous_elements_are_read_in_vectors_of_16_bytes(inner, kind):
     parts = registry["sum"].parts({})
     rows, cols = (1, 4096) if inner else (128, 32)
     outer, step = ("i32:16",), ("i32:1",)
-    signature = ((f"*{kind}:16",), (f"*{kind}:16",), (), (outer if inner else step,), ("i32:16",),
-                 (step if inner else outer,), ("i32:16",), "i32:16", "i32:16", "i32:16", "i32")  # fmt: skip
+    signature = (
+        (f"*{kind}:16",),
+        (f"*{kind}:16",),
+        (),
+        (outer if inner else step,),
+        ("i32:16",),
+        (step if inner else outer,),
+        ("i32:16",),
+        "i32:16",
+        "i32:16",
+        "i32:16",
+        "i32",
+    )
     element = {"fp32": dtypes.float32, "bf16": dtypes.bfloat16}[kind]
-    constants = {"START": reductions_kernel.element_state, "COMBINE": parts.combine, "FOLD": parts.fold,
-                 "FINISH": reductions_kernel.bare_state, "IDENTITY": (0,), "STATE": (dtypes.float32,),
-                 "COMPUTE": (dtypes.float32,), "OUT_DTYPES": (element,), "KEPT_RANK": 1, "REDUCED_RANK": 1,
-                 "INDEX64": False, "UNITS": (1,) * 5, "ROWS": rows, "COLS": cols}  # fmt: skip
+    constants = {
+        "START": reductions_kernel.element_state,
+        "COMBINE": parts.combine,
+        "FOLD": parts.fold,
+        "FINISH": reductions_kernel.bare_state,
+        "IDENTITY": (0,),
+        "STATE": (dtypes.float32,),
+        "COMPUTE": (dtypes.float32,),
+        "OUT_DTYPES": (element,),
+        "KEPT_RANK": 1,
+        "REDUCED_RANK": 1,
+        "INDEX64": False,
+        "UNITS": (1,) * 5,
+        "ROWS": rows,
+        "COLS": cols,
+    }
     facts = compile_ahead(reductions_kernel.reduction_kernel, signature, constants, ("cuda", 90))
     assert facts.local_bytes == 0
     if "sass" in facts.asm:

@@ -62,8 +62,14 @@ def test_pinned_memory_of_one_owner_is_read_in_place_and_cannot_be_torn(late: bo
 @pytest.mark.parametrize("late", [False, True])
 def test_pinned_memory_that_somebody_else_can_reach_is_copied_first(late: bool) -> None:
     with settings.simulate_late(late):
-        for sharing in (lambda x: x.numpy(), lambda x: x[1:], lambda x: x.detach(), lambda x: np.from_dlpack(x),
-                        lambda x: x.view(2, -1), lambda x: memoryview(x.numpy())):  # fmt: skip
+        for sharing in (
+            lambda x: x.numpy(),
+            lambda x: x[1:],
+            lambda x: x.detach(),
+            lambda x: np.from_dlpack(x),
+            lambda x: x.view(2, -1),
+            lambda x: memoryview(x.numpy()),
+        ):
             x = _pinned()
             other = sharing(x)
             moved = x.to("cuda", non_blocking=True)

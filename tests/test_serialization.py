@@ -66,18 +66,65 @@ def same(x, y):
 @pytest.mark.parametrize(
     "value",
     [
-        None, True, False, 0, 255, 256, 65535, 65536, -1, 2**31 - 1, -(2**31), 2**31, 2**63, -(2**64), 2**3000, -0.0,
-        1e300, float("nan"), float("inf"), 1j, -0.0j, "", "text", "naïve ☃ 𝄞", "\ud800", "a\nb\x00", "x" * 70000, b"",
+        None,
+        True,
+        False,
+        0,
+        255,
+        256,
+        65535,
+        65536,
+        -1,
+        2**31 - 1,
+        -(2**31),
+        2**31,
+        2**63,
+        -(2**64),
+        2**3000,
+        -0.0,
+        1e300,
+        float("nan"),
+        float("inf"),
+        1j,
+        -0.0j,
+        "",
+        "text",
+        "naïve ☃ 𝄞",
+        "\ud800",
+        "a\nb\x00",
+        "x" * 70000,
+        b"",
         b"\x00\xff",
-        bytearray(b""), bytearray(b"\x00\xff"), [], (), {}, set(), frozenset(), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4),
-        [1, [2, [3]]], {"a": {1: {None: ()}}}, {True: 1, 2.5: 2, (1, ("a",)): 3, b"k": 4}, {1, "a", (2,)},
+        bytearray(b""),
+        bytearray(b"\x00\xff"),
+        [],
+        (),
+        {},
+        set(),
+        frozenset(),
+        (1,),
+        (1, 2),
+        (1, 2, 3),
+        (1, 2, 3, 4),
+        [1, [2, [3]]],
+        {"a": {1: {None: ()}}},
+        {True: 1, 2.5: 2, (1, ("a",)): 3, b"k": 4},
+        {1, "a", (2,)},
         frozenset([1]),
-        OrderedDict([("b", 1), ("a", 2)]), Counter("abca"), list(range(3000)), {i: str(i) for i in range(2500)},
-        set(range(1500)), tritensor.Size([2, 3]), tritensor.Size([]), tritensor.device("cpu"), tritensor.device("cuda"),
-        tritensor.device("cuda:3"), *dtypes.ALL,
+        OrderedDict([("b", 1), ("a", 2)]),
+        Counter("abca"),
+        list(range(3000)),
+        {i: str(i) for i in range(2500)},
+        set(range(1500)),
+        tritensor.Size([2, 3]),
+        tritensor.Size([]),
+        tritensor.device("cpu"),
+        tritensor.device("cuda"),
+        tritensor.device("cuda:3"),
+        *dtypes.ALL,
     ],
     ids=case_name,
-)  # fmt: skip
+)
 def test_values_come_back(value):
     assert same(through(value), value)
     assert same(through([value, {"again": value}]), [value, {"again": value}])
@@ -145,9 +192,17 @@ def test_tensors_of_every_dtype_come_back_bit_for_bit(dtype):
 
 def test_views_that_share_memory_share_it_again():
     grid = np.arange(24, dtype=np.float32).reshape(4, 6)
-    views = {"whole": grid, "rows": grid[1:3], "columns": grid[:, ::2], "turned": grid.T, "flat": grid.reshape(-1)[5:],
-             "wide": np.lib.stride_tricks.as_strided(grid, (3, 3), (8, 4)), "same": np.broadcast_to(grid[0], (5, 6)),
-             "bits": grid.view(np.int32), "halves": grid.view(np.uint16)}  # fmt: skip
+    views = {
+        "whole": grid,
+        "rows": grid[1:3],
+        "columns": grid[:, ::2],
+        "turned": grid.T,
+        "flat": grid.reshape(-1)[5:],
+        "wide": np.lib.stride_tricks.as_strided(grid, (3, 3), (8, 4)),
+        "same": np.broadcast_to(grid[0], (5, 6)),
+        "bits": grid.view(np.int32),
+        "halves": grid.view(np.uint16),
+    }
     file = io.BytesIO()
     save({key: wrap(view) for key, view in views.items()}, file)
     with zipfile.ZipFile(file) as packed:
@@ -199,8 +254,13 @@ def test_gradients_are_wanted_again_where_they_were():
 @pytest.mark.parametrize("parameter", [False, True])
 def test_pytorchs_lazy_conjugation_and_negation_are_carried_out(parameter):
     def lazy(kind, bit, dtype_offset=0, size=(2,), stride=(1,)):
-        made = tensor(storage(kind=kind, count=4 if kind == "Float" else 2), dtype_offset, size, stride,
-                      more=b"}" + text(bit) + b"\x88s")  # fmt: skip
+        made = tensor(
+            storage(kind=kind, count=4 if kind == "Float" else 2),
+            dtype_offset,
+            size,
+            stride,
+            more=b"}" + text(bit) + b"\x88s",
+        )
         return (
             call("torch._utils", "_rebuild_parameter", made, b"\x88", call("collections", "OrderedDict"))
             if parameter
@@ -219,11 +279,23 @@ def test_pytorchs_lazy_conjugation_and_negation_are_carried_out(parameter):
 def test_tensors_with_python_attributes_are_read_without_them():
     attributes = b"}" + text("note") + text("mine") + b"s"
     made = tensor()[: -len(b"tR")].removeprefix(name("torch._utils", "_rebuild_tensor_v2"))
-    part = call("torch._tensor", "_rebuild_from_type_v2", name("torch._utils", "_rebuild_tensor_v2"),
-                name("torch", "Tensor"), made + b"t", attributes)  # fmt: skip
+    part = call(
+        "torch._tensor",
+        "_rebuild_from_type_v2",
+        name("torch._utils", "_rebuild_tensor_v2"),
+        name("torch", "Tensor"),
+        made + b"t",
+        attributes,
+    )
     assert load(io.BytesIO(archive(pickled(part)))).tolist() == [1, 2, 3, 4]
-    state = call("torch._utils", "_rebuild_parameter_with_state", tensor(), b"\x88", call("collections", "OrderedDict"),
-                 attributes)  # fmt: skip
+    state = call(
+        "torch._utils",
+        "_rebuild_parameter_with_state",
+        tensor(),
+        b"\x88",
+        call("collections", "OrderedDict"),
+        attributes,
+    )
     assert isinstance(load(io.BytesIO(archive(pickled(state)))), tritensor.nn.Parameter)
 
 
@@ -245,10 +317,16 @@ def test_pickles_of_protocol_4_are_read():
     body = (
         b"\x80\x04\x95" + bytes(8) + b"}\x94(\x8c\x01a\x94\x8c\x0bcollections\x94\x8c\x0bOrderedDict\x94\x93\x94)R\x94"
         b"\x8c\x01b\x94\x8f\x94(K\x01K\x02\x90\x8c\x01c\x94(K\x01\x91\x94\x8c\x01d\x94C\x02xy\x94\x8c\x01e\x94\x96"
-        + (2).to_bytes(8, "little") + b"xy\x94u."
-    )  # fmt: skip
+        + (2).to_bytes(8, "little")
+        + b"xy\x94u."
+    )
     assert load(io.BytesIO(archive(body))) == {
-        "a": OrderedDict(), "b": {1, 2}, "c": frozenset([1]), "d": b"xy", "e": bytearray(b"xy")}  # fmt: skip
+        "a": OrderedDict(),
+        "b": {1, 2},
+        "c": frozenset([1]),
+        "d": b"xy",
+        "e": bytearray(b"xy"),
+    }
 
 
 # What cannot be saved ------------------------------------------------------------------------------------------------
@@ -325,9 +403,16 @@ def test_arguments_that_are_no_files_are_refused():
 # Any object ----------------------------------------------------------------------------------------------------------
 
 numbers_and_text = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.complex_numbers(allow_nan=False), st.text(),
-    st.binary(), st.sampled_from(dtypes.ALL), st.builds(tritensor.device, st.sampled_from(["cpu", "cuda:1"])),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.complex_numbers(allow_nan=False),
+    st.text(),
+    st.binary(),
+    st.sampled_from(dtypes.ALL),
+    st.builds(tritensor.device, st.sampled_from(["cpu", "cuda:1"])),
+)
 plain_keys = st.one_of(st.text(), st.integers(), st.booleans(), st.none(), st.tuples(st.integers(), st.text()))
 
 
@@ -351,10 +436,13 @@ def tensors(draw):
 
 def containers(inner):
     return st.one_of(
-        st.lists(inner, max_size=4), st.lists(inner, max_size=4).map(tuple),
-        st.dictionaries(plain_keys, inner, max_size=4), st.dictionaries(plain_keys, inner, max_size=4).map(OrderedDict),
-        st.sets(plain_keys, max_size=4), st.frozensets(plain_keys, max_size=4),
-    )  # fmt: skip
+        st.lists(inner, max_size=4),
+        st.lists(inner, max_size=4).map(tuple),
+        st.dictionaries(plain_keys, inner, max_size=4),
+        st.dictionaries(plain_keys, inner, max_size=4).map(OrderedDict),
+        st.sets(plain_keys, max_size=4),
+        st.frozensets(plain_keys, max_size=4),
+    )
 
 
 objects = st.recursive(st.one_of(numbers_and_text, tensors()), containers, max_leaves=20)

@@ -281,8 +281,10 @@ def test_old_files_are_read_and_not_mapped(path):
     assert first.tolist() == [1, 2, 3, 4]
     with pytest.raises(CheckpointError, match="mmap can only be used"):
         load(path, mmap=True)
-    two = legacy(pickled(tensor(storage("7")), tensor(storage("5", "Long", count=2), 0, (2,)), b"\x86"),
-                 (("5", 2, struct.pack("<2q", 8, 9)), ("7", 4, DATA)))  # fmt: skip
+    two = legacy(
+        pickled(tensor(storage("7")), tensor(storage("5", "Long", count=2), 0, (2,)), b"\x86"),
+        (("5", 2, struct.pack("<2q", 8, 9)), ("7", 4, DATA)),
+    )
     assert [view.tolist() for view in load(io.BytesIO(two))] == [[1, 2, 3, 4], [8, 9]]
     assert load(io.BytesIO(legacy(pickled(number(5)), ()))) == 5
 

@@ -63,7 +63,7 @@ FORMS = {
     "storage.to": (lambda storage, location: storage.cuda(1).to("cpu"), "cpu"),
     "storage.cpu": (lambda storage, location: storage.cpu(), "cpu"),
     "callable that declines": (lambda storage, location: None, None),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -183,15 +183,42 @@ def test_inspect_lists_what_is_in_a_checkpoint(path, capsys):
     save({"model": mlp().state_dict(), "one": nn.Parameter(tritensor.ones(2)), **plain}, path)
     assert main([str(path)]) == 0
     shown = capsys.readouterr().out
-    for words in ("float32 parameter", "model.0.weight", "[5, 3]", "cpu", "60 B", "epoch", "lr[1]", "0.2", "[3]",
-                  "PyTorch zip archive", "5 storages", "load() reads it"):  # fmt: skip
+    for words in (
+        "float32 parameter",
+        "model.0.weight",
+        "[5, 3]",
+        "cpu",
+        "60 B",
+        "epoch",
+        "lr[1]",
+        "0.2",
+        "[3]",
+        "PyTorch zip archive",
+        "5 storages",
+        "load() reads it",
+    ):
         assert words in shown
 
 
 def test_inspect_says_what_would_be_refused_and_why(path, capsys):
-    attack = pickled(b"}(", text("weight"), tensor(), text("a"), name("os", "system"), text("x"), b"\x85R", text("b"),
-                     name("__main__", "Net"), b")\x81}b", text("c"), name("os", "system"), b"u",
-                     b"q\x00", name("__main__", "Odd"), b"(K\x01e(NNu(K\x01\x90\x86")  # fmt: skip
+    attack = pickled(
+        b"}(",
+        text("weight"),
+        tensor(),
+        text("a"),
+        name("os", "system"),
+        text("x"),
+        b"\x85R",
+        text("b"),
+        name("__main__", "Net"),
+        b")\x81}b",
+        text("c"),
+        name("os", "system"),
+        b"u",
+        b"q\x00",
+        name("__main__", "Odd"),
+        b"(K\x01e(NNu(K\x01\x90\x86",
+    )
     for data in (archive(attack), legacy(attack)):
         path.write_bytes(data)
         assert main([str(path)]) == 1

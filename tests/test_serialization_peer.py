@@ -86,10 +86,39 @@ def test_every_dtype_both_ways(dtype):
 
 
 VALUES = [
-    None, True, False, 0, 255, 256, 65536, -1, 2**31, 2**63, -(2**80), 1.5, float("inf"), 1 + 2j, "", "naïve ☃ 𝄞",
-    b"\x00\xff", b"", bytearray(b"xy"), [], (), {}, (1,), (1, 2), (1, 2, 3), (1, 2, 3, (4,)), {1: {"a": [None]}},
-    {1, 2}, Counter("aab"), OrderedDict([("b", 1), ("a", (2,))]), list(range(2500)), {str(i): i for i in range(1500)},
-]  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    255,
+    256,
+    65536,
+    -1,
+    2**31,
+    2**63,
+    -(2**80),
+    1.5,
+    float("inf"),
+    1 + 2j,
+    "",
+    "naïve ☃ 𝄞",
+    b"\x00\xff",
+    b"",
+    bytearray(b"xy"),
+    [],
+    (),
+    {},
+    (1,),
+    (1, 2),
+    (1, 2, 3),
+    (1, 2, 3, (4,)),
+    {1: {"a": [None]}},
+    {1, 2},
+    Counter("aab"),
+    OrderedDict([("b", 1), ("a", (2,))]),
+    list(range(2500)),
+    {str(i): i for i in range(1500)},
+]
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: f"{type(value).__name__}")
@@ -203,8 +232,12 @@ def test_state_dicts_of_models_and_adam_both_ways(kind, options):
         (found[0] if isinstance(found, tuple) else found).square().sum().backward()
         optimizer.step()
         scheduler.step()
-    theirs = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict(),
-              "rng": torch.get_rng_state()}  # fmt: skip
+    theirs = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "scheduler": scheduler.state_dict(),
+        "rng": torch.get_rng_state(),
+    }
     ours = from_torch(theirs, **options)
     assert alike(ours, theirs)
     assert ours["model"]._metadata == theirs["model"]._metadata
@@ -285,9 +318,11 @@ def test_records_have_the_layout_of_pytorchs(tmp_path):
 def test_whole_modules_and_tensors_that_we_lack_are_refused_by_name():
     sparse = torch.eye(3).to_sparse()
     for value, words in [
-        (torch.nn.Linear(2, 2), "torch.nn.modules.linear.Linear"), (sparse, "to_dense"),
-        (torch.ones(2, device="meta"), "meta"), (torch.ones(2).to(torch.float8_e4m3fn), "float8_e4m3fn"),
-    ]:  # fmt: skip
+        (torch.nn.Linear(2, 2), "torch.nn.modules.linear.Linear"),
+        (sparse, "to_dense"),
+        (torch.ones(2, device="meta"), "meta"),
+        (torch.ones(2).to(torch.float8_e4m3fn), "float8_e4m3fn"),
+    ]:
         with pytest.raises(tritensor.errors.CheckpointError, match=words):
             from_torch({"a": value})
     scripted = io.BytesIO()

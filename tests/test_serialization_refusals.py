@@ -84,10 +84,16 @@ def canary(folder):
 def test_a_reduce_of_any_function_is_refused_and_not_called(tmp_path, protocol, form):
     command = canary(tmp_path)
     for function, arguments in [
-        (os.system, (command,)), (eval, (f"__import__('os').system({command!r})",)), (exec, ("raise SystemExit",)),
-        (subprocess.Popen, (command,)), (getattr, ("a", "upper")),
-        (__import__, ("os",)), (open, (str(tmp_path / "ran"), "w")), (print, ("ran",)), (np.load, ("x",)),
-    ]:  # fmt: skip
+        (os.system, (command,)),
+        (eval, (f"__import__('os').system({command!r})",)),
+        (exec, ("raise SystemExit",)),
+        (subprocess.Popen, (command,)),
+        (getattr, ("a", "upper")),
+        (__import__, ("os",)),
+        (open, (str(tmp_path / "ran"), "w")),
+        (print, ("ran",)),
+        (np.load, ("x",)),
+    ]:
         data = pickle.dumps({"weight": Reduces(function, *arguments)}, protocol)
         path = tmp_path / "model.pt"
         path.write_bytes(archive(data) if form == "zip" else legacy(data, ()))
@@ -115,13 +121,20 @@ def stack_name(module, attribute):
         (text("torch"), b"q\x00", text("Size"), b"q\x01", text("os"), b"q\x00", text("system"), b"q\x01h\x00h\x01\x93"),
         (stack_name("torch._utils", "_rebuild_tensor_v2.__globals__"),),
         (name("collections", "OrderedDict.__init__"),),
-        (name("torch", "serialization.load"),), (name("torch.hub", "load"),), (name("numpy", "load"),),
-        (name("torch.storage", "_load_from_bytes"), text("x"), b"\x85R"), (name("tritensor", "Tensor"),),
-        (name("torch.jit._script", "unpackage_script_module"),), (name("torch._dynamo", "x"),),
-        (name("torch._utils", "_rebuild_wrapper_subclass"),), (name("", ""),), (name("torch", "QInt8Storage"),),
-        (name("torch", "float8_e4m3fn"),), (name("torch.nn.modules.linear", "Linear"), b")\x81"),
+        (name("torch", "serialization.load"),),
+        (name("torch.hub", "load"),),
+        (name("numpy", "load"),),
+        (name("torch.storage", "_load_from_bytes"), text("x"), b"\x85R"),
+        (name("tritensor", "Tensor"),),
+        (name("torch.jit._script", "unpackage_script_module"),),
+        (name("torch._dynamo", "x"),),
+        (name("torch._utils", "_rebuild_wrapper_subclass"),),
+        (name("", ""),),
+        (name("torch", "QInt8Storage"),),
+        (name("torch", "float8_e4m3fn"),),
+        (name("torch.nn.modules.linear", "Linear"), b")\x81"),
     ],
-)  # fmt: skip
+)
 def test_names_outside_the_allowlist_are_refused_however_they_are_spelled(parts):
     refused(*parts, words=("Weights only load failed",))
 
@@ -142,18 +155,56 @@ def test_every_opcode_outside_the_list_is_refused():
 @pytest.mark.parametrize(
     "parts",
     [
-        (b"N" * 2,), (), (b"(",), (b"a",), (b"]e",), (b"0",), (b"\x85",), (b"NN\x87",), (b"h\x05",),
+        (b"N" * 2,),
+        (),
+        (b"(",),
+        (b"a",),
+        (b"]e",),
+        (b"0",),
+        (b"\x85",),
+        (b"NN\x87",),
+        (b"h\x05",),
         (b"j\xff\xff\xff\xff",),
-        (b"r\xff\xff\xff\xffN",), (b"Nr\xff\xff\xff\xff",), (b"NNs",), (b"}(Nu",), (b"}NNa",), (b"]NNs",), (b"NNR",),
-        (b"N)R",), (text("x"), b")R"), (b"])R",), (b"]]R",), (name("torch", "float32"), b")R"), (b"}}b",), (b"NNb",),
-        (name("torch", "FloatStorage"),), (name("torch", "Size"),), (name("numpy", "ndarray"),), (storage(),),
-        (b"](", name("torch.nn.parameter", "Parameter"), b"e"), (b"NQ",), (b")Q",), (text("storage"), b"Q"),
-        (b"(", text("module"), b"NNNtQ"), (b"X\xff\xff\xff\xff",), (b"\x8e" + b"\xff" * 8,), (b"\x8d" + b"\xff" * 8,),
-        (b"\x8b\xff\xff\xff\x7f",), (b"X\x02\x00\x00\x00\xff\xfe",), (b"U\x01\xff",), (b"cno_end",), (b"\x80\x09N",),
-        (b"c\xff\xff\n\xff\n",), (b"KKK\x93",), (b"NN\x93",), (b"](K\x01\x90",), (name("collections", "OrderedDict"),
-        b")\x81"), (b"\x96" + b"\xff" * 8,), (b"c" + b"x" * 5000 + b"\nx\n",),
+        (b"r\xff\xff\xff\xffN",),
+        (b"Nr\xff\xff\xff\xff",),
+        (b"NNs",),
+        (b"}(Nu",),
+        (b"}NNa",),
+        (b"]NNs",),
+        (b"NNR",),
+        (b"N)R",),
+        (text("x"), b")R"),
+        (b"])R",),
+        (b"]]R",),
+        (name("torch", "float32"), b")R"),
+        (b"}}b",),
+        (b"NNb",),
+        (name("torch", "FloatStorage"),),
+        (name("torch", "Size"),),
+        (name("numpy", "ndarray"),),
+        (storage(),),
+        (b"](", name("torch.nn.parameter", "Parameter"), b"e"),
+        (b"NQ",),
+        (b")Q",),
+        (text("storage"), b"Q"),
+        (b"(", text("module"), b"NNNtQ"),
+        (b"X\xff\xff\xff\xff",),
+        (b"\x8e" + b"\xff" * 8,),
+        (b"\x8d" + b"\xff" * 8,),
+        (b"\x8b\xff\xff\xff\x7f",),
+        (b"X\x02\x00\x00\x00\xff\xfe",),
+        (b"U\x01\xff",),
+        (b"cno_end",),
+        (b"\x80\x09N",),
+        (b"c\xff\xff\n\xff\n",),
+        (b"KKK\x93",),
+        (b"NN\x93",),
+        (b"](K\x01\x90",),
+        (name("collections", "OrderedDict"), b")\x81"),
+        (b"\x96" + b"\xff" * 8,),
+        (b"c" + b"x" * 5000 + b"\nx\n",),
     ],
-)  # fmt: skip
+)
 def test_damaged_pickles_are_refused(parts):
     refused(*parts)
 
@@ -240,39 +291,76 @@ HUGE = 2**63
 @pytest.mark.parametrize(
     "part",
     [
-        tensor(offset=-1), tensor(offset=1), tensor(offset=2**62), tensor(offset=HUGE), tensor(size=(5,)),
-        tensor(size=(-4,)), tensor(size=(2**62,)), tensor(size=(HUGE,)), tensor(size=(2**32, 2**32), stride=(0, 0)),
-        tensor(size=(2**62,), stride=(0,)), tensor(stride=(-1,)), tensor(stride=(2,)), tensor(stride=(HUGE,)),
-        tensor(size=(2, 2), stride=(2**62, 1)), tensor(size=(2, 2), stride=(3, 1)), tensor(size=(4, 1)),
+        tensor(offset=-1),
+        tensor(offset=1),
+        tensor(offset=2**62),
+        tensor(offset=HUGE),
+        tensor(size=(5,)),
+        tensor(size=(-4,)),
+        tensor(size=(2**62,)),
+        tensor(size=(HUGE,)),
+        tensor(size=(2**32, 2**32), stride=(0, 0)),
+        tensor(size=(2**62,), stride=(0,)),
+        tensor(stride=(-1,)),
+        tensor(stride=(2,)),
+        tensor(stride=(HUGE,)),
+        tensor(size=(2, 2), stride=(2**62, 1)),
+        tensor(size=(2, 2), stride=(3, 1)),
+        tensor(size=(4, 1)),
         tensor(size=()),
-        tensor(size=(1,) * 65, stride=(1,) * 65), tensor(size=(2**40000,)), tensor(storage(count=5)),
-        tensor(storage(count=2)), tensor(storage(count=-4)), tensor(storage(count=2**62)), tensor(storage(key="1")),
-        tensor(storage(key="../version")), tensor(storage(key="")), tensor(storage(kind="Double")), tensor(b"N"),
-        tensor(storage(kind="Int"), requires_grad=True), tensor(storage(location="mps")), tensor(storage(location="")),
-        tensor(storage(location="cuda:x")), tensor(storage(location="cuda:99999999999")), tensor(more=b"N" * 2),
-        tensor(more=b"}" + text("conj") + b"\x88s"), tensor(more=b"}" + text("other") + b"\x88s"),
+        tensor(size=(1,) * 65, stride=(1,) * 65),
+        tensor(size=(2**40000,)),
+        tensor(storage(count=5)),
+        tensor(storage(count=2)),
+        tensor(storage(count=-4)),
+        tensor(storage(count=2**62)),
+        tensor(storage(key="1")),
+        tensor(storage(key="../version")),
+        tensor(storage(key="")),
+        tensor(storage(kind="Double")),
+        tensor(b"N"),
+        tensor(storage(kind="Int"), requires_grad=True),
+        tensor(storage(location="mps")),
+        tensor(storage(location="")),
+        tensor(storage(location="cuda:x")),
+        tensor(storage(location="cuda:99999999999")),
+        tensor(more=b"N" * 2),
+        tensor(more=b"}" + text("conj") + b"\x88s"),
+        tensor(more=b"}" + text("other") + b"\x88s"),
         tensor(more=b"K\x01"),
-        tensor(storage(kind="Byte", count=16), 0, (0, 2**62, 2**62), (0, 0, 0)), tensor().replace(numbers(4),
-        text("x") + b"\x85"),
+        tensor(storage(kind="Byte", count=16), 0, (0, 2**62, 2**62), (0, 0, 0)),
+        tensor().replace(numbers(4), text("x") + b"\x85"),
         call("torch._utils", "_rebuild_tensor", b"N"),
-        call("torch._utils", "_rebuild_tensor_v2"), call("torch._utils", "_rebuild_tensor", b"NNNN"),
-        call("torch._utils", "_rebuild_tensor_v3", *[b"N"] * 7), call("torch._utils", "_rebuild_parameter", b"N\x88N"),
+        call("torch._utils", "_rebuild_tensor_v2"),
+        call("torch._utils", "_rebuild_tensor", b"NNNN"),
+        call("torch._utils", "_rebuild_tensor_v3", *[b"N"] * 7),
+        call("torch._utils", "_rebuild_parameter", b"N\x88N"),
         call("torch._utils", "_rebuild_parameter", tensor(), b"K\x01N"),
         call("torch._utils", "_rebuild_parameter", tensor(storage(kind="Int")), b"\x88N"),
         call("torch._tensor", "_rebuild_from_type_v2", name("torch", "Size"), name("torch", "Tensor"), b")", b"}"),
-        call("torch", "Tensor", b"K\x01"), call("torch", "Size", b"]"), call("torch", "Size", text("x"), b"\x85"),
-        call("torch", "device", text("tpu")), call("torch", "device", text("cuda:x")), call("torch", "device", b"]"),
-        call("torch", "device", text("cuda"), number(-1)), call("torch", "device", text("cuda:1"), number(1)),
-        call("__builtin__", "set", b"K\x01"), call("__builtin__", "frozenset", b"N"),
+        call("torch", "Tensor", b"K\x01"),
+        call("torch", "Size", b"]"),
+        call("torch", "Size", text("x"), b"\x85"),
+        call("torch", "device", text("tpu")),
+        call("torch", "device", text("cuda:x")),
+        call("torch", "device", b"]"),
+        call("torch", "device", text("cuda"), number(-1)),
+        call("torch", "device", text("cuda:1"), number(1)),
+        call("__builtin__", "set", b"K\x01"),
+        call("__builtin__", "frozenset", b"N"),
         call("__builtin__", "complex", b"NN"),
-        call("__builtin__", "bytes", b"K\x05"), call("__builtin__", "bytearray", number(2**40)),
-        call("_codecs", "encode", text("x"), text("rot13")), call("_codecs", "encode", text("\u20ac"), text("latin1")),
-        call("_codecs", "encode", b"NN"), call("collections", "OrderedDict", b"](K\x01e"),
-        call("collections", "OrderedDict", b"K\x01"), call("collections", "Counter", b"]"),
+        call("__builtin__", "bytes", b"K\x05"),
+        call("__builtin__", "bytearray", number(2**40)),
+        call("_codecs", "encode", text("x"), text("rot13")),
+        call("_codecs", "encode", text("\u20ac"), text("latin1")),
+        call("_codecs", "encode", b"NN"),
+        call("collections", "OrderedDict", b"](K\x01e"),
+        call("collections", "OrderedDict", b"K\x01"),
+        call("collections", "Counter", b"]"),
         call("collections", "OrderedDict") + b"}" + text("items") + b"Nsb",
         call("collections", "OrderedDict") + b"}" + text("not a name") + b"Nsb",
     ],
-)  # fmt: skip
+)
 def test_tensors_and_values_that_cannot_be_are_refused(part):
     refused(part)
     refusal(legacy(pickled(part)))
@@ -287,8 +375,17 @@ def test_comparisons_with_arrays_and_tensors_decide_nothing(first):
         refused(call("_codecs", "encode", text("x"), odd))
         refused(tensor(odd))
         refused(name("torch._utils", "_rebuild_tensor_v2"), b"(", storage(), odd, odd, odd, odd, odd, b"tR")
-        refused(name("torch._utils", "_rebuild_tensor_v2"), b"(", storage(), number(0), numbers(4), numbers(1),
-                b"\x89", odd, b"tR")  # fmt: skip
+        refused(
+            name("torch._utils", "_rebuild_tensor_v2"),
+            b"(",
+            storage(),
+            number(0),
+            numbers(4),
+            numbers(1),
+            b"\x89",
+            odd,
+            b"tR",
+        )
         refused(call("torch._utils", "_rebuild_parameter", tensor(), b"\x88", odd))
         refused(call("torch._tensor", "_rebuild_from_type_v2", name("torch._utils", "_rebuild_tensor_v2"), odd, b")N"))
         refused(name("numpy", "dtype"), b"(", odd, odd, odd, b"tR")
@@ -307,33 +404,53 @@ def array(shape, kind, data, version=b"K\x01", order=b"\x89"):
     body = call("_codecs", "encode", text(data.decode("latin-1")), text("latin1")) if isinstance(data, bytes) else b"N"
     return (
         call("numpy.core.multiarray", "_reconstruct", name("numpy", "ndarray"), numbers(0), text("b"))
-        + b"(" + version + shape + kind + order + body + b"tb"
-    )  # fmt: skip
+        + b"("
+        + version
+        + shape
+        + kind
+        + order
+        + body
+        + b"tb"
+    )
 
 
 @pytest.mark.parametrize(
     "part",
     [
-        array(numbers(5), dtype("f4"), DATA), array(numbers(-4), dtype("f4"), DATA), array(numbers(HUGE),
-        dtype("f4"), DATA),
+        array(numbers(5), dtype("f4"), DATA),
+        array(numbers(-4), dtype("f4"), DATA),
+        array(numbers(HUGE), dtype("f4"), DATA),
         array(numbers(2**62, 4), dtype("f4"), DATA),
-        array(numbers(4), dtype("O8"), DATA), array(numbers(2), dtype("O"), DATA), array(numbers(4), dtype("V4"), DATA),
-        array(numbers(2), dtype("M8"), DATA), array(numbers(4), dtype("i4,i4"), DATA), array(numbers(4), b"N", DATA),
-        array(numbers(4), dtype("f4"), None), array(b"]", dtype("f4"), DATA), array(numbers(4), dtype("f4"),
-        DATA, b"N"),
-        array(numbers(4), dtype("f4"), DATA, number(7)), array(numbers(4), dtype("f4"), DATA, order=b"N"),
+        array(numbers(4), dtype("O8"), DATA),
+        array(numbers(2), dtype("O"), DATA),
+        array(numbers(4), dtype("V4"), DATA),
+        array(numbers(2), dtype("M8"), DATA),
+        array(numbers(4), dtype("i4,i4"), DATA),
+        array(numbers(4), b"N", DATA),
+        array(numbers(4), dtype("f4"), None),
+        array(b"]", dtype("f4"), DATA),
+        array(numbers(4), dtype("f4"), DATA, b"N"),
+        array(numbers(4), dtype("f4"), DATA, number(7)),
+        array(numbers(4), dtype("f4"), DATA, order=b"N"),
         array(numbers(*[1] * 65), dtype("f4"), b"abcd"),
         array(numbers(4), dtype("f4"), DATA) + b"(K\x01" + numbers(4) + dtype("f4") + b"\x89N" + b"tb",
         call("numpy.core.multiarray", "_reconstruct", b"N", numbers(0), text("b")),
-        call("numpy.core.multiarray", "_reconstruct"), call("numpy._core.multiarray", "scalar", dtype("f8"), b"N"),
+        call("numpy.core.multiarray", "_reconstruct"),
+        call("numpy._core.multiarray", "scalar", dtype("f8"), b"N"),
         call("numpy._core.multiarray", "scalar", dtype("O8"), call("_codecs", "encode", text("x" * 8), text("latin1"))),
         call("numpy._core.multiarray", "scalar", dtype("f8"), call("_codecs", "encode", text("x"), text("latin1"))),
-        dtype("f4", b"K\x03", text("<"), text("x"), b"NN", b"K\x00" * 3), dtype("U4", *[b"N"] * 8), dtype("U4", b"N"),
-        dtype("U4", b"K\x03", text("<"), b"NNN", number(400), b"K\x04K\x08"), dtype("f3"), dtype("U9999999999"),
+        dtype("f4", b"K\x03", text("<"), text("x"), b"NN", b"K\x00" * 3),
+        dtype("U4", *[b"N"] * 8),
+        dtype("U4", b"N"),
+        dtype("U4", b"K\x03", text("<"), b"NNN", number(400), b"K\x04K\x08"),
+        dtype("f3"),
+        dtype("U9999999999"),
         dtype("x"),
-        call("numpy", "dtype", text("f4")), call("numpy", "ndarray", numbers(4)), call("numpy", "dtype"),
+        call("numpy", "dtype", text("f4")),
+        call("numpy", "ndarray", numbers(4)),
+        call("numpy", "dtype"),
     ],
-)  # fmt: skip
+)
 def test_numpy_objects_that_are_not_plain_are_refused(part):
     refused(part)
 
@@ -367,9 +484,11 @@ def test_a_dtypes_flags_and_alignment_are_not_taken_from_the_file():
 
 def test_names_that_are_refused_say_what_to_save_instead():
     for full, remedy in [
-        ("torch._utils._rebuild_sparse_tensor", "to_dense()"), ("torch._utils._rebuild_qtensor", "dequantize()"),
-        ("torch.float8_e5m2", "bfloat16"), ("torch.nn.modules.linear.Linear", "state_dict()"),
+        ("torch._utils._rebuild_sparse_tensor", "to_dense()"),
+        ("torch._utils._rebuild_qtensor", "dequantize()"),
+        ("torch.float8_e5m2", "bfloat16"),
+        ("torch.nn.modules.linear.Linear", "state_dict()"),
         ("numpy.random._pickle.__generator_ctor", "NumPy arrays"),
-    ]:  # fmt: skip
+    ]:
         module, _, attribute = full.rpartition(".")
         refused(name(module, attribute), words=(full, remedy))

@@ -17,8 +17,12 @@ def made(text: str | None, like: Setting, monkeypatch: pytest.MonkeyPatch) -> Se
     monkeypatch.delenv(like.variable, raising=False)
     if text is not None:
         monkeypatch.setenv(like.variable, text)
-    parse = {"check": settings._flag, "simulate_late": settings._flag, "sanitize": settings._flag,
-             "grid_order": settings._order}  # fmt: skip
+    parse = {
+        "check": settings._flag,
+        "simulate_late": settings._flag,
+        "sanitize": settings._flag,
+        "grid_order": settings._order,
+    }
     name = like.variable.removeprefix("TRITENSOR_").lower()
     return Setting(like.variable, parse.get(name, settings._count), like.value, like.meaning)
 

@@ -70,8 +70,13 @@ def test_the_current_device_is_where_new_things_are() -> None:
     for index in range(3):
         with cuda.device(index), cuda.device(None), cuda.device(-1):
             assert cuda.current_device() == index
-            made = [torch.zeros(2, device="cuda"), torch.rand(2, device="cuda"), torch.ones(2).cuda(),
-                    nn.Linear(2, 2).cuda().weight, torch.tensor([1.0], device="cuda")]  # fmt: skip
+            made = [
+                torch.zeros(2, device="cuda"),
+                torch.rand(2, device="cuda"),
+                torch.ones(2).cuda(),
+                nn.Linear(2, 2).cuda().weight,
+                torch.tensor([1.0], device="cuda"),
+            ]
             assert {x.device.index for x in made} == {index}
             assert cuda.current_stream() is cuda.default_stream(index)
             assert cuda.Stream().device == torch.device("cuda", index)
@@ -82,8 +87,11 @@ def test_the_current_device_is_where_new_things_are() -> None:
 
 def test_tensors_of_two_devices_are_not_mixed() -> None:
     x, y = torch.ones(2, device="cuda:1"), torch.ones(2, device="cuda:2")
-    with pytest.raises(RuntimeError, match=r"^Expected all tensors to be on the same device, but found at least two "
-                                           r"devices, cuda:1 and cuda:2!") as caught:  # fmt: skip
+    with pytest.raises(
+        RuntimeError,
+        match=r"^Expected all tensors to be on the same device, but found at least two "
+        r"devices, cuda:1 and cuda:2!",
+    ) as caught:
         x + y
     assert ".to(" in str(caught.value)
 

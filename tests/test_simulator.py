@@ -92,18 +92,35 @@ def test_one_device_is_named_in_the_singular():
         driver.check(1)
 
 
-@pytest.mark.parametrize(("text", "nbytes"), [
-    ("1GB", 10**9), ("1GiB", 2**30), ("1.5 kib", 1536), (" 2 MB ", 2_000_000), ("7", 7), ("7B", 7), (12, 12),
-    ("2TB", 2 * 10**12),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "nbytes"),
+    [
+        ("1GB", 10**9),
+        ("1GiB", 2**30),
+        ("1.5 kib", 1536),
+        (" 2 MB ", 2_000_000),
+        ("7", 7),
+        ("7B", 7),
+        (12, 12),
+        ("2TB", 2 * 10**12),
+    ],
+)
 def test_memory_sizes_are_read(text, nbytes):
     assert parse_memory(text) == nbytes
 
 
-@pytest.mark.parametrize(("memory", "error"), [
-    ("a lot", ValueError), ("1XB", ValueError), ("-1GB", ValueError), (0, ValueError), ("0GB", ValueError),
-    (1.5, ArgumentError), (True, ArgumentError),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("memory", "error"),
+    [
+        ("a lot", ValueError),
+        ("1XB", ValueError),
+        ("-1GB", ValueError),
+        (0, ValueError),
+        ("0GB", ValueError),
+        (1.5, ArgumentError),
+        (True, ArgumentError),
+    ],
+)
 def test_memory_sizes_that_make_no_sense_are_refused(memory, error):
     with pytest.raises(error, match=r"simulate\(\): "), simulate(memory=memory):
         pass
@@ -154,8 +171,13 @@ def test_tensors_of_a_finished_simulation_say_so(late_streams):
             pending = buffer.to_host(array, non_blocking=True)
             stream = driver.create_stream(0)
             array.buffer.record_stream(stream)
-        for use in (array.data_ptr, lambda: buffer.to_host(array), lambda: buffer.copy_into(array, np.ones(2, "f4")),
-                    lambda: buffer.copy_across(array, CUDA0), lambda: driver.submit(stream, print)):  # fmt: skip
+        for use in (
+            array.data_ptr,
+            lambda: buffer.to_host(array),
+            lambda: buffer.copy_into(array, np.ones(2, "f4")),
+            lambda: buffer.copy_across(array, CUDA0),
+            lambda: driver.submit(stream, print),
+        ):
             with pytest.raises(DeviceError, match=r"^CUDA error: the simulated device is gone"), simulate():
                 use()
         np.testing.assert_array_equal(pending.wait(), [1, 1])
@@ -174,9 +196,14 @@ def test_streams_and_events_of_a_finished_simulation_say_so():
     with simulate() as driver:
         array = buffer.from_host(np.ones(2, np.float32), CUDA0)
         current = driver.current_stream(0)
-        uses = [stream.record_event, lambda: stream.wait_stream(current), lambda: current.wait_stream(stream),
-                lambda: stream.wait_event(current.record_event()), lambda: cuda.set_stream(stream),
-                lambda: cuda.stream(stream).__enter__()]  # fmt: skip
+        uses = [
+            stream.record_event,
+            lambda: stream.wait_stream(current),
+            lambda: current.wait_stream(stream),
+            lambda: stream.wait_event(current.record_event()),
+            lambda: cuda.set_stream(stream),
+            lambda: cuda.stream(stream).__enter__(),
+        ]
         for use in uses:
             with pytest.raises(DeviceError, match=r"^CUDA error: the simulated device is gone"):
                 use()
@@ -416,8 +443,11 @@ def test_streams_are_made_on_the_device_that_is_named(simulator):
     simulator.set_device(1)
     assert Stream().device is CUDA1
     assert Stream("cuda").device is CUDA1
-    for bad, words in [("cpu", "Expected a cuda device, but got: cpu"), (-1, "CUDA error: invalid device ordinal"),
-                       (7, "CUDA error: invalid device ordinal")]:  # fmt: skip
+    for bad, words in [
+        ("cpu", "Expected a cuda device, but got: cpu"),
+        (-1, "CUDA error: invalid device ordinal"),
+        (7, "CUDA error: invalid device ordinal"),
+    ]:
         with pytest.raises(DeviceError, match=words):
             Stream(bad)
 

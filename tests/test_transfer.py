@@ -21,8 +21,20 @@ def devices():
 
 def test_to_returns_self_when_nothing_changes() -> None:
     x = torch.ones(3)
-    for same in (x.to(), x.to(None), x.to("cpu"), x.to(torch.float32), x.to(x), x.float(), x.cpu(), x.contiguous(),
-                 x.to("cpu", torch.float32), x.to(device="cpu"), x.to(dtype=torch.float32), x.to("cpu:1")):  # fmt: skip
+    for same in (
+        x.to(),
+        x.to(None),
+        x.to("cpu"),
+        x.to(torch.float32),
+        x.to(x),
+        x.float(),
+        x.cpu(),
+        x.contiguous(),
+        x.to("cpu", torch.float32),
+        x.to(device="cpu"),
+        x.to(dtype=torch.float32),
+        x.to("cpu:1"),
+    ):
         assert same is x
     assert x.to("cpu", copy=True) is not x and x.to(torch.float32, copy=True) is not x
     y = x.cuda(1)
@@ -300,8 +312,15 @@ def test_streams_that_cannot_use_a_tensor() -> None:
 
 
 @pytest.mark.parametrize("there", ["cpu", "cuda:1"])
-@pytest.mark.parametrize(("wide", "narrow"), [(torch.float32, torch.bfloat16), (torch.float64, torch.float32),
-                                              (torch.int64, torch.uint8), (torch.float32, torch.bool)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        (torch.float32, torch.bfloat16),
+        (torch.float64, torch.float32),
+        (torch.int64, torch.uint8),
+        (torch.float32, torch.bool),
+    ],
+)
 def test_a_copy_that_changes_the_dtype_moves_the_narrower_one(there: str, wide, narrow) -> None:
     values = [[0.0, 1.0, 2.0], [3.0, 100.0, 0.0]]
     for view in (lambda x: x, lambda x: x.t(), lambda x: x[:, 1:]):

@@ -50,8 +50,14 @@ print(x.numel() >> 20, kept.numel() >> 20, flush=True)
 
 @contextmanager
 def started(program: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen([sys.executable, "-c", program], env=environment, text=True, stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
         try:
             yield process
         finally:

@@ -117,16 +117,19 @@ def test_addresses_are_checked_in_simulation() -> None:
         overrun[1](torch.zeros(8, device="cuda"), BLOCK=16)
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda x: scale[1](x, x, 1.0), "missing arguments: n"),
-    (lambda x: scale[1](x, x, 1.0, 4, blok=3), "blok is no parameter"),
-    (lambda x: scale[1](x, x, 1.0, 4, n=3), "n was given twice"),
-    (lambda x: scale[1](x, x, 1.0, 4, 1, 16, 1), "got 7 by position"),
-    (lambda x: scale[1](x.cpu(), x, 1.0, 4), r"Pointer argument \(out_ptr\) cannot be accessed from Triton"),
-    (lambda x: scale[()](x, x, 1.0, 4), "a grid is one to three sizes"),
-    (lambda x: scale[-1](x, x, 1.0, 4), "a grid is one to three sizes"),
-    (lambda x: scale(x, x, 1.0, 4), "a kernel is launched over a grid"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: scale[1](x, x, 1.0), "missing arguments: n"),
+        (lambda x: scale[1](x, x, 1.0, 4, blok=3), "blok is no parameter"),
+        (lambda x: scale[1](x, x, 1.0, 4, n=3), "n was given twice"),
+        (lambda x: scale[1](x, x, 1.0, 4, 1, 16, 1), "got 7 by position"),
+        (lambda x: scale[1](x.cpu(), x, 1.0, 4), r"Pointer argument \(out_ptr\) cannot be accessed from Triton"),
+        (lambda x: scale[()](x, x, 1.0, 4), "a grid is one to three sizes"),
+        (lambda x: scale[-1](x, x, 1.0, 4), "a grid is one to three sizes"),
+        (lambda x: scale(x, x, 1.0, 4), "a kernel is launched over a grid"),
+    ],
+)
 def test_calls_that_do_not_fit(call: Any, words: str) -> None:
     with cuda.simulate():
         x = torch.ones(4, device="cuda")

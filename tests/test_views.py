@@ -162,7 +162,7 @@ def q() -> torch.Tensor:
         (lambda x: x[::-1], ValueError, "step must be greater than zero"),
         (lambda x: x["a"], IndexError, "only integers, slices"),
     ],
-)  # fmt: skip
+)
 def test_refused(place, call, error, words) -> None:
     with pytest.raises(error, match=words):
         call(q().to(place))

@@ -24,8 +24,18 @@ from tritensor.drivers.simulator import Mark, Simulator
 ROOT = Path(tritensor.__file__).parent
 
 # Calls that are left out. What they return is used by nobody, but for a pending copy's array.
-_WAITS = {"wait", "wait_event", "wait_stream", "record_stream", "fly", "_wait_for", "synchronize", "synchronize_all",
-          "mark_synchronize", "queue_synchronize"}  # fmt: skip
+_WAITS = {
+    "wait",
+    "wait_event",
+    "wait_stream",
+    "record_stream",
+    "fly",
+    "_wait_for",
+    "synchronize",
+    "synchronize_all",
+    "mark_synchronize",
+    "queue_synchronize",
+}
 # Questions that are answered with yes before their time.
 _QUESTIONS = {"mark_done", "queue_done", "is_done"}
 # Calls of the CUDA driver by name, with what a driver that does nothing returns.

@@ -40,21 +40,31 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, 
     roots = []
     for position, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
         if not tensor.requires_grad:
-            raise AutogradError(explain(
-                f"element {position} of tensors does not require grad and does not have a grad_fn",
-                f"it has shape {tuple(tensor.shape)} and dtype {tensor.dtype}",
-                remedy="make a parameter of the computation with requires_grad=True, outside no_grad"))  # fmt: skip
+            raise AutogradError(
+                explain(
+                    f"element {position} of tensors does not require grad and does not have a grad_fn",
+                    f"it has shape {tuple(tensor.shape)} and dtype {tensor.dtype}",
+                    remedy="make a parameter of the computation with requires_grad=True, outside no_grad",
+                )
+            )
         if gradient is None:
             if tensor.numel() != 1:
-                raise AutogradError(explain(
-                    "grad can be implicitly created only for scalar outputs",
-                    f"the tensor has shape {tuple(tensor.shape)}",
-                    remedy="reduce it first, as in loss.mean().backward(), or pass gradient="))  # fmt: skip
+                raise AutogradError(
+                    explain(
+                        "grad can be implicitly created only for scalar outputs",
+                        f"the tensor has shape {tuple(tensor.shape)}",
+                        remedy="reduce it first, as in loss.mean().backward(), or pass gradient=",
+                    )
+                )
             gradient = tensor.detach().new_ones(tensor.shape)
         elif gradient.shape != tensor.shape:
-            raise AutogradError(explain(
-                f"Mismatch in shape: grad_output[{position}] has a shape of {gradient.shape} and output[{position}] "
-                f"has a shape of {tensor.shape}."))  # fmt: skip
+            raise AutogradError(
+                explain(
+                    f"Mismatch in shape: grad_output[{position}] has a shape of {gradient.shape} and "
+                    f"output[{position}] "
+                    f"has a shape of {tensor.shape}."
+                )
+            )
         roots.append((tensor._edge(), gradient))
     return roots
 
@@ -63,8 +73,13 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
-def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-             inputs: Any = None) -> None:  # fmt: skip
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
     """Add the gradients of `tensors` to the `.grad` of the leaves (of `inputs` only, when given).
 
     Raises:
@@ -106,9 +121,12 @@ def grad(
     gradients = (None,) * len(outputs) if grad_outputs is None else _as_tuple(grad_outputs)
     for tensor in inputs:
         if not tensor.requires_grad:
-            raise AutogradError(explain(
-                "One of the differentiated Tensors does not require grad",
-                f"it has shape {tuple(tensor.shape)} and dtype {tensor.dtype}"))  # fmt: skip
+            raise AutogradError(
+                explain(
+                    "One of the differentiated Tensors does not require grad",
+                    f"it has shape {tuple(tensor.shape)} and dtype {tensor.dtype}",
+                )
+            )
     roots = _roots(outputs, gradients)
     keys = [tensor._edge() for tensor in inputs]
     targets = {key: position for position, key in enumerate(dict.fromkeys(keys))}
@@ -119,9 +137,14 @@ def grad(
         if gradient is None and materialize_grads:
             found[position] = inputs[position].detach().new_zeros(inputs[position].shape)
         elif gradient is None and not allow_unused:
-            raise AutogradError(explain(
-                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
-                "if this is the desired behavior.", f"it is number {position} of inputs"))  # fmt: skip
+            raise AutogradError(
+                explain(
+                    "One of the differentiated Tensors appears to not have been used in the graph. Set "
+                    "allow_unused=True "
+                    "if this is the desired behavior.",
+                    f"it is number {position} of inputs",
+                )
+            )
     return tuple(found)
 
 

@@ -184,21 +184,23 @@ class DeviceArray:
             raise ShapeError(
                 f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, and itemsize "
                 f"{self.dtype.itemsize} requiring a storage size of {high * self.dtype.itemsize} are out of bounds for "
-                f"storage of size {self.buffer.nbytes}")  # fmt: skip
+                f"storage of size {self.buffer.nbytes}"
+            )
         return DeviceArray(self.buffer, shape, strides, offset, self.dtype, self.device)
 
     def view_dtype(self, dtype: np.dtype[Any]) -> DeviceArray:
         """The same bits as another type of the same size."""
         if dtype.itemsize != self.dtype.itemsize:
-            raise ShapeError(explain(
-                f"view: {self.dtype.name} and {dtype.name} differ in size", remedy="convert with .to() instead"
-            ))  # fmt: skip
+            raise ShapeError(
+                explain(f"view: {self.dtype.name} and {dtype.name} differ in size", remedy="convert with .to() instead")
+            )
         return DeviceArray(self.buffer, self.shape, self.strides, self.offset, dtype, self.device)
 
     def __array__(self, *_: object, **__: object) -> np.ndarray:
         raise ArgumentError(
             f"can't convert {self.device} device type tensor to numpy. "
-            "Use Tensor.cpu() to copy the tensor to host memory first.")  # fmt: skip
+            "Use Tensor.cpu() to copy the tensor to host memory first."
+        )
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -334,11 +336,14 @@ def copy_into(target: DeviceArray, source: np.ndarray | DeviceArray, non_blockin
 
     Raises:
         ShapeError: shapes, dtypes or strides do not fit; nothing has been written.
-    """  # fmt: skip
+    """
     if target.shape != source.shape or target.dtype != source.dtype:
-        raise ShapeError(explain(
-            "copy_into: the arrays differ", f"target {target.dtype.name}{list(target.shape)}, "
-            f"source {source.dtype.name}{list(source.shape)}"))  # fmt: skip
+        raise ShapeError(
+            explain(
+                "copy_into: the arrays differ",
+                f"target {target.dtype.name}{list(target.shape)}, source {source.dtype.name}{list(source.shape)}",
+            )
+        )
     if not target.is_contiguous() or (isinstance(source, DeviceArray) and not source.is_contiguous()):
         raise ShapeError("copy_into: arrays on a device must be contiguous")
     if target.size == 0:

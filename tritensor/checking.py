@@ -77,8 +77,10 @@ def mismatch(result: np.ndarray, expected: np.ndarray, relative: float, absolute
 def _worst(result: np.ndarray, expected: np.ndarray, score: np.ndarray) -> str:
     place = np.unravel_index(int(np.argmax(score)), score.shape)
     where = tuple(int(i) for i in place)
-    return (f"worst element {where}: kernel {result[place]!r}, reference {expected[place]!r}; "
-            f"{int(np.count_nonzero(score))} of {score.size} elements differ")  # fmt: skip
+    return (
+        f"worst element {where}: kernel {result[place]!r}, reference {expected[place]!r}; "
+        f"{int(np.count_nonzero(score))} of {score.size} elements differ"
+    )
 
 
 def compare_with_reference(
@@ -108,10 +110,16 @@ def compare_with_reference(
                 for label, value in zip(operator.inputs, arrays, strict=False)
                 if value.__class__ is DeviceArray
             ]
-            raise KernelMismatchError(explain(
-                f"{operator.name}: the kernel and its reference disagree on {name}", problem, *facts,
-                f"metadata: {metadata}", f"computed in {compute} on {out.device}",
-                remedy=f"run {_write_replay(operator, inputs, metadata, str(out.device))}"))  # fmt: skip
+            raise KernelMismatchError(
+                explain(
+                    f"{operator.name}: the kernel and its reference disagree on {name}",
+                    problem,
+                    *facts,
+                    f"metadata: {metadata}",
+                    f"computed in {compute} on {out.device}",
+                    remedy=f"run {_write_replay(operator, inputs, metadata, str(out.device))}",
+                )
+            )
 
 
 _REPLAY = '''"""Replay of a kernel that disagreed with its reference: {name}."""
@@ -133,14 +141,23 @@ def _write_replay(operator: Operator, inputs: Sequence[Any], metadata: dict[str,
     folder = tempfile.mkdtemp(prefix=f"tritensor-{operator.name}-")
     path = os.path.join(folder, "inputs.npz")
     # .npz knows no bfloat16: the bytes are stored, and the dtype's name beside them
-    stored = {f"x{i}": np.ascontiguousarray(value).view(np.uint16) if value.dtype == dtypes.bfloat16.numpy else value
-              for i, value in enumerate(inputs) if isinstance(value, np.ndarray)}  # fmt: skip
+    stored = {
+        f"x{i}": np.ascontiguousarray(value).view(np.uint16) if value.dtype == dtypes.bfloat16.numpy else value
+        for i, value in enumerate(inputs)
+        if isinstance(value, np.ndarray)
+    }
     np.savez(path, **stored)  # type: ignore[arg-type]
     script = os.path.join(folder, "replay.py")
     kinds = [dtypes.of(value.dtype).name if isinstance(value, np.ndarray) else "" for value in inputs]
-    text = _REPLAY.format(name=operator.name, path=path, kinds=kinds, device=device, metadata=metadata,
-                          numbers=[None if isinstance(value, np.ndarray) else value for value in inputs],
-                          devices=int(device.rpartition(":")[2]) + 1)  # fmt: skip
+    text = _REPLAY.format(
+        name=operator.name,
+        path=path,
+        kinds=kinds,
+        device=device,
+        metadata=metadata,
+        numbers=[None if isinstance(value, np.ndarray) else value for value in inputs],
+        devices=int(device.rpartition(":")[2]) + 1,
+    )
     with open(script, "w", encoding="utf-8") as file:
         file.write(text)
     return script

@@ -140,8 +140,9 @@ def place(array: np.ndarray, device: Any, requires_grad: bool = False, pin_memor
     return result
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-           pin_memory: bool = False) -> Tensor:  # fmt: skip
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
     """A new tensor with a copy of `data`: numbers, nested sequences, NumPy arrays, tensors.
 
     Floats become the default dtype, integers int64; arrays and tensors keep theirs.
@@ -185,10 +186,13 @@ def _converted(array: np.ndarray, kind: np.dtype) -> np.ndarray:
         lowest = -limits.max if kind.kind == "u" and array.dtype.kind != "f" else limits.min
         low, high = array.min(), array.max()
         if not (lowest <= low.item() and high.item() <= limits.max):
-            raise DtypeError(explain(
-                f"value cannot be converted to type {kind.name} without overflow",
-                f"the data go from {low.item()} to {high.item()}, {kind.name} from {limits.min} to {limits.max}",
-                remedy="take a wider dtype, or make the tensor first and wrap around with .to(dtype)"))  # fmt: skip
+            raise DtypeError(
+                explain(
+                    f"value cannot be converted to type {kind.name} without overflow",
+                    f"the data go from {low.item()} to {high.item()}, {kind.name} from {limits.min} to {limits.max}",
+                    remedy="take a wider dtype, or make the tensor first and wrap around with .to(dtype)",
+                )
+            )
     return _cast(array, kind)
 
 
@@ -215,8 +219,13 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     if not isinstance(ndarray, np.ndarray):
         raise ArgumentError(f"expected np.ndarray (got {type(ndarray).__name__})")
     if any(stride < 0 for stride in ndarray.strides):
-        raise ValueError(explain("At least one stride in the given numpy array is negative, and tensors with negative "
-                                 "strides are not currently supported.", remedy="copy it: array.copy()"))  # fmt: skip
+        raise ValueError(
+            explain(
+                "At least one stride in the given numpy array is negative, and tensors with negative "
+                "strides are not currently supported.",
+                remedy="copy it: array.copy()",
+            )
+        )
     kind = dtypes.of(ndarray.dtype).numpy
     return wrap(ndarray.view(kind) if ndarray.dtype.isnative else ndarray.astype(kind))
 
@@ -285,8 +294,15 @@ def ones(
     return finish(filled(_size(size), 1, numpy_dtype(dtype), device), requires_grad, pin_memory)
 
 
-def full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-         pin_memory: bool = False) -> Tensor:  # fmt: skip
+def full(
+    size: Sequence[int],
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """A tensor with `fill_value` everywhere; its dtype follows the number's kind unless given."""
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
@@ -358,8 +374,12 @@ def _new_tensor(cls: type[Tensor], *data: Any) -> Tensor:
         made = data[0].detach()
     elif len(data) == 1 and not isinstance(data[0], (int, Size)):
         if not isinstance(data[0], (list, tuple, range, np.ndarray)):
-            raise ArgumentError(explain(f"new(): data must be a sequence (got {type(data[0]).__name__})",
-                                        remedy="tritensor.tensor takes numbers"))  # fmt: skip
+            raise ArgumentError(
+                explain(
+                    f"new(): data must be a sequence (got {type(data[0]).__name__})",
+                    remedy="tritensor.tensor takes numbers",
+                )
+            )
         made = tensor(data[0], dtype=dtypes.get_default_dtype())
     else:
         made = empty(*(data or (0,)))

@@ -43,8 +43,7 @@ class device:
         if type is self:
             return
         if isinstance(type, bool) or not isinstance(type, (str, int)):
-            raise ArgumentError(explain(
-                f"device(): argument 'type' must be str or int, not {type.__class__.__name__}"))  # fmt: skip
+            raise ArgumentError(explain(f"device(): argument 'type' must be str or int, not {type.__class__.__name__}"))
         if index is not None and (isinstance(index, bool) or not isinstance(index, int)):
             raise ArgumentError(f"device(): argument 'index' must be int, not {index.__class__.__name__}")
         kind, found = ("cuda", type) if isinstance(type, int) else _parse(type)
@@ -86,9 +85,13 @@ class device:
 def _parse(text: str) -> tuple[str, int | None]:
     kind = text.split(":", 1)[0]
     if kind not in ("cpu", "cuda"):
-        raise DeviceError(explain(
-            f"Expected one of cpu, cuda device type at start of device string: {kind}",
-            f"got {text!r}", remedy="write 'cpu', 'cuda' or 'cuda:1', in lower case"))  # fmt: skip
+        raise DeviceError(
+            explain(
+                f"Expected one of cpu, cuda device type at start of device string: {kind}",
+                f"got {text!r}",
+                remedy="write 'cpu', 'cuda' or 'cuda:1', in lower case",
+            )
+        )
     match = _FORM.fullmatch(text)
     if match is None:
         raise DeviceError(explain(f"Invalid device string: '{text}'", remedy="write 'cpu', 'cuda' or 'cuda:1'"))

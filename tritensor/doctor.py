@@ -45,8 +45,10 @@ def report() -> str:
         for index in range(driver.device_count()):
             free, total = cuda.mem_get_info(index)
             major, minor = cuda.get_device_capability(index)
-            lines.append(f"  cuda:{index}  {cuda.get_device_name(index)}, capability {major}.{minor}, "
-                         f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free")  # fmt: skip
+            lines.append(
+                f"  cuda:{index}  {cuda.get_device_name(index)}, capability {major}.{minor}, "
+                f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free"
+            )
     if _version("triton") == "not installed":
         hint = 'pip install "tritensor[triton]"' if sys.platform == "linux" else "Triton is published for Linux only"
         lines += ["", f"Simulated CUDA devices need Triton: {hint}"]

@@ -64,10 +64,33 @@ float64 = dtype("float64", np.float64, "fp64", FLOATING)
 complex64 = dtype("complex64", np.complex64, "", COMPLEX)
 complex128 = dtype("complex128", np.complex128, "", COMPLEX)
 
-ALL = (bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64,
-       complex128)  # fmt: skip
-ALIASES = {"half": float16, "float": float32, "double": float64, "short": int16, "int": int32, "long": int64,
-           "cfloat": complex64, "cdouble": complex128}  # fmt: skip
+ALL = (
+    bool_,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    int8,
+    int16,
+    int32,
+    int64,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+    complex64,
+    complex128,
+)
+ALIASES = {
+    "half": float16,
+    "float": float32,
+    "double": float64,
+    "short": int16,
+    "int": int32,
+    "long": int64,
+    "cfloat": complex64,
+    "cdouble": complex128,
+}
 
 _BY_NUMPY: dict[Any, dtype] = {entry.numpy: entry for entry in ALL}
 _BY_NAME = {entry.name: entry for entry in ALL}
@@ -96,8 +119,9 @@ def of(numpy_dtype: Any) -> dtype:
         found = None
     if found is None:
         supported = ", ".join(entry.name for entry in ALL)
-        raise ArgumentError(explain(
-            f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {supported}."))  # fmt: skip
+        raise ArgumentError(
+            explain(f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {supported}.")
+        )
     return found
 
 
@@ -153,9 +177,13 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     """
     found = PROMOTION.get((type1, type2))
     if found is None:
-        raise DtypeError(explain(
-            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {type1} and {type2}",
-            remedy="convert one of them first, as in x.to(tritensor.int64)"))  # fmt: skip
+        raise DtypeError(
+            explain(
+                f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {type1} and "
+                f"{type2}",
+                remedy="convert one of them first, as in x.to(tritensor.int64)",
+            )
+        )
     return found
 
 
@@ -237,8 +265,9 @@ class iinfo:
         if not isinstance(type, dtype):
             raise ArgumentError(f"iinfo(): argument 'type' must be tritensor.dtype, not {type.__class__.__name__}")
         if type.category != INTEGER:
-            raise ArgumentError(f"tritensor.iinfo() requires an integer input type. Use tritensor.finfo to handle "
-                                f"'{type.name}'")  # fmt: skip
+            raise ArgumentError(
+                f"tritensor.iinfo() requires an integer input type. Use tritensor.finfo to handle '{type.name}'"
+            )
         limits = np.iinfo(type.numpy)
         self.dtype = type.name
         self.bits = type.itemsize * 8
@@ -273,5 +302,7 @@ class finfo:
         self.resolution = 10.0 ** -math.floor(-math.log10(self.eps))
 
     def __repr__(self) -> str:
-        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
-                f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})")  # fmt: skip
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )

@@ -78,8 +78,10 @@ class _Backward(GradientPlan):
         if self.ctx.materialize_grads:
             from .creation import zeros
 
-            given = [zeros(shape, dtype=dtype, device=device) if value is None else value
-                     for value, (shape, dtype, device) in zip(given, self.outputs, strict=True)]  # fmt: skip
+            given = [
+                zeros(shape, dtype=dtype, device=device) if value is None else value
+                for value, (shape, dtype, device) in zip(given, self.outputs, strict=True)
+            ]
         returned = self.function.backward(self.ctx, *given)
         parts = returned if isinstance(returned, tuple) else (returned,)
         while len(parts) > self.count and parts[-1] is None:
@@ -151,8 +153,14 @@ class Function:
             return result
         outputs = result if isinstance(result, tuple) else (result,)
         # an input that is returned unchanged gets a tensor of its own, so that its history is not overwritten
-        own = tuple(out.detach() if isinstance(out, Tensor) and any(out is value for value in args)
-                    and not any(out is dirty for dirty in ctx._dirty) else out for out in outputs)  # fmt: skip
+        own = tuple(
+            out.detach()
+            if isinstance(out, Tensor)
+            and any(out is value for value in args)
+            and not any(out is dirty for dirty in ctx._dirty)
+            else out
+            for out in outputs
+        )
         tensors = [out for out in own if isinstance(out, Tensor)]
         plan = _Backward(cls, ctx, args, tensors)
         saved = tuple(value.detach() if any(value is out for out in outputs) else value for value in ctx._saved)
@@ -183,12 +191,21 @@ def _flat_gradient(
         create_graph=False,
         retain_graph=True,
     )
-    return [np.zeros(tuple(x.shape)) if g is None else g.detach()._to_host().astype(np.float64)
-            for x, g in zip(inputs, gradients, strict=True)]  # fmt: skip
+    return [
+        np.zeros(tuple(x.shape)) if g is None else g.detach()._to_host().astype(np.float64)
+        for x, g in zip(inputs, gradients, strict=True)
+    ]
 
 
-def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-              raise_exception: bool = True) -> bool:  # fmt: skip
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+) -> bool:
     """Compare gradients with central finite differences, each input along random directions and along each element
     where there are at most 64.
 
@@ -203,8 +220,10 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     active = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
     if not active:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have "
-                         "requires_grad=True.")  # fmt: skip
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have "
+            "requires_grad=True."
+        )
     outputs = [out for out in _outputs(func, inputs) if out.requires_grad]
     rng = np.random.default_rng(0)
     weights = [rng.standard_normal(tuple(out.shape)).astype(out.dtype.numpy) for out in outputs]
@@ -218,9 +237,12 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
             along = float((gradient * direction).sum())
             if not abs(along - quotient) <= atol + rtol * abs(quotient):
                 if raise_exception:
-                    raise GradcheckError(explain(
-                        "Jacobian mismatch for output 0 with respect to input " + str(number),
-                        f"finite difference {quotient:.10g}, analytical {along:.10g}"))  # fmt: skip
+                    raise GradcheckError(
+                        explain(
+                            "Jacobian mismatch for output 0 with respect to input " + str(number),
+                            f"finite difference {quotient:.10g}, analytical {along:.10g}",
+                        )
+                    )
                 return False
     return True
 
@@ -230,8 +252,14 @@ def _outputs(func: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
-def _difference(func: Callable[..., Any], inputs: tuple[Any, ...], x: Tensor, direction: np.ndarray, eps: float,
-                weights: Sequence[np.ndarray]) -> float:  # fmt: skip
+def _difference(
+    func: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    x: Tensor,
+    direction: np.ndarray,
+    eps: float,
+    weights: Sequence[np.ndarray],
+) -> float:
     """The central difference of sum(outputs * weights) along `direction` of `x`, which is put back afterwards."""
     before = x._data
     host = x.detach()._to_host()
@@ -240,15 +268,26 @@ def _difference(func: Callable[..., Any], inputs: tuple[Any, ...], x: Tensor, di
         for step in (eps, -eps):
             x._data = wrap((host + step * direction).astype(host.dtype)).to(x.device)._data
             outputs = [out for out in _outputs(func, inputs) if out.requires_grad]
-            values.append(sum(float((out.detach()._to_host().astype(np.float64) * weight).sum())
-                              for out, weight in zip(outputs, weights, strict=True)))  # fmt: skip
+            values.append(
+                sum(
+                    float((out.detach()._to_host().astype(np.float64) * weight).sum())
+                    for out, weight in zip(outputs, weights, strict=True)
+                )
+            )
     finally:
         x._data = before
     return (values[0] - values[1]) / (2 * eps)
 
 
-def gradgradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-                  raise_exception: bool = True) -> bool:  # fmt: skip
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+) -> bool:
     """Compare second derivatives with finite differences of the first; arguments as `gradcheck`."""
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     rng = np.random.default_rng(1)
@@ -261,8 +300,13 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, a
     def first(*arguments: Any) -> tuple[Any, ...]:
         values = arguments[: len(inputs)]
         made = [out for out in _outputs(func, values) if out.requires_grad]
-        found = autograd.grad(made, [x for x in values if isinstance(x, Tensor) and x.requires_grad],
-                              arguments[len(inputs) :], create_graph=True, allow_unused=True)  # fmt: skip
+        found = autograd.grad(
+            made,
+            [x for x in values if isinstance(x, Tensor) and x.requires_grad],
+            arguments[len(inputs) :],
+            create_graph=True,
+            allow_unused=True,
+        )
         return tuple(g if g is not None else x * 0 for g, x in zip(found, active, strict=True))
 
     return gradcheck(first, (*inputs, *weights), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)

@@ -18,8 +18,17 @@ from .errors import ArgumentError, DtypeError, ShapeError
 from .form import form_of_new
 from .tensor import Tensor, wrap
 
-__all__ = ["Generator", "default_generator", "fork_rng", "generator_of", "get_rng_state", "initial_seed", "manual_seed",
-           "seed", "set_rng_state"]  # fmt: skip
+__all__ = [
+    "Generator",
+    "default_generator",
+    "fork_rng",
+    "generator_of",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
 
 _FIRST_SEED = 67280421310721  # PyTorch's
 

@@ -96,8 +96,13 @@ class CUDAGraph:
         index = devices.current_index()
         stream = driver.current_stream(index)
         if self._executable is not None or self._capture is not None:
-            raise DeviceError(explain("This CUDAGraph instance already owns a captured graph. To capture a new graph, "
-                                      "create a new instance.", remedy="or call reset() first"))  # fmt: skip
+            raise DeviceError(
+                explain(
+                    "This CUDAGraph instance already owns a captured graph. To capture a new graph, "
+                    "create a new instance.",
+                    remedy="or call reset() first",
+                )
+            )
         for other in list(driver.captures.values()):
             if other.stream.device is stream.device:
                 refuse(other, "another graph is being captured on the device", "end that capture first")
@@ -128,9 +133,13 @@ class CUDAGraph:
         count = self._end()
         if capture.failed is not None:
             self.reset()
-            raise DeviceError(explain(
-                "CUDA error: operation failed due to a previous error during capture",
-                f"{capture.failed} cannot be captured", remedy="leave it out of the capture"))  # fmt: skip
+            raise DeviceError(
+                explain(
+                    "CUDA error: operation failed due to a previous error during capture",
+                    f"{capture.failed} cannot be captured",
+                    remedy="leave it out of the capture",
+                )
+            )
         if count == 0:
             warnings.warn(
                 "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong "
@@ -158,8 +167,12 @@ class CUDAGraph:
         """
         capture, graph = self._captured, self._executable
         if capture is None or graph is None:
-            raise DeviceError(explain("Called CUDAGraph::replay without a preceding successful capture.",
-                                      remedy="capture work first: with tritensor.cuda.graph(g):"))  # fmt: skip
+            raise DeviceError(
+                explain(
+                    "Called CUDAGraph::replay without a preceding successful capture.",
+                    remedy="capture work first: with tritensor.cuda.graph(g):",
+                )
+            )
         driver, pool = capture.driver, capture.pool
         stream = driver.current_stream(pool.heap.index)
         outer = capturing(driver, pool.heap.index)
@@ -235,8 +248,9 @@ class graph:
         DeviceError: see `CUDAGraph.capture_begin` and `capture_end`.
     """
 
-    def __init__(self, cuda_graph: CUDAGraph, pool: Any = None, stream: Stream | None = None,
-                 capture_error_mode: str = "global") -> None:  # fmt: skip
+    def __init__(
+        self, cuda_graph: CUDAGraph, pool: Any = None, stream: Stream | None = None, capture_error_mode: str = "global"
+    ) -> None:
         self.cuda_graph, self.pool, self.capture_error_mode = cuda_graph, pool, capture_error_mode
         self.capture_stream = stream
         self._before: list[tuple[Driver, int, Stream]] = []

@@ -66,12 +66,16 @@ class HostAccess:
         if force:
             return self.detach()._to_host()
         if self.is_cuda:
-            raise ArgumentError(explain(
-                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-                "memory first."))  # fmt: skip
+            raise ArgumentError(
+                explain(
+                    f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
+                    "host memory first."
+                )
+            )
         if self._needs:
-            raise AutogradError(explain(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."))  # fmt: skip
+            raise AutogradError(
+                explain("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+            )
         return self._host_array()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -115,8 +119,9 @@ class HostAccess:
     def __bool__(self) -> bool:
         if self.numel() != 1:
             count = "more than one value" if self.numel() else "no values"
-            raise ShapeError(explain(f"Boolean value of Tensor with {count} is ambiguous",
-                                     remedy="reduce it with .any() or .all()"))  # fmt: skip
+            raise ShapeError(
+                explain(f"Boolean value of Tensor with {count} is ambiguous", remedy="reduce it with .any() or .all()")
+            )
         return bool(self.item())
 
     def _only(self) -> Any:

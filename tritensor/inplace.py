@@ -28,22 +28,33 @@ def check_writable(x: Tensor) -> None:
     """Raise if `x` must not be changed in place: a leaf that requires grad, a view of one, or overlapping memory."""
     if recording.enabled and x._needs:
         if x._edge() is x:
-            raise AutogradError(explain("a leaf Variable that requires grad is being used in an in-place operation.",
-                                        remedy="do it under no_grad(), or on x.detach() or x.clone()"))  # fmt: skip
+            raise AutogradError(
+                explain(
+                    "a leaf Variable that requires grad is being used in an in-place operation.",
+                    remedy="do it under no_grad(), or on x.detach() or x.clone()",
+                )
+            )
     if recording.enabled and x._origin is not None:
         root = _root(x)
         if root._needs and root._node is None:
-            raise AutogradError(explain(
-                "a view of a leaf Variable that requires grad is being used in an in-place operation.",
-                remedy="do it under no_grad(), or on a view of x.detach() or x.clone()"))  # fmt: skip
+            raise AutogradError(
+                explain(
+                    "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+                    remedy="do it under no_grad(), or on a view of x.detach() or x.clone()",
+                )
+            )
     data = x._data if x._data.__class__ is DeviceArray else x._host_array()
     if data.size and any(stride == 0 and extent > 1 for stride, extent in zip(data.strides, data.shape, strict=True)):
-        raise ShapeError(explain(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation."))  # fmt: skip
+        raise ShapeError(
+            explain(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                "location. Please clone() the tensor before performing the operation."
+            )
+        )
     if data.__class__ is np.ndarray and not data.flags.writeable:
-        raise ShapeError(explain("unsupported operation: the tensor's memory is read-only",
-                                 remedy="clone() the tensor first"))  # fmt: skip
+        raise ShapeError(
+            explain("unsupported operation: the tensor's memory is read-only", remedy="clone() the tensor first")
+        )
 
 
 def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadata: Any) -> Tensor:
@@ -64,8 +75,12 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
     if result.shape != x.shape:
         raise ShapeError(f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(result.shape)}")
     if result.dtype.category > x.dtype.category:
-        raise DtypeError(explain(f"result type {_legacy_name(result)} can't be cast to the desired output type "
-                                 f"{_legacy_name(x)}", remedy="use the operator that is not in place"))  # fmt: skip
+        raise DtypeError(
+            explain(
+                f"result type {_legacy_name(result)} can't be cast to the desired output type {_legacy_name(x)}",
+                remedy="use the operator that is not in place",
+            )
+        )
     if result.dtype is not x.dtype:
         result = result.to(x.dtype)
     if sys.getrefcount(before) > holders:

@@ -60,8 +60,13 @@ def peak_flops(device: DeviceProperties, dtype: dtypes.dtype) -> float:
     return width * device.multi_processor_count * device.clock_rate * 1e3
 
 
-def logged(operator: Operator, outs: Sequence[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
-           metadata: dict[str, Any]) -> None:  # fmt: skip
+def logged(
+    operator: Operator,
+    outs: Sequence[DeviceArray],
+    arrays: Sequence[Any],
+    compute: dtypes.dtype,
+    metadata: dict[str, Any],
+) -> None:
     """Launch an operator and write the line about it."""
     buffer, index = outs[0].buffer, outs[0].device.index
     driver = buffer.driver
@@ -98,8 +103,10 @@ def logged(operator: Operator, outs: Sequence[DeviceArray], arrays: Sequence[Any
         _described(value) for value in [*arrays, *(f"{name}={value}" for name, value in metadata.items())]
     )
     results = ", ".join(map(_described, outs))
-    sys.stderr.write(f"tritensor: {operator.name} {names} -> {results} on {outs[0].device}: {_duration(seconds)}, "
-                     f"{_scaled(speed)}{unit}{share}\n")  # fmt: skip
+    sys.stderr.write(
+        f"tritensor: {operator.name} {names} -> {results} on {outs[0].device}: {_duration(seconds)}, "
+        f"{_scaled(speed)}{unit}{share}\n"
+    )
 
 
 class _Timer:

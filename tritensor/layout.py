@@ -146,7 +146,8 @@ def permutation(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
     if len(dims) != ndim:
         raise ShapeError(
             "permute: number of dimensions in the tensor input does not match the length of the desired ordering of "
-            f"dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(dims)}")  # fmt: skip
+            f"dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(dims)}"
+        )
     order = tuple(normalize_dim(dim, ndim) for dim in dims)
     if len(set(order)) != ndim:
         raise ShapeError(explain("permute(): duplicate dims are not allowed.", f"got {tuple(dims)}"))
@@ -192,9 +193,13 @@ def _broadcast_pair(first: Shape, second: Shape) -> Shape:
     b = (1,) * (rank - len(second)) + second
     for dim in range(rank - 1, -1, -1):
         if a[dim] != b[dim] and a[dim] != 1 and b[dim] != 1:
-            raise ShapeError(explain(
-                f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) at non-singleton "
-                f"dimension {dim}", f"the shapes are {first} and {second}"))  # fmt: skip
+            raise ShapeError(
+                explain(
+                    f"The size of tensor a ({a[dim]}) must match the size of tensor b ({b[dim]}) at non-singleton "
+                    f"dimension {dim}",
+                    f"the shapes are {first} and {second}",
+                )
+            )
     return tuple([y if x == 1 else x for x, y in zip(a, b, strict=True)])
 
 
@@ -211,7 +216,8 @@ def broadcast_strides(shape: Shape, strides: Strides, target: Shape) -> Strides:
     if extra < 0:
         raise ShapeError(
             f"expand(size={list(target)}): the number of sizes provided ({len(target)}) must be greater or equal to "
-            f"the number of dimensions in the tensor ({len(shape)})")  # fmt: skip
+            f"the number of dimensions in the tensor ({len(shape)})"
+        )
     result = [0] * extra
     for dim, (size, stride) in enumerate(zip(shape, strides, strict=True), extra):
         if size == target[dim]:
@@ -222,7 +228,7 @@ def broadcast_strides(shape: Shape, strides: Strides, target: Shape) -> Strides:
             raise ShapeError(
                 f"The expanded size of the tensor ({target[dim]}) must match the existing size ({size}) at "
                 f"non-singleton dimension {dim}.  Target sizes: {list(target)}.  Tensor sizes: {list(shape)}"
-            )  # fmt: skip
+            )
     return tuple(result)
 
 
@@ -253,7 +259,8 @@ def infer_shape(shape: Sequence[int], size: int) -> Shape:
     elif known == 0 and size == 0:
         raise ShapeError(
             f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
-            "can be any value and is ambiguous")  # fmt: skip
+            "can be any value and is ambiguous"
+        )
     raise ShapeError(f"shape '{list(shape)}' is invalid for input of size {size}")
 
 
@@ -282,10 +289,13 @@ def reshape_strides(shape: Shape, strides: Strides, target: Shape) -> Strides:
             new *= target[position]
             position -= 1
         if new != old:
-            raise NotViewable(explain(
-                "view size is not compatible with input tensor's size and stride (at least one dimension spans across "
-                "two contiguous subspaces). Use .reshape(...) instead.",
-                f"the shape is {shape} with strides {strides}, asked for {target}"))  # fmt: skip
+            raise NotViewable(
+                explain(
+                    "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                    "across two contiguous subspaces). Use .reshape(...) instead.",
+                    f"the shape is {shape} with strides {strides}, asked for {target}",
+                )
+            )
         if dim:
             inner = strides[dim - 1]
             old, new = 1, 1
@@ -333,9 +343,13 @@ def index(shape: Shape, strides: Strides, offset: int, key: Any) -> tuple[Shape,
     taken = sum(1 for each in keys if each is not None and each is not Ellipsis)
     if taken > len(shape):
         if not shape:
-            raise RangeError(explain(
-                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a number",
-                f"the index is {key!r}"))  # fmt: skip
+            raise RangeError(
+                explain(
+                    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a "
+                    "number",
+                    f"the index is {key!r}",
+                )
+            )
         raise RangeError(f"too many indices for tensor of dimension {len(shape)}")
     sizes: list[int] = []
     steps: list[int] = []
@@ -380,7 +394,8 @@ def _integer(each: Any) -> int:
             pass
     raise ArgumentError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
-        f"(got {type(each).__name__})")  # fmt: skip
+        f"(got {type(each).__name__})"
+    )
 
 
 def span(shape: Shape, strides: Strides, offset: int) -> tuple[int, int]:

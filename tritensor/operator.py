@@ -79,8 +79,16 @@ class Operator:
     takes_numbers = False
     differentiable_output = True
 
-    def __init__(self, name: str, reference: Callable[..., Any], rule: Rule, *, inputs: Sequence[str] | None = None,
-                 outputs: Sequence[str] | None = None, register: bool = True) -> None:  # fmt: skip
+    def __init__(
+        self,
+        name: str,
+        reference: Callable[..., Any],
+        rule: Rule,
+        *,
+        inputs: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
+        register: bool = True,
+    ) -> None:
         signature = None if inputs is not None else inspect.signature(reference)
         parameters = list(signature.parameters.values()) if signature is not None else []
         positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -156,8 +164,9 @@ class Operator:
         compute, result = self.rule(self.name, inputs)
         return compute, (result,) * len(self.outputs)
 
-    def compute(self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...],
-                metadata: dict[str, Any]) -> tuple[np.ndarray, ...]:  # fmt: skip
+    def compute(
+        self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> tuple[np.ndarray, ...]:
         """Run the reference on NumPy arrays brought to the compute dtype, and bring its results to theirs."""
         cast = []
         for position, value in enumerate(arrays):
@@ -169,21 +178,26 @@ class Operator:
             produced = self.reference(*cast, **metadata)
             if produced.__class__ is not tuple:
                 produced = (produced,)
-            return tuple(np.asarray(value).astype(result.numpy, copy=False)
-                         for value, result in zip(produced, results, strict=True))  # fmt: skip
+            return tuple(
+                np.asarray(value).astype(result.numpy, copy=False)
+                for value, result in zip(produced, results, strict=True)
+            )
 
-    def allocate(self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...],
-                 metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:  # fmt: skip
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
         """The shape and NumPy dtype of each output, from the inputs' arrays."""
         raise TypeError(f"{self.name}: the family {self.family} allocates nothing")
 
-    def launch(self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
-               metadata: dict[str, Any]) -> None:  # fmt: skip
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
         """Run the kernel on device arrays (and Python numbers) into `outs`."""
         raise TypeError(f"{self.name}: the family {self.family} has no kernel")
 
-    def start(self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
-              metadata: dict[str, Any]) -> None:  # fmt: skip
+    def start(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
         """`launch`, with a line about it where `settings.debug` is 2."""
         if settings.debug.value < 2:
             self.launch(outs, arrays, compute, metadata)
@@ -222,27 +236,50 @@ class Operator:
             arrays = self.execute(device, inputs, compute, results, metadata)
         else:
             arrays = record_call(
-                self, self.replays, key, given, inputs, compute, metadata,
-                lambda arrays: self.execute_on(device, arrays, compute, results, metadata))  # fmt: skip
+                self,
+                self.replays,
+                key,
+                given,
+                inputs,
+                compute,
+                metadata,
+                lambda arrays: self.execute_on(device, arrays, compute, results, metadata),
+            )
         outputs = tuple([wrap(data) for data in arrays])
         if recording.enabled and self.differentiable:
             self.record(outputs, inputs, metadata)
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def execute(self, device: devices.device, inputs: Sequence[Any], compute: dtypes.dtype,
-                results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]) -> Sequence[Any]:  # fmt: skip
+    def execute(
+        self,
+        device: devices.device,
+        inputs: Sequence[Any],
+        compute: dtypes.dtype,
+        results: tuple[dtypes.dtype, ...],
+        metadata: dict[str, Any],
+    ) -> Sequence[Any]:
         """Compute the results' arrays on `device`."""
         if device is devices.cpu:
             arrays = [value._host_array() if isinstance(value, Tensor) else value for value in inputs]
             return self.compute(arrays, compute, results, metadata)
         return self.execute_on(device, [self._device_operand(value) for value in inputs], compute, results, metadata)
 
-    def execute_on(self, device: devices.device, arrays: list[Any], compute: dtypes.dtype,
-                   results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]) -> list[DeviceArray]:  # fmt: skip
+    def execute_on(
+        self,
+        device: devices.device,
+        arrays: list[Any],
+        compute: dtypes.dtype,
+        results: tuple[dtypes.dtype, ...],
+        metadata: dict[str, Any],
+    ) -> list[DeviceArray]:
         """Compute the results of device arrays and numbers on a CUDA device."""
         if any(result.is_complex for result in (compute, *results)):
-            raise DtypeError(explain(f"{self.name}: complex dtypes are on the CPU only, got {compute} on {device}",
-                                     remedy="move the operands with .cpu()"))  # fmt: skip
+            raise DtypeError(
+                explain(
+                    f"{self.name}: complex dtypes are on the CPU only, got {compute} on {device}",
+                    remedy="move the operands with .cpu()",
+                )
+            )
         outs = [buffer.empty(shape, kind, device) for shape, kind in self.allocate(arrays, results, metadata)]
         self.start(outs, arrays, compute, metadata)
         if settings.check.value:
@@ -285,9 +322,12 @@ class Operator:
         """Add None for optional inputs that were left out; metadata after the inputs must be named."""
         missing = self.inputs[len(inputs) :]
         if len(inputs) > len(self.inputs) or any(name not in self.optional for name in missing):
-            raise ArgumentError(explain(
-                f"{self.name}() takes {len(self.inputs)} positional arguments but {len(inputs)} were given",
-                self.signature()))  # fmt: skip
+            raise ArgumentError(
+                explain(
+                    f"{self.name}() takes {len(self.inputs)} positional arguments but {len(inputs)} were given",
+                    self.signature(),
+                )
+            )
         return inputs + (None,) * len(missing)
 
     def _accept(self, value: Any, position: int) -> Any:
@@ -298,8 +338,12 @@ class Operator:
             dtypes.of(value.dtype)
             return wrap(value)
         name = "tensors" if self.variadic else self.inputs[position]
-        raise ArgumentError(explain(f"{self.name}(): argument '{name}' (position {position + 1}) must be Tensor, not "
-                                    f"{value.__class__.__name__}"))  # fmt: skip
+        raise ArgumentError(
+            explain(
+                f"{self.name}(): argument '{name}' (position {position + 1}) must be Tensor, not "
+                f"{value.__class__.__name__}"
+            )
+        )
 
     def signature(self) -> str:
         """The call in one line, for messages and the stub."""
@@ -332,11 +376,14 @@ class Operator:
         places = list(dict.fromkeys(str(value.device) for _, value in tensors))
         target = next((place for place in places if place != "cpu"), places[0])
         mend = [name for name, value in tensors if str(value.device) != target]
-        raise DeviceMismatchError(explain(
-            f"Expected all tensors to be on the same device, but found at least two devices, {places[0]} and "
-            f"{places[1]}! (in {self.name})",
-            *(errors.describe_tensor(value, name) for name, value in tensors),
-            remedy=f"move {' and '.join(mend)} with .to({target!r})"))  # fmt: skip
+        raise DeviceMismatchError(
+            explain(
+                f"Expected all tensors to be on the same device, but found at least two devices, {places[0]} and "
+                f"{places[1]}! (in {self.name})",
+                *(errors.describe_tensor(value, name) for name, value in tensors),
+                remedy=f"move {' and '.join(mend)} with .to({target!r})",
+            )
+        )
 
     # ---- recording --------------------------------------------------------------------------------------------
 

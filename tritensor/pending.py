@@ -46,8 +46,9 @@ class PendingArray:
 
     __slots__ = ("_driver", "_marks", "departure", "dtype", "raw", "shape")
 
-    def __init__(self, raw: np.ndarray, driver: Driver, marks: dict[Stream, Any],
-                 departure: Departure | None = None) -> None:  # fmt: skip
+    def __init__(
+        self, raw: np.ndarray, driver: Driver, marks: dict[Stream, Any], departure: Departure | None = None
+    ) -> None:
         self.raw = raw
         self._driver = driver
         self._marks = marks

@@ -39,8 +39,12 @@ def set_printoptions(
     if profile is not None:
         chosen = _PROFILES[profile]
         options.precision, options.threshold, options.edgeitems, options.linewidth = chosen  # type: ignore[assignment]
-    for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems),
-                        ("linewidth", linewidth)):  # fmt: skip
+    for name, value in (
+        ("precision", precision),
+        ("threshold", threshold),
+        ("edgeitems", edgeitems),
+        ("linewidth", linewidth),
+    ):
         if value is not None:
             setattr(options, name, value)
     options.sci_mode = sci_mode

@@ -69,7 +69,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def _fixtures(asked: list[str]) -> object:
     """A plugin with the `device` fixture. As a fixture with parameters, and not as a hook that adds them, it gives way
-    to a project's own fixture or parameter of that name."""  # fmt: skip
+    to a project's own fixture or parameter of that name."""
 
     class Fixtures:
         @pytest.fixture(params=asked)

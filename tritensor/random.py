@@ -31,9 +31,26 @@ from .kernels import random as kernels
 from .layout import check_shape
 from .tensor import Tensor
 
-__all__ = ["Generator", "bernoulli", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed",
-           "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",
-           "seed", "set_rng_state"]  # fmt: skip
+__all__ = [
+    "Generator",
+    "bernoulli",
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "multinomial",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "seed",
+    "set_rng_state",
+]
 
 
 # ---- drawing --------------------------------------------------------------------------------------------------
@@ -46,10 +63,13 @@ def _draw(place: devices.device, generator: Generator | None, on_host: bool = Fa
     elif not isinstance(generator, Generator):
         raise ArgumentError(f"argument 'generator' must be tritensor.Generator, not {type(generator).__name__}")
     elif generator.device is not place:
-        raise DeviceError(explain(f"Expected a '{place.type}' device type for generator but found "
-                                  f"'{generator.device.type}'",
-                                  f"the tensor is on {place}, the generator on {generator.device}",
-                                  remedy=f"make it with Generator({str(place)!r})"))  # fmt: skip
+        raise DeviceError(
+            explain(
+                f"Expected a '{place.type}' device type for generator but found '{generator.device.type}'",
+                f"the tensor is on {place}, the generator on {generator.device}",
+                remedy=f"make it with Generator({str(place)!r})",
+            )
+        )
     number, offset = generator.advance() if on_host else generator.draw()
     return {"seed": number, "offset": offset}
 
@@ -58,21 +78,32 @@ def _floating(kind: Any, name: str) -> dtypes.dtype:
     """The floating dtype asked for, or the default one."""
     found = dtypes.get_default_dtype() if kind is None else dtypes.of(creation.numpy_dtype(kind))
     if not found.is_floating_point:
-        raise DtypeError(explain(f'"{name}" not implemented for \'{found.name}\'',
-                                 "random numbers of that kind are floating",
-                                 remedy="draw them in float32 and convert with .to(dtype)"))  # fmt: skip
+        raise DtypeError(
+            explain(
+                f"\"{name}\" not implemented for '{found.name}'",
+                "random numbers of that kind are floating",
+                remedy="draw them in float32 and convert with .to(dtype)",
+            )
+        )
     return found
 
 
-def _new(operator: Any, size: Any, name: str, generator: Any, dtype: Any, device: Any, requires_grad: bool,
-         pin_memory: bool) -> Tensor:  # fmt: skip
+def _new(
+    operator: Any, size: Any, name: str, generator: Any, dtype: Any, device: Any, requires_grad: bool, pin_memory: bool
+) -> Tensor:
     shape, kind, place = creation._size(size), _floating(dtype, name), devices.resolve(device)
     drawn = operator(shape=shape, dtype=kind, device=place, **_draw(place, generator))
     return creation.finish(drawn._data, requires_grad, pin_memory)
 
 
-def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None,
-         requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def rand(
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Numbers evenly distributed in [0, 1).
 
     >>> import tritensor as torch
@@ -85,20 +116,38 @@ def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, devi
     return _new(kernels.uniform, size, "rand", generator, dtype, device, requires_grad, pin_memory)
 
 
-def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None,
-          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def randn(
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """Numbers of the standard normal distribution; the errors are those of `rand`."""
     return _new(kernels.normal, size, "randn", generator, dtype, device, requires_grad, pin_memory)
 
 
-def rand_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-              generator: Generator | None = None) -> Tensor:  # fmt: skip
+def rand_like(
+    input: Tensor,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
     """`rand` with the shape, dtype and device of `input`."""
     return rand(input.shape, **creation._like(input, dtype, device), requires_grad=requires_grad, generator=generator)
 
 
-def randn_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-               generator: Generator | None = None) -> Tensor:  # fmt: skip
+def randn_like(
+    input: Tensor,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
     """`randn` with the shape, dtype and device of `input`."""
     return randn(input.shape, **creation._like(input, dtype, device), requires_grad=requires_grad, generator=generator)
 
@@ -111,9 +160,16 @@ def _between(low: int, high: int) -> dict[str, int]:
     return {"low": low, "span": high - low}
 
 
-def randint(*bounds: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None,
-            requires_grad: bool = False, low: int | None = None, high: int | None = None,
-            size: Any = None) -> Tensor:  # fmt: skip
+def randint(
+    *bounds: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    low: int | None = None,
+    high: int | None = None,
+    size: Any = None,
+) -> Tensor:
     """Integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high, size)`.
 
     >>> import tritensor as torch
@@ -139,15 +195,29 @@ def randint(*bounds: Any, generator: Generator | None = None, dtype: Any = None,
     return creation.finish(drawn._data, requires_grad, False)
 
 
-def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None,
-                 generator: Generator | None = None) -> Tensor:  # fmt: skip
+def randint_like(
+    input: Tensor,
+    low: int,
+    high: int | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
     """`randint` with the shape, dtype and device of `input`."""
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, tuple(input.shape), **creation._like(input, dtype, device), generator=generator)
 
 
-def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """The integers from 0 to n - 1 in a random order: that of 64-bit random keys, found on the host.
 
     >>> import tritensor as torch
@@ -166,13 +236,22 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
 
 
 def _host_integers(count: int, call: dict[str, int]) -> np.ndarray:
-    drawn = kernels.integers(shape=(count,), dtype=dtypes.int64, device=devices.cpu, low=-(1 << 63),
-                             span=(1 << 64) - 1, **call)  # fmt: skip
+    drawn = kernels.integers(
+        shape=(count,), dtype=dtypes.int64, device=devices.cpu, low=-(1 << 63), span=(1 << 64) - 1, **call
+    )
     return drawn._data  # type: ignore[no-any-return]
 
 
-def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
-           device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+def normal(
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Normal numbers of the given means and standard deviations: tensors, or numbers with a `size`.
 
     >>> import tritensor as torch
@@ -186,8 +265,12 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator 
     if not isinstance(std, Tensor) and std < 0:
         raise ShapeError(f"normal expects std >= 0.0, but found std {std}")
     if not tensors:
-        drawn = randn(*((size,) if isinstance(size, (tuple, list)) else (() if size is None else (size,))),
-                      generator=generator, dtype=dtype, device=device)  # fmt: skip
+        drawn = randn(
+            *((size,) if isinstance(size, (tuple, list)) else (() if size is None else (size,))),
+            generator=generator,
+            dtype=dtype,
+            device=device,
+        )
     else:
         with no_grad():
             common: Any = mean + std
@@ -232,8 +315,9 @@ def _checked_p(name: str, p: float) -> float:
     return p
 
 
-def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
-                generator: Generator | None = None) -> Tensor:  # fmt: skip
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Tensor:
     """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements.
 
     Computed on the host: one exponential number for each element decides the order in which elements come, and with
@@ -260,8 +344,9 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
     if not (weights.sum(1) > 0).all():
         raise ShapeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if not replacement and ((weights > 0).sum(1) < num_samples).any():
-        raise ShapeError("invalid multinomial distribution (with replacement=False, not enough non-negative category "
-                         "to sample)")  # fmt: skip
+        raise ShapeError(
+            "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)"
+        )
     drawn = _sample(weights, num_samples, replacement, _draw(input.device, generator, on_host=True))
     return creation.place(drawn if input.ndim == 2 else drawn[0], input.device)
 
@@ -360,8 +445,9 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     return _overwrite(self, drawn)
 
 
-def random_(self: Tensor, from_: int | None = None, to: int | None = None, *,
-            generator: Generator | None = None) -> Tensor:  # fmt: skip
+def random_(
+    self: Tensor, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None
+) -> Tensor:
     """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it.
 
     Without bounds up to the dtype's largest integer, of a floating dtype the largest below which all are exact.

@@ -25,8 +25,15 @@ def _made(operator: operators.Range, kind: np.dtype, device: Any, requires_grad:
     return finish(operator(**numbers, dtype=dtype, device=where)._data, requires_grad)
 
 
-def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
-           requires_grad: bool = False) -> Tensor:  # fmt: skip
+def arange(
+    start: Any = 0,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Numbers from `start` (0 when one bound is given) up to, not including, `end`.
 
     >>> import tritensor as torch
@@ -52,8 +59,9 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
     return _made(operators.arange, kind, device, requires_grad, start=start, step=step, steps=count)
 
 
-def linspace(start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Tensor:  # fmt: skip
+def linspace(
+    start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included."""
     if steps < 0:
         raise ShapeError("number of steps must be non-negative")
@@ -61,8 +69,16 @@ def linspace(start: float, end: float, steps: int, *, dtype: Any = None, device:
     return _made(operators.linspace, numpy_dtype(dtype), device, requires_grad, start=start, end=end, steps=steps)
 
 
-def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Tensor:  # fmt: skip
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`."""
     if steps < 0:
         raise ShapeError("number of steps must be non-negative")

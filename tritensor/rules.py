@@ -39,8 +39,16 @@ class Rule:
         promote: operands of different dtypes are brought to their common one; otherwise they must be equal.
     """
 
-    def __init__(self, name: str, lowest: int = dtypes.BOOLEAN, highest: int = dtypes.COMPLEX, *,
-                 floating: bool = False, result: dtypes.dtype | None = None, promote: bool = True) -> None:  # fmt: skip
+    def __init__(
+        self,
+        name: str,
+        lowest: int = dtypes.BOOLEAN,
+        highest: int = dtypes.COMPLEX,
+        *,
+        floating: bool = False,
+        result: dtypes.dtype | None = None,
+        promote: bool = True,
+    ) -> None:
         self.name = name
         self.lowest, self.highest = lowest, highest
         self.floating, self.result, self.promote = floating, result, promote
@@ -51,13 +59,21 @@ class Rule:
         tensors = [(value.dtype, value.ndim > 0) for value in operands if isinstance(value, Tensor)]
         if not self.promote and len({entry for entry, _ in tensors}) > 1:
             names = " != ".join(dict.fromkeys(entry.name for entry, _ in tensors))
-            raise DtypeError(explain(f"{operator}: expected tensors of the same dtype, but got: {names}",
-                                     remedy="bring them to one dtype with .to(dtype)"))  # fmt: skip
+            raise DtypeError(
+                explain(
+                    f"{operator}: expected tensors of the same dtype, but got: {names}",
+                    remedy="bring them to one dtype with .to(dtype)",
+                )
+            )
         common = dtypes.result_dtype(tensors, [value for value in operands if isinstance(value, Number)])
         if not self.lowest <= common.category <= self.highest:
-            raise DtypeError(explain(f'"{operator}" not implemented for \'{_legacy(common)}\'',
-                                     f"{operator} takes {self.takes()} dtypes, got {common}",
-                                     remedy="convert the operand with .to(dtype)"))  # fmt: skip
+            raise DtypeError(
+                explain(
+                    f"\"{operator}\" not implemented for '{_legacy(common)}'",
+                    f"{operator} takes {self.takes()} dtypes, got {common}",
+                    remedy="convert the operand with .to(dtype)",
+                )
+            )
         if self.floating and common.category < dtypes.FLOATING:
             common = dtypes.get_default_dtype()
         return compute_dtype(common), self.result or common
@@ -74,9 +90,20 @@ def compute_dtype(result: dtypes.dtype) -> dtypes.dtype:
 
 
 def _legacy(dtype: dtypes.dtype) -> str:
-    names = {"bool": "Bool", "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
-             "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
-             "complex64": "ComplexFloat", "complex128": "ComplexDouble"}  # fmt: skip
+    names = {
+        "bool": "Bool",
+        "float32": "Float",
+        "float64": "Double",
+        "float16": "Half",
+        "bfloat16": "BFloat16",
+        "int64": "Long",
+        "int32": "Int",
+        "int16": "Short",
+        "int8": "Char",
+        "uint8": "Byte",
+        "complex64": "ComplexFloat",
+        "complex128": "ComplexDouble",
+    }
     return names.get(dtype.name, dtype.name)
 
 

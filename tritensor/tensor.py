@@ -189,8 +189,18 @@ class Tensor(HostAccess):
         """PyTorch's legacy type name such as "torch.FloatTensor"; with a dtype, the tensor converted to it."""
         if dtype is not None:
             return self.to(dtype)
-        names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
-                 "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}  # fmt: skip
+        names = {
+            "float32": "Float",
+            "float64": "Double",
+            "float16": "Half",
+            "bfloat16": "BFloat16",
+            "int64": "Long",
+            "int32": "Int",
+            "int16": "Short",
+            "int8": "Char",
+            "uint8": "Byte",
+            "bool": "Bool",
+        }
         name = names.get(self.dtype.name, self.dtype.name.capitalize())
         return f"torch.{'cuda.' if self.is_cuda else ''}{name}Tensor"
 
@@ -228,9 +238,12 @@ class Tensor(HostAccess):
                 )
             )
         if not value and self._node is not None:
-            raise AutogradError(explain(
-                "you can only change requires_grad flags of leaf variables.",
-                remedy="take x.detach() for a tensor that is not part of the graph"))  # fmt: skip
+            raise AutogradError(
+                explain(
+                    "you can only change requires_grad flags of leaf variables.",
+                    remedy="take x.detach() for a tensor that is not part of the graph",
+                )
+            )
         self._needs = bool(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
@@ -244,26 +257,35 @@ class Tensor(HostAccess):
         called.
         """
         if self._node is not None and self._grad is None and not self._retains:
-            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-                          "attribute won't be populated during autograd.backward(). Call .retain_grad() on it if you "
-                          "want it; note that x.to(device) of a leaf is not a leaf.", stacklevel=2)  # fmt: skip
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+                "attribute won't be populated during autograd.backward(). Call .retain_grad() on it if you "
+                "want it; note that x.to(device) of a leaf is not a leaf.",
+                stacklevel=2,
+            )
         return self._grad
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
             if not isinstance(value, Tensor):
-                raise ArgumentError(f"assigned grad expected to be a Tensor or None but got grad of type "
-                                    f"{value.__class__.__name__}")  # fmt: skip
+                raise ArgumentError(
+                    f"assigned grad expected to be a Tensor or None but got grad of type {value.__class__.__name__}"
+                )
             if value.device != self.device:
-                raise AutogradError(f"assigned grad has data located on a different device: {value.device}, the tensor "
-                                    f"is on {self.device}")  # fmt: skip
+                raise AutogradError(
+                    f"assigned grad has data located on a different device: {value.device}, the tensor "
+                    f"is on {self.device}"
+                )
             if value.shape != self.shape:
-                raise AutogradError(f"assigned grad has data of a different size: {list(value.shape)}, the tensor has "
-                                    f"{list(self.shape)}")  # fmt: skip
+                raise AutogradError(
+                    f"assigned grad has data of a different size: {list(value.shape)}, the tensor has "
+                    f"{list(self.shape)}"
+                )
             if value.dtype is not self.dtype:
-                raise AutogradError(f"assigned grad has data of a different type: {value.dtype}, the tensor has "
-                                    f"{self.dtype}")  # fmt: skip
+                raise AutogradError(
+                    f"assigned grad has data of a different type: {value.dtype}, the tensor has {self.dtype}"
+                )
         self._grad = value
 
     @grad.deleter
@@ -281,8 +303,13 @@ class Tensor(HostAccess):
             raise ArgumentError(f"Variable data has to be a tensor, but got {value.__class__.__name__}")
         self._data = value._data
 
-    def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False,
-                 inputs: Any = None) -> None:  # fmt: skip
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
         """Add the gradient of the tensor to the `.grad` of the leaves that it was computed from."""
         autograd.backward(self, gradient, retain_graph, create_graph, inputs)
 

@@ -13,8 +13,14 @@ from .tensor import Tensor
 __all__ = ["assert_close", "checked"]
 
 # PyTorch's defaults for assert_close: (relative, absolute)
-_DEFAULTS = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
-             "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7)}  # fmt: skip
+_DEFAULTS = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
 
 
 def checked(enabled: bool = True) -> AbstractContextManager[None]:
@@ -26,8 +32,16 @@ def checked(enabled: bool = True) -> AbstractContextManager[None]:
     return settings.check(enabled)
 
 
-def assert_close(actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None,
-                 equal_nan: bool = False, check_device: bool = True, check_dtype: bool = True) -> None:  # fmt: skip
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+) -> None:
     """Raise AssertionError unless two tensors (or numbers) agree within the tolerance of their dtype.
 
     >>> import tritensor as torch

@@ -69,8 +69,16 @@ def parse_to(args: tuple[Any, ...], device: Any, dtype: Any, other: Any = None) 
     return device, dtype, tuple(rest)
 
 
-def to(self: Tensor, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False,
-       memory_format: Any = None, other: Any = None) -> Tensor:  # fmt: skip
+def to(
+    self: Tensor,
+    *args: Any,
+    device: Any = None,
+    dtype: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+    other: Any = None,
+) -> Tensor:
     """The tensor on another device, in another dtype, or both; the tensor itself when neither differs.
 
     Overloads, as in PyTorch: `to(dtype)`, `to(device, dtype)`, `to(other)`, each with `non_blocking` and `copy`.
@@ -211,8 +219,9 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     check_writable(self)
     source = value if isinstance(value, Tensor) else self.new_full((), value)
     if source.ndim:
-        raise DtypeError(explain(f"fill_ only supports 0-dimension value tensor but got tensor with {source.ndim} "
-                                        "dimensions."))  # fmt: skip
+        raise DtypeError(
+            explain(f"fill_ only supports 0-dimension value tensor but got tensor with {source.ndim} dimensions.")
+        )
     write(self, source.to(self.device, self.dtype).expand(self.shape))
     return self
 
@@ -249,10 +258,13 @@ def record_stream(self: Tensor, s: Stream) -> None:
     if not isinstance(s, Stream):
         raise ArgumentError(f"record_stream(): argument 's' (position 1) must be Stream, not {type(s).__name__}")
     if s.device != self.device:
-        raise DeviceError(explain(
-            "record_stream(): the stream and the tensor are on different devices",
-            f"the tensor is on {self.device}, the stream on {s.device}",
-            remedy="pass a stream of the tensor's own device"))  # fmt: skip
+        raise DeviceError(
+            explain(
+                "record_stream(): the stream and the tensor are on different devices",
+                f"the tensor is on {self.device}, the stream on {s.device}",
+                remedy="pass a stream of the tensor's own device",
+            )
+        )
     self._data.buffer.record_stream(s)
 
 
@@ -264,9 +276,18 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 for _function in (to, cpu, cuda, contiguous, clone, copy_, fill_, zero_, pin_memory, record_stream, type_as):
     setattr(Tensor, _function.__name__, _function)
 
-_SHORT = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
-          "long": dtypes.int64, "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8,
-          "bool": dtypes.bool_}  # fmt: skip
+_SHORT = {
+    "float": dtypes.float32,
+    "double": dtypes.float64,
+    "half": dtypes.float16,
+    "bfloat16": dtypes.bfloat16,
+    "long": dtypes.int64,
+    "int": dtypes.int32,
+    "short": dtypes.int16,
+    "char": dtypes.int8,
+    "byte": dtypes.uint8,
+    "bool": dtypes.bool_,
+}
 
 
 def _conversion(name: str, dtype: dtypes.dtype) -> Any:

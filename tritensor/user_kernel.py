@@ -34,9 +34,13 @@ class UserKernel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Says that a grid is missing."""
-        raise ArgumentError(explain(
-            f"{self.__name__}: a kernel is launched over a grid", "it was called as a function",
-            remedy=f"{self.__name__}[grid](...), with one to three sizes"))  # fmt: skip
+        raise ArgumentError(
+            explain(
+                f"{self.__name__}: a kernel is launched over a grid",
+                "it was called as a function",
+                remedy=f"{self.__name__}[grid](...), with one to three sizes",
+            )
+        )
 
     def __getitem__(self, grid: Grid) -> Callable[..., None]:
         """The launch over a grid: one to three sizes, or a function of the arguments by name that returns them."""
@@ -55,11 +59,14 @@ class UserKernel:
         arrays = {name: self._array(name, value) for name, value in given.items() if isinstance(value, Tensor)}
         places = {array.device for array in arrays.values()}
         if len(places) > 1:
-            raise DeviceMismatchError(explain(
-                "Expected all tensors to be on the same device, but found at least two devices, "
-                f"{' and '.join(sorted(map(str, places)))}! (in {self.__name__})",
-                *(f"{name}: shape {tuple(array.shape)}, on {array.device}" for name, array in arrays.items()),
-                remedy="move them to one device with .to(device)"))  # fmt: skip
+            raise DeviceMismatchError(
+                explain(
+                    "Expected all tensors to be on the same device, but found at least two devices, "
+                    f"{' and '.join(sorted(map(str, places)))}! (in {self.__name__})",
+                    *(f"{name}: shape {tuple(array.shape)}, on {array.device}" for name, array in arrays.items()),
+                    remedy="move them to one device with .to(device)",
+                )
+            )
         where = places.pop() if places else devices.cuda(devices.current_index())
         constants = {name: value for name, value in given.items() if name in self._kernel.constants}
         arguments = tuple(arrays.get(name, given[name]) for name in self._kernel.arguments)
@@ -80,20 +87,26 @@ class UserKernel:
             fact = (
                 f"{', '.join(unknown)} is no parameter" if unknown else f"{twice[0]} was given twice" if twice else fact
             )
-            raise ArgumentError(explain(f"{self.__name__}: arguments that do not fit", fact,
-                                        f"it takes {', '.join(names)}"))  # fmt: skip
+            raise ArgumentError(
+                explain(f"{self.__name__}: arguments that do not fit", fact, f"it takes {', '.join(names)}")
+            )
         given.update(kwargs)
         missing = [name for name in names if name not in given]
         if missing:
-            raise ArgumentError(explain(f"{self.__name__}: missing arguments: {', '.join(missing)}",
-                                        f"it takes {', '.join(names)}"))  # fmt: skip
+            raise ArgumentError(
+                explain(f"{self.__name__}: missing arguments: {', '.join(missing)}", f"it takes {', '.join(names)}")
+            )
         return {name: given[name] for name in names}
 
     def _array(self, name: str, value: Tensor) -> DeviceArray:
         if not isinstance(value._data, DeviceArray):
-            raise ArgumentError(explain(
-                f"Pointer argument ({name}) cannot be accessed from Triton (cpu tensor?)", f"in {self.__name__}",
-                remedy=f"move {name} with .to('cuda')"))  # fmt: skip
+            raise ArgumentError(
+                explain(
+                    f"Pointer argument ({name}) cannot be accessed from Triton (cpu tensor?)",
+                    f"in {self.__name__}",
+                    remedy=f"move {name} with .to('cuda')",
+                )
+            )
         return value._data
 
 

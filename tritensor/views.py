@@ -148,8 +148,10 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
     rank = input.ndim
     origin, target = layout.normalize_dims(source, rank), layout.normalize_dims(destination, rank)
     if len(origin) != len(target):
-        raise ShapeError(f"movedim: Invalid source or destination dims: source ({source} dims) should contain the same "
-                         f"number of dims as destination ({destination} dims)")  # fmt: skip
+        raise ShapeError(
+            f"movedim: Invalid source or destination dims: source ({source} dims) should contain the same "
+            f"number of dims as destination ({destination} dims)"
+        )
     rest = iter(dim for dim in range(rank) if dim not in origin)
     placed = dict(zip(target, origin, strict=True))
     return _permute(input, tuple(placed[dim] if dim in placed else next(rest) for dim in range(rank)))
@@ -162,8 +164,9 @@ def expand(input: Tensor, *sizes: Any) -> Tensor:
     extra = len(wanted) - len(shape)
     for dim, extent in enumerate(wanted):
         if extent < (0 if dim < extra else -1):
-            raise ShapeError(f"The expanded size of the tensor ({extent}) isn't allowed in a leading, non-existing "
-                             f"dimension {dim}")  # fmt: skip
+            raise ShapeError(
+                f"The expanded size of the tensor ({extent}) isn't allowed in a leading, non-existing dimension {dim}"
+            )
     target = tuple(
         [shape[dim - extra] if extent == -1 and dim >= extra else extent for dim, extent in enumerate(wanted)]
     )
@@ -247,8 +250,10 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
     else:
         sections = list(split_size_or_sections)
         if sum(sections) != extent or any(size < 0 for size in sections):
-            raise ShapeError(f"split_with_sizes expects split_sizes to sum exactly to {extent} (input tensor's size at "
-                             f"dimension {dim}), but got split_sizes={sections}")  # fmt: skip
+            raise ShapeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {extent} (input tensor's size at "
+                f"dimension {dim}), but got split_sizes={sections}"
+            )
     starts = [sum(sections[:position]) for position in range(len(sections))]
     return tuple(narrow(tensor, dim, start, size) for start, size in zip(starts, sections, strict=True))
 

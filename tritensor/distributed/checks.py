@@ -51,12 +51,15 @@ def compare(group: ProcessGroup, call: Call) -> None:
         return
     first = found[0][0]
     other = next(rank for rank, (what, _, _) in enumerate(found) if what != first)
-    raise DistError(explain(
-        f"Detected mismatch between collectives on ranks. Rank 0 is running collective: {first}, but Rank {other} is "
-        f"running collective: {found[other][0]}.",
-        *_grouped(found),
-        remedy="make all ranks start the same collectives in the same order, with tensors of the same shape and dtype",
-    ))  # fmt: skip
+    raise DistError(
+        explain(
+            f"Detected mismatch between collectives on ranks. Rank 0 is running collective: {first}, but Rank {other} "
+            f"is running collective: {found[other][0]}.",
+            *_grouped(found),
+            remedy="make all ranks start the same collectives in the same order, with tensors of the same shape and "
+            "dtype",
+        )
+    )
 
 
 def _grouped(found: list[tuple[str, str, str]]) -> list[str]:

@@ -32,8 +32,10 @@ __all__ = [
 
 def _check_tensor(operator: str, name: str, x: Any) -> None:
     if not isinstance(x, Tensor):
-        raise ArgumentError(f"Invalid function argument. Expected parameter `{name}` of {operator} to be of type "
-                            f"torch.Tensor, but got {type(x).__name__}.")  # fmt: skip
+        raise ArgumentError(
+            f"Invalid function argument. Expected parameter `{name}` of {operator} to be of type "
+            f"torch.Tensor, but got {type(x).__name__}."
+        )
 
 
 def _check_written(operator: str, name: str, x: Any) -> None:
@@ -50,16 +52,22 @@ def _check_rank(name: str, rank: int, group: ProcessGroup) -> None:
 def _check_list(operator: str, name: str, tensors: Any, like: Tensor, group: ProcessGroup) -> None:
     """One tensor per process, each of the shape and dtype of `like`."""
     if not isinstance(tensors, (list, tuple)):
-        raise ArgumentError(f"Invalid function argument. Expected parameter `{name}` of {operator} to be of type "
-                            f"List[torch.Tensor], but got {type(tensors).__name__}.")  # fmt: skip
+        raise ArgumentError(
+            f"Invalid function argument. Expected parameter `{name}` of {operator} to be of type "
+            f"List[torch.Tensor], but got {type(tensors).__name__}."
+        )
     if len(tensors) != group.size:
         raise ShapeError(f"{operator}: {name} must have one tensor per rank, {group.size}; it has {len(tensors)}")
     for position, x in enumerate(tensors):
         _check_tensor(operator, f"{name}[{position}]", x)
         if x.shape != like.shape or x.dtype is not like.dtype:
-            raise (ShapeError if x.shape != like.shape else DtypeError)(explain(
-                f"{operator}: the tensors differ", f"{name}[{position}]: shape {tuple(x.shape)}, {x.dtype}",
-                f"the other tensor: shape {tuple(like.shape)}, {like.dtype}"))  # fmt: skip
+            raise (ShapeError if x.shape != like.shape else DtypeError)(
+                explain(
+                    f"{operator}: the tensors differ",
+                    f"{name}[{position}]: shape {tuple(x.shape)}, {x.dtype}",
+                    f"the other tensor: shape {tuple(like.shape)}, {like.dtype}",
+                )
+            )
 
 
 def _check_operator(operator: str, x: Tensor, op: Any) -> None:
@@ -156,9 +164,14 @@ def _rows(operator: str, name: str, whole: Any, part: Tensor, group: ProcessGrou
     shape = tuple(part.shape)
     joined = (group.size * shape[0], *shape[1:]) if shape else (group.size,)
     if tuple(whole.shape) not in (joined, (group.size, *shape)) or whole.dtype is not part.dtype:
-        raise (DtypeError if whole.dtype is not part.dtype else ShapeError)(explain(
-            f"{operator}: {name} must hold {group.size} parts", f"{name}: shape {tuple(whole.shape)}, {whole.dtype}",
-            f"one part: shape {shape}, {part.dtype}", remedy=f"give it the shape {joined}"))  # fmt: skip
+        raise (DtypeError if whole.dtype is not part.dtype else ShapeError)(
+            explain(
+                f"{operator}: {name} must hold {group.size} parts",
+                f"{name}: shape {tuple(whole.shape)}, {whole.dtype}",
+                f"one part: shape {shape}, {part.dtype}",
+                remedy=f"give it the shape {joined}",
+            )
+        )
     with no_grad():
         flat = whole.detach()
         if tuple(whole.shape) == (group.size, *shape):

@@ -20,8 +20,18 @@ if TYPE_CHECKING:
     from .driver import Driver
     from .streams import Stream
 
-__all__ = ["NO_READING", "NO_SENDING", "NO_WAITING", "ONE_DEVICE", "ONE_STREAM", "Capture", "Pool", "capturing",
-           "refuse", "refused_by"]  # fmt: skip
+__all__ = [
+    "NO_READING",
+    "NO_SENDING",
+    "NO_WAITING",
+    "ONE_DEVICE",
+    "ONE_STREAM",
+    "Capture",
+    "Pool",
+    "capturing",
+    "refuse",
+    "refused_by",
+]
 
 # What cannot be captured: the fact and the remedy.
 NO_WAITING = (

@@ -74,8 +74,11 @@ def _library_is_there() -> bool:
 def _describe(bindings: Any, status: int) -> str:
     """A status as the driver words it: "out of memory (CUDA_ERROR_OUT_OF_MEMORY)"."""
     code = bindings.CUresult(status)
-    texts = [text.decode() for error, text in (bindings.cuGetErrorString(code), bindings.cuGetErrorName(code))
-             if int(error) == 0 and text]  # fmt: skip
+    texts = [
+        text.decode()
+        for error, text in (bindings.cuGetErrorString(code), bindings.cuGetErrorName(code))
+        if int(error) == 0 and text
+    ]
     return f"{texts[0]} ({texts[1]})" if len(texts) == 2 else f"error {status}"
 
 
@@ -346,8 +349,9 @@ class CudaDriver(Driver):
         if int(status) != 0:
             text = _describe(self._cuda, int(status))
             lost = CONTEXT_LOST if any(code in text for code in FATAL) else ""
-            raise DeviceError(explain(
-                f"CUDA error: {text}", f"reported by {name}", self.suspects(), lost, _LATE_REPORT))  # fmt: skip
+            raise DeviceError(
+                explain(f"CUDA error: {text}", f"reported by {name}", self.suspects(), lost, _LATE_REPORT)
+            )
 
     def _wait_for(self, wait: Callable[[], object]) -> None:
         try:
@@ -384,12 +388,15 @@ class _Forked(CudaDriver):
             return lambda *_: None
         if name in ("__class__", "is_simulated"):
             return object.__getattribute__(self, name)
-        raise DeviceError(explain(
-            "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the "
-            "'spawn' start method",
-            "the parent process had looked for CUDA devices before it forked",
-            remedy="multiprocessing.set_start_method('spawn') at the start of the program, or keep CUDA out of this "
-            "process"))  # fmt: skip
+        raise DeviceError(
+            explain(
+                "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the "
+                "'spawn' start method",
+                "the parent process had looked for CUDA devices before it forked",
+                remedy="multiprocessing.set_start_method('spawn') at the start of the program, or keep CUDA out of "
+                "this process",
+            )
+        )
 
 
 def _after_fork() -> None:

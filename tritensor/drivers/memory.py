@@ -365,11 +365,14 @@ class PinnedPool:
         try:
             return self.driver.allocate_pinned(size)
         except OutOfRoom:
-            raise OutOfMemoryError(explain(
-                f"CUDA out of memory. Tried to allocate {readable(size)} of pinned host memory.",
-                "the system pins no more memory for this process",
-                remedy="drop references to pinned tensors, pin smaller batches or prefetch fewer of them, or raise the "
-                "limit of locked memory (ulimit -l)")) from None  # fmt: skip
+            raise OutOfMemoryError(
+                explain(
+                    f"CUDA out of memory. Tried to allocate {readable(size)} of pinned host memory.",
+                    "the system pins no more memory for this process",
+                    remedy="drop references to pinned tensors, pin smaller batches or prefetch fewer of them, or raise "
+                    "the limit of locked memory (ulimit -l)",
+                )
+            ) from None
 
     def give(self, memory: np.ndarray) -> None:
         """Keep memory for the next to ask."""

@@ -30,8 +30,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Mark", "Queue", "Simulator", "parse_memory"]
 
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
 _ALIGNMENT = 256
 _POISON = 0xFF  # as bytes of any floating type: NaN
 
@@ -98,11 +108,13 @@ class _Gone:
     """The address of memory whose simulation has ended: whoever computes with it learns why it is gone."""
 
     def _refuse(self, *_: object) -> Any:
-        raise DeviceError(explain(
-            "CUDA error: the simulated device is gone",
-            "the tensor belongs to a simulation that has ended",
-            remedy="copy what is to outlive it with .cpu() inside of the `with tritensor.cuda.simulate(...)` block",
-        ))  # fmt: skip
+        raise DeviceError(
+            explain(
+                "CUDA error: the simulated device is gone",
+                "the tensor belongs to a simulation that has ended",
+                remedy="copy what is to outlive it with .cpu() inside of the `with tritensor.cuda.simulate(...)` block",
+            )
+        )
 
     __add__ = __radd__ = __index__ = __int__ = _refuse
 
@@ -200,9 +212,12 @@ class Simulator(Driver):
                 block = self._blocks[base][1]
                 if address + nbytes <= base + block.nbytes:
                     return block[address - base : address - base + nbytes]
-        raise DeviceError(explain(
-            "CUDA error: an illegal memory access was encountered",
-            f"no simulated memory holds the {nbytes} bytes at {address:#x}"))  # fmt: skip
+        raise DeviceError(
+            explain(
+                "CUDA error: an illegal memory access was encountered",
+                f"no simulated memory holds the {nbytes} bytes at {address:#x}",
+            )
+        )
 
     def fill(self, address: int, byte: int, nbytes: int, queue: Queue) -> None:
         def run() -> None:

@@ -125,9 +125,12 @@ class Event:
         """
         stream = _current(stream)
         if self.device is not None and self.device is not stream.device:
-            raise DeviceError(explain(
-                f"Event device {self.device} does not match recording stream's device {stream.device}.",
-                remedy="use one event for each device"))  # fmt: skip
+            raise DeviceError(
+                explain(
+                    f"Event device {self.device} does not match recording stream's device {stream.device}.",
+                    remedy="use one event for each device",
+                )
+            )
         refused_by(stream.driver, stream.handle, *ONE_STREAM)
         reusable = self._mark if self._driver is stream.driver else None
         self._mark = stream.driver.record(stream.handle, reusable, self.enable_timing)
@@ -161,9 +164,12 @@ class Event:
         if self._driver is None or end_event._driver is None:
             raise DeviceError("Both events must be recorded before calculating elapsed time.")
         if not (self.query() and end_event.query()):
-            raise DeviceError(explain(
-                "Both events must be completed before calculating elapsed time.",
-                remedy="call end_event.synchronize() first"))  # fmt: skip
+            raise DeviceError(
+                explain(
+                    "Both events must be completed before calculating elapsed time.",
+                    remedy="call end_event.synchronize() first",
+                )
+            )
         return self._driver.elapsed(self._mark, end_event._mark)
 
     def __repr__(self) -> str:

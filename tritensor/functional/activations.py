@@ -12,8 +12,21 @@ from ..kernels import activations
 from ..kernels.random import dropout as dropout_operator
 from ..tensor import Tensor
 
-__all__ = ["dropout", "elu", "gelu", "hardtanh", "leaky_relu", "logsigmoid", "mish", "relu", "relu6", "silu",
-           "softplus", "softsign", "tanhshrink"]  # fmt: skip
+__all__ = [
+    "dropout",
+    "elu",
+    "gelu",
+    "hardtanh",
+    "leaky_relu",
+    "logsigmoid",
+    "mish",
+    "relu",
+    "relu6",
+    "silu",
+    "softplus",
+    "softsign",
+    "tanhshrink",
+]
 
 
 _quick_silu: Any = activations.silu.quick

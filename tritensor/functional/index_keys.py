@@ -75,11 +75,14 @@ def _locate(x: Tensor, advanced: list[tuple[int, Tensor]]) -> tuple[Tensor, Tens
     shape = x._data.shape
     for dim, part in advanced:
         if part.device is not x.device and part.is_cuda:
-            raise DeviceMismatchError(explain(
-                "indices should be either on cpu or on the same device as the indexed tensor "
-                f"({x.device.type if x.is_cuda else 'cpu'})",
-                f"the tensor is on {x.device}, an index of shape {tuple(part.shape)} on {part.device}",
-                remedy=f"move the index with .to({str(x.device)!r})"))  # fmt: skip
+            raise DeviceMismatchError(
+                explain(
+                    "indices should be either on cpu or on the same device as the indexed tensor "
+                    f"({x.device.type if x.is_cuda else 'cpu'})",
+                    f"the tensor is on {x.device}, an index of shape {tuple(part.shape)} on {part.device}",
+                    remedy=f"move the index with .to({str(x.device)!r})",
+                )
+            )
         if part.dtype is not dtypes.bool_:
             check_bounds(part, shape[dim], dim)
             rows.append(part)
@@ -98,8 +101,10 @@ def _locate(x: Tensor, advanced: list[tuple[int, Tensor]]) -> tuple[Tensor, Tens
 def _check_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> None:
     for axis, extent in enumerate(mask._data.shape):
         if shape[dim + axis] != extent:
-            raise RangeError(f"The shape of the mask {list(mask.shape)} at index {axis} does not match the shape of "
-                             f"the indexed tensor {list(shape)} at index {dim + axis}")  # fmt: skip
+            raise RangeError(
+                f"The shape of the mask {list(mask.shape)} at index {axis} does not match the shape of "
+                f"the indexed tensor {list(shape)} at index {dim + axis}"
+            )
 
 
 def stack_coordinates(rows: list[Tensor], x: Tensor) -> Tensor:
@@ -111,8 +116,9 @@ def stack_coordinates(rows: list[Tensor], x: Tensor) -> Tensor:
             shape = layout.broadcast_shapes(*[row._data.shape for row in rows])
         except ShapeError:
             shapes = ", ".join(str(list(row.shape)) for row in rows)
-            raise RangeError("shape mismatch: indexing tensors could not be broadcast together with shapes "
-                             f"{shapes}") from None  # fmt: skip
+            raise RangeError(
+                f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+            ) from None
         if any(row.is_cuda for row in rows):
             rows = [row.to(x.device) for row in rows]
         result = stack([row.to(dtypes.int64).expand(shape) for row in rows])
@@ -151,8 +157,12 @@ def _stands_for_tuple(key: list[Any]) -> bool:
     if len(key) < 32 and any(
         part is None or part is Ellipsis or isinstance(part, (slice, list, tuple, Tensor)) for part in key
     ):
-        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] "
-                      "instead of x[seq]", UserWarning, stacklevel=6)  # fmt: skip
+        warnings.warn(
+            "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] "
+            "instead of x[seq]",
+            UserWarning,
+            stacklevel=6,
+        )
         return True
     return False
 
@@ -168,11 +178,16 @@ def _part(part: Any) -> Any:
     elif isinstance(part, np.ndarray):
         part = creation.tensor(part)
     if not isinstance(part, Tensor):
-        raise RangeError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
-                         f"indices (got {type(part).__name__})")  # fmt: skip
+        raise RangeError(
+            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+            f"indices (got {type(part).__name__})"
+        )
     if part.dtype is dtypes.uint8:
-        warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-                      UserWarning, stacklevel=6)  # fmt: skip
+        warnings.warn(
+            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+            UserWarning,
+            stacklevel=6,
+        )
         return part != 0
     if part.dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_):
         raise RangeError(

@@ -19,8 +19,20 @@ from ..tensor import Tensor
 from ..views import basic_index
 from .index_keys import is_basic, resolve
 
-__all__ = ["gather", "index_add", "index_copy", "index_fill", "index_put", "index_select", "masked_fill",
-           "masked_select", "scatter", "scatter_add", "take", "take_along_dim"]  # fmt: skip
+__all__ = [
+    "gather",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "index_put",
+    "index_select",
+    "masked_fill",
+    "masked_select",
+    "scatter",
+    "scatter_add",
+    "take",
+    "take_along_dim",
+]
 
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 
@@ -96,9 +108,13 @@ def put(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...], accumul
     """`x[positions] = value` (or `+=`) in place; straight into the memory where nothing is recorded."""
     if isinstance(value, Tensor):
         if value.dtype is not x.dtype:
-            raise DtypeError(explain(
-                f"Index put requires the source and destination dtypes match, got {_short(x)} for the destination and "
-                f"{_short(value)} for the source.", remedy=f"convert the value with .to({x.dtype})"))  # fmt: skip
+            raise DtypeError(
+                explain(
+                    f"Index put requires the source and destination dtypes match, got {_short(x)} for the destination "
+                    f"and {_short(value)} for the source.",
+                    remedy=f"convert the value with .to({x.dtype})",
+                )
+            )
         value = _without_leading_ones(value, len(kernels.indexed_shape(x._data.shape, positions._data.shape[1:], dims)))
     if accumulate or (recording.enabled and (x._needs or (isinstance(value, Tensor) and value._needs))):
         return in_place(x, kernels.index_put, positions, value, dims=dims, accumulate=accumulate)
@@ -130,8 +146,13 @@ def _integer_index(name: str, index: Tensor, words: str) -> None:
     if not isinstance(index, Tensor):
         raise ArgumentError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
     if index.dtype not in (dtypes.int64, dtypes.int32):
-        raise DtypeError(explain(f"{name}(): Expected dtype {words} for index", f"got {index.dtype}",
-                                 remedy="convert it with .to(torch.int64)"))  # fmt: skip
+        raise DtypeError(
+            explain(
+                f"{name}(): Expected dtype {words} for index",
+                f"got {index.dtype}",
+                remedy="convert it with .to(torch.int64)",
+            )
+        )
 
 
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -180,8 +201,9 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """`input` with every slice that `index` names along `dim` filled with a number."""
     if isinstance(value, Tensor) and value.ndim:
-        raise ShapeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} "
-                         "dimension(s).")  # fmt: skip
+        raise ShapeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
     dim, positions = _slices("index_fill_", input, dim, index, None)
     return kernels.index_put(input, positions, value, dims=(dim,))
 
@@ -199,11 +221,15 @@ def _slices(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor | 
             )
         shape, own = source._data.shape, input._data.shape
         if (*shape[:dim], *shape[dim + 1 :]) != (*own[:dim], *own[dim + 1 :]):
-            raise ShapeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-                             f"self.shape = {list(own)} source.shape = {list(shape)}")  # fmt: skip
+            raise ShapeError(
+                "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+                f"self.shape = {list(own)} source.shape = {list(shape)}"
+            )
         if index.numel() != shape[dim]:
-            raise ShapeError(f"{name}(): Number of indices ({index.numel()}) should be equal to source.size(dim): "
-                             f"({shape[dim]}), for dim: {dim}")  # fmt: skip
+            raise ShapeError(
+                f"{name}(): Number of indices ({index.numel()}) should be equal to source.size(dim): "
+                f"({shape[dim]}), for dim: {dim}"
+            )
     vector = index.reshape(-1)
     kernels.check_bounds(vector, input._data.shape[dim], dim, negative=False)
     return dim, _row(vector)
@@ -263,8 +289,10 @@ def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, accumulate: bool)
             raise DtypeError("scatter(): Expected self.dtype to be equal to src.dtype")
         extents, shape = index._data.shape, src._data.shape
         if extents and len(shape) == len(extents) and any(n > m for n, m in zip(extents, shape, strict=True)):
-            raise ShapeError(f"Expected index {list(extents)} to be no larger than self {list(input.shape)} apart from "
-                             f"dimension {dim} and to be no larger size than src {list(shape)}")  # fmt: skip
+            raise ShapeError(
+                f"Expected index {list(extents)} to be no larger than self {list(input.shape)} apart from "
+                f"dimension {dim} and to be no larger size than src {list(shape)}"
+            )
         if len(shape) != len(extents) and index.numel():
             raise ShapeError("Index tensor must have the same number of dimensions as src tensor")
         if shape != extents and extents:
@@ -275,8 +303,12 @@ def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, accumulate: bool)
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements at `index` of `input` seen as one vector."""
     _integer_index("take", index, "int64")
-    kernels.check_bounds(index, input.numel(), 0, message=f"out of range: tried to access an index on a tensor of "
-                                                          f"{input.numel()} elements.")  # fmt: skip
+    kernels.check_bounds(
+        index,
+        input.numel(),
+        0,
+        message=f"out of range: tried to access an index on a tensor of {input.numel()} elements.",
+    )
     return input.reshape(-1)[index]
 
 
@@ -286,8 +318,10 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     if dim is None:
         return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
     if input.ndim != indices.ndim:
-        raise ShapeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
-                         f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices")  # fmt: skip
+        raise ShapeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+        )
     dim = layout.normalize_dim(dim, input.ndim)
     own, places = list(input.shape), list(indices.shape)
     size = own[dim]
@@ -307,12 +341,18 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     tensor([0., 1., 0.])
     """
     if mask.dtype is not dtypes.bool_:
-        raise DtypeError(explain(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}",
-                                 remedy="compare it, as in mask != 0"))  # fmt: skip
+        raise DtypeError(
+            explain(
+                f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}",
+                remedy="compare it, as in mask != 0",
+            )
+        )
     if isinstance(value, Tensor):
         if value.ndim:
-            raise ShapeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-                             f"{value.ndim} dimension(s).")  # fmt: skip
+            raise ShapeError(
+                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                f"{value.ndim} dimension(s)."
+            )
         value = value.to(input.device, input.dtype)
     elif dtypes.scalar_category(value) > input.dtype.category:
         if input.dtype is dtypes.bool_:
@@ -341,8 +381,20 @@ def _in_place(function: Any) -> Any:
     return call
 
 
-for _function in (index_put, index_select, index_add, index_copy, index_fill, gather, scatter, scatter_add, take,
-                  take_along_dim, masked_fill, masked_select):  # fmt: skip
+for _function in (
+    index_put,
+    index_select,
+    index_add,
+    index_copy,
+    index_fill,
+    gather,
+    scatter,
+    scatter_add,
+    take,
+    take_along_dim,
+    masked_fill,
+    masked_select,
+):
     setattr(Tensor, _function.__name__, _function)
 for _function in (index_add, index_copy, index_fill, scatter, scatter_add, masked_fill):
     setattr(Tensor, f"{_function.__name__}_", _in_place(_function))

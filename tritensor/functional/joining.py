@@ -16,8 +16,9 @@ __all__ = ["cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "
 
 def _tensors(name: str, tensors: Any) -> list[Any]:
     if not isinstance(tensors, (tuple, list)):
-        raise ArgumentError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
-                            f"{type(tensors).__name__}")  # fmt: skip
+        raise ArgumentError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
+        )
     for position, x in enumerate(tensors):
         if not isinstance(x, Tensor):
             raise ArgumentError(f"expected Tensor as element {position} in argument 0, but got {type(x).__name__}")
@@ -58,8 +59,10 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     first = found[0]._data.shape
     for position, x in enumerate(found):
         if x._data.shape != first:
-            raise ShapeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
-                             f"{list(x.shape)} at entry {position}")  # fmt: skip
+            raise ShapeError(
+                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                f"{list(x.shape)} at entry {position}"
+            )
     dim = layout.normalize_dim(dim, len(first) + 1)
     joined = join(found, dim, stacked=True)
     if joined is not None:

@@ -13,14 +13,26 @@ from ..kernels.precision import get_float32_matmul_precision, set_float32_matmul
 from ..operator import registry
 from ..tensor import Tensor
 
-__all__ = ["addmm", "bmm", "dot", "get_float32_matmul_precision", "inner", "linear", "matmul", "mm", "mv", "outer",
-           "set_float32_matmul_precision"]  # fmt: skip
+__all__ = [
+    "addmm",
+    "bmm",
+    "dot",
+    "get_float32_matmul_precision",
+    "inner",
+    "linear",
+    "matmul",
+    "mm",
+    "mv",
+    "outer",
+    "set_float32_matmul_precision",
+]
 
 
 def _check_tensor(name: str, argument: str, position: int, value: Any) -> None:
     if not isinstance(value, Tensor):
-        raise ArgumentError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
-                            f"{type(value).__name__}")  # fmt: skip
+        raise ArgumentError(
+            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
+        )
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
@@ -64,8 +76,10 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
         raise ShapeError(f"batch{1 if input.ndim != 3 else 2} must be a 3D tensor")
     batch, _, common = input._data.shape
     if mat2._data.shape[:2] != (batch, common):
-        raise ShapeError(f"Expected size for first two dimensions of batch2 tensor to be: [{batch}, {common}] but got: "
-                         f"{list(mat2._data.shape[:2])}.")  # fmt: skip
+        raise ShapeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{batch}, {common}] but got: "
+            f"{list(mat2._data.shape[:2])}."
+        )
     return quick_matmul(input, mat2)
 
 
@@ -97,9 +111,12 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
         return input * other
     shape = (*input._data.shape[:-1], *other._data.shape[:-1])
     if input._data.shape[-1] != other._data.shape[-1]:
-        raise ShapeError(explain(
-            f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and "
-            f"{list(other.shape)}"))  # fmt: skip
+        raise ShapeError(
+            explain(
+                f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and "
+                f"{list(other.shape)}"
+            )
+        )
     columns = input._data.shape[-1]
     return (input.reshape(-1, columns) @ other.reshape(-1, columns).mT).reshape(shape)
 
@@ -155,9 +172,12 @@ def _linear_with_activation(input: Tensor, weight: Tensor, bias: Tensor | None, 
     operator = registry.get(activation)
     fits = operator is not None and operator.family == "elementwise" and len(operator.inputs) == 1
     if operator is None or not fits or operator.metadata:
-        raise ArgumentError(explain(
-            f"linear(): activation must name an operator of one input, got {activation!r}",
-            remedy='"relu", "gelu", "gelu_tanh", "silu", "sigmoid" and "tanh" are some'))  # fmt: skip
+        raise ArgumentError(
+            explain(
+                f"linear(): activation must name an operator of one input, got {activation!r}",
+                remedy='"relu", "gelu", "gelu_tanh", "silu", "sigmoid" and "tanh" are some',
+            )
+        )
     if recording.enabled and any(isinstance(value, Tensor) and value._needs for value in (input, weight, bias)):
         return operator(linear(input, weight, bias))
     return linear_operator(input, weight, bias, activation=activation)

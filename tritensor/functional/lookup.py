@@ -14,8 +14,15 @@ from .indexing import scatter
 __all__ = ["embedding", "one_hot"]
 
 
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
-              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:  # fmt: skip
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """The rows of `weight` that `input` numbers: of shape (*input, columns).
 
     The gradient adds up equal numbers in one order, so every run gives the same bits. On a CUDA device the host waits
@@ -31,13 +38,20 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
         BoundsError: `index out of range in self`; negative numbers are.
     """
     if sparse:
-        raise ArgumentError(explain("embedding(): there are no sparse gradients", remedy="sparse=False: the dense "
-                                    "gradient holds the same numbers, and zeros elsewhere"))  # fmt: skip
+        raise ArgumentError(
+            explain(
+                "embedding(): there are no sparse gradients",
+                remedy="sparse=False: the dense gradient holds the same numbers, and zeros elsewhere",
+            )
+        )
     if input.dtype not in (dtypes.int64, dtypes.int32):
-        raise DtypeError(explain(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"{input.type()} instead (while checking arguments for embedding)",
-            remedy="convert it with .to(torch.int64)"))  # fmt: skip
+        raise DtypeError(
+            explain(
+                "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but "
+                f"got {input.type()} instead (while checking arguments for embedding)",
+                remedy="convert it with .to(torch.int64)",
+            )
+        )
     if weight.ndim != 2:
         raise ShapeError("'weight' must be 2-D")
     rows = weight._data.shape[0]

@@ -23,8 +23,22 @@ from ..operator import registry
 from ..tensor import Tensor
 from .search import nonzero
 
-__all__ = ["add", "allclose", "clamp", "clip", "div", "divide", "equal", "isclose", "nan_to_num", "positive", "round",
-           "sub", "subtract", "where"]  # fmt: skip
+__all__ = [
+    "add",
+    "allclose",
+    "clamp",
+    "clip",
+    "div",
+    "divide",
+    "equal",
+    "isclose",
+    "nan_to_num",
+    "positive",
+    "round",
+    "sub",
+    "subtract",
+    "where",
+]
 
 
 # ---- made from the registry -----------------------------------------------------------------------------------
@@ -172,9 +186,12 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neg
     if input.dtype.category != dtypes.FLOATING:
         return input.clone()
     limits = dtypes.finfo(input.dtype)
-    return rounding.replace_nonfinite(input, nan=0.0 if nan is None else nan,
-                                      posinf=limits.max if posinf is None else posinf,
-                                      neginf=limits.min if neginf is None else neginf)  # fmt: skip
+    return rounding.replace_nonfinite(
+        input,
+        nan=0.0 if nan is None else nan,
+        posinf=limits.max if posinf is None else posinf,
+        neginf=limits.min if neginf is None else neginf,
+    )
 
 
 def positive(input: Tensor) -> Tensor:
@@ -201,8 +218,12 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
     if isinstance(condition, Tensor) and condition.dtype is not dtypes.bool_:
-        raise DtypeError(explain(f"where expected condition to be a boolean tensor, but got a tensor with dtype "
-                                 f"{condition.dtype}", remedy="compare it, as in condition != 0"))  # fmt: skip
+        raise DtypeError(
+            explain(
+                f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}",
+                remedy="compare it, as in condition != 0",
+            )
+        )
     return arithmetic.where(condition, input, other)
 
 
@@ -289,9 +310,24 @@ def _where_method(self: Tensor, condition: Tensor, other: Any) -> Any:
 
 
 def _attach() -> None:
-    attach: dict[str, Any] = {name: globals()[name] for name in (
-        "add", "sub", "subtract", "div", "divide", "clamp", "clip", "round", "nan_to_num", "positive", "isclose",
-        "allclose", "equal")}  # fmt: skip
+    attach: dict[str, Any] = {
+        name: globals()[name]
+        for name in (
+            "add",
+            "sub",
+            "subtract",
+            "div",
+            "divide",
+            "clamp",
+            "clip",
+            "round",
+            "nan_to_num",
+            "positive",
+            "isclose",
+            "allclose",
+            "equal",
+        )
+    }
     for name in ("div", "divide", "clamp", "clip", "round", "nan_to_num"):
         attach[f"{name}_"] = _changing(attach[name])
     attach["add_"] = _with_alpha(add, arithmetic.add.changing)
@@ -302,12 +338,20 @@ def _attach() -> None:
     attach["logical_not_"] = _changing(comparison.logical_not)
     attach["where"] = _where_method
     attach["__pos__"], attach["__invert__"] = positive, _inverted
-    for dunder, operator in (("add", arithmetic.add), ("sub", arithmetic.sub), ("mul", arithmetic.mul),
-                             ("truediv", arithmetic.div), ("pow", arithmetic.pow), ("floordiv", division.floor_divide),
-                             ("mod", division.remainder), ("and", comparison.bitwise_and),
-                             ("or", comparison.bitwise_or), ("xor", comparison.bitwise_xor),
-                             ("lshift", comparison.bitwise_left_shift),
-                             ("rshift", comparison.bitwise_right_shift)):  # fmt: skip
+    for dunder, operator in (
+        ("add", arithmetic.add),
+        ("sub", arithmetic.sub),
+        ("mul", arithmetic.mul),
+        ("truediv", arithmetic.div),
+        ("pow", arithmetic.pow),
+        ("floordiv", division.floor_divide),
+        ("mod", division.remainder),
+        ("and", comparison.bitwise_and),
+        ("or", comparison.bitwise_or),
+        ("xor", comparison.bitwise_xor),
+        ("lshift", comparison.bitwise_left_shift),
+        ("rshift", comparison.bitwise_right_shift),
+    ):
         attach[f"__i{dunder}__"] = operator.changing
     for name, function in attach.items():
         setattr(Tensor, name, function)

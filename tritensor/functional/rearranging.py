@@ -108,8 +108,9 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
     return repeat(input, *(1,) * (input.ndim - len(counts)), *counts)
 
 
-def repeat_interleave(input: Tensor, repeats: int | Tensor | None = None, dim: int | None = None, *,
-                      output_size: int | None = None) -> Tensor:  # fmt: skip
+def repeat_interleave(
+    input: Tensor, repeats: int | Tensor | None = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Each slice along `dim` (each element, without one) repeated as often as `repeats` says.
 
     Repeats that are a CUDA tensor are read on the host, which waits for them.
@@ -145,8 +146,10 @@ def _origins(repeats: Tensor, size: int) -> np.ndarray:
     if (counts < 0).any():
         raise ShapeError("repeats can not be negative")
     if counts.size not in (1, size):
-        raise ShapeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
-                         f"{counts.size} and input.size(0) = {size}")  # fmt: skip
+        raise ShapeError(
+            "repeats must have the same size as input along dim, but got repeats.size(0) = "
+            f"{counts.size} and input.size(0) = {size}"
+        )
     return np.repeat(np.arange(size), counts)
 
 

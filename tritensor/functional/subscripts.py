@@ -34,8 +34,10 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         raise ArgumentError(explain(f"einsum(): the equation must be a string, not {type(equation).__name__}"))
     tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
     if not tensors:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
-                         "and its subscripts list")  # fmt: skip
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand "
+            "and its subscripts list"
+        )
     inputs, output = _parse(equation, tensors)
     sizes: dict[Label, int] = {}
     terms = [
@@ -88,16 +90,20 @@ def _labels(text: str, start: int, whose: str, position: int | None, dims: int) 
         raise ShapeError(f"einsum(): found '.' for {whose} for which an ellipsis was already found")
     for index, letter in enumerate(text, start):
         if letter not in string.ascii_letters and letter not in " .":
-            raise ShapeError(f"einsum(): invalid subscript given at index {index} in the equation string, subscripts "
-                             "must be in [a-zA-Z]")  # fmt: skip
+            raise ShapeError(
+                f"einsum(): invalid subscript given at index {index} in the equation string, subscripts "
+                "must be in [a-zA-Z]"
+            )
     first, last = head.replace(" ", ""), tail.replace(" ", "")
     if position is None:
         return [*first, *(range(dims)[::-1] if dots else ()), *last]
     named = len(first) + len(last)
     if named > dims or (named != dims and not dots):
         hint = "" if dots else " and no ellipsis was given"
-        raise ShapeError(f"einsum(): the number of subscripts in the equation ({named}) does not match the number of "
-                         f"dimensions ({dims}) for operand {position}{hint}")  # fmt: skip
+        raise ShapeError(
+            f"einsum(): the number of subscripts in the equation ({named}) does not match the number of "
+            f"dimensions ({dims}) for operand {position}{hint}"
+        )
     return [*first, *range(dims - named)[::-1], *last]
 
 
@@ -109,8 +115,10 @@ def _term(x: Any, labels: Labels, position: int, sizes: dict[Label, int]) -> tup
     for label, size in zip(labels, x.shape, strict=True):
         before = sizes.get(label, 1)
         if before != size and before != 1 and size != 1:
-            raise ShapeError(f"einsum(): subscript {label} has size {size} for operand {position} which does not "
-                             f"broadcast with previously seen size {before}")  # fmt: skip
+            raise ShapeError(
+                f"einsum(): subscript {label} has size {size} for operand {position} which does not "
+                f"broadcast with previously seen size {before}"
+            )
         sizes[label] = max(before, size) if before and size else 0
     return x, labels
 
@@ -120,8 +128,10 @@ def _diagonal(x: Any, labels: Labels, label: Label, position: int) -> tuple[Any,
     first = labels.index(label)
     second = labels.index(label, first + 1)
     if x.shape[first] != x.shape[second]:
-        raise ShapeError(f"einsum(): subscript {label} is repeated for operand {position} but the sizes don't match, "
-                         f"{x.shape[second]} != {x.shape[first]}")  # fmt: skip
+        raise ShapeError(
+            f"einsum(): subscript {label} is repeated for operand {position} but the sizes don't match, "
+            f"{x.shape[second]} != {x.shape[first]}"
+        )
     along = ranges.arange(x.shape[first], device=x.device)
     rest = [other for place, other in enumerate(labels) if place not in (first, second)]
     return x.movedim((first, second), (0, 1))[along, along], [label, *rest]

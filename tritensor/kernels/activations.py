@@ -26,8 +26,9 @@ class _Rectified(Rule):
     def __call__(self, operator: str, operands: Any) -> tuple[dtypes.dtype, dtypes.dtype]:
         """As for any rule; raises DtypeError for a boolean tensor."""
         if operands[0].dtype is dtypes.bool_:
-            raise DtypeError(explain(f"Boolean inputs not supported for {operator}",
-                                     remedy="convert the tensor with .to(dtype)"))  # fmt: skip
+            raise DtypeError(
+                explain(f"Boolean inputs not supported for {operator}", remedy="convert the tensor with .to(dtype)")
+            )
         return super().__call__(operator, operands)
 
 

@@ -36,10 +36,14 @@ class NoBooleans(Rule):
 
     def __call__(self, operator: str, operands: Any) -> tuple[dtypes.dtype, dtypes.dtype]:
         """As for any rule; raises DtypeError for a boolean operand."""
-        if any(value.dtype is dtypes.bool_ if isinstance(value, Tensor) else value.__class__ is bool
-               for value in operands):  # fmt: skip
-            raise DtypeError(explain(f"{self.words} If you are trying to invert a mask, use the `~` or `logical_not()` "
-                                     "operator instead."))  # fmt: skip
+        if any(
+            value.dtype is dtypes.bool_ if isinstance(value, Tensor) else value.__class__ is bool for value in operands
+        ):
+            raise DtypeError(
+                explain(
+                    f"{self.words} If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+                )
+            )
         return super().__call__(operator, operands)
 
 
@@ -51,9 +55,13 @@ class Power(Rule):
         kinds = super().__call__(operator, operands)
         exponent: Any = operands[1]
         if kinds[0].category < dtypes.FLOATING and not isinstance(exponent, Tensor) and exponent < 0:
-            raise DtypeError(explain("Integers to negative integer powers are not allowed.",
-                                     f"the base is {kinds[0]}, the exponent {exponent}",
-                                     remedy="convert the base with .float()"))  # fmt: skip
+            raise DtypeError(
+                explain(
+                    "Integers to negative integer powers are not allowed.",
+                    f"the base is {kinds[0]}, the exponent {exponent}",
+                    remedy="convert the base with .float()",
+                )
+            )
         return kinds
 
 
@@ -85,8 +93,13 @@ def _(x, y):
         return x + y
 
 
-sub = elementwise(NoBooleans("difference", "Subtraction, the `-` operator, with a bool tensor is not supported."),
-                  np.subtract, "x - y.", name="sub", methods=["__sub__"])  # fmt: skip
+sub = elementwise(
+    NoBooleans("difference", "Subtraction, the `-` operator, with a bool tensor is not supported."),
+    np.subtract,
+    "x - y.",
+    name="sub",
+    methods=["__sub__"],
+)
 sub.gradients(x=lambda grad: grad, y=lambda grad: -grad)
 
 
@@ -142,8 +155,11 @@ def addcmul(x, tensor1, tensor2, *, value=1):
     return x + _scaled(tensor1 * tensor2, value)
 
 
-addcmul.gradients(x=lambda grad: grad, tensor1=lambda grad, tensor2, value: grad * tensor2 * value,
-                  tensor2=lambda grad, tensor1, value: grad * tensor1 * value)  # fmt: skip
+addcmul.gradients(
+    x=lambda grad: grad,
+    tensor1=lambda grad, tensor2, value: grad * tensor2 * value,
+    tensor2=lambda grad, tensor1, value: grad * tensor1 * value,
+)
 
 
 @addcmul.kernel
@@ -161,8 +177,11 @@ def _scaled(x: Any, factor: Any) -> Any:
     return x if factor == 1 else x * factor
 
 
-addcdiv.gradients(x=lambda grad: grad, tensor1=lambda grad, tensor2, value: grad * value / tensor2,
-                  tensor2=lambda grad, tensor1, tensor2, value: -grad * value * tensor1 / tensor2.square())  # fmt: skip
+addcdiv.gradients(
+    x=lambda grad: grad,
+    tensor1=lambda grad, tensor2, value: grad * value / tensor2,
+    tensor2=lambda grad, tensor1, tensor2, value: -grad * value * tensor1 / tensor2.square(),
+)
 
 
 @addcdiv.kernel
@@ -176,8 +195,11 @@ def lerp(x, end, weight):
     return np.where(np.abs(weight) < 0.5, x + weight * (end - x), end - (end - x) * (1 - weight))
 
 
-lerp.gradients(x=lambda grad, weight: grad * (1 - weight), end=lambda grad, weight: grad * weight,
-               weight=lambda grad, x, end: grad * (end - x))  # fmt: skip
+lerp.gradients(
+    x=lambda grad, weight: grad * (1 - weight),
+    end=lambda grad, weight: grad * weight,
+    weight=lambda grad, x, end: grad * (end - x),
+)
 
 
 @lerp.kernel
@@ -185,8 +207,13 @@ def _(x, end, weight):
     return tl.where(tl.abs(weight) < 0.5, x + weight * (end - x), end - (end - x) * (1 - weight))
 
 
-neg = elementwise(NoBooleans("negation", "Negation, the `-` operator, on a bool tensor is not supported."), np.negative,
-                  "-x.", name="neg", methods=["__neg__", "neg", "negative"])  # fmt: skip
+neg = elementwise(
+    NoBooleans("negation", "Negation, the `-` operator, on a bool tensor is not supported."),
+    np.negative,
+    "-x.",
+    name="neg",
+    methods=["__neg__", "neg", "negative"],
+)
 neg.gradient(lambda grad: -grad)
 
 
@@ -283,8 +310,13 @@ def _(x, y):
         return tl.where(y < 0, inverse, result)
 
 
-abs = elementwise(Magnitude("magnitude", dtypes.INTEGER), np.absolute, "The magnitude of x.", name="abs",
-                  methods=["__abs__", "abs", "absolute"])  # fmt: skip
+abs = elementwise(
+    Magnitude("magnitude", dtypes.INTEGER),
+    np.absolute,
+    "The magnitude of x.",
+    name="abs",
+    methods=["__abs__", "abs", "absolute"],
+)
 abs.gradient(lambda grad, x: grad * x.sgn())
 
 
@@ -335,8 +367,9 @@ def where(condition, x, y):
     return select(condition, x, y)
 
 
-where.gradients(x=lambda grad, condition: where(condition, grad, 0),
-                y=lambda grad, condition: where(condition, 0, grad))  # fmt: skip
+where.gradients(
+    x=lambda grad, condition: where(condition, grad, 0), y=lambda grad, condition: where(condition, 0, grad)
+)
 
 
 @where.kernel
@@ -344,6 +377,11 @@ def _(condition, x, y):
     return tl.where(condition, x, y)
 
 
-for _operator, _name in ((add, "__radd__"), (sub, "__rsub__"), (mul, "__rmul__"), (div, "__rtruediv__"),
-                         (pow, "__rpow__")):  # fmt: skip
+for _operator, _name in (
+    (add, "__radd__"),
+    (sub, "__rsub__"),
+    (mul, "__rmul__"),
+    (div, "__rtruediv__"),
+    (pow, "__rpow__"),
+):
     method(_operator, reflected(_operator), _name)

@@ -97,8 +97,9 @@ def _(x):
     return x == 0
 
 
-bitwise_and = elementwise(INTEGRAL, np.bitwise_and, "The bits that x and y both have.",
-                          methods=["__and__", "bitwise_and"])  # fmt: skip
+bitwise_and = elementwise(
+    INTEGRAL, np.bitwise_and, "The bits that x and y both have.", methods=["__and__", "bitwise_and"]
+)
 
 
 @bitwise_and.kernel
@@ -114,8 +115,9 @@ def _(x, y):
     return x | y
 
 
-bitwise_xor = elementwise(INTEGRAL, np.bitwise_xor, "The bits that one of x and y has.",
-                          methods=["__xor__", "bitwise_xor"])  # fmt: skip
+bitwise_xor = elementwise(
+    INTEGRAL, np.bitwise_xor, "The bits that one of x and y has.", methods=["__xor__", "bitwise_xor"]
+)
 
 
 @bitwise_xor.kernel
@@ -123,8 +125,13 @@ def _(x, y):
     return x ^ y
 
 
-bitwise_not = elementwise(INTEGRAL, np.invert, "The bits that x does not have; for booleans, not x.",
-                          name="bitwise_not", methods=["__invert__", "bitwise_not"])  # fmt: skip
+bitwise_not = elementwise(
+    INTEGRAL,
+    np.invert,
+    "The bits that x does not have; for booleans, not x.",
+    name="bitwise_not",
+    methods=["__invert__", "bitwise_not"],
+)
 
 
 @bitwise_not.kernel
@@ -136,8 +143,13 @@ def _(x):
 
 
 # A shift by a negative number, or by as many bits as there are, leaves nothing but the sign.
-bitwise_left_shift = elementwise(BITS, np.left_shift, "The bits of x, moved up by y places.", name="bitwise_left_shift",
-                                 methods=["__lshift__", "bitwise_left_shift"])  # fmt: skip
+bitwise_left_shift = elementwise(
+    BITS,
+    np.left_shift,
+    "The bits of x, moved up by y places.",
+    name="bitwise_left_shift",
+    methods=["__lshift__", "bitwise_left_shift"],
+)
 
 
 @bitwise_left_shift.kernel
@@ -146,9 +158,13 @@ def _(x, y):
     return tl.where(fits, x << tl.where(fits, y, y * 0), x * 0)
 
 
-bitwise_right_shift = elementwise(BITS, np.right_shift, "The bits of x, moved down by y places; the sign stays.",
-                                  name="bitwise_right_shift",
-                                  methods=["__rshift__", "bitwise_right_shift"])  # fmt: skip
+bitwise_right_shift = elementwise(
+    BITS,
+    np.right_shift,
+    "The bits of x, moved down by y places; the sign stays.",
+    name="bitwise_right_shift",
+    methods=["__rshift__", "bitwise_right_shift"],
+)
 
 
 @bitwise_right_shift.kernel
@@ -157,6 +173,11 @@ def _(x, y):
     return tl.where(fits, x >> tl.where(fits, y, y * 0), tl.where(x < 0, x * 0 - 1, x * 0))
 
 
-for _operator, _name in ((bitwise_and, "__rand__"), (bitwise_or, "__ror__"), (bitwise_xor, "__rxor__"),
-                         (bitwise_left_shift, "__rlshift__"), (bitwise_right_shift, "__rrshift__")):  # fmt: skip
+for _operator, _name in (
+    (bitwise_and, "__rand__"),
+    (bitwise_or, "__ror__"),
+    (bitwise_xor, "__rxor__"),
+    (bitwise_left_shift, "__rlshift__"),
+    (bitwise_right_shift, "__rrshift__"),
+):
     method(_operator, reflected(_operator), _name)

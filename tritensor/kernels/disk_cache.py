@@ -44,14 +44,23 @@ class Compiled(NamedTuple):
     profile_scratch_size: int
 
 
-def path_of(kernel: Kernel, signature: Any, constants: Mapping[str, Any], capability: tuple[int, int], warps: int,
-            stages: int, name: str | None) -> Path:  # fmt: skip
+def path_of(
+    kernel: Kernel,
+    signature: Any,
+    constants: Mapping[str, Any],
+    capability: tuple[int, int],
+    warps: int,
+    stages: int,
+    name: str | None,
+) -> Path:
     """Where a kernel that is compiled for these arguments is kept."""
     values = {**kernel.defaults, **constants}
-    text = repr((
-        *(_toolchain(), tuple(sorted(_environment().items())), capability, warps, stages, name, signature),
-        *(_text(kernel), sorted((key, _text(value)) for key, value in values.items())),
-    ))  # fmt: skip
+    text = repr(
+        (
+            *(_toolchain(), tuple(sorted(_environment().items())), capability, warps, stages, name, signature),
+            *(_text(kernel), sorted((key, _text(value)) for key, value in values.items())),
+        )
+    )
     digest = hashlib.sha256(text.encode()).hexdigest()
     return folder() / digest[:2] / f"{digest[2:34]}.kernel"
 

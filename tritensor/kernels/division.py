@@ -36,8 +36,9 @@ class Quotient(Rule):
 
 QUOTIENT = Quotient("quotient", dtypes.INTEGER, dtypes.FLOATING)
 
-floor_divide = elementwise(QUOTIENT, np.floor_divide, "The largest integer that is not above x / y.",
-                           methods=["__floordiv__", "floor_divide"])  # fmt: skip
+floor_divide = elementwise(
+    QUOTIENT, np.floor_divide, "The largest integer that is not above x / y.", methods=["__floordiv__", "floor_divide"]
+)
 floor_divide.gradients(x=zeros, y=zeros)
 
 
@@ -82,8 +83,9 @@ def _(x, y):
         return tl.where(y == 0, x * 0, x // tl.where(y == 0, y + 1, y))
 
 
-remainder = elementwise(QUOTIENT, np.remainder, "What x leaves when divided by y, with the sign of y.",
-                        methods=["__mod__", "remainder"])  # fmt: skip
+remainder = elementwise(
+    QUOTIENT, np.remainder, "What x leaves when divided by y, with the sign of y.", methods=["__mod__", "remainder"]
+)
 remainder.gradients(x=lambda grad: grad, y=lambda grad, x, y: -grad * floor_divide(x, y))
 
 

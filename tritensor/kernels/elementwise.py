@@ -77,8 +77,9 @@ class Elementwise(Operator):
         self.ufunc = isinstance(reference, np.ufunc)
         self.changes = replay.table()  # how calls are repeated whose result is their first input
 
-    def allocate(self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...],
-                 metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:  # fmt: skip
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
         """Every output has the broadcast shape of the inputs."""
         shape = layout.broadcast_shapes(*(array.shape for array in arrays if array.__class__ is DeviceArray))
         return [(shape, result.numpy) for result in results]
@@ -118,17 +119,26 @@ class Elementwise(Operator):
             record_call(self, self.changes, key, (given, passed), inputs, compute, metadata, run)
         return True
 
-    def launch(self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
-               metadata: dict[str, Any]) -> None:  # fmt: skip
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
         """Run the body over all elements with the family's kernel."""
         from .elementwise_kernel import launch_elementwise
 
         launch_elementwise(self, outs, arrays, compute, metadata)
 
 
-def elementwise(rule: Rule, reference: Callable[..., Any] | None = None, doc: str | None = None, *,
-                name: str | None = None, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None,
-                methods: Sequence[str] | None = None, kinds: dict[str, dtypes.dtype] | None = None) -> Any:  # fmt: skip
+def elementwise(
+    rule: Rule,
+    reference: Callable[..., Any] | None = None,
+    doc: str | None = None,
+    *,
+    name: str | None = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    kinds: dict[str, dtypes.dtype] | None = None,
+) -> Any:
     """Declare an elementwise operator; a decorator for its reference, or a call with a ufunc.
 
     Args:
@@ -140,16 +150,22 @@ def elementwise(rule: Rule, reference: Callable[..., Any] | None = None, doc: st
         kinds: inputs with a dtype of their own, outside of the rule: `where`'s condition is boolean.
     """
     if reference is None:
-        return lambda function: elementwise(rule, function, doc, name=name, inputs=inputs, outputs=outputs,
-                                            methods=methods, kinds=kinds)  # fmt: skip
+        return lambda function: elementwise(
+            rule, function, doc, name=name, inputs=inputs, outputs=outputs, methods=methods, kinds=kinds
+        )
     if isinstance(reference, np.ufunc) and inputs is None:
         inputs = ("x", "y")[: reference.nin]
     operator = Elementwise(name or reference.__name__, reference, rule, inputs=inputs, outputs=outputs, kinds=kinds)
     operator.__doc__ = doc or operator.__doc__
     names = (operator.name,) if methods is None else methods
     simple = len(operator.outputs) == 1 and not operator.metadata and not operator.kinds
-    operator.quick = (unary(operator) if simple and len(operator.inputs) == 1
-                      else binary(operator) if simple and len(operator.inputs) == 2 else plain(operator))  # fmt: skip
+    operator.quick = (
+        unary(operator)
+        if simple and len(operator.inputs) == 1
+        else binary(operator)
+        if simple and len(operator.inputs) == 2
+        else plain(operator)
+    )
     syntax = [name for name in names if name.startswith("__")]
     if syntax:
         method(operator, binary(operator, syntax=True) if len(operator.inputs) == 2 else operator.quick, *syntax)

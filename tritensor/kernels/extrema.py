@@ -29,8 +29,10 @@ def smaller(x, y):
 
 maximum = elementwise(REAL, np.maximum, "The larger of x and y; NaN if either is.")
 # Where both are equal each gets half, as in PyTorch.
-maximum.gradients(x=lambda grad, x, y: where(x == y, grad / 2, where(x < y, 0, grad)),
-                  y=lambda grad, x, y: where(x == y, grad / 2, where(y < x, 0, grad)))  # fmt: skip
+maximum.gradients(
+    x=lambda grad, x, y: where(x == y, grad / 2, where(x < y, 0, grad)),
+    y=lambda grad, x, y: where(x == y, grad / 2, where(y < x, 0, grad)),
+)
 
 
 @maximum.kernel
@@ -39,8 +41,10 @@ def _(x, y):
 
 
 minimum = elementwise(REAL, np.minimum, "The smaller of x and y; NaN if either is.")
-minimum.gradients(x=lambda grad, x, y: where(x == y, grad / 2, where(x > y, 0, grad)),
-                  y=lambda grad, x, y: where(x == y, grad / 2, where(y > x, 0, grad)))  # fmt: skip
+minimum.gradients(
+    x=lambda grad, x, y: where(x == y, grad / 2, where(x > y, 0, grad)),
+    y=lambda grad, x, y: where(x == y, grad / 2, where(y > x, 0, grad)),
+)
 
 
 @minimum.kernel
@@ -49,8 +53,9 @@ def _(x, y):
 
 
 fmax = elementwise(REAL, np.fmax, "The larger of x and y; the other one where one is NaN.")
-fmax.gradients(x=lambda grad, x, y: where((x >= y) | (y != y), grad, 0),
-               y=lambda grad, x, y: where((x >= y) | (y != y), 0, grad))  # fmt: skip
+fmax.gradients(
+    x=lambda grad, x, y: where((x >= y) | (y != y), grad, 0), y=lambda grad, x, y: where((x >= y) | (y != y), 0, grad)
+)
 
 
 @fmax.kernel
@@ -59,8 +64,9 @@ def _(x, y):
 
 
 fmin = elementwise(REAL, np.fmin, "The smaller of x and y; the other one where one is NaN.")
-fmin.gradients(x=lambda grad, x, y: where((x <= y) | (y != y), grad, 0),
-               y=lambda grad, x, y: where((x <= y) | (y != y), 0, grad))  # fmt: skip
+fmin.gradients(
+    x=lambda grad, x, y: where((x <= y) | (y != y), grad, 0), y=lambda grad, x, y: where((x <= y) | (y != y), 0, grad)
+)
 
 
 @fmin.kernel
@@ -92,9 +98,11 @@ def clamp(x, min, max):
     return np.clip(x, min, max)
 
 
-clamp.gradients(x=lambda grad, x, min, max: where((x >= min) & (x <= max), grad, 0),
-                min=lambda grad, x, min, max: where((x < min) & (min < max), grad, 0),
-                max=lambda grad, x, min, max: where((x > max) | (max < min), grad, 0))  # fmt: skip
+clamp.gradients(
+    x=lambda grad, x, min, max: where((x >= min) & (x <= max), grad, 0),
+    min=lambda grad, x, min, max: where((x < min) & (min < max), grad, 0),
+    max=lambda grad, x, min, max: where((x > max) | (max < min), grad, 0),
+)
 
 
 @clamp.kernel

@@ -55,8 +55,15 @@ def _added(total, x, ORDER: tl.constexpr):
 
 
 @kernel
-def norm_kernel(table, out_ptr, KIND: tl.constexpr, COMPUTE: tl.constexpr, ORDER: tl.constexpr, ALIGNED: tl.constexpr,
-                BLOCK: tl.constexpr):  # fmt: skip
+def norm_kernel(
+    table,
+    out_ptr,
+    KIND: tl.constexpr,
+    COMPUTE: tl.constexpr,
+    ORDER: tl.constexpr,
+    ALIGNED: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """out[tensor, program]: what the program's blocks of the tensor add to a norm.
 
     Args:
@@ -81,8 +88,9 @@ def norm_kernel(table, out_ptr, KIND: tl.constexpr, COMPUTE: tl.constexpr, ORDER
 
 
 @kernel
-def scale_kernel(table, factor_ptr, KIND: tl.constexpr, COMPUTE: tl.constexpr, ALIGNED: tl.constexpr,
-                 BLOCK: tl.constexpr):  # fmt: skip
+def scale_kernel(
+    table, factor_ptr, KIND: tl.constexpr, COMPUTE: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr
+):
     """Multiply every element of every tensor by the number at `factor_ptr`; the rest is as for `norm_kernel`."""
     place, count, first, step, whole = _share(table, KIND, ALIGNED, BLOCK)
     factor = tl.load(factor_ptr).to(COMPUTE)
@@ -114,8 +122,16 @@ class Gathered:
 
     def _launch(self, kernel: Any, argument: DeviceArray, name: str, **constants: Any) -> None:
         constants |= {"KIND": self.dtype, "COMPUTE": self.compute, "ALIGNED": self.aligned, "BLOCK": self.block}
-        launch(kernel, (self.programs, len(self.arrays)), (self.table, argument), constants, self.device, warps=_WARPS,
-               name=name, reaches=(("gradient",), [(array,) for array in self.arrays]))  # fmt: skip
+        launch(
+            kernel,
+            (self.programs, len(self.arrays)),
+            (self.table, argument),
+            constants,
+            self.device,
+            warps=_WARPS,
+            name=name,
+            reaches=(("gradient",), [(array,) for array in self.arrays]),
+        )
 
     def norm(self, order: float) -> Tensor:
         """The norm of all elements, for an order of `ORDERS`, in the tensors' dtype."""

@@ -28,8 +28,19 @@ from .elementwise import copy_into
 if TYPE_CHECKING:
     from .indexing_kernels import Walk
 
-__all__ = ["Indexing", "check_bounds", "gather", "index", "index_put", "indexed_shape", "mesh", "put_into", "scatter",
-           "value_range", "vouch"]  # fmt: skip
+__all__ = [
+    "Indexing",
+    "check_bounds",
+    "gather",
+    "index",
+    "index_put",
+    "indexed_shape",
+    "mesh",
+    "put_into",
+    "scatter",
+    "value_range",
+    "vouch",
+]
 
 ndarray = np.ndarray
 _INTEGERS = (dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8, dtypes.uint8)
@@ -52,8 +63,12 @@ class Indexing(Operator):
         kind = inputs[0].dtype
         for name, value in zip(self.inputs, inputs, strict=True):
             if name not in self.kinds and isinstance(value, Tensor) and value.dtype is not kind:
-                raise DtypeError(explain(f"{self.name}(): {self.inputs[0]} has dtype {kind}, {name} {value.dtype}",
-                                         remedy="bring them to one dtype with .to(dtype)"))  # fmt: skip
+                raise DtypeError(
+                    explain(
+                        f"{self.name}(): {self.inputs[0]} has dtype {kind}, {name} {value.dtype}",
+                        remedy="bring them to one dtype with .to(dtype)",
+                    )
+                )
         summed = metadata.get("accumulate") and kind in (dtypes.float16, dtypes.bfloat16)
         return dtypes.float32 if summed else kind, (kind,)
 
@@ -107,8 +122,10 @@ def _key(positions: np.ndarray, rank: int, dims: tuple[int, ...]) -> tuple[Any, 
 def mesh(index: np.ndarray, dim: int) -> tuple[Any, ...]:
     """NumPy's index of the places that `gather` and `scatter` mean: `index` along `dim`, own coordinates elsewhere."""
     rank = index.ndim
-    return tuple(index if axis == dim else np.arange(extent).reshape((-1,) + (1,) * (rank - axis - 1))
-                 for axis, extent in enumerate(index.shape))  # fmt: skip
+    return tuple(
+        index if axis == dim else np.arange(extent).reshape((-1,) + (1,) * (rank - axis - 1))
+        for axis, extent in enumerate(index.shape)
+    )
 
 
 def _flat_places(index: np.ndarray, x: np.ndarray, dim: int) -> np.ndarray:
@@ -180,8 +197,10 @@ class _Index(Indexing):
             try:
                 layout.broadcast_strides(value._data.shape, (0,) * value.ndim, target)
             except ShapeError:
-                raise ShapeError(f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to "
-                                 f"indexing result of shape {list(target)}") from None  # fmt: skip
+                raise ShapeError(
+                    f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to "
+                    f"indexing result of shape {list(target)}"
+                ) from None
         return inputs, metadata
 
     def compute(
@@ -224,11 +243,14 @@ class _Gather(Indexing):
         if value is None and not fits:
             pairs = enumerate(zip(extents, shape, strict=True))
             wrong = next(axis for axis, (n, m) in pairs if axis != dim and n > m)
-            raise ShapeError(f"Size does not match at dimension {wrong} expected index {list(extents)} to be no larger "
-                             f"than self {list(shape)} apart from dimension {dim}")  # fmt: skip
+            raise ShapeError(
+                f"Size does not match at dimension {wrong} expected index {list(extents)} to be no larger "
+                f"than self {list(shape)} apart from dimension {dim}"
+            )
         if not fits:
-            raise ShapeError(f"Expected index {list(extents)} to be no larger than self {list(shape)} apart from "
-                             f"dimension {dim}")  # fmt: skip
+            raise ShapeError(
+                f"Expected index {list(extents)} to be no larger than self {list(shape)} apart from dimension {dim}"
+            )
 
     def allocate(self, arrays: Any, results: Any, metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
         """The shape of `index`, or that of `x`."""
@@ -327,8 +349,10 @@ def _scatter_sums(grad: Any, index: Any, x_shape: tuple[int, ...], dim: int) -> 
 index.gradients(x=_sum_at)
 index_put.gradients(
     x=lambda grad, positions, dims, accumulate: grad if accumulate else index_put(grad, positions, 0, dims=dims),
-    value=lambda grad, positions, dims: index(grad, positions, dims=dims))  # fmt: skip
+    value=lambda grad, positions, dims: index(grad, positions, dims=dims),
+)
 gather.gradients(x=_scatter_sums)
 scatter.gradients(
     x=lambda grad, index, dim, accumulate: grad if accumulate else scatter(grad, index, 0, dim=dim),
-    value=lambda grad, index, dim: gather(grad, index, dim=dim))  # fmt: skip
+    value=lambda grad, index, dim: gather(grad, index, dim=dim),
+)

@@ -166,15 +166,25 @@ def move(walk: Walk, out: DeviceArray, source: Any, into: bool) -> None:
     block = settings.block.value or (min(1 << (count - 1).bit_length(), 1 << 16) if simulated else 1024)
     reach = [abs(step) * size for steps in (own, dense_steps) for step, size in zip(steps, shape, strict=False)]
     kind = dtypes.of(out.dtype)
-    constants = {"INTO": into, "OUT_DTYPE": kind, "RANK": len(shape), "WIDE": max(count + block, *reach) >= 1 << 31,
-                 "BLOCK": block}  # fmt: skip
+    constants = {
+        "INTO": into,
+        "OUT_DTYPE": kind,
+        "RANK": len(shape),
+        "WIDE": max(count + block, *reach) >= 1 << 31,
+        "BLOCK": block,
+    }
     out_steps, source_steps = (own, dense_steps) if into else (dense_steps, own)
     value = source if isinstance(source, DeviceArray) else as_number(source, kind)
     sizes = tuple(Int64(size) for size in walk.sizes)
     places = (along, sizes, walk.steps, count)
-    launch(move_kernel, (-(-count // block),),
-           (out, walk.positions, value, walk.row_step, shape, out_steps, source_steps, *places), constants, out.device,
-           name="put_places" if into else "take_places")  # fmt: skip
+    launch(
+        move_kernel,
+        (-(-count // block),),
+        (out, walk.positions, value, walk.row_step, shape, out_steps, source_steps, *places),
+        constants,
+        out.device,
+        name="put_places" if into else "take_places",
+    )
 
 
 def spread(array: DeviceArray, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -211,8 +221,14 @@ def device_range(x: DeviceArray) -> tuple[int, int]:
     block = settings.block.value or (1 << 16 if x.buffer.arena.driver.is_simulated else 4096)
     blocks = -(-count // block)
     out = buffer.empty((2, blocks), _INT64, x.device)
-    launch(range_kernel, (blocks,), (out, x, shape, strides, count, blocks), {"RANK": len(shape), "BLOCK": block},
-           x.device, name="index_range")  # fmt: skip
+    launch(
+        range_kernel,
+        (blocks,),
+        (out, x, shape, strides, count, blocks),
+        {"RANK": len(shape), "BLOCK": block},
+        x.device,
+        name="index_range",
+    )
     found = buffer.to_host(out)
     return int(found[0].min()), int(found[1].max())
 
@@ -255,6 +271,7 @@ def device_nonzero(x: DeviceArray) -> DeviceArray:
     out = buffer.empty((int(ends[-1]), rank), _INT64, x.device)
     if out.size:
         starts = buffer.from_host(ends - np.diff(ends, prepend=0), x.device)
-        launch(coordinates_kernel, (blocks,), (out, x, starts, shape, strides, count), constants, x.device,
-               name="nonzero")  # fmt: skip
+        launch(
+            coordinates_kernel, (blocks,), (out, x, starts, shape, strides, count), constants, x.device, name="nonzero"
+        )
     return out

@@ -36,8 +36,10 @@ class Joining(Operator):
                 raise ShapeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
             for axis, (expected, got) in enumerate(zip(first, shape, strict=True)):
                 if expected != got and axis != dim:
-                    raise ShapeError(f"Sizes of tensors must match except in dimension {dim}. Expected size {expected} "
-                                     f"but got size {got} for tensor number {position} in the list.")  # fmt: skip
+                    raise ShapeError(
+                        f"Sizes of tensors must match except in dimension {dim}. Expected size {expected} "
+                        f"but got size {got} for tensor number {position} in the list."
+                    )
         # None marks a vector that is passed over
         sizes = tuple(x._data.shape[dim] if x.ndim == len(first) else None for x in inputs)
         return inputs, {"dim": dim, "sizes": sizes}

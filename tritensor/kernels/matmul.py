@@ -24,9 +24,19 @@ from .methods import attach
 __all__ = ["Matmul", "linear", "matmul", "quick_linear", "quick_matmul"]
 
 # dtype names as PyTorch's messages of this family spell them
-_C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-            "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char",
-            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}  # fmt: skip
+_C_NAMES = {
+    "float32": "float",
+    "float64": "double",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "int64": "long int",
+    "int32": "int",
+    "int16": "short int",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
 ndarray = np.ndarray
 _getframe = sys._getframe
 # dtypes that BLAS multiplies
@@ -54,8 +64,10 @@ class Matmul(Operator):
         x, y = inputs[0], inputs[1]
         for position, value in enumerate(inputs):
             if not isinstance(value, Tensor) and not (value is None and position == 2):
-                raise ArgumentError(f"{self.name}(): argument '{self.inputs[position]}' (position {position + 1}) must "
-                                    f"be Tensor, not {type(value).__name__}")  # fmt: skip
+                raise ArgumentError(
+                    f"{self.name}(): argument '{self.inputs[position]}' (position {position + 1}) must "
+                    f"be Tensor, not {type(value).__name__}"
+                )
         if x.ndim == 0 or y.ndim == 0:
             raise ShapeError(
                 f"both arguments to {self.name} need to be at least 1D, but they are {x.ndim}D and {y.ndim}D"
@@ -71,9 +83,12 @@ class Matmul(Operator):
     def record(self, outputs: tuple[Tensor, ...], inputs: Any, metadata: dict[str, Any]) -> None:
         """Leave a node; a fused activation has no gradient, because what it was computed from is not kept."""
         if metadata.get("activation") and any(isinstance(value, Tensor) and value._needs for value in inputs):
-            raise AutogradError(explain(
-                f"{self.name}: an activation inside the operator has no gradient",
-                remedy="call tritensor.functional.linear, which takes two operators for it"))  # fmt: skip
+            raise AutogradError(
+                explain(
+                    f"{self.name}: an activation inside the operator has no gradient",
+                    remedy="call tritensor.functional.linear, which takes two operators for it",
+                )
+            )
         super().record(outputs, inputs, metadata)
 
     def resolve_dtypes(
@@ -83,10 +98,14 @@ class Matmul(Operator):
         first = inputs[0].dtype
         for name, value in zip(self.inputs[1:], inputs[1:], strict=True):
             if value is not None and value.dtype is not first:
-                raise DtypeError(explain(
-                    f"expected m1 and m2 to have the same dtype, but got: {_c_name(first)} != {_c_name(value.dtype)}",
-                    f"{self.name}: {self.inputs[0]} has dtype {first}, {name} {value.dtype}",
-                    remedy="bring them to one dtype with .to(dtype)"))  # fmt: skip
+                raise DtypeError(
+                    explain(
+                        f"expected m1 and m2 to have the same dtype, but got: {_c_name(first)} != "
+                        f"{_c_name(value.dtype)}",
+                        f"{self.name}: {self.inputs[0]} has dtype {first}, {name} {value.dtype}",
+                        remedy="bring them to one dtype with .to(dtype)",
+                    )
+                )
         return super().resolve_dtypes(inputs[:1], metadata)
 
     def allocate(self, arrays: Any, results: Any, metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
@@ -147,16 +166,21 @@ def product_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
 def _mismatch(x: tuple[int, ...], y: tuple[int, ...], common: int) -> str:
     fact = f"the last dimension of {x} and the last but one of {y} must be equal"
     if len(y) == 1 and len(x) == 1:
-        return explain(f"inconsistent tensor size, expected tensor [{x[0]}] and src [{y[0]}] to have the same number "
-                       f"of elements, but got {x[0]} and {y[0]} elements respectively")  # fmt: skip
+        return explain(
+            f"inconsistent tensor size, expected tensor [{x[0]}] and src [{y[0]}] to have the same number "
+            f"of elements, but got {x[0]} and {y[0]} elements respectively"
+        )
     rows = int(np.prod(x[:-1]))
     if len(y) == 1:
         return explain(f"size mismatch, got input ({rows}), mat ({rows}x{x[-1]}), vec ({y[0]})", fact)
     if len(y) == 2:
         return explain(f"mat1 and mat2 shapes cannot be multiplied ({rows}x{x[-1]} and {common}x{y[-1]})", fact)
     count = int(np.prod(layout.broadcast_shapes(x[:-2], y[:-2])))
-    return explain(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {x[-1]}] but got: "
-                   f"[{count}, {common}].", fact)  # fmt: skip
+    return explain(
+        f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {x[-1]}] but got: "
+        f"[{count}, {common}].",
+        fact,
+    )
 
 
 def _matmul(x, y):

@@ -192,8 +192,9 @@ def _streamed(problem: Problem, processors: int, simulated: bool) -> Blocks:
         return Blocks(rows, edge, edge, 4, 1, "streamed", split=3 if problem.depth > 4 * edge else 1)
     if simulated:
         depth = min(_power_of_two(problem.depth), 1024)
-        return Blocks(rows, min(_power_of_two(problem.cols), _SIMULATED_STREAMED // (rows * depth)), depth, 4, 1,
-                      "streamed")  # fmt: skip
+        return Blocks(
+            rows, min(_power_of_two(problem.cols), _SIMULATED_STREAMED // (rows * depth)), depth, 4, 1, "streamed"
+        )
     # bytes have the most sums: 4 vectors of them spill with Triton 3.6, and 2 with 3.9
     most = _VECTORS if problem.itemsize > 1 else 1
     vectors = min(most, 2 * _VECTORS // rows, _SUMS // (rows * vector * max(problem.itemsize, 4)))

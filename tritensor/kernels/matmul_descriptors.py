@@ -21,8 +21,9 @@ __all__ = ["described_matmul_kernel"]
 
 
 @device_function
-def describe(pointer, batches, rows, cols, batch_step, pitch, BATCHED: tl.constexpr, HEIGHT: tl.constexpr,
-             WIDTH: tl.constexpr):  # fmt: skip
+def describe(
+    pointer, batches, rows, cols, batch_step, pitch, BATCHED: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr
+):
     """The descriptor of an array of `rows` and `cols`, or of a batch of them, to be moved in tiles of HEIGHT, WIDTH."""
     if BATCHED:
         return tl.make_tensor_descriptor(pointer, [batches, rows, cols], [batch_step, pitch, 1], [1, HEIGHT, WIDTH])
@@ -153,11 +154,56 @@ def described_matmul_kernel(
                 y = load_tile(y_tiles, batch, first, col, Y_BATCHED, BLOCK_K, BLOCK_N)
             total = sum_of_products(x, y, total, PRODUCT)
         if PIECES == 1:
-            store_piece(out_tiles, total, biases, bias_strides, batch, row, col, rows, cols, EPILOGUE, OUT_DTYPE,
-                        BIAS_ROWS, OUT_BATCHED, BLOCK_M, WIDTH)  # fmt: skip
+            store_piece(
+                out_tiles,
+                total,
+                biases,
+                bias_strides,
+                batch,
+                row,
+                col,
+                rows,
+                cols,
+                EPILOGUE,
+                OUT_DTYPE,
+                BIAS_ROWS,
+                OUT_BATCHED,
+                BLOCK_M,
+                WIDTH,
+            )
         else:
             left, right = tl.split(tl.permute(tl.reshape(total, (BLOCK_M, 2, WIDTH)), (0, 2, 1)))
-            store_piece(out_tiles, left, biases, bias_strides, batch, row, col, rows, cols, EPILOGUE, OUT_DTYPE,
-                        BIAS_ROWS, OUT_BATCHED, BLOCK_M, WIDTH)  # fmt: skip
-            store_piece(out_tiles, right, biases, bias_strides, batch, row, col + WIDTH, rows, cols, EPILOGUE,
-                        OUT_DTYPE, BIAS_ROWS, OUT_BATCHED, BLOCK_M, WIDTH)  # fmt: skip
+            store_piece(
+                out_tiles,
+                left,
+                biases,
+                bias_strides,
+                batch,
+                row,
+                col,
+                rows,
+                cols,
+                EPILOGUE,
+                OUT_DTYPE,
+                BIAS_ROWS,
+                OUT_BATCHED,
+                BLOCK_M,
+                WIDTH,
+            )
+            store_piece(
+                out_tiles,
+                right,
+                biases,
+                bias_strides,
+                batch,
+                row,
+                col + WIDTH,
+                rows,
+                cols,
+                EPILOGUE,
+                OUT_DTYPE,
+                BIAS_ROWS,
+                OUT_BATCHED,
+                BLOCK_M,
+                WIDTH,
+            )

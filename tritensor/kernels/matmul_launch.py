@@ -51,8 +51,16 @@ class _Geometry(NamedTuple):
     @property
     def mirrored(self) -> _Geometry:
         """The same product read the other way: the transpose of y times that of x."""
-        return _Geometry(self.batch, self.cols, self.rows, self.depth, self.out.flipped, self.y.flipped, self.x.flipped,
-                         self.bias.flipped)  # fmt: skip
+        return _Geometry(
+            self.batch,
+            self.cols,
+            self.rows,
+            self.depth,
+            self.out.flipped,
+            self.y.flipped,
+            self.x.flipped,
+            self.bias.flipped,
+        )
 
     def reaches_far(self, blocks: Blocks) -> bool:
         """Whether offsets within a tile need 64 bits."""
@@ -107,8 +115,9 @@ def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: Devic
     finish(out, parts, *arrays[2:])
 
 
-def _prepare(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray | None, body: Any, precision: str,
-             aligned: bool) -> _Product:  # fmt: skip
+def _prepare(
+    out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray | None, body: Any, precision: str, aligned: bool
+) -> _Product:
     """Choose the kernel for operands of these shapes and strides, and bind it."""
     driver = out.buffer.arena.driver
     device = driver.properties(out.device.index or 0)
@@ -118,9 +127,17 @@ def _prepare(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray
     mirrored = shape.cols < shape.rows and is_streamed(shape.cols)
     if mirrored:
         shape, x, y = shape.mirrored, y, x
-    problem = Problem(table, shape.rows, shape.cols, shape.depth, prod(shape.batch), itemsize,
-                      aligned and _describable(shape, itemsize), bias is not None or body is not None,
-                      shape.y.row == 1)  # fmt: skip
+    problem = Problem(
+        table,
+        shape.rows,
+        shape.cols,
+        shape.depth,
+        prod(shape.batch),
+        itemsize,
+        aligned and _describable(shape, itemsize),
+        bias is not None or body is not None,
+        shape.y.row == 1,
+    )
     blocks = choose(problem, device, driver.is_simulated)
     biases = () if bias is None else (bias,)
     constants: dict[str, Any] = {"EPILOGUE": body, "OUT_DTYPE": dtypes.of(out.dtype), "BIAS_ROWS": shape.bias.row != 0}
@@ -134,8 +151,9 @@ def _prepare(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray
         tiles = -(-shape.rows // blocks.rows) * -(-shape.cols // blocks.cols) * problem.batches
         # programs that stay for several tiles, or one for each where some would compute twice as many as others
         grid = tiles if tiles < 2 * device.multi_processor_count else device.multi_processor_count
-        multiply = bind(described_matmul_kernel, (grid,), (out, x, y, biases, *arguments), constants, out.device,
-                        **options)  # fmt: skip
+        multiply = bind(
+            described_matmul_kernel, (grid,), (out, x, y, biases, *arguments), constants, out.device, **options
+        )
         return _Product(multiply, mirrored, None)
     constants |= {"TOTAL": total, "PRODUCT": product}
     split = blocks.split > 1
@@ -153,8 +171,17 @@ def _prepare(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray
 
 def _pointed(shape: _Geometry, blocks: Blocks, constants: dict[str, Any]) -> tuple[Any, ...]:
     """The kernel on pointers or the one for few rows, its arguments after the arrays, its constants and its grid."""
-    arguments = (shape.rows, shape.cols, shape.depth, blocks.split, shape.batch, shape.out.strides, shape.x.strides,
-                 shape.y.strides, shape.bias.strides)  # fmt: skip
+    arguments = (
+        shape.rows,
+        shape.cols,
+        shape.depth,
+        blocks.split,
+        shape.batch,
+        shape.out.strides,
+        shape.x.strides,
+        shape.y.strides,
+        shape.bias.strides,
+    )
     constants = {
         **constants,
         "RANK": len(shape.batch),
@@ -201,8 +228,16 @@ def _described(shape: _Geometry, blocks: Blocks, constants: dict[str, Any], prod
         return sum(of.batch), of.row if of.col == 1 else of.col
 
     batches, bias = prod(shape.batch), shape.bias
-    arguments = (shape.rows, shape.cols, shape.depth, batches, lines(shape.out), lines(shape.x), lines(shape.y),
-                 (sum(bias.batch), bias.row, bias.col))  # fmt: skip
+    arguments = (
+        shape.rows,
+        shape.cols,
+        shape.depth,
+        batches,
+        lines(shape.out),
+        lines(shape.x),
+        lines(shape.y),
+        (sum(bias.batch), bias.row, bias.col),
+    )
     constants = {
         **constants,
         "PRODUCT": product,

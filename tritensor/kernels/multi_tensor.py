@@ -75,9 +75,20 @@ def update_block(places, numbers, index, mask, BODY: tl.constexpr, KINDS: tl.con
 
 
 @kernel
-def multi_tensor_kernel(table, owners, numbers, rows, BODY: tl.constexpr, KINDS: tl.constexpr, COMPUTE: tl.constexpr,
-                        COLUMNS: tl.constexpr, ROW: tl.constexpr, ALIGNED: tl.constexpr, WIDTH: tl.constexpr,
-                        BLOCK: tl.constexpr):  # fmt: skip
+def multi_tensor_kernel(
+    table,
+    owners,
+    numbers,
+    rows,
+    BODY: tl.constexpr,
+    KINDS: tl.constexpr,
+    COMPUTE: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    ROW: tl.constexpr,
+    ALIGNED: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """`param, *state = BODY(param, grad, *state, *numbers)` for every element of every tensor.
 
     Args:
@@ -121,8 +132,14 @@ def multi_tensor_kernel(table, owners, numbers, rows, BODY: tl.constexpr, KINDS:
 class Batch:
     """The tensors of one launch: on one device, of the same dtypes, none of them in another one's memory."""
 
-    def __init__(self, operator: Any, members: list[int], arrays: Arrays, compute: dtypes.dtype,
-                 results: tuple[dtypes.dtype, ...]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        operator: Any,
+        members: list[int],
+        arrays: Arrays,
+        compute: dtypes.dtype,
+        results: tuple[dtypes.dtype, ...],
+    ) -> None:
         if not isinstance(operator.body, DeviceFunction):
             operator.body = device_function(operator.body, name=operator.name)
         first = arrays[0]
@@ -171,8 +188,13 @@ class Batch:
 
             largest = max((entry[0] for entry in arrays), key=lambda array: array.size)
             shown: Any = _Logged(self, arrays, table, numbers, rates, found)
-            logged(shown, [largest], [], self.compute,
-                   {"tensors": self.length, "elements": sum(entry[0].size for entry in arrays)})  # fmt: skip
+            logged(
+                shown,
+                [largest],
+                [],
+                self.compute,
+                {"tensors": self.length, "elements": sum(entry[0].size for entry in arrays)},
+            )
         for position, old in enumerate(before):
             from ..checking import compare_with_reference
 
@@ -197,8 +219,9 @@ class Batch:
         self.addresses = addresses
         return self.table
 
-    def _launch(self, arrays: Arrays, table: DeviceArray, numbers: dict[str, float], rates: Rates | None,
-                found: Any) -> None:  # fmt: skip
+    def _launch(
+        self, arrays: Arrays, table: DeviceArray, numbers: dict[str, float], rates: Rates | None, found: Any
+    ) -> None:
         wrap = Float64 if self.compute is dtypes.float64 else float
         columns = {} if rates is None else rates.columns
         constants = {
@@ -211,8 +234,15 @@ class Batch:
             "WIDTH": self.rows.shape[1],
             "BLOCK": self.block,
         }
-        launch(multi_tensor_kernel, self.grid, (table, self.owners, tuple(map(wrap, numbers.values())), found),
-               constants, self.device, name=self.operator.name, reaches=(self.operator.inputs, arrays))  # fmt: skip
+        launch(
+            multi_tensor_kernel,
+            self.grid,
+            (table, self.owners, tuple(map(wrap, numbers.values())), found),
+            constants,
+            self.device,
+            name=self.operator.name,
+            reaches=(self.operator.inputs, arrays),
+        )
 
 
 class _Logged:
@@ -253,8 +283,15 @@ class Tables:
     def __init__(self) -> None:
         self.splits: dict[Any, _Split] = {}
 
-    def step(self, tag: Any, operator: Any, numbers: dict[str, float], entries: Entries,
-             settle: Callable[[], Entries], rates: Rates | None = None) -> None:  # fmt: skip
+    def step(
+        self,
+        tag: Any,
+        operator: Any,
+        numbers: dict[str, float],
+        entries: Entries,
+        settle: Callable[[], Entries],
+        rates: Rates | None = None,
+    ) -> None:
         """Change parameters and state in place, with one launch for each device and combination of dtypes.
 
         Args:
@@ -295,8 +332,12 @@ class Tables:
                 places = [position * roles + role for position in batch.members for role in range(roles)]
                 if len(arrays) > roles * count:
                     places += [roles * count + position for position in batch.members]
-                batch.run([rows[position] for position in batch.members], [addresses[place] for place in places],
-                          numbers, rates)  # fmt: skip
+                batch.run(
+                    [rows[position] for position in batch.members],
+                    [addresses[place] for place in places],
+                    numbers,
+                    rates,
+                )
         for entry in entries:
             for tensor in (entry[0], *entry[2:]):
                 counter = tensor._counter
@@ -325,8 +366,14 @@ def _own(addresses: list[int], entries: Entries) -> list[int]:
 class _Split:
     """How the tensors of a step fall into launches, for as long as their forms and own addresses stay."""
 
-    def __init__(self, operator: Any, numbers: dict[str, float], entries: Entries, arrays: list[DeviceArray],
-                 addresses: list[int]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        operator: Any,
+        numbers: dict[str, float],
+        entries: Entries,
+        arrays: list[DeviceArray],
+        addresses: list[int],
+    ) -> None:
         self.driver = arrays[0].buffer.arena.driver
         self.forms = [array.form for array in arrays]
         self.own = _own(addresses, entries)
@@ -360,9 +407,12 @@ def check_entry(operator: Any, entry: Sequence[Tensor]) -> None:
     param = entry[0]
     for name, tensor in zip(operator.inputs, entry, strict=True):
         if tensor.shape != param.shape:
-            raise ShapeError(explain(
-                f"The size of {name} {tuple(tensor.shape)} must match the size of param {tuple(param.shape)}",
-                remedy="the state belongs to a parameter of another shape: make a new optimizer"))  # fmt: skip
+            raise ShapeError(
+                explain(
+                    f"The size of {name} {tuple(tensor.shape)} must match the size of param {tuple(param.shape)}",
+                    remedy="the state belongs to a parameter of another shape: make a new optimizer",
+                )
+            )
     check_writable(param)
     operator.place(entry)
     if any(tensor.device is not param.device for tensor in entry):  # `place` lets CPU tensors without dimensions pass
@@ -372,10 +422,12 @@ def check_entry(operator: Any, entry: Sequence[Tensor]) -> None:
 def _apart(members: list[int], arrays: Sequence[Sequence[DeviceArray]]) -> list[list[int]]:
     """The members, divided so that none writes another's memory: these are stepped one after the other, in order."""
     spans = {
-        position: [(array.data_ptr(), array.data_ptr() + array.nbytes) for array in (arrays[position][0],
-                                                                                    *arrays[position][2:])]
+        position: [
+            (array.data_ptr(), array.data_ptr() + array.nbytes)
+            for array in (arrays[position][0], *arrays[position][2:])
+        ]
         for position in members
-    }  # fmt: skip
+    }
     flat = sorted(span for found in spans.values() for span in found)
     if len(members) == 1 or all(one[1] <= other[0] for one, other in pairwise(flat)):
         return [members]
@@ -383,8 +435,12 @@ def _apart(members: list[int], arrays: Sequence[Sequence[DeviceArray]]) -> list[
     for position in members:
         turn = 0
         for earlier, before in enumerate(turns):
-            meets = (low < there and here < high for each in before for here, there in spans[each]
-                     for low, high in spans[position])  # fmt: skip
+            meets = (
+                low < there and here < high
+                for each in before
+                for here, there in spans[each]
+                for low, high in spans[position]
+            )
             if any(meets):
                 turn = earlier + 1
         if turn == len(turns):

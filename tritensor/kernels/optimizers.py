@@ -35,8 +35,9 @@ CHUNK = 65536
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def _adam_reference(param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1,
-                    correction2, sign):  # fmt: skip
+def _adam_reference(
+    param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1, correction2, sign
+):
     """The new moments, and a function from a second moment to the new parameter."""
     grad = sign * grad + l2 * param
     exp_avg = beta1 * exp_avg + rest1 * grad
@@ -49,8 +50,24 @@ def _adam_reference(param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, r
 
 
 @elementwise(REAL_FLOAT, outputs=("new_param", "new_exp_avg", "new_exp_avg_sq"), methods=())
-def adam(param, grad, exp_avg, exp_avg_sq, *, lr=1e-3, beta1=0.9, beta2=0.999, rest1=0.1, rest2=0.001, eps=1e-8,
-         l2=0.0, shrink=1.0, correction1=0.1, correction2=0.001, sign=1.0):  # fmt: skip
+def adam(
+    param,
+    grad,
+    exp_avg,
+    exp_avg_sq,
+    *,
+    lr=1e-3,
+    beta1=0.9,
+    beta2=0.999,
+    rest1=0.1,
+    rest2=0.001,
+    eps=1e-8,
+    l2=0.0,
+    shrink=1.0,
+    correction1=0.1,
+    correction2=0.001,
+    sign=1.0,
+):
     """One step of Adam, by Kingma and Ba (2015).
 
     `rest1` and `rest2` are 1 - beta, from the host: of 1 - 0.999 a device's float32 has four digits. `l2` adds a share
@@ -58,14 +75,29 @@ def adam(param, grad, exp_avg, exp_avg_sq, *, lr=1e-3, beta1=0.9, beta2=0.999, r
     `correction1` and `correction2` are 1 - beta^step, `sign` is -1 to maximise.
     """
     exp_avg, exp_avg_sq, new_param = _adam_reference(
-        param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1, correction2,
-        sign)  # fmt: skip
+        param,
+        grad,
+        exp_avg,
+        exp_avg_sq,
+        lr,
+        beta1,
+        beta2,
+        rest1,
+        rest2,
+        eps,
+        l2,
+        shrink,
+        correction1,
+        correction2,
+        sign,
+    )
     return new_param(exp_avg_sq), exp_avg, exp_avg_sq
 
 
 @adam.kernel
-def _(param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1, correction2,
-      sign):  # fmt: skip
+def _(
+    param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1, correction2, sign
+):
     grad = sign * grad + l2 * param
     exp_avg = exp_avg + rest1 * (grad - exp_avg)
     exp_avg_sq = beta2 * exp_avg_sq + rest2 * grad * grad
@@ -74,19 +106,66 @@ def _(param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2,
 
 
 @elementwise(REAL_FLOAT, outputs=("new_param", "new_exp_avg", "new_exp_avg_sq", "new_max_exp_avg_sq"), methods=())
-def adam_amsgrad(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, *, lr=1e-3, beta1=0.9, beta2=0.999, rest1=0.1,
-                 rest2=0.001, eps=1e-8, l2=0.0, shrink=1.0, correction1=0.1, correction2=0.001, sign=1.0):  # fmt: skip
+def adam_amsgrad(
+    param,
+    grad,
+    exp_avg,
+    exp_avg_sq,
+    max_exp_avg_sq,
+    *,
+    lr=1e-3,
+    beta1=0.9,
+    beta2=0.999,
+    rest1=0.1,
+    rest2=0.001,
+    eps=1e-8,
+    l2=0.0,
+    shrink=1.0,
+    correction1=0.1,
+    correction2=0.001,
+    sign=1.0,
+):
     """One step of AMSGrad, by Reddi et al. (2018): Adam whose second moment never shrinks."""
     exp_avg, exp_avg_sq, new_param = _adam_reference(
-        param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1, correction2,
-        sign)  # fmt: skip
+        param,
+        grad,
+        exp_avg,
+        exp_avg_sq,
+        lr,
+        beta1,
+        beta2,
+        rest1,
+        rest2,
+        eps,
+        l2,
+        shrink,
+        correction1,
+        correction2,
+        sign,
+    )
     highest = np.maximum(max_exp_avg_sq, exp_avg_sq)
     return new_param(highest), exp_avg, exp_avg_sq, highest
 
 
 @adam_amsgrad.kernel
-def _(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1,
-      correction2, sign):  # fmt: skip
+def _(
+    param,
+    grad,
+    exp_avg,
+    exp_avg_sq,
+    max_exp_avg_sq,
+    lr,
+    beta1,
+    beta2,
+    rest1,
+    rest2,
+    eps,
+    l2,
+    shrink,
+    correction1,
+    correction2,
+    sign,
+):
     grad = sign * grad + l2 * param
     exp_avg = exp_avg + rest1 * (grad - exp_avg)
     exp_avg_sq = beta2 * exp_avg_sq + rest2 * grad * grad
@@ -107,8 +186,9 @@ def _(param, grad, lr, weight_decay, sign):
 
 
 @elementwise(REAL_FLOAT, outputs=("new_param", "new_momentum_buffer"), methods=())
-def sgd_momentum(param, grad, momentum_buffer, *, lr=1e-3, momentum=0.9, dampening=0.0, weight_decay=0.0,
-                 nesterov=0.0, sign=1.0):  # fmt: skip
+def sgd_momentum(
+    param, grad, momentum_buffer, *, lr=1e-3, momentum=0.9, dampening=0.0, weight_decay=0.0, nesterov=0.0, sign=1.0
+):
     """One step of gradient descent with momentum; `nesterov` is 1 to look ahead."""
     grad = sign * grad + weight_decay * param
     buffer = momentum * momentum_buffer + (1 - dampening) * grad
@@ -245,15 +325,28 @@ def _prepare_adam(kind: Any, numbers: dict[str, float]) -> tuple[Any, ...]:
     """Scratch memory and the numbers of `_adam_in_place`, most of them as 0-dimensional arrays: a ufunc takes these
     0.2 us faster than Python floats."""
     root = sqrt(numbers["correction2"])
-    values = (numbers["beta1"], numbers["rest1"], numbers["beta2"], numbers["rest2"], numbers["eps"] * root,
-              numbers["lr"] * root / numbers["correction1"])  # fmt: skip
+    values = (
+        numbers["beta1"],
+        numbers["rest1"],
+        numbers["beta2"],
+        numbers["rest2"],
+        numbers["eps"] * root,
+        numbers["lr"] * root / numbers["correction1"],
+    )
     constants = tuple([np.array(value, kind) for value in values])
     shrink = None if numbers["shrink"] == 1 else np.array(numbers["shrink"], kind)
     return (*_scratch.of(kind), constants, shrink, numbers["l2"], numbers["sign"])
 
 
-def _adam_in_place(arrays: list[ndarray], scratch: ndarray, second: ndarray, constants: tuple[ndarray, ...],
-                   shrink: ndarray | None, l2: float, sign: float) -> None:  # fmt: skip
+def _adam_in_place(
+    arrays: list[ndarray],
+    scratch: ndarray,
+    second: ndarray,
+    constants: tuple[ndarray, ...],
+    shrink: ndarray | None,
+    l2: float,
+    sign: float,
+) -> None:
     """Twelve passes: sqrt(v / c2) + eps is taken as (sqrt(v) + eps * sqrt(c2)) / sqrt(c2), which saves one."""
     param, grad, exp_avg, exp_avg_sq = arrays[:4]
     beta1, rest1, beta2, rest2, eps, rate = constants
@@ -288,8 +381,17 @@ def _prepare_sgd(kind: Any, numbers: dict[str, float]) -> tuple[Any, ...]:
     return (*_scratch.of(kind), *constants, numbers.get("nesterov", 0.0), numbers["weight_decay"], numbers["sign"])
 
 
-def _sgd_in_place(arrays: list[ndarray], scratch: ndarray, second: ndarray, lr: ndarray, momentum: ndarray,
-                  kept: ndarray, nesterov: float, decay: float, sign: float) -> None:  # fmt: skip
+def _sgd_in_place(
+    arrays: list[ndarray],
+    scratch: ndarray,
+    second: ndarray,
+    lr: ndarray,
+    momentum: ndarray,
+    kept: ndarray,
+    nesterov: float,
+    decay: float,
+    sign: float,
+) -> None:
     param, grad = arrays[:2]
     size = param.size
     t = scratch if size == CHUNK else scratch[:size]

@@ -44,8 +44,12 @@ def set_float32_matmul_precision(precision: str) -> None:
     if not isinstance(precision, str):
         raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}")
     if precision not in _PRODUCTS:
-        warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the current "
-                      "setFloat32MatmulPrecision call has no effect.", UserWarning, stacklevel=2)  # fmt: skip
+        warnings.warn(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; the current "
+            "setFloat32MatmulPrecision call has no effect.",
+            UserWarning,
+            stacklevel=2,
+        )
         return
     set_product(_PRODUCTS[precision])
     _precision = precision
@@ -65,8 +69,9 @@ def set_product(product: str) -> None:
     global _precision, _product
     known = {"none": "tf32x3", "ieee": "ieee", "tf32x3": "tf32x3", "tf32": "tf32"}
     if product not in known:
-        raise RuntimeError(explain(f"Unknown precision: {product}",
-                                   remedy="use 'ieee', 'tf32x3', 'tf32' or 'none' (tf32x3)"))  # fmt: skip
+        raise RuntimeError(
+            explain(f"Unknown precision: {product}", remedy="use 'ieee', 'tf32x3', 'tf32' or 'none' (tf32x3)")
+        )
     _product = known[product]
     _precision = "high" if _product == "tf32" else "highest"
     settings.changed()

@@ -45,8 +45,10 @@ _PIECE = 8192
 @functools.lru_cache(maxsize=64)
 def _round_keys(seed: int) -> list[tuple[np.uint64, np.uint64]]:
     low, high = seed & _WORD, seed >> 32 & _WORD
-    return [(np.uint64(low + step * _INCREMENTS[0] & _WORD), np.uint64(high + step * _INCREMENTS[1] & _WORD))
-            for step in range(10)]  # fmt: skip
+    return [
+        (np.uint64(low + step * _INCREMENTS[0] & _WORD), np.uint64(high + step * _INCREMENTS[1] & _WORD))
+        for step in range(10)
+    ]
 
 
 def philox(counters: np.ndarray, seed: int) -> np.ndarray:
@@ -104,30 +106,43 @@ class Random(Operator):
 
     family = "random"
 
-    def __call__(self, *, shape: Sequence[int], seed: int, offset: int, dtype: dtypes.dtype, device: Any,
-                 **numbers: Any) -> Tensor:  # fmt: skip
+    def __call__(
+        self, *, shape: Sequence[int], seed: int, offset: int, dtype: dtypes.dtype, device: Any, **numbers: Any
+    ) -> Tensor:
         """A new tensor of random numbers."""
         metadata = {"shape": tuple(shape), "seed": seed, "offset": offset, "dtype": dtype, **numbers}
         return wrap(self.execute(device, (), dtype, (dtype,), metadata)[0])
 
-    def allocate(self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...],
-                 metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:  # fmt: skip
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
         """One output of the shape that was asked for."""
         return [(metadata["shape"], results[0].numpy)]
 
-    def launch(self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
-               metadata: dict[str, Any]) -> None:  # fmt: skip
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
         """Compute the words where they are needed and store what the body makes of them."""
         out, count = outs[0], outs[0].size
         _, seed, offset, dtype, *numbers = metadata.values()
         wide = dtype is dtypes.float64 or metadata.get("span", 0) > NARROW
         groups = -(-count // (2 if wide else 4))
         block = _block_size(out, groups)
-        launch(random_kernel, (-(-groups // block),),
-               (out, _key(seed), _signed(offset), tuple(map(_signed, numbers)), count),
-               {"BODY": self.device_body(), "OUT_DTYPE": dtype, "WIDE": wide, "INDEX64": count >= 1 << 30,
-                "BLOCK": block, "IN_MEMORY": seed.__class__ is DeviceArray},
-               out.device, name=f"random_{self.name}")  # fmt: skip
+        launch(
+            random_kernel,
+            (-(-groups // block),),
+            (out, _key(seed), _signed(offset), tuple(map(_signed, numbers)), count),
+            {
+                "BODY": self.device_body(),
+                "OUT_DTYPE": dtype,
+                "WIDE": wide,
+                "INDEX64": count >= 1 << 30,
+                "BLOCK": block,
+                "IN_MEMORY": seed.__class__ is DeviceArray,
+            },
+            out.device,
+            name=f"random_{self.name}",
+        )
 
     def device_body(self) -> DeviceFunction:
         """The body as a function that kernels can call."""
@@ -201,9 +216,19 @@ def long_word(low, high):
 
 
 @kernel
-def random_kernel(out_ptr, seed, offset, numbers, count, BODY: tl.constexpr, OUT_DTYPE: tl.constexpr,
-                  WIDE: tl.constexpr, INDEX64: tl.constexpr, BLOCK: tl.constexpr,
-                  IN_MEMORY: tl.constexpr = False):  # fmt: skip
+def random_kernel(
+    out_ptr,
+    seed,
+    offset,
+    numbers,
+    count,
+    BODY: tl.constexpr,
+    OUT_DTYPE: tl.constexpr,
+    WIDE: tl.constexpr,
+    INDEX64: tl.constexpr,
+    BLOCK: tl.constexpr,
+    IN_MEMORY: tl.constexpr = False,
+):
     """Fill contiguous memory with what BODY makes of the words of counters 0, 1, 2, ...
 
     Args:
@@ -329,13 +354,15 @@ class Dropout(Operator):
 
     family = "dropout"
 
-    def allocate(self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...],
-                 metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:  # fmt: skip
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
         """The shape of the input."""
         return [(tuple(arrays[0].shape), results[0].numpy)]
 
-    def launch(self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
-               metadata: dict[str, Any]) -> None:  # fmt: skip
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
         """One program draws 8 elements' bits from each counter and multiplies their values."""
         out, x = outs[0], arrays[0]
         if not out.size:
@@ -345,12 +372,31 @@ class Dropout(Operator):
         scale = _scale(p)
         block = _block_size(out, groups)
         reach = sum((size - 1) * abs(step) for size, step in zip(sizes, strides, strict=True))
-        launch(dropout_kernel, (-(-groups // block),),
-               (out, x, strides, sizes, _key(metadata["seed"]), _signed(metadata["offset"]), round(p * 65536),
-                Float64(scale) if compute is dtypes.float64 else scale, out.size),
-               {"OUT_DTYPE": dtypes.of(out.dtype), "COMPUTE": compute, "RANK": len(sizes),
-                "INDEX64": max(reach, out.size) >= 1 << 30, "BLOCK": block,
-                "IN_MEMORY": metadata["seed"].__class__ is DeviceArray}, out.device, name="dropout")  # fmt: skip
+        launch(
+            dropout_kernel,
+            (-(-groups // block),),
+            (
+                out,
+                x,
+                strides,
+                sizes,
+                _key(metadata["seed"]),
+                _signed(metadata["offset"]),
+                round(p * 65536),
+                Float64(scale) if compute is dtypes.float64 else scale,
+                out.size,
+            ),
+            {
+                "OUT_DTYPE": dtypes.of(out.dtype),
+                "COMPUTE": compute,
+                "RANK": len(sizes),
+                "INDEX64": max(reach, out.size) >= 1 << 30,
+                "BLOCK": block,
+                "IN_MEMORY": metadata["seed"].__class__ is DeviceArray,
+            },
+            out.device,
+            name="dropout",
+        )
 
 
 def _scale(p: float) -> float:
@@ -369,9 +415,23 @@ dropout.gradient(lambda grad, p, seed, offset: dropout(grad, p=p, seed=seed, off
 
 
 @kernel
-def dropout_kernel(out_ptr, x_ptr, strides, shape, seed, offset, threshold, scale, count, OUT_DTYPE: tl.constexpr,
-                   COMPUTE: tl.constexpr, RANK: tl.constexpr, INDEX64: tl.constexpr, BLOCK: tl.constexpr,
-                   IN_MEMORY: tl.constexpr = False):  # fmt: skip
+def dropout_kernel(
+    out_ptr,
+    x_ptr,
+    strides,
+    shape,
+    seed,
+    offset,
+    threshold,
+    scale,
+    count,
+    OUT_DTYPE: tl.constexpr,
+    COMPUTE: tl.constexpr,
+    RANK: tl.constexpr,
+    INDEX64: tl.constexpr,
+    BLOCK: tl.constexpr,
+    IN_MEMORY: tl.constexpr = False,
+):
     """out = x * scale where an element's 16 random bits are at least `threshold`, and x * 0 elsewhere.
 
     Args:

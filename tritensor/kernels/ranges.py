@@ -32,13 +32,15 @@ class Range(Operator):
         """A new vector."""
         return wrap(self.execute(device, (), dtype, (dtype,), {**numbers, "dtype": dtype})[0])
 
-    def allocate(self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...],
-                 metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:  # fmt: skip
+    def allocate(
+        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
         """As many elements as were asked for."""
         return [((metadata["steps"],), results[0].numpy)]
 
-    def launch(self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype,
-               metadata: dict[str, Any]) -> None:  # fmt: skip
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
         """Each thread computes the elements that it stores."""
         out, count = outs[0], outs[0].size
         start, end = metadata["start"], metadata.get("end")
@@ -46,14 +48,35 @@ class Range(Operator):
         whole = isinstance(start, int) and isinstance(step, int) and end is None
         number: type[Int64] | type[Float64] = Int64 if whole else Float64
         block = settings.block.value or (1 << 14 if out.buffer.driver.is_simulated else 1024)
-        launch(range_kernel, (-(-count // block),), (out, number(start), number(step), number(end or 0), count),
-               {"WHOLE": whole, "CLOSED": end is not None, "OUT_DTYPE": compute, "INDEX64": count >= 1 << 30,
-                "BLOCK": block}, out.device, name=self.name)  # fmt: skip
+        launch(
+            range_kernel,
+            (-(-count // block),),
+            (out, number(start), number(step), number(end or 0), count),
+            {
+                "WHOLE": whole,
+                "CLOSED": end is not None,
+                "OUT_DTYPE": compute,
+                "INDEX64": count >= 1 << 30,
+                "BLOCK": block,
+            },
+            out.device,
+            name=self.name,
+        )
 
 
 @kernel
-def range_kernel(out_ptr, start, step, end, count, WHOLE: tl.constexpr, CLOSED: tl.constexpr, OUT_DTYPE: tl.constexpr,
-                 INDEX64: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+def range_kernel(
+    out_ptr,
+    start,
+    step,
+    end,
+    count,
+    WHOLE: tl.constexpr,
+    CLOSED: tl.constexpr,
+    OUT_DTYPE: tl.constexpr,
+    INDEX64: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """out[i] = start + i * step for i below count.
 
     Args:

@@ -95,9 +95,16 @@ class Recording:
         return [int(value) if value.__class__ is Address else value for value in values]
 
 
-def record_call(operator: Operator, table: dict[Any, Replay | None], key: Any, given: Given, inputs: Sequence[Any],
-                compute: dtypes.dtype, metadata: dict[str, Any],
-                run: Callable[[list[Any]], list[DeviceArray]]) -> list[DeviceArray]:  # fmt: skip
+def record_call(
+    operator: Operator,
+    table: dict[Any, Replay | None],
+    key: Any,
+    given: Given,
+    inputs: Sequence[Any],
+    compute: dtypes.dtype,
+    metadata: dict[str, Any],
+    run: Callable[[list[Any]], list[DeviceArray]],
+) -> list[DeviceArray]:
     """Run a call, and keep in a table how it is repeated.
 
     Args:
@@ -111,8 +118,10 @@ def record_call(operator: Operator, table: dict[Any, Replay | None], key: Any, g
         if buffer.trace is not None:  # within another operator's recording, which notes these launches as its own
             return run(arrays)
         notes, changes = Recording(), active.changes
-        stand_ins = [notes.stand_in(value, position) if value.__class__ is DeviceArray else value
-                     for position, value in enumerate(arrays)]  # fmt: skip
+        stand_ins = [
+            notes.stand_in(value, position) if value.__class__ is DeviceArray else value
+            for position, value in enumerate(arrays)
+        ]
         buffer.trace, plans.recorder = notes.allocated, notes
         try:
             outs = run(stand_ins)
@@ -129,8 +138,15 @@ def record_call(operator: Operator, table: dict[Any, Replay | None], key: Any, g
     return outs
 
 
-def _replay_of(operator: Operator, notes: Recording, outs: list[DeviceArray], arrays: list[Any], compute: dtypes.dtype,
-               metadata: dict[str, Any], given: Given) -> Replay | None:  # fmt: skip
+def _replay_of(
+    operator: Operator,
+    notes: Recording,
+    outs: list[DeviceArray],
+    arrays: list[Any],
+    compute: dtypes.dtype,
+    metadata: dict[str, Any],
+    given: Given,
+) -> Replay | None:
     """The replay of a recorded call; None where it cannot be repeated."""
     if not notes.launches or not notes.repeatable or any(a is not b for a, b in zip(outs, notes.arrays)):
         return None

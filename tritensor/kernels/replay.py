@@ -154,12 +154,36 @@ class Replay:
         alike: all inputs have the shape and the dtype of the first result.
     """
 
-    __slots__ = ("alike", "change", "driver", "forms", "index", "launches", "metadata", "missing", "named", "note",
-                 "numbers", "quick", "results", "steps", "threads")  # fmt: skip
+    __slots__ = (
+        "alike",
+        "change",
+        "driver",
+        "forms",
+        "index",
+        "launches",
+        "metadata",
+        "missing",
+        "named",
+        "note",
+        "numbers",
+        "quick",
+        "results",
+        "steps",
+        "threads",
+    )
 
-    def __init__(self, forms: list[Form], results: int, steps: list[Step], inputs: int, numbers: list[tuple[int, Any]],
-                 named: list[tuple[str, Any]], metadata: dict[str, Any], missing: tuple[None, ...],
-                 alike: bool) -> None:  # fmt: skip
+    def __init__(
+        self,
+        forms: list[Form],
+        results: int,
+        steps: list[Step],
+        inputs: int,
+        numbers: list[tuple[int, Any]],
+        named: list[tuple[str, Any]],
+        metadata: dict[str, Any],
+        missing: tuple[None, ...],
+        alike: bool,
+    ) -> None:
         plan = steps[0][0]
         self.metadata, self.missing, self.alike = metadata, missing, alike
         self.driver, self.index, self.threads = plan.driver, plan.device, plan.driver.threads
@@ -215,9 +239,14 @@ class Replay:
         """Make the launches."""
         for (plan, grid, values), prepared in zip(self.steps, self.launches):
             if prepared is None or buffer.trace is not None:
-                plan.launch(stream, grid, [
-                    value if source is None else places[source] if value is None else places[source] + value
-                    for source, value in values])  # fmt: skip
+                plan.launch(
+                    stream,
+                    grid,
+                    [
+                        value if source is None else places[source] if value is None else places[source] + value
+                        for source, value in values
+                    ],
+                )
                 continue
             place, launch, config, kernel, picked, tail = prepared
             try:

@@ -133,10 +133,16 @@ def segment_sums_kernel(
     head = (ends | last) & (begun == 0)
     tail = last & (begun > 0) & (ends == 0)
     parts = block * width + rest
-    tl.store(head_ptr + parts, tl.sum(tl.where(head, total, nothing), 0),
-             mask=(rest < width) & (tl.max(head.to(tl.int32), 0) > 0))  # fmt: skip
-    tl.store(tail_ptr + parts, tl.sum(tl.where(tail, total, nothing), 0),
-             mask=(rest < width) & (tl.max(tail.to(tl.int32), 0) > 0))  # fmt: skip
+    tl.store(
+        head_ptr + parts,
+        tl.sum(tl.where(head, total, nothing), 0),
+        mask=(rest < width) & (tl.max(head.to(tl.int32), 0) > 0),
+    )
+    tl.store(
+        tail_ptr + parts,
+        tl.sum(tl.where(tail, total, nothing), 0),
+        mask=(rest < width) & (tl.max(tail.to(tl.int32), 0) > 0),
+    )
 
 
 @kernel
@@ -181,8 +187,9 @@ def join_segments_kernel(
             each = first + tl.arange(0, JOINED)
             # keys rise, so the blocks that begin with this one follow each other
             same = tl.load(key_ptr + each * BLOCK_P, mask=each < blocks, other=-1) == key
-            heads = tl.load(head_ptr + each[:, None] * width + rest[None, :], mask=same[:, None] & rest_mask[None, :],
-                            other=0)  # fmt: skip
+            heads = tl.load(
+                head_ptr + each[:, None] * width + rest[None, :], mask=same[:, None] & rest_mask[None, :], other=0
+            )
             total += tl.sum(heads, 0)
             first += JOINED
             going = (tl.min(same.to(tl.int32), 0) > 0) & (first < blocks)
@@ -220,16 +227,47 @@ def add_at(walk: Walk, out: DeviceArray, source: Any) -> None:
     grid = (blocks * -(-width // block_r),)
     spans = [layout.span(each.shape, each.strides, 0) for each in (out, source) if each.__class__ is DeviceArray]
     wide = max(count, width + block_r, *[high - low for low, high in spans]) >= 1 << 31
-    constants = {"TOTAL": total, "OUT_DTYPE": kind, "REST_RANK": len(rest_shape), "WIDE": wide, "BLOCK_P": block_p,
-                 "BLOCK_R": block_r}  # fmt: skip
-    launch(segment_sums_kernel, grid,
-           (out, heads, tails, keys, order, value, count, width, shape, source_steps, rest_shape,
-            rest_source[0] if rest_source else (), rest_out, walk.key_shape, walk.key_strides),
-           {**constants, "RANK": len(shape)}, out.device, name="add_places")  # fmt: skip
+    constants = {
+        "TOTAL": total,
+        "OUT_DTYPE": kind,
+        "REST_RANK": len(rest_shape),
+        "WIDE": wide,
+        "BLOCK_P": block_p,
+        "BLOCK_R": block_r,
+    }
+    launch(
+        segment_sums_kernel,
+        grid,
+        (
+            out,
+            heads,
+            tails,
+            keys,
+            order,
+            value,
+            count,
+            width,
+            shape,
+            source_steps,
+            rest_shape,
+            rest_source[0] if rest_source else (),
+            rest_out,
+            walk.key_shape,
+            walk.key_strides,
+        ),
+        {**constants, "RANK": len(shape)},
+        out.device,
+        name="add_places",
+    )
     if blocks > 1:
-        launch(join_segments_kernel, grid,
-               (out, heads, tails, keys, count, blocks, width, rest_shape, rest_out, walk.key_shape, walk.key_strides),
-               {**constants, "JOINED": _JOINED}, out.device, name="add_places_joined")  # fmt: skip
+        launch(
+            join_segments_kernel,
+            grid,
+            (out, heads, tails, keys, count, blocks, width, rest_shape, rest_out, walk.key_shape, walk.key_strides),
+            {**constants, "JOINED": _JOINED},
+            out.device,
+            name="add_places_joined",
+        )
 
 
 def _block(count: int, width: int, out: DeviceArray) -> tuple[int, int]:
@@ -250,8 +288,12 @@ def _sorted_destinations(walk: Walk, place_shape: tuple[int, ...], out: DeviceAr
     along = [walk.position_strides[dim] for dim in walk.dims]
     shape, (position_steps, base_steps) = collapse_dims(place_shape, [along, walk.key_base])
     sizes = tuple(Int64(size) for size in walk.sizes)
-    launch(keys_kernel, (-(-count // block),),
-           (keys, walk.positions, walk.row_step, shape, position_steps, base_steps, sizes, walk.key_steps, count),
-           {"RANK": len(shape), "WIDE": count + block >= 1 << 31, "BLOCK": block}, out.device,
-           name="place_keys")  # fmt: skip
+    launch(
+        keys_kernel,
+        (-(-count // block),),
+        (keys, walk.positions, walk.row_step, shape, position_steps, base_steps, sizes, walk.key_steps, count),
+        {"RANK": len(shape), "WIDE": count + block >= 1 << 31, "BLOCK": block},
+        out.device,
+        name="place_keys",
+    )
     return stable_order(keys, max(numbers - 1, 1).bit_length())

@@ -100,10 +100,22 @@ def stable_order(keys: DeviceArray, bits: int, origins: DeviceArray | None = Non
         launch(
             digit_count_kernel, (blocks,), (starts, keys, count, shift, blocks), constants, device, name="sort_count"
         )
-        launch(running_sum_kernel, (1,), (starts, starts.size), {"BLOCK": settings.block.value or 2048}, device,
-               name="sort_sum")  # fmt: skip
-        launch(distribute_kernel, (blocks,), (other, order, keys, spare, starts, count, shift, blocks),
-               {**constants, "FIRST": shift == 0 and origins is None}, device, name="sort_distribute")  # fmt: skip
+        launch(
+            running_sum_kernel,
+            (1,),
+            (starts, starts.size),
+            {"BLOCK": settings.block.value or 2048},
+            device,
+            name="sort_sum",
+        )
+        launch(
+            distribute_kernel,
+            (blocks,),
+            (other, order, keys, spare, starts, count, shift, blocks),
+            {**constants, "FIRST": shift == 0 and origins is None},
+            device,
+            name="sort_distribute",
+        )
         keys, other, order, spare = other, keys, spare, order
     return keys, spare
 
@@ -195,15 +207,25 @@ def sort_along(values: DeviceArray, indices: DeviceArray, x: DeviceArray, dim: i
     grid = (-(-count // block),)
     x_shape, (x_strides,) = collapse_dims(x.shape, [x.strides])
     keys = buffer.empty((count,), np.dtype(np.uint64 if bits == 64 else np.uint32), device)
-    launch(encode_kernel, grid, (keys, x, x_shape, x_strides, count),
-           {"KIND": name, "BITS": bits, "DESCENDING": descending, "RANK": len(x_shape), "BLOCK": block}, device,
-           name="sort_encode")  # fmt: skip
+    launch(
+        encode_kernel,
+        grid,
+        (keys, x, x_shape, x_strides, count),
+        {"KIND": name, "BITS": bits, "DESCENDING": descending, "RANK": len(x_shape), "BLOCK": block},
+        device,
+        name="sort_encode",
+    )
     _, order = stable_order(keys, bits)
     if count > size:
         rows = buffer.empty((count,), np.dtype(np.int32), device)
         launch(row_kernel, grid, (rows, order, count, size), {"BLOCK": block}, device, name="sort_rows")
         _, order = stable_order(rows, max(count // size - 1, 1).bit_length(), order)
     shape, (out_strides,) = collapse_dims(values.shape, [values.strides])
-    launch(place_sorted_kernel, grid,
-           (values, indices, x, order, count, size, shape, out_strides, x_shape, x_strides),
-           {"RANK": len(shape), "X_RANK": len(x_shape), "BLOCK": block}, device, name="sort_place")  # fmt: skip
+    launch(
+        place_sorted_kernel,
+        grid,
+        (values, indices, x, order, count, size, shape, out_strides, x_shape, x_strides),
+        {"RANK": len(shape), "X_RANK": len(x_shape), "BLOCK": block},
+        device,
+        name="sort_place",
+    )

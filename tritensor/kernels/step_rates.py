@@ -41,8 +41,19 @@ class GivenRate:
 
 
 @kernel
-def adam_rates_kernel(rates, table, lr, beta1, beta2, decay, count, COLUMN: tl.constexpr, WIDTH: tl.constexpr,
-                      IN_MEMORY: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+def adam_rates_kernel(
+    rates,
+    table,
+    lr,
+    beta1,
+    beta2,
+    decay,
+    count,
+    COLUMN: tl.constexpr,
+    WIDTH: tl.constexpr,
+    IN_MEMORY: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """Count a step of each tensor, and work out what Adam's step takes from the counts.
 
     Args:
@@ -90,12 +101,22 @@ class AdamRates:
         in_memory = isinstance(lr, Tensor)
         block = settings.block.value or 128
         launch(
-            adam_rates_kernel, (-(-batch.length // block),),
-            (rates, table, lr._data if in_memory else Float64(lr), Float64(numbers["beta1"]),
-             Float64(numbers["beta2"]), Float64(self.decay), batch.length),
+            adam_rates_kernel,
+            (-(-batch.length // block),),
+            (
+                rates,
+                table,
+                lr._data if in_memory else Float64(lr),
+                Float64(numbers["beta1"]),
+                Float64(numbers["beta2"]),
+                Float64(self.decay),
+                batch.length,
+            ),
             {"COLUMN": batch.extra, "WIDTH": batch.rows.shape[1], "IN_MEMORY": in_memory, "BLOCK": block},
-            batch.device, name="adam_rates",
-            reaches=(("step",), [(self.counters[position]._data,) for position in batch.members]))  # fmt: skip
+            batch.device,
+            name="adam_rates",
+            reaches=(("step",), [(self.counters[position]._data,) for position in batch.members]),
+        )
         for position in batch.members:
             counter = self.counters[position]
             counter._counter = counter._counter or [0, 0]

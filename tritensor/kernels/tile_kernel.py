@@ -117,10 +117,20 @@ def tile_kernel(
             value = ins[position].to(COMPUTE[position])
         else:
             pointers = tile_pointers(
-                ins[position], in_strides[position], batch, row, col, row_shape, batch_shape, IN_LAYOUTS[4 * position],
-                IN_LAYOUTS[4 * position + 1], IN_LAYOUTS[4 * position + 2], IN_LAYOUTS[4 * position + 3], ROW_RANK,
-                BATCH_RANK
-            )  # fmt: skip
+                ins[position],
+                in_strides[position],
+                batch,
+                row,
+                col,
+                row_shape,
+                batch_shape,
+                IN_LAYOUTS[4 * position],
+                IN_LAYOUTS[4 * position + 1],
+                IN_LAYOUTS[4 * position + 2],
+                IN_LAYOUTS[4 * position + 3],
+                ROW_RANK,
+                BATCH_RANK,
+            )
             if IN_LAYOUTS[4 * position] == 0:
                 value = tl.load(pointers)
             elif IN_LAYOUTS[4 * position] == 1:
@@ -138,10 +148,20 @@ def tile_kernel(
         else:
             result = results[position]
         pointers = tile_pointers(
-            outs[position], out_strides[position], batch, row, col, row_shape, batch_shape, OUT_LAYOUTS[4 * position],
-            OUT_LAYOUTS[4 * position + 1], OUT_LAYOUTS[4 * position + 2], OUT_LAYOUTS[4 * position + 3], ROW_RANK,
-            BATCH_RANK
-        )  # fmt: skip
+            outs[position],
+            out_strides[position],
+            batch,
+            row,
+            col,
+            row_shape,
+            batch_shape,
+            OUT_LAYOUTS[4 * position],
+            OUT_LAYOUTS[4 * position + 1],
+            OUT_LAYOUTS[4 * position + 2],
+            OUT_LAYOUTS[4 * position + 3],
+            ROW_RANK,
+            BATCH_RANK,
+        )
         tl.store(pointers, result.to(OUT_DTYPES[position]), mask=row_mask & col_mask)
 
 
@@ -211,9 +231,16 @@ def _column_block(cols: int, block: int) -> int:
 
 
 def bind_tiles(
-    tiles: Tiles, sizes: Sequence[int], strides: Steps, outs: Sequence[Any], ins: Sequence[Any],
-    numbers: tuple[Any, ...], constants: dict[str, Any], name: str, wide: int
-) -> Bound:  # fmt: skip
+    tiles: Tiles,
+    sizes: Sequence[int],
+    strides: Steps,
+    outs: Sequence[Any],
+    ins: Sequence[Any],
+    numbers: tuple[Any, ...],
+    constants: dict[str, Any],
+    name: str,
+    wide: int,
+) -> Bound:
     """Prepare the launch that `plan_tiles` has described.
 
     Args:
@@ -237,17 +264,35 @@ def bind_tiles(
     return bind(
         tile_kernel,
         (row_tiles * col_tiles * batches,),
-        (tuple(outs), tuple(ins), numbers, tuple(every[: len(outs)]), tuple([steps for steps, _ in taken]), row_shape,
-         batch_shape, rows, cols, row_tiles, col_tiles),
-        {**constants, "OUT_LAYOUTS": tuple(chain(*out_layouts)),
-         "IN_LAYOUTS": tuple(chain(*[layout for _, layout in taken])),
-         "UNITS": (unit_of([rows]), unit_of([cols])), "ROW_RANK": len(row_shape), "BATCH_RANK": len(batch_shape),
-         "INDEX64": span >= 1 << 31, "ROWS": tiles.row_block, "COLS": tiles.col_block},
+        (
+            tuple(outs),
+            tuple(ins),
+            numbers,
+            tuple(every[: len(outs)]),
+            tuple([steps for steps, _ in taken]),
+            row_shape,
+            batch_shape,
+            rows,
+            cols,
+            row_tiles,
+            col_tiles,
+        ),
+        {
+            **constants,
+            "OUT_LAYOUTS": tuple(chain(*out_layouts)),
+            "IN_LAYOUTS": tuple(chain(*[layout for _, layout in taken])),
+            "UNITS": (unit_of([rows]), unit_of([cols])),
+            "ROW_RANK": len(row_shape),
+            "BATCH_RANK": len(batch_shape),
+            "INDEX64": span >= 1 << 31,
+            "ROWS": tiles.row_block,
+            "COLS": tiles.col_block,
+        },
         outs[0].device,
         warps=8 if tiles.row_block * tiles.col_block * wide > 8192 else 4,
         name=name,
         numbers=True,
-    )  # fmt: skip
+    )
 
 
 def _chosen(

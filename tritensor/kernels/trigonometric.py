@@ -39,8 +39,9 @@ def _(x):
     return libdevice.tan(x)
 
 
-asin = elementwise(FLOAT, np.arcsin, "The angle in [-pi/2, pi/2] whose sine is x.", name="asin",
-                   methods=["asin", "arcsin"])  # fmt: skip
+asin = elementwise(
+    FLOAT, np.arcsin, "The angle in [-pi/2, pi/2] whose sine is x.", name="asin", methods=["asin", "arcsin"]
+)
 asin.gradient(lambda grad, x: grad * (1 - x * x).rsqrt())
 asin.domain = (-1, 1)
 
@@ -60,8 +61,9 @@ def _(x):
     return libdevice.acos(x)
 
 
-atan = elementwise(FLOAT, np.arctan, "The angle in [-pi/2, pi/2] whose tangent is x.", name="atan",
-                   methods=["atan", "arctan"])  # fmt: skip
+atan = elementwise(
+    FLOAT, np.arctan, "The angle in [-pi/2, pi/2] whose tangent is x.", name="atan", methods=["atan", "arctan"]
+)
 atan.gradient(lambda grad, x: grad / (1 + x * x))
 
 
@@ -70,8 +72,13 @@ def _(x):
     return libdevice.atan(x)
 
 
-atan2 = elementwise(REAL_FLOAT, np.arctan2, "The angle of the point (y, x), where the first operand is the height.",
-                    name="atan2", methods=["atan2", "arctan2"])  # fmt: skip
+atan2 = elementwise(
+    REAL_FLOAT,
+    np.arctan2,
+    "The angle of the point (y, x), where the first operand is the height.",
+    name="atan2",
+    methods=["atan2", "arctan2"],
+)
 atan2.gradients(x=lambda grad, x, y: grad * y / (x * x + y * y), y=lambda grad, x, y: -grad * x / (x * x + y * y))
 
 
@@ -116,8 +123,9 @@ def _(x):
     return libdevice.tanh(x)
 
 
-asinh = elementwise(FLOAT, np.arcsinh, "The number whose hyperbolic sine is x.", name="asinh",
-                    methods=["asinh", "arcsinh"])  # fmt: skip
+asinh = elementwise(
+    FLOAT, np.arcsinh, "The number whose hyperbolic sine is x.", name="asinh", methods=["asinh", "arcsinh"]
+)
 asinh.gradient(lambda grad, x: grad * (x * x + 1).rsqrt())
 
 
@@ -126,8 +134,13 @@ def _(x):
     return libdevice.asinh(x)
 
 
-acosh = elementwise(FLOAT, np.arccosh, "The number at or above 0 whose hyperbolic cosine is x.", name="acosh",
-                    methods=["acosh", "arccosh"])  # fmt: skip
+acosh = elementwise(
+    FLOAT,
+    np.arccosh,
+    "The number at or above 0 whose hyperbolic cosine is x.",
+    name="acosh",
+    methods=["acosh", "arccosh"],
+)
 acosh.gradient(lambda grad, x: grad * (x * x - 1).rsqrt())
 acosh.domain = (1, 100)
 
@@ -137,8 +150,9 @@ def _(x):
     return libdevice.acosh(x)
 
 
-atanh = elementwise(FLOAT, np.arctanh, "The number whose hyperbolic tangent is x.", name="atanh",
-                    methods=["atanh", "arctanh"])  # fmt: skip
+atanh = elementwise(
+    FLOAT, np.arctanh, "The number whose hyperbolic tangent is x.", name="atanh", methods=["atanh", "arctanh"]
+)
 atanh.gradient(lambda grad, x: grad / (1 - x * x))
 atanh.domain = (-1, 1)
 

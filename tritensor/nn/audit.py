@@ -63,13 +63,22 @@ class Audit:
     def __str__(self) -> str:
         header = ("path", "kind", "shape", "dtype", "device", "grad", "note")
         rows = [
-            (entry.path, entry.kind, str(entry.shape), _short(entry.dtype), str(entry.device),
-             "yes" if entry.requires_grad else "no", entry.note)
+            (
+                entry.path,
+                entry.kind,
+                str(entry.shape),
+                _short(entry.dtype),
+                str(entry.device),
+                "yes" if entry.requires_grad else "no",
+                entry.note,
+            )
             for entry in self.entries
-        ]  # fmt: skip
+        ]
         widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
-        lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-                 for row in [header, *rows]]  # fmt: skip
+        lines = [
+            "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in [header, *rows]
+        ]
         return "\n".join([self.name, *lines, *self._summary()])
 
     __repr__ = __str__
@@ -129,7 +138,15 @@ def audit(model: Any) -> Audit:
     for path, kind, tensor in found:
         first = seen.setdefault(id(tensor), path)
         entries.append(
-            Entry(path, kind, tuple(tensor.shape), tensor.dtype, tensor.device, tensor.requires_grad, tensor.nbytes,
-                  "" if first == path else f"shared with {first}")
-        )  # fmt: skip
+            Entry(
+                path,
+                kind,
+                tuple(tensor.shape),
+                tensor.dtype,
+                tensor.device,
+                tensor.requires_grad,
+                tensor.nbytes,
+                "" if first == path else f"shared with {first}",
+            )
+        )
     return Audit(type(model).__name__, entries)

@@ -18,8 +18,13 @@ __all__ = ["convert", "converter", "parse", "unregistered", "warn_unregistered"]
 Change = Callable[[Tensor], Tensor]
 
 
-def parse(args: tuple[Any, ...], device: Any = None, dtype: Any = None, non_blocking: bool = False,
-          tensor: Tensor | None = None) -> tuple[Any, Any, bool]:  # fmt: skip
+def parse(
+    args: tuple[Any, ...],
+    device: Any = None,
+    dtype: Any = None,
+    non_blocking: bool = False,
+    tensor: Tensor | None = None,
+) -> tuple[Any, Any, bool]:
     """The device, dtype and `non_blocking` of a call of `Module.to`, in any of its forms.
 
     Raises:
@@ -123,9 +128,14 @@ def warn_unregistered(root: Any, device: Any, dtype: Any, stacklevel: int) -> No
             left.append(f"{path}: shape {tuple(tensor.shape)}, {tensor.dtype}, on {tensor.device}")
     if left:
         shown = left[:10] + ([f"and {len(left) - 10} more"] if len(left) > 10 else [])
-        warnings.warn(explain(
-            f"{type(root).__name__}.to() leaves {len(left)} tensor{'s' if len(left) > 1 else ''} behind that the "
-            "module holds without having registered:",
-            *shown,
-            remedy="register tensors with register_buffer() or as nn.Parameter, and modules with nn.ModuleList or "
-            "nn.ModuleDict"), UserWarning, stacklevel=stacklevel + 1)  # fmt: skip
+        warnings.warn(
+            explain(
+                f"{type(root).__name__}.to() leaves {len(left)} tensor{'s' if len(left) > 1 else ''} behind that the "
+                "module holds without having registered:",
+                *shown,
+                remedy="register tensors with register_buffer() or as nn.Parameter, and modules with nn.ModuleList or "
+                "nn.ModuleDict",
+            ),
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )

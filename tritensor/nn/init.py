@@ -35,12 +35,14 @@ __all__ = [
 ]
 
 _GAINS = {
-    **dict.fromkeys(["linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-                     "conv_transpose3d", "sigmoid"], 1.0),
+    **dict.fromkeys(
+        ["linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid"],
+        1.0,
+    ),
     "tanh": 5.0 / 3,
     "relu": math.sqrt(2.0),
     "selu": 3.0 / 4,
-}  # fmt: skip
+}
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:

@@ -16,9 +16,12 @@ def _adopt(kind: Any, data: Any) -> Any:
     if data is None:
         data = empty(0)
     if not isinstance(data, Tensor):
-        raise ArgumentError(explain(
-            f"{kind.__name__}(): argument 'data' must be Tensor, not {type(data).__name__}",
-            remedy="make a tensor of it with tritensor.tensor(...)"))  # fmt: skip
+        raise ArgumentError(
+            explain(
+                f"{kind.__name__}(): argument 'data' must be Tensor, not {type(data).__name__}",
+                remedy="make a tensor of it with tritensor.tensor(...)",
+            )
+        )
     detached = data.detach()
     made = blank(kind, detached._data)
     made._counter = detached._counter
@@ -46,10 +49,13 @@ class Parameter(Tensor):
         """A parameter on the memory of `data`."""
         made: Parameter = _adopt(cls, data)
         if requires_grad and not (made.is_floating_point() or made.is_complex()):
-            raise DtypeError(explain(
-                "Only Tensors of floating point and complex dtype can require gradients",
-                f"the tensor has dtype {made.dtype}",
-                remedy="convert it with .to(dtype), or pass requires_grad=False"))  # fmt: skip
+            raise DtypeError(
+                explain(
+                    "Only Tensors of floating point and complex dtype can require gradients",
+                    f"the tensor has dtype {made.dtype}",
+                    remedy="convert it with .to(dtype), or pass requires_grad=False",
+                )
+            )
         made.requires_grad = requires_grad
         return made
 

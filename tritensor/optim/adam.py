@@ -150,13 +150,18 @@ class Adam(Optimizer):
             if capture is None:
                 continue
             capture.failed = capture.failed or f"{type(self).__name__}.step"
-            raise DeviceError(explain(
-                f"Attempting CUDA graph capture of step() for an instance of {type(self).__name__} but param_groups' "
-                "capturable is False.", "the host counts its steps, and each replay would repeat the same one",
-                remedy=f"make it with {type(self).__name__}(..., capturable=True)"))  # fmt: skip
+            raise DeviceError(
+                explain(
+                    f"Attempting CUDA graph capture of step() for an instance of {type(self).__name__} but "
+                    "param_groups' capturable is False.",
+                    "the host counts its steps, and each replay would repeat the same one",
+                    remedy=f"make it with {type(self).__name__}(..., capturable=True)",
+                )
+            )
 
-    def _step_these(self, tag: Any, group: dict[str, Any], step: Step, params: list[Tensor],
-                    rates: AdamRates | None = None) -> None:  # fmt: skip
+    def _step_these(
+        self, tag: Any, group: dict[str, Any], step: Step, params: list[Tensor], rates: AdamRates | None = None
+    ) -> None:
         amsgrad, states = group["amsgrad"], self.state
 
         def settled(param: Tensor) -> tuple[Tensor, ...]:

@@ -161,10 +161,13 @@ class Optimizer:
             if not isinstance(param, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {typename(param)}")
             if not (param.is_leaf or param.retains_grad):
-                raise ValueError(explain(
-                    "can't optimize a non-leaf Tensor",
-                    f"it has shape {tuple(param.shape)} and was made by {param.grad_fn}",
-                    remedy="optimize the leaf that it was computed from"))  # fmt: skip
+                raise ValueError(
+                    explain(
+                        "can't optimize a non-leaf Tensor",
+                        f"it has shape {tuple(param.shape)} and was made by {param.grad_fn}",
+                        remedy="optimize the leaf that it was computed from",
+                    )
+                )
         options = {key: value for key, value in param_group.items() if key != "params"}
         if names:
             options["param_names"] = names
@@ -228,9 +231,13 @@ class Optimizer:
             settled: a parameter's state, brought to where the parameter is; asked when anything has changed.
         """
         self.__dict__.setdefault("_tables", Tables()).step(
-            tag, step.operator, step.numbers,
+            tag,
+            step.operator,
+            step.numbers,
             [(param, param._grad, *state) for param, state in zip(params, states, strict=True)],
-            lambda: [(param, param._grad, *settled(param)) for param in params], rates)  # fmt: skip
+            lambda: [(param, param._grad, *settled(param)) for param in params],
+            rates,
+        )
 
     # ---- state ------------------------------------------------------------------------------------------------
 
@@ -305,14 +312,20 @@ class Optimizer:
             state_dict = state_dict if replaced is None else replaced
         groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
         if len(groups) != len(saved):
-            raise ValueError(explain(
-                "loaded state dict has a different number of parameter groups",
-                f"the optimizer has {len(groups)}, the state dict {len(saved)}"))  # fmt: skip
+            raise ValueError(
+                explain(
+                    "loaded state dict has a different number of parameter groups",
+                    f"the optimizer has {len(groups)}, the state dict {len(saved)}",
+                )
+            )
         sizes, saved_sizes = ([len(group["params"]) for group in each] for each in (groups, saved))
         if sizes != saved_sizes:
-            raise ValueError(explain(
-                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group",
-                f"the optimizer's groups have {sizes} parameters, the state dict's {saved_sizes}"))  # fmt: skip
+            raise ValueError(
+                explain(
+                    "loaded state dict contains a parameter group that doesn't match the size of optimizer's group",
+                    f"the optimizer's groups have {sizes} parameters, the state dict's {saved_sizes}",
+                )
+            )
         at = dict(zip(chain(*(g["params"] for g in saved)), chain(*(g["params"] for g in groups)), strict=True))
         state: defaultdict[Any, Any] = defaultdict(dict)
         with no_grad():
@@ -334,10 +347,13 @@ class Optimizer:
         for key in self._shaped_state:
             value = entry.get(key) if isinstance(entry, dict) else None
             if isinstance(value, Tensor) and value.shape != param.shape:
-                raise ValueError(explain(
-                    f"loaded state dict has {key} of shape {tuple(value.shape)} for parameter {position}, which has "
-                    f"shape {tuple(param.shape)}", remedy="the parameters have to be in the order that they had "
-                    "when the state dict was made"))  # fmt: skip
+                raise ValueError(
+                    explain(
+                        f"loaded state dict has {key} of shape {tuple(value.shape)} for parameter {position}, which "
+                        f"has shape {tuple(param.shape)}",
+                        remedy="the parameters have to be in the order that they had when the state dict was made",
+                    )
+                )
 
     # ---- hooks ------------------------------------------------------------------------------------------------
 
@@ -395,8 +411,11 @@ def new_state(param: Tensor) -> Tensor:
     if param.is_cuda:
         capture = capturing(param._data.buffer.driver, param.device.index)
         if capture is not None:
-            refuse(capture, "each replay would set new state of a parameter to zero again",
-                   "make a few steps before the capture, in the stream that is captured (warm up)")  # fmt: skip
+            refuse(
+                capture,
+                "each replay would set new state of a parameter to zero again",
+                "make a few steps before the capture, in the stream that is captured (warm up)",
+            )
         return zeros_like(param)
     return wrap(aligned_zeros(param._data.shape, param._data.dtype))
 

@@ -133,8 +133,14 @@ class SGD(Optimizer):
                 self.state[param]["momentum_buffer"] = buffer
         if on_devices[False]:
             states = [(self.state[param]["momentum_buffer"],) for param in on_devices[False]]
-            self._step_these((position, "later"), group, later, on_devices[False], states,
-                             lambda param: (self.state_of(param)["momentum_buffer"],))  # fmt: skip
+            self._step_these(
+                (position, "later"),
+                group,
+                later,
+                on_devices[False],
+                states,
+                lambda param: (self.state_of(param)["momentum_buffer"],),
+            )
 
     def _step_these(
         self,
@@ -152,8 +158,14 @@ class SGD(Optimizer):
             return
         for device in dict.fromkeys(param.device for param in params):
             these = [(param, state) for param, state in zip(params, states, strict=True) if param.device is device]
-            self._step_on_devices((*tag, device), step, [param for param, _ in these], [state for _, state in these],
-                                  settled, GivenRate(lr.to(device)))  # fmt: skip
+            self._step_on_devices(
+                (*tag, device),
+                step,
+                [param for param, _ in these],
+                [state for _, state in these],
+                settled,
+                GivenRate(lr.to(device)),
+            )
 
 
 def _numbers(group: dict[str, Any]) -> dict[str, float]:

@@ -253,9 +253,20 @@ _CALLABLE = {
     "torch._tensor._rebuild_from_type_v2": (_from_type, 700),
     **numpy_objects.CALLABLE,
 }
-_STORAGES = {"Bool": "bool", "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64",
-             "Half": "float16", "BFloat16": "bfloat16", "Float": "float32", "Double": "float64",
-             "ComplexFloat": "complex64", "ComplexDouble": "complex128"}  # fmt: skip
+_STORAGES = {
+    "Bool": "bool",
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Float": "float32",
+    "Double": "float64",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
 BY_NAME = {entry.name: entry for entry in dtypes.ALL}
 
 ALLOWED: dict[str, Any] = {

@@ -70,8 +70,12 @@ class ArchiveReader:
         entry = self.entries[name]
         crc = self._source.read_into(entry.offset, target, entry=name)
         if self.has_checksums and crc != entry.crc:
-            raise Malformed("the bytes do not match their checksum", f"CRC-32 {crc:08x}, recorded {entry.crc:08x}",
-                            entry=name, remedy="the file was damaged after it was written; fetch it again")  # fmt: skip
+            raise Malformed(
+                "the bytes do not match their checksum",
+                f"CRC-32 {crc:08x}, recorded {entry.crc:08x}",
+                entry=name,
+                remedy="the file was damaged after it was written; fetch it again",
+            )
 
     def _find_directory(self) -> tuple[int, int, int]:
         """Where the central directory starts, its size and its number of entries."""
@@ -118,8 +122,12 @@ class ArchiveReader:
             if method != 0 and b"/constants.pkl" in data:
                 raise Malformed(TORCHSCRIPT, remedy=NO_CODE)
             if method != 0 or packed != nbytes:
-                raise Malformed(NOT_AN_ARCHIVE + "the record is compressed, and PyTorch's never are",
-                                f"{packed} bytes stand for {nbytes}", entry=name, remedy=REPACKED)  # fmt: skip
+                raise Malformed(
+                    NOT_AN_ARCHIVE + "the record is compressed, and PyTorch's never are",
+                    f"{packed} bytes stand for {nbytes}",
+                    entry=name,
+                    remedy=REPACKED,
+                )
             found.append((header, nbytes, crc, name))
             at = behind
         if at != size:
@@ -142,8 +150,9 @@ class ArchiveReader:
         if not root or not below or any(part in ("", ".", "..") for part in parts) or "\\" in name or ":" in root:
             raise Malformed(NOT_AN_ARCHIVE + "the record's name leads out of the archive", entry=name)
         if self.root and root != self.root:
-            raise Malformed(NOT_AN_ARCHIVE + "records lie in more than one folder", f"{self.root}/ and {root}/",
-                            entry=name)  # fmt: skip
+            raise Malformed(
+                NOT_AN_ARCHIVE + "records lie in more than one folder", f"{self.root}/ and {root}/", entry=name
+            )
         self.root = root
         self.entries[below] = Entry(below, offset, nbytes, crc)
 

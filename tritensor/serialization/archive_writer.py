@@ -42,18 +42,54 @@ class ArchiveWriter:
         padding = -(start + 30 + len(encoded) + len(extra) + 4) % ALIGNMENT
         local_extra = extra + struct.pack("<2sH", b"FB", padding) + b"Z" * padding
         shown = LIMIT if nbytes >= LIMIT else 0
-        self._write(struct.pack("<4s5H3I2H", b"PK\3\4", 45 if wide else 20, flags, 0, NO_TIME, NO_DATE, 0, shown, shown,
-                                len(encoded), len(local_extra)) + encoded + local_extra)  # fmt: skip
+        self._write(
+            struct.pack(
+                "<4s5H3I2H",
+                b"PK\3\4",
+                45 if wide else 20,
+                flags,
+                0,
+                NO_TIME,
+                NO_DATE,
+                0,
+                shown,
+                shown,
+                len(encoded),
+                len(local_extra),
+            )
+            + encoded
+            + local_extra
+        )
         crc = 0
         for chunk in chunks:
             crc = zlib.crc32(chunk, crc)
             self._write(chunk)
         if nbytes:
             self._write(struct.pack("<4sIQQ" if wide else "<4sIII", b"PK\7\10", crc, nbytes, nbytes))
-        self._directory.append(struct.pack(
-            "<4s6H3I5H2I", b"PK\1\2", 45 if wide else 20, 45 if wide else 20, flags, 0, NO_TIME, NO_DATE, crc,
-            min(nbytes, LIMIT), min(nbytes, LIMIT), len(encoded), len(extra), 0, 0, 0, 0, min(start, LIMIT))
-            + encoded + extra)  # fmt: skip
+        self._directory.append(
+            struct.pack(
+                "<4s6H3I5H2I",
+                b"PK\1\2",
+                45 if wide else 20,
+                45 if wide else 20,
+                flags,
+                0,
+                NO_TIME,
+                NO_DATE,
+                crc,
+                min(nbytes, LIMIT),
+                min(nbytes, LIMIT),
+                len(encoded),
+                len(extra),
+                0,
+                0,
+                0,
+                0,
+                min(start, LIMIT),
+            )
+            + encoded
+            + extra
+        )
         self._names = zlib.crc32(encoded[len(self._root) :], self._names)
         self._checksum = zlib.crc32(struct.pack("<I", crc), self._checksum)
 
@@ -73,8 +109,19 @@ class ArchiveWriter:
         size, end = self._position - start, self._position
         self._write(struct.pack("<4sQ2H2I4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, size, start))
         self._write(struct.pack("<4sIQI", b"PK\6\7", 0, end, 1))
-        self._write(struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, min(count, 0xFFFF), min(count, 0xFFFF), min(size, LIMIT),
-                                min(start, LIMIT), 0))  # fmt: skip
+        self._write(
+            struct.pack(
+                "<4s4H2IH",
+                b"PK\5\6",
+                0,
+                0,
+                min(count, 0xFFFF),
+                min(count, 0xFFFF),
+                min(size, LIMIT),
+                min(start, LIMIT),
+                0,
+            )
+        )
 
     def _write(self, chunk: Any) -> None:
         self._stream.write(chunk)

@@ -88,17 +88,26 @@ class Builder:
         """What `('storage', type, key, location, number of elements)` stands for."""
         word = identity[0] if type(identity) is tuple and identity and type(identity[0]) is str else ""
         if word == "module":
-            raise Malformed("Weights only load failed. The file holds a whole module with its source code",
-                            remedy="where it was written, save its state_dict() instead")  # fmt: skip
+            raise Malformed(
+                "Weights only load failed. The file holds a whole module with its source code",
+                remedy="where it was written, save its state_dict() instead",
+            )
         if word != "storage" or len(identity) not in (5, 6):
             raise Malformed("the pickle refers to something outside of it that is no storage")
         kind, key, location, count = identity[1:5]
-        if (type(kind) is not StorageType or type(key) is not str or type(location) is not str or type(count) is not int
-                or count < 0):  # fmt: skip
+        if (
+            type(kind) is not StorageType
+            or type(key) is not str
+            or type(location) is not str
+            or type(count) is not int
+            or count < 0
+        ):
             raise Malformed("the pickle refers to a storage in a way that PyTorch does not")
         if len(identity) == 6 and identity[5] is not None:
-            raise Malformed("the file shares storages in the way of PyTorch 0.3",
-                            remedy="load it with a PyTorch of today and save it again")  # fmt: skip
+            raise Malformed(
+                "the file shares storages in the way of PyTorch 0.3",
+                remedy="load it with a PyTorch of today and save it again",
+            )
         itemsize = kind.dtype.itemsize
         known = self.storages.get(key)
         if known is None:

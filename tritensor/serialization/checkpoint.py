@@ -40,8 +40,9 @@ class Checkpoint(ABC):
         """A reader of the bytes of one storage, from the first to the last."""
         offset, crc = self.locate(record)
         if self.swaps and not record.type.typed:
-            raise Malformed("a storage without a dtype cannot be brought to this machine's byte order",
-                            entry=f"data/{record.key}")  # fmt: skip
+            raise Malformed(
+                "a storage without a dtype cannot be brought to this machine's byte order", entry=f"data/{record.key}"
+            )
         return StorageReader(self.source, record, offset, crc, self.swaps)
 
     @abstractmethod
@@ -73,9 +74,12 @@ class StorageReader:
         self._offset += target.size
         self.left -= target.size
         if not self.left and self._expected is not None and self._crc != self._expected:
-            raise Malformed("the bytes do not match their checksum",
-                            f"CRC-32 {self._crc:08x}, recorded {self._expected:08x}", entry=self._entry,
-                            remedy="the file was damaged after it was written; fetch it again")  # fmt: skip
+            raise Malformed(
+                "the bytes do not match their checksum",
+                f"CRC-32 {self._crc:08x}, recorded {self._expected:08x}",
+                entry=self._entry,
+                remedy="the file was damaged after it was written; fetch it again",
+            )
         if self._swap is not None:
             whole = target[: target.size // self._swap.itemsize * self._swap.itemsize].view(self._swap)
             whole[...] = whole.byteswap()
@@ -101,8 +105,11 @@ class ZipCheckpoint(Checkpoint):
             raise Malformed("the pickle refers to a storage that the archive does not have", entry=f"data/{key[:40]}")
         # A storage may end in less than one element: a float view of ten bytes of uint8.
         if not entry.nbytes - itemsize < nbytes <= entry.nbytes:
-            raise Malformed("a storage does not have the size that the pickle says",
-                            f"{entry.nbytes} bytes are there, {nbytes} are claimed", entry=entry.name)  # fmt: skip
+            raise Malformed(
+                "a storage does not have the size that the pickle says",
+                f"{entry.nbytes} bytes are there, {nbytes} are claimed",
+                entry=entry.name,
+            )
         return entry.nbytes
 
     def read_object(self, builder: Builder, refused: list[Malformed] | None = None) -> Any:

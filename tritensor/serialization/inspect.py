@@ -132,10 +132,12 @@ def _table(rows: list[Row]) -> list[str]:
     cells += [tuple("".join(c if c.isprintable() else "?" for c in cell) for cell in row) for row in rows]  # type: ignore[misc]
     widths = [min(WIDEST_NAME, max(len(row[column]) for row in cells)) for column in range(5)]
     return [
-        "  ".join(cell.rjust(width) if column == 4 else cell.ljust(width)
-                  for column, (cell, width) in enumerate(zip(row, widths))).rstrip()
+        "  ".join(
+            cell.rjust(width) if column == 4 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths))
+        ).rstrip()
         for row in cells
-    ]  # fmt: skip
+    ]
 
 
 def _amount(nbytes: int) -> str:

@@ -30,8 +30,11 @@ class LegacyCheckpoint(Checkpoint):
         """See `Checkpoint.claim`."""
         self._claimed += nbytes
         if self._claimed > self.file_size:  # their sizes stand behind the pickle, so only the sum can be checked yet
-            raise Malformed("the storages that the pickle refers to are larger than the file", entry=f"data/{key[:40]}",
-                            remedy=TRUNCATED)  # fmt: skip
+            raise Malformed(
+                "the storages that the pickle refers to are larger than the file",
+                entry=f"data/{key[:40]}",
+                remedy=TRUNCATED,
+            )
         return nbytes
 
     def read_object(self, builder: Builder, refused: list[Malformed] | None = None) -> Any:
@@ -60,8 +63,11 @@ class LegacyCheckpoint(Checkpoint):
         for record in records:
             count = int.from_bytes(self.source.read_at(offset, 8, f"data/{record.key}"), "little")
             if count * record.type.dtype.itemsize != record.nbytes:
-                raise Malformed("a storage does not have the size that the pickle says", f"{count} elements are there",
-                                entry=f"data/{record.key}")  # fmt: skip
+                raise Malformed(
+                    "a storage does not have the size that the pickle says",
+                    f"{count} elements are there",
+                    entry=f"data/{record.key}",
+                )
             self._offsets[record.key] = offset + 8
             offset += 8 + record.nbytes
         if offset > self.file_size:

@@ -66,9 +66,13 @@ def restorer(map_location: Any) -> Callable[[StorageRecord], devices.device]:
         return lambda record: check_place(_look_up(map_location, record.location))
     if callable(map_location):
         return lambda record: _ask(map_location, record)
-    raise ArgumentError(explain(
-        f"load(): map_location must be a device, its name, a CUDA ordinal, a dict, a callable or None, not "
-        f"{type(map_location).__name__}", remedy="load(path, map_location='cpu')"))  # fmt: skip
+    raise ArgumentError(
+        explain(
+            f"load(): map_location must be a device, its name, a CUDA ordinal, a dict, a callable or None, not "
+            f"{type(map_location).__name__}",
+            remedy="load(path, map_location='cpu')",
+        )
+    )
 
 
 def _name(place: Any) -> str | None:
@@ -84,8 +88,12 @@ def _look_up(mapping: Mapping[Any, Any], location: str) -> str:
     found = mapping.get(location, location)
     name = _name(found)
     if name is None:
-        raise ArgumentError(explain(f"load(): map_location maps {location!r} to a {type(found).__name__}",
-                                    remedy="map it to a device or its name"))  # fmt: skip
+        raise ArgumentError(
+            explain(
+                f"load(): map_location maps {location!r} to a {type(found).__name__}",
+                remedy="map it to a device or its name",
+            )
+        )
     return name
 
 
@@ -94,9 +102,12 @@ def _ask(function: Callable[..., Any], record: StorageRecord) -> devices.device:
     if answer is None:
         return check_place(record.location)
     if not isinstance(answer, StorageHandle):
-        raise ArgumentError(explain(
-            f"load(): map_location returned a {type(answer).__name__}",
-            remedy="return the storage it was given, storage.cuda(index), or None"))  # fmt: skip
+        raise ArgumentError(
+            explain(
+                f"load(): map_location returned a {type(answer).__name__}",
+                remedy="return the storage it was given, storage.cuda(index), or None",
+            )
+        )
     return answer.device
 
 
@@ -112,18 +123,23 @@ def check_place(location: str) -> devices.device:
         shown = location if location.isprintable() else ascii(location)
         raise Malformed(
             f"don't know how to restore data location of torch.UntypedStorage (tagged with {shown[:40]})",
-            "tritensor has the devices cpu and cuda", remedy="load(path, map_location='cpu')")  # fmt: skip
+            "tritensor has the devices cpu and cuda",
+            remedy="load(path, map_location='cpu')",
+        )
     driver = drivers.active()
     count = 0 if driver is None else driver.device_count()
     if not count:
         raise Malformed(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are "
             "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
-            "storages to the CPU.", f"the device asked for is {location}",
-            remedy="load(path, map_location='cpu'), or simulate devices with TRITENSOR_SIMULATE_CUDA=1")  # fmt: skip
+            "storages to the CPU.",
+            f"the device asked for is {location}",
+            remedy="load(path, map_location='cpu'), or simulate devices with TRITENSOR_SIMULATE_CUDA=1",
+        )
     if place.index is not None and place.index >= count:
         raise Malformed(
             f"Attempting to deserialize object on CUDA device {place.index} but torch.cuda.device_count() is {count}. "
             "Please use torch.load with map_location to map your storages to an existing device.",
-            remedy=f"load(path, map_location={{'{location}': 'cuda:0'}})")  # fmt: skip
+            remedy=f"load(path, map_location={{'{location}': 'cuda:0'}})",
+        )
     return devices.resolve(place)

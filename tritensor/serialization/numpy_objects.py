@@ -44,8 +44,11 @@ def _dtype(unpickler: Any, arguments: tuple[Any, ...]) -> np.dtype[Any]:
     if len(arguments) == 3 and isinstance(arguments[0], np.dtype):
         return arguments[0]  # bfloat16, by its type
     if len(arguments) != 3 or type(arguments[0]) is not str or not _CODE.fullmatch(arguments[0]):
-        raise Malformed("the pickle holds a NumPy dtype that is no plain number or text",
-                        f"it is {str(arguments[0])[:40]!r}" if arguments else "", remedy=PLAIN)  # fmt: skip
+        raise Malformed(
+            "the pickle holds a NumPy dtype that is no plain number or text",
+            f"it is {str(arguments[0])[:40]!r}" if arguments else "",
+            remedy=PLAIN,
+        )
     try:
         return np.dtype(arguments[0], False, True)  # a copy, because its byte order is set afterwards
     except (TypeError, ValueError) as error:
@@ -106,8 +109,7 @@ def _set_array(target: np.ndarray, state: Any) -> None:
             expected *= length
         good = expected == len(state[4])
     if not good:
-        raise Malformed("the pickle holds a NumPy array whose state is not that of plain numbers or text",
-                        remedy=PLAIN)  # fmt: skip
+        raise Malformed("the pickle holds a NumPy array whose state is not that of plain numbers or text", remedy=PLAIN)
     try:
         target.__setstate__(state)
     except (TypeError, ValueError) as error:

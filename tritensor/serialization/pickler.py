@@ -31,9 +31,20 @@ Children = Iterator[tuple[Any, Place]]
 BATCH = 1000  # items that are on the reader's stack at a time, as Python's pickler has it
 
 # The storage classes that `torch` has; tensors of other dtypes lie in an untyped storage.
-STORAGE_CLASSES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-                   "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
-                   "complex64": "ComplexFloat", "complex128": "ComplexDouble"}  # fmt: skip
+STORAGE_CLASSES = {
+    "bool": "Bool",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "float32": "Float",
+    "float64": "Double",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}
 
 
 class Pickler:
@@ -380,11 +391,19 @@ class Pickler:
 
 
 WRITERS: dict[type, Callable[[Pickler, Any, Place], Children]] = {
-    list: Pickler._list, tuple: Pickler._tuple, dict: Pickler._dict, OrderedDict: Pickler._ordered_dict,
-    Counter: Pickler._counter, set: Pickler._set, frozenset: Pickler._set, complex: Pickler._complex,
-    bytearray: Pickler._bytearray, Size: Pickler._size, devices.device: Pickler._device,
+    list: Pickler._list,
+    tuple: Pickler._tuple,
+    dict: Pickler._dict,
+    OrderedDict: Pickler._ordered_dict,
+    Counter: Pickler._counter,
+    set: Pickler._set,
+    frozenset: Pickler._set,
+    complex: Pickler._complex,
+    bytearray: Pickler._bytearray,
+    Size: Pickler._size,
+    devices.device: Pickler._device,
     np.ndarray: Pickler._numpy_array,
-}  # fmt: skip
+}
 
 
 def _refuse(fact: str, place: Place, remedy: str = "") -> CheckpointError:

@@ -17,8 +17,9 @@ from .tensors import TensorBuilder
 __all__ = ["load", "open_checkpoint", "source_name"]
 
 
-def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool = True,
-         mmap: bool | None = None) -> Any:  # fmt: skip
+def load(
+    f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool = True, mmap: bool | None = None
+) -> Any:
     """Read what `save` or PyTorch's `torch.save` wrote. Nothing in the file is executed, whatever it says.
 
     Args:
@@ -55,8 +56,10 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
         with open_source(f) as source:
             checkpoint = open_checkpoint(source)
             if mmap and not checkpoint.can_map:
-                raise Malformed("mmap can only be used with files saved with `torch.save(..., "
-                                "_use_new_zipfile_serialization=True)", remedy="load it without mmap=True")  # fmt: skip
+                raise Malformed(
+                    "mmap can only be used with files saved with `torch.save(..., _use_new_zipfile_serialization=True)",
+                    remedy="load it without mmap=True",
+                )
             builder = TensorBuilder(checkpoint, restore, source.map() if mmap and not checkpoint.swaps else None)
             loaded = checkpoint.read_object(builder)
             builder.fill()
@@ -75,11 +78,16 @@ def open_checkpoint(source: Source) -> Checkpoint:
     if not head:
         raise Malformed("Ran out of input: the file is empty", remedy="fetch or write it again")
     if head[257:262] == b"ustar":
-        raise Malformed("Cannot use ``weights_only=True`` with files saved in the legacy .tar format.",
-                        remedy="load it with a PyTorch of today and save it again")  # fmt: skip
+        raise Malformed(
+            "Cannot use ``weights_only=True`` with files saved in the legacy .tar format.",
+            remedy="load it with a PyTorch of today and save it again",
+        )
     if head[8:9] == b"{":
-        raise Malformed("Invalid magic number; corrupt file?", "it looks like a safetensors file",
-                        remedy="give it a name that ends in .safetensors")  # fmt: skip
+        raise Malformed(
+            "Invalid magic number; corrupt file?",
+            "it looks like a safetensors file",
+            remedy="give it a name that ends in .safetensors",
+        )
     raise Malformed("Invalid magic number; corrupt file?", remedy="this is not a PyTorch checkpoint")
 
 
@@ -90,14 +98,20 @@ def source_name(f: Any) -> str:
 
 def _check_arguments(f: Any, pickle_module: Any, weights_only: Any, mmap: bool | None) -> None:
     if not weights_only and weights_only is not None:
-        raise ArgumentError(explain(
-            "load(): weights_only=False is not supported",
-            "it would let the file run code, and tritensor never executes code from a file",
-            remedy="leave it out; `python -m tritensor inspect FILE` shows what a file holds and what is refused")
-        )  # fmt: skip
+        raise ArgumentError(
+            explain(
+                "load(): weights_only=False is not supported",
+                "it would let the file run code, and tritensor never executes code from a file",
+                remedy="leave it out; `python -m tritensor inspect FILE` shows what a file holds and what is refused",
+            )
+        )
     if pickle_module is not None:
-        raise ArgumentError(explain(
-            "Can not safely load weights when explicit pickle_module is specified",
-            "tritensor has one unpickler, which executes nothing", remedy="leave pickle_module out"))  # fmt: skip
+        raise ArgumentError(
+            explain(
+                "Can not safely load weights when explicit pickle_module is specified",
+                "tritensor has one unpickler, which executes nothing",
+                remedy="leave pickle_module out",
+            )
+        )
     if mmap and not isinstance(f, (str, os.PathLike)):
         raise ValueError("f must be a file path in order to use the mmap argument")

@@ -17,9 +17,22 @@ from .storages import contiguous_host
 
 __all__ = ["is_safetensors_name", "load_safetensors", "read_header", "save_safetensors"]
 
-NAMES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
-         "U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
-         "C64": "complex64"}  # fmt: skip
+NAMES = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "U16": "uint16",
+    "I16": "int16",
+    "U32": "uint32",
+    "I32": "int32",
+    "U64": "uint64",
+    "I64": "int64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "C64": "complex64",
+}
 BY_NAME = {entry.name: entry for entry in dtypes.ALL}
 
 
@@ -39,18 +52,30 @@ def save_safetensors(obj: Any, path: Any) -> None:
     from safetensors.numpy import save_file
 
     if not isinstance(obj, dict):
-        raise CheckpointError(explain(
-            f"save: a .safetensors file holds a dict of tensors, not a {type(obj).__name__}",
-            remedy="save a state_dict(), or use a name that ends in .pt"))  # fmt: skip
+        raise CheckpointError(
+            explain(
+                f"save: a .safetensors file holds a dict of tensors, not a {type(obj).__name__}",
+                remedy="save a state_dict(), or use a name that ends in .pt",
+            )
+        )
     arrays = {}
     for name, value in obj.items():
         if type(name) is not str or not isinstance(value, Tensor):
-            raise CheckpointError(explain(
-                f"save: a .safetensors file holds tensors under text keys only, and obj[{name!r:.80}] is a "
-                f"{type(value).__name__}", remedy="take it out, or use a name that ends in .pt"))  # fmt: skip
+            raise CheckpointError(
+                explain(
+                    f"save: a .safetensors file holds tensors under text keys only, and obj[{name!r:.80}] is a "
+                    f"{type(value).__name__}",
+                    remedy="take it out, or use a name that ends in .pt",
+                )
+            )
         if value.dtype.name not in NAMES.values():
-            raise DtypeError(explain(f"save: .safetensors has no dtype {value.dtype.name}", f"obj[{name!r}] has it",
-                                     remedy="convert it, or use a name that ends in .pt"))  # fmt: skip
+            raise DtypeError(
+                explain(
+                    f"save: .safetensors has no dtype {value.dtype.name}",
+                    f"obj[{name!r}] has it",
+                    remedy="convert it, or use a name that ends in .pt",
+                )
+            )
         arrays[name] = contiguous_host(value)
     with atomic_path(path) as name:
         try:
@@ -108,5 +133,8 @@ def _describe(path: Any, file: Any) -> dict[str, tuple[dtypes.dtype, tuple[int, 
 
 
 def _damaged(path: Any, fact: str) -> CheckpointError:
-    return CheckpointError(explain("not a safetensors file that can be read", f"in {os.fsdecode(path)}", fact[:200],
-                                   remedy="fetch it again"))  # fmt: skip
+    return CheckpointError(
+        explain(
+            "not a safetensors file that can be read", f"in {os.fsdecode(path)}", fact[:200], remedy="fetch it again"
+        )
+    )

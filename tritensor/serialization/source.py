@@ -34,8 +34,12 @@ class Source:
     def read_at(self, offset: int, count: int, entry: str = "") -> bytes:
         """Exactly `count` bytes from `offset`."""
         if offset < 0 or count < 0 or offset + count > self.size:
-            raise Malformed("the file ends too early", f"bytes {offset} to {offset + count} of {self.size} are wanted",
-                            entry=entry, remedy=TRUNCATED)  # fmt: skip
+            raise Malformed(
+                "the file ends too early",
+                f"bytes {offset} to {offset + count} of {self.size} are wanted",
+                entry=entry,
+                remedy=TRUNCATED,
+            )
         self._stream.seek(self._start + offset)
         data = self._stream.read(count)
         if len(data) != count:

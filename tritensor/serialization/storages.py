@@ -52,8 +52,9 @@ def view_storage(tensor: Tensor) -> SavedTensor:
     """The tensor as a view of the memory that it lies in."""
     data = tensor._data if tensor.is_cuda else np.asarray(tensor._host_array())
     storage, offset, stride = _device_view(data) if tensor.is_cuda else _host_view(data)
-    return SavedTensor(storage, tensor.dtype, offset, tuple(data.shape), stride, tensor.requires_grad,
-                       isinstance(tensor, Parameter))  # fmt: skip
+    return SavedTensor(
+        storage, tensor.dtype, offset, tuple(data.shape), stride, tensor.requires_grad, isinstance(tensor, Parameter)
+    )
 
 
 def contiguous_host(tensor: Tensor) -> np.ndarray:

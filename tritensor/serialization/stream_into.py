@@ -57,9 +57,12 @@ def load_into(model: Any, f: Any, *, strict: bool = True) -> Any:
             builder = _StreamBuilder(checkpoint)
             state = checkpoint.read_object(builder)
             if not isinstance(state, dict) or any(type(key) is not str for key in state):
-                raise CheckpointError(explain(
-                    f"load_into: {source.name} holds a {type(state).__name__} and no state dict",
-                    remedy="load() it, and give load_state_dict() the part that is one"))  # fmt: skip
+                raise CheckpointError(
+                    explain(
+                        f"load_into: {source.name} holds a {type(state).__name__} and no state dict",
+                        remedy="load() it, and give load_state_dict() the part that is one",
+                    )
+                )
             records = list(builder.storages.values())
             with source.showing(2 * sum(record.nbytes for record in records)):
                 checkpoint.verify(records)

@@ -30,8 +30,9 @@ class TensorBuilder(Builder):
         mapped: the file as pages of memory, to be viewed instead of read; or None.
     """
 
-    def __init__(self, checkpoint: Checkpoint, restore: Callable[[StorageRecord], device],
-                 mapped: Any | None = None) -> None:  # fmt: skip
+    def __init__(
+        self, checkpoint: Checkpoint, restore: Callable[[StorageRecord], device], mapped: Any | None = None
+    ) -> None:
         super().__init__(checkpoint)
         self._checkpoint = checkpoint
         self._restore = restore

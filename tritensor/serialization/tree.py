@@ -44,8 +44,9 @@ def check_tree(root: Any, shared: set[int], refused: list[Malformed] | None = No
                 raise Malformed(f"the pickle holds a bare {getattr(value, 'name', 'storage')} where a value should be")
             return False
         if id(value) in unfinished:
-            raise Malformed(f"the pickle holds a {type(value).__name__} that contains itself",
-                            remedy="save data without cycles")  # fmt: skip
+            raise Malformed(
+                f"the pickle holds a {type(value).__name__} that contains itself", remedy="save data without cycles"
+            )
         if id(value) in depths:
             note(depths[id(value)])
             return False

@@ -47,8 +47,9 @@ class Unpickler:
         refused: None to raise at the first thing that is refused; a list to note all of them and go on (`inspect`).
     """
 
-    def __init__(self, stream: BinaryIO, size: int, builder: Builder, entry: str,
-                 refused: list[Malformed] | None = None) -> None:  # fmt: skip
+    def __init__(
+        self, stream: BinaryIO, size: int, builder: Builder, entry: str, refused: list[Malformed] | None = None
+    ) -> None:
         self._stream = stream
         self._unread = size  # bytes of the stream that are not in the buffer yet
         self._buffer, self._at = b"", 0
@@ -90,8 +91,11 @@ class Unpickler:
             if handler is None:
                 if opcode == STOP:
                     break
-                raise Malformed(f"Unsupported operand {opcode}: {FORBIDDEN.get(opcode, 'no known pickle opcode')}",
-                                entry=self._entry, remedy=NOT_DATA)  # fmt: skip
+                raise Malformed(
+                    f"Unsupported operand {opcode}: {FORBIDDEN.get(opcode, 'no known pickle opcode')}",
+                    entry=self._entry,
+                    remedy=NOT_DATA,
+                )
             handler(self)
             if len(stack) > most:
                 self.charge(sys.maxsize)
@@ -142,8 +146,11 @@ class Unpickler:
         """Note that about `nbytes` of Python objects are being made."""
         self._room -= nbytes
         if self._room < 0:
-            raise Malformed("the pickle would make objects of more than ten times the file's size",
-                            entry=self._entry, remedy=NOT_DATA)  # fmt: skip
+            raise Malformed(
+                "the pickle would make objects of more than ten times the file's size",
+                entry=self._entry,
+                remedy=NOT_DATA,
+            )
 
     def _push_sized(self, value: Any) -> None:
         self.charge(sys.getsizeof(value) + PLACE)
@@ -358,8 +365,9 @@ class Unpickler:
         self._require(2)
         self._stack.pop()
         if not isinstance(self._stack[-1], Refused):
-            raise Malformed("Unsupported operand 129: NEWOBJ makes an object of any class", entry=self._entry,
-                            remedy=NOT_DATA)  # fmt: skip
+            raise Malformed(
+                "Unsupported operand 129: NEWOBJ makes an object of any class", entry=self._entry, remedy=NOT_DATA
+            )
 
     def _build(self) -> None:
         self._require(2)
@@ -383,26 +391,53 @@ def _handlers() -> dict[int, Any]:
         return lambda self: self._push_sized(kind())
 
     return {
-        0x80: unpickler._protocol, 0x95: unpickler._frame,
-        ord("N"): unpickler._none, 0x88: unpickler._true, 0x89: unpickler._false,
-        ord("J"): unpickler._int, ord("K"): unpickler._int1, ord("M"): unpickler._int2,
-        0x8A: unpickler._long1, 0x8B: unpickler._long4, ord("G"): unpickler._float,
-        0x8C: fixed(unpickler._text, 1), ord("X"): fixed(unpickler._text, 4), 0x8D: fixed(unpickler._text, 8),
-        ord("U"): fixed(unpickler._old_text, 1), ord("T"): fixed(unpickler._old_text, 4),
-        ord("C"): fixed(unpickler._bytes, 1), ord("B"): fixed(unpickler._bytes, 4), 0x8E: fixed(unpickler._bytes, 8),
+        0x80: unpickler._protocol,
+        0x95: unpickler._frame,
+        ord("N"): unpickler._none,
+        0x88: unpickler._true,
+        0x89: unpickler._false,
+        ord("J"): unpickler._int,
+        ord("K"): unpickler._int1,
+        ord("M"): unpickler._int2,
+        0x8A: unpickler._long1,
+        0x8B: unpickler._long4,
+        ord("G"): unpickler._float,
+        0x8C: fixed(unpickler._text, 1),
+        ord("X"): fixed(unpickler._text, 4),
+        0x8D: fixed(unpickler._text, 8),
+        ord("U"): fixed(unpickler._old_text, 1),
+        ord("T"): fixed(unpickler._old_text, 4),
+        ord("C"): fixed(unpickler._bytes, 1),
+        ord("B"): fixed(unpickler._bytes, 4),
+        0x8E: fixed(unpickler._bytes, 8),
         0x96: unpickler._bytearray,
-        ord("("): unpickler._mark, ord("]"): container(list), ord("}"): container(dict), 0x8F: container(set),
+        ord("("): unpickler._mark,
+        ord("]"): container(list),
+        ord("}"): container(dict),
+        0x8F: container(set),
         ord(")"): lambda self: self._stack.append(()),
-        ord("t"): unpickler._tuple, 0x85: fixed(unpickler._short_tuple, 1), 0x86: fixed(unpickler._short_tuple, 2),
-        0x87: fixed(unpickler._short_tuple, 3), 0x91: unpickler._frozenset,
-        ord("a"): unpickler._append, ord("e"): unpickler._appends,
-        ord("s"): unpickler._set_item, ord("u"): unpickler._set_items, 0x90: unpickler._add_items,
-        ord("q"): fixed(unpickler._put, 1), ord("r"): fixed(unpickler._put, 4), 0x94: unpickler._memoize,
-        ord("h"): fixed(unpickler._get, 1), ord("j"): fixed(unpickler._get, 4),
-        ord("c"): unpickler._global, 0x93: unpickler._stack_global,
-        ord("R"): unpickler._reduce, 0x81: unpickler._new_object,
-        ord("b"): unpickler._build, ord("Q"): unpickler._persistent,
-    }  # fmt: skip
+        ord("t"): unpickler._tuple,
+        0x85: fixed(unpickler._short_tuple, 1),
+        0x86: fixed(unpickler._short_tuple, 2),
+        0x87: fixed(unpickler._short_tuple, 3),
+        0x91: unpickler._frozenset,
+        ord("a"): unpickler._append,
+        ord("e"): unpickler._appends,
+        ord("s"): unpickler._set_item,
+        ord("u"): unpickler._set_items,
+        0x90: unpickler._add_items,
+        ord("q"): fixed(unpickler._put, 1),
+        ord("r"): fixed(unpickler._put, 4),
+        0x94: unpickler._memoize,
+        ord("h"): fixed(unpickler._get, 1),
+        ord("j"): fixed(unpickler._get, 4),
+        ord("c"): unpickler._global,
+        0x93: unpickler._stack_global,
+        ord("R"): unpickler._reduce,
+        0x81: unpickler._new_object,
+        ord("b"): unpickler._build,
+        ord("Q"): unpickler._persistent,
+    }
 
 
 HANDLERS: list[Any] = [_handlers().get(opcode) for opcode in range(256)]
@@ -410,14 +445,18 @@ STOP = ord(".")
 # Opcodes that Python knows and that are refused here: they name classes, reach outside of the file, or are written only
 # for objects that contain themselves and by protocol 0.
 FORBIDDEN = {
-    ord("i"): "INST makes an object of any class", ord("o"): "OBJ makes an object of any class",
+    ord("i"): "INST makes an object of any class",
+    ord("o"): "OBJ makes an object of any class",
     0x92: "NEWOBJ_EX makes an object of any class",
-    0x82: "EXT1 looks up a registered class", 0x83: "EXT2 looks up a registered class",
-    0x84: "EXT4 looks up a registered class", ord("P"): "PERSID belongs to pickle protocol 0",
+    0x82: "EXT1 looks up a registered class",
+    0x83: "EXT2 looks up a registered class",
+    0x84: "EXT4 looks up a registered class",
+    ord("P"): "PERSID belongs to pickle protocol 0",
     0x97: "NEXT_BUFFER wants data from outside of the file",
     0x98: "READONLY_BUFFER wants data from outside of the file",
-    ord("0"): "POP is written for objects that contain themselves", ord("2"): "DUP is never written",
+    ord("0"): "POP is written for objects that contain themselves",
+    ord("2"): "DUP is never written",
     ord("1"): "POP_MARK is written for objects that contain themselves",
     **{ord(code): "pickle protocol 0 is not read" for code in "FILSVdlgp"},
-}  # fmt: skip
+}
 NOT_DATA = "where the file was written, save plain data: torch.save(model.state_dict(), path)"

@@ -50,9 +50,13 @@ def save(obj: Any, f: Any) -> None:
     """
     is_path = isinstance(f, (str, os.PathLike))
     if not is_path and not hasattr(f, "write"):
-        raise ArgumentError(explain(
-            "expected 'f' to be string, path, or a file-like object with a 'write' attribute",
-            f"got {type(f).__name__}", remedy="save(obj, 'model.pt')"))  # fmt: skip
+        raise ArgumentError(
+            explain(
+                "expected 'f' to be string, path, or a file-like object with a 'write' attribute",
+                f"got {type(f).__name__}",
+                remedy="save(obj, 'model.pt')",
+            )
+        )
     if is_safetensors_name(f):
         save_safetensors(obj, f)
         return

@@ -228,8 +228,12 @@ def check_reduction(operator: str, x: Tensor, op: ReduceOp) -> None:
     if floating and op in _BITWISE:
         raise DtypeError(f"Cannot use ReduceOp.{op.name} with {x.dtype} tensors; it is for integers and booleans")
     if not floating and op is ReduceOp.AVG:
-        raise DtypeError(explain(f"{operator} does not support AVG on {x.dtype} tensors",
-                                 remedy="convert to a floating dtype, or use SUM and divide"))  # fmt: skip
+        raise DtypeError(
+            explain(
+                f"{operator} does not support AVG on {x.dtype} tensors",
+                remedy="convert to a floating dtype, or use SUM and divide",
+            )
+        )
 
 
 def _load(timeout: float) -> Any:
@@ -243,9 +247,13 @@ def _load(timeout: float) -> Any:
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # RuntimeError: there is no MPI library for it to load
-        raise DistError(explain(
-            "Distributed package doesn't have MPI built in", f"{type(error).__name__}: {error}",
-            remedy='install it with: pip install "tritensor[mpi]"')) from error  # fmt: skip
+        raise DistError(
+            explain(
+                "Distributed package doesn't have MPI built in",
+                f"{type(error).__name__}: {error}",
+                remedy='install it with: pip install "tritensor[mpi]"',
+            )
+        ) from error
     finally:
         if waits:
             faulthandler.cancel_dump_traceback_later()
@@ -256,6 +264,9 @@ def _check_launch(size: int) -> None:
     """Refuse a job that another launcher started: MPI then takes each process for a job of its own."""
     wanted = os.environ.get("WORLD_SIZE", "1")
     if size == 1 and wanted.isdecimal() and int(wanted) > 1:
-        raise DistError(explain(
-            f"WORLD_SIZE is {wanted}, but MPI knows of this process alone",
-            remedy=f"start the program with: mpiexec -n {wanted} python ..."))  # fmt: skip
+        raise DistError(
+            explain(
+                f"WORLD_SIZE is {wanted}, but MPI knows of this process alone",
+                remedy=f"start the program with: mpiexec -n {wanted} python ...",
+            )
+        )

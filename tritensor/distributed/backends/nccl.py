@@ -79,10 +79,13 @@ class NcclBackend(MpiBackend):
     def __init__(self, timeout: float) -> None:
         driver = active()
         if driver is None or driver.is_simulated:
-            raise DistError(explain(
-                "ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
-                "the devices are simulated" if driver is not None else "",
-                remedy='use the backend "mpi", which carries tensors of any device'))  # fmt: skip
+            raise DistError(
+                explain(
+                    "ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+                    "the devices are simulated" if driver is not None else "",
+                    remedy='use the backend "mpi", which carries tensors of any device',
+                )
+            )
         self.nccl = _load()
         super().__init__(timeout)
         self.device = devices.cuda(devices.current_index())
@@ -102,12 +105,20 @@ class NcclBackend(MpiBackend):
     def _dense(self, x: Tensor) -> Tensor:
         """The elements on our device, contiguous: the tensor itself where it is that, else a copy."""
         if not x.is_cuda:
-            raise DistError(explain(f"No backend type associated with device type {x.device.type}",
-                                    remedy="move the tensor to the GPU, or use the backend \"mpi\""))  # fmt: skip
+            raise DistError(
+                explain(
+                    f"No backend type associated with device type {x.device.type}",
+                    remedy='move the tensor to the GPU, or use the backend "mpi"',
+                )
+            )
         if x.device != self.device:
-            raise DeviceMismatchError(explain(
-                f"Expected all tensors to be on the same device, but the group is on {self.device} and the tensor on "
-                f"{x.device}", remedy="call cuda.set_device(...) before init_process_group"))  # fmt: skip
+            raise DeviceMismatchError(
+                explain(
+                    f"Expected all tensors to be on the same device, but the group is on {self.device} and the tensor "
+                    f"on {x.device}",
+                    remedy="call cuda.set_device(...) before init_process_group",
+                )
+            )
         with no_grad():
             return x.detach().contiguous()
 
@@ -213,7 +224,11 @@ def _load() -> Any:
     try:
         import nccl.core as binding
     except ImportError as error:
-        raise DistError(explain(
-            "Distributed package doesn't have NCCL built in", f"{type(error).__name__}: {error}",
-            remedy='install it with: pip install "tritensor[nccl]"; or use the backend "mpi"')) from error  # fmt: skip
+        raise DistError(
+            explain(
+                "Distributed package doesn't have NCCL built in",
+                f"{type(error).__name__}: {error}",
+                remedy='install it with: pip install "tritensor[nccl]"; or use the backend "mpi"',
+            )
+        ) from error
     return binding

@@ -47,9 +47,13 @@ def _ordinals(device_ids: Sequence[Any] | None) -> list[int]:
 def _check_place(module: Module, source: places.device) -> None:
     for tensor in chain(module.parameters(), module.buffers()):
         if tensor.device != source:
-            raise DeviceError(explain(
-                f"module must have its parameters and buffers on device {source} (device_ids[0]) but found one of them "
-                f"on device: {tensor.device}", remedy=f"move the module with .to('{source}')"))  # fmt: skip
+            raise DeviceError(
+                explain(
+                    f"module must have its parameters and buffers on device {source} (device_ids[0]) but found one of "
+                    f"them on device: {tensor.device}",
+                    remedy=f"move the module with .to('{source}')",
+                )
+            )
 
 
 class DataParallel(Module):

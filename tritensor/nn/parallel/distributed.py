@@ -134,9 +134,13 @@ def _one_device(module: Module) -> places.device:
     """The device that all parameters are on."""
     found = {x.device for x in module.parameters()}
     if len(found) > 1:
-        raise ValueError(explain(
-            "DistributedDataParallel's input module must be on the same type of devices, but input module parameters "
-            f"locate in {sorted(map(str, found))}.", remedy="move the module to one device with .to()"))  # fmt: skip
+        raise ValueError(
+            explain(
+                "DistributedDataParallel's input module must be on the same type of devices, but input module "
+                f"parameters locate in {sorted(map(str, found))}.",
+                remedy="move the module to one device with .to()",
+            )
+        )
     return found.pop()
 
 
@@ -167,9 +171,13 @@ def _check_same(parameters: Sequence[tuple[str, Tensor]], group: dist.ProcessGro
     for place, fact in enumerate(facts):
         differing = [rank for rank, row in enumerate(rows) if int(row[place]) != int(rows[0][place])]
         if differing:
-            raise DistError(explain(
-                f"DDP expects same model across all ranks, but params[{place}] of rank {differing[0]} appears not to "
-                "match the same param in process 0.", f"in rank {group.rank} it is {fact}"))  # fmt: skip
+            raise DistError(
+                explain(
+                    f"DDP expects same model across all ranks, but params[{place}] of rank {differing[0]} appears not "
+                    "to match the same param in process 0.",
+                    f"in rank {group.rank} it is {fact}",
+                )
+            )
 
 
 def _broadcast(tensors: Sequence[Tensor], group: dist.ProcessGroup, limit: int) -> None:

@@ -79,9 +79,13 @@ class _Call:
         else:
             first = _first_tensor((arguments, kwargs))
             if first is None:
-                raise DeviceError(explain(
-                    f"in replica {position}, no device was provided and no tensor input was found; device cannot be "
-                    "resolved", remedy="pass devices=[...]"))  # fmt: skip
+                raise DeviceError(
+                    explain(
+                        f"in replica {position}, no device was provided and no tensor input was found; device cannot "
+                        "be resolved",
+                        remedy="pass devices=[...]",
+                    )
+                )
             self.device = first.device
         self.stream = cuda.current_stream(self.device) if self.device.type == "cuda" else None
         self.mode = recording.enabled, recording.inference

@@ -103,17 +103,23 @@ def _parts(value: Any, targets: Sequence[places.device], dim: int) -> int:
     counts: dict[int, Tensor] = {}
     for x in _tensors(value):
         if x.ndim == 0:
-            raise ShapeError(explain(
-                "chunk expects at least a 1-dimensional tensor",
-                "scatter() found a tensor without dimensions among the arguments, which cannot be cut into parts",
-                remedy="pass it as a number (x.item()), or give it a row for every example"))  # fmt: skip
+            raise ShapeError(
+                explain(
+                    "chunk expects at least a 1-dimensional tensor",
+                    "scatter() found a tensor without dimensions among the arguments, which cannot be cut into parts",
+                    remedy="pass it as a number (x.item()), or give it a row for every example",
+                )
+            )
         size = x.shape[layout.normalize_dim(dim, x.ndim)]
         counts.setdefault(len(_chunk_sizes(size, len(targets))), x)
     if len(counts) > 1:
-        raise ShapeError(explain(
-            f"scatter: the tensors fall into different numbers of parts along dimension {dim}",
-            *(f"shape {tuple(x.shape)} falls into {count}" for count, x in counts.items()),
-            remedy=f"give every tensor the same size along dimension {dim}"))  # fmt: skip
+        raise ShapeError(
+            explain(
+                f"scatter: the tensors fall into different numbers of parts along dimension {dim}",
+                *(f"shape {tuple(x.shape)} falls into {count}" for count, x in counts.items()),
+                remedy=f"give every tensor the same size along dimension {dim}",
+            )
+        )
     return next(iter(counts), len(targets))
 
 
@@ -213,10 +219,13 @@ def _join(outputs: list[Any], target: places.device, dim: int) -> Any:
     if isinstance(first, (tuple, list)):
         entries = (_join(list(column), target, dim) for column in zip(*outputs, strict=True))
         return type(first)(*entries) if _is_namedtuple(first) else type(first)(entries)
-    raise ArgumentError(explain(
-        f"gather(): cannot join values of type {type(first).__name__}",
-        "what a module returns on several devices must be tensors or None, in tuples, lists and dicts",
-        remedy="return a tensor, as torch.tensor([value], device=...)"))  # fmt: skip
+    raise ArgumentError(
+        explain(
+            f"gather(): cannot join values of type {type(first).__name__}",
+            "what a module returns on several devices must be tensors or None, in tuples, lists and dicts",
+            remedy="return a tensor, as torch.tensor([value], device=...)",
+        )
+    )
 
 
 def _join_tensors(tensors: list[Any], target: places.device, dim: int) -> Tensor:

@@ -57,11 +57,14 @@ def _total(listed: list[Tensor], together: list[Gathered] | None, order: float, 
     if len(norms) > 1:
         total = functional.stack([norm.to(listed[0].device) for norm in norms]).norm(order)
     if error_if_nonfinite and not bool(total.isfinite()):
-        raise DtypeError(explain(
-            f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be clipped. "
-            "To disable this error and scale the gradients by the non-finite norm anyway, set "
-            "`error_if_nonfinite=False`",
-            f"the norm is {total.item()}"))  # fmt: skip
+        raise DtypeError(
+            explain(
+                f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be "
+                "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+                "`error_if_nonfinite=False`",
+                f"the norm is {total.item()}",
+            )
+        )
     return total
 
 

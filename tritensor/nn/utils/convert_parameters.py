@@ -15,10 +15,13 @@ def _on_one_device(parameters: Iterable[Tensor]) -> list[Tensor]:
     listed = list(parameters)
     others = [parameter for parameter in listed if parameter.device != listed[0].device]
     if others:
-        raise ArgumentError(explain(
-            "Found two parameters on different devices, this is currently not supported.",
-            f"one is on {listed[0].device}, another on {others[0].device}",
-            remedy="move the module to one device first"))  # fmt: skip
+        raise ArgumentError(
+            explain(
+                "Found two parameters on different devices, this is currently not supported.",
+                f"one is on {listed[0].device}, another on {others[0].device}",
+                remedy="move the module to one device first",
+            )
+        )
     return listed
 
 
@@ -47,9 +50,12 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     listed = _on_one_device(parameters)
     needed = sum(parameter.numel() for parameter in listed)
     if vec.ndim != 1 or vec.numel() < needed:
-        raise ShapeError(explain(
-            f"shape '[{needed}]' is invalid for input of size {vec.numel()}",
-            f"the parameters have {needed} elements, the vector has the shape {tuple(vec.shape)}"))  # fmt: skip
+        raise ShapeError(
+            explain(
+                f"shape '[{needed}]' is invalid for input of size {vec.numel()}",
+                f"the parameters have {needed} elements, the vector has the shape {tuple(vec.shape)}",
+            )
+        )
     start = 0
     for parameter in listed:
         parameter.data = vec[start : start + parameter.numel()].view(parameter.shape).data
