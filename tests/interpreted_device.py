@@ -33,7 +33,7 @@ class Interpreted(Simulator):
 
     def launch(self, queue: Any, grid: tuple[int, int, int], loaded: Any, *values: Any) -> None:
         """What cuda-core's `launch` does."""
-        from tritensor.kernels import interpreter
+        from tritensor.runtime.interpreter import run as interpreter
 
         if self.failure is not None:
             raise self.failure

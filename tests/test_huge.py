@@ -63,7 +63,8 @@ def leave_memory_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
-    from tritensor.kernels import builder, interpreter
+    from tritensor.runtime.interpreter import builder
+    from tritensor.runtime.interpreter import run as interpreter
 
     found = Seen()
     check, interpreted = builder.Guard.check, interpreter._interpreted

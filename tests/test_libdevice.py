@@ -11,8 +11,8 @@ language = pytest.importorskip("triton.language")
 
 from triton.language.extra import libdevice as on_the_device  # noqa: E402
 
-from tritensor.kernels import libdevice  # noqa: E402
-from tritensor.kernels.builder import block  # noqa: E402
+from tritensor.runtime.interpreter import libdevice  # noqa: E402
+from tritensor.runtime.interpreter.builder import block  # noqa: E402
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -221,7 +221,7 @@ def test_a_target_that_is_no_class(name, wrong):
 def test_a_target_that_is_no_class_makes_the_loss_nan_where_nothing_is_asserted(monkeypatch):
     """What a real device does: its assertions are compiled for debugging only."""
     pytest.importorskip("triton")
-    from tritensor.kernels.builder import Builder
+    from tritensor.runtime.interpreter.builder import Builder
 
     monkeypatch.setattr(Builder, "create_assert", lambda *arguments: None)
     with torch.cuda.simulate(devices=1), settings.check(False):

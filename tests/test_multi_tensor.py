@@ -28,7 +28,7 @@ SHAPES = [(5, 7), (1,), (), (0, 3), (300,), (4, 4, 4)]
 @pytest.fixture
 def launches(monkeypatch):
     """The names of the kernels that were launched on simulated devices."""
-    from tritensor.kernels import interpreter
+    from tritensor.runtime.interpreter import run as interpreter
 
     names, prepare = [], interpreter.prepare
 

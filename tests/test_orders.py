@@ -79,7 +79,7 @@ def called(operator: Operator, sample: Sample, side: bool) -> list[tuple[Any, ..
 @pytest.fixture
 def grids(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many programs each launch had."""
-    from tritensor.kernels import interpreter
+    from tritensor.runtime.interpreter import run as interpreter
 
     found, prepare = [], interpreter.prepare
 

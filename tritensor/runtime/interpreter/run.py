@@ -23,11 +23,12 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.jit import KernelInterface
 
-from .. import dtypes, settings
-from ..errors import DeviceError, KernelError, KernelMemoryError, TritensorError, explain
-from . import builder, libdevice, reduction
+from ... import dtypes, settings
+from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError, explain
+from ...kernels.source import DeviceFunction, Float64, Int64, Kernel, reinterpret
+from . import builder, libdevice
+from . import folds as reduction
 from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
-from .source import DeviceFunction, Float64, Int64, Kernel, reinterpret
 
 __all__ = ["prepare"]
 

@@ -19,7 +19,7 @@ from triton._C.libtriton import interpreter as memory
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 
-from ..errors import DeviceError, KernelMemoryError, explain
+from ...errors import DeviceError, KernelMemoryError, explain
 
 __all__ = ["Builder", "Guard", "Span", "block", "numpy_dtype", "semantic"]
 

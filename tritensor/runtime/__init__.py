@@ -1,0 +1,3 @@
+"""The runtime: from a kernel's source to a launch, simulated or real."""
+
+from __future__ import annotations
