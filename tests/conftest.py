@@ -14,9 +14,9 @@ import pytest
 from tritensor import cuda, drivers, settings
 from tritensor.drivers import selection
 from tritensor.errors import DeviceError
-from tritensor.kernels import plan as plans
-from tritensor.kernels import replay
 from tritensor.pytest_plugin import parse_devices
+from tritensor.runtime import program as plans
+from tritensor.runtime import replay
 
 # Programs that mpiexec runs, not tests: importing one starts a process group.
 collect_ignore = ["distributed_programs"]

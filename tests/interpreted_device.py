@@ -14,9 +14,10 @@ import pytest
 from tritensor import dtypes, settings
 from tritensor.drivers import selection
 from tritensor.drivers.simulator import Simulator
-from tritensor.kernels import elementwise_kernel, matmul_launch, replay
-from tritensor.kernels import plan as plans
-from tritensor.kernels.source import Float64, Int64
+from tritensor.kernels import elementwise_kernel, matmul_launch
+from tritensor.runtime import program as plans
+from tritensor.runtime import replay
+from tritensor.runtime.source import Float64, Int64
 
 
 class Interpreted(Simulator):

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor.checking import mismatch
 from tritensor.errors import KernelMismatchError
 from tritensor.kernels.elementwise import elementwise
 from tritensor.operator import FLOAT, registry
+from tritensor.runtime.checking import mismatch
 from tritensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_a_wrong_kernel_is_found(wrong_operator, tmp_path: Path, monkeypatch: py
 
 @needs_triton
 def test_the_replay_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tritensor.checking import _write_replay
+    from tritensor.runtime.checking import _write_replay
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     half = np.ones(2, torch.bfloat16.numpy)

@@ -13,7 +13,7 @@ import pytest
 import tritensor as torch
 from tritensor import dtypes, settings
 from tritensor.kernels import ranges
-from tritensor.kernels.launch import compile_ahead
+from tritensor.runtime.launch import compile_ahead
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="fills on a device need Triton")
 

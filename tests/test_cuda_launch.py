@@ -12,9 +12,9 @@ import pytest
 
 from tritensor import buffer, devices, drivers, dtypes, settings
 from tritensor.errors import DeviceError, KernelError
-from tritensor.kernels import plan as plans
-from tritensor.kernels import replay
-from tritensor.kernels.launch import Float64, Int64, bind, kernel, launch
+from tritensor.runtime import program as plans
+from tritensor.runtime import replay
+from tritensor.runtime.launch import Float64, Int64, bind, kernel, launch
 
 if TYPE_CHECKING:
     import triton.language as tl

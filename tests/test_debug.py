@@ -113,7 +113,7 @@ def test_a_real_device_is_held_against_its_limit(
 def test_compiling_is_not_counted(lines: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 
-    from tritensor.kernels import plan as plans
+    from tritensor.runtime import program as plans
 
     # a context of its own: what was there before is the device's, and must not outlive it
     with interpreted_device(monkeypatch) as driver, settings.debug(2), monkeypatch.context() as patch:

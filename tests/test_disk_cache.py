@@ -17,10 +17,10 @@ import pytest
 
 from tritensor import dtypes, settings
 from tritensor.errors import DeviceError
-from tritensor.kernels import disk_cache, replay
-from tritensor.kernels import plan as plans
-from tritensor.kernels.disk_cache import Compiled, load, path_of, store
-from tritensor.kernels.launch import device_function, kernel
+from tritensor.runtime import disk_cache, replay
+from tritensor.runtime import program as plans
+from tritensor.runtime.disk_cache import Compiled, load, path_of, store
+from tritensor.runtime.launch import device_function, kernel
 
 if TYPE_CHECKING:
     import triton.language as tl

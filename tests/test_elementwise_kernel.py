@@ -12,7 +12,7 @@ import pytest
 from tritensor import buffer, devices, drivers, dtypes, settings
 from tritensor.kernels import elementwise_kernel as family
 from tritensor.kernels.elementwise_kernel import launch_elementwise
-from tritensor.kernels.launch import launch
+from tritensor.runtime.launch import launch
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -14,8 +14,8 @@ import pytest
 import tritensor as torch
 from tritensor import nn, settings
 from tritensor.kernels import gradient_clipping
-from tritensor.kernels.launch import compile_ahead
 from tritensor.nn.utils import clip_grad_norm_, get_total_norm
+from tritensor.runtime.launch import compile_ahead
 
 if importlib.util.find_spec("triton") is None:
     pytest.skip("running kernels needs Triton", allow_module_level=True)

@@ -13,8 +13,8 @@ import pytest
 import tritensor as torch
 from tritensor import dtypes, settings
 from tritensor.errors import DeviceError
-from tritensor.kernels import replay
 from tritensor.operator import Operator, registry
+from tritensor.runtime import replay
 from tritensor.tensor import Tensor, wrap
 
 from .interpreted_device import Interpreted, interpreted_device
@@ -466,7 +466,7 @@ def test_arguments_that_cannot_be_keys_go_the_long_way(gpu: Interpreted, long_wa
 
 def test_combinations_do_not_pile_up(gpu: Interpreted, monkeypatch: pytest.MonkeyPatch) -> None:
     from tritensor import form
-    from tritensor.kernels import recording
+    from tritensor.runtime import trace as recording
 
     monkeypatch.setattr(recording, "_MOST", 3)
     monkeypatch.setattr(form, "_MOST_FORMS", 3)

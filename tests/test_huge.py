@@ -20,8 +20,8 @@ from tritensor import nn, optim, settings
 from tritensor.drivers import require
 from tritensor.drivers.simulator import Simulator
 from tritensor.errors import KernelError
-from tritensor.kernels.launch import bind, kernel, launch
 from tritensor.nn import functional as F
+from tritensor.runtime.launch import bind, kernel, launch
 
 if TYPE_CHECKING:
     import triton.language as tl

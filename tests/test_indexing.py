@@ -762,7 +762,7 @@ def test_embedding_shortens_the_rows_that_it_reads(device):
 @needs_triton
 def test_offsets_of_64_bits_reach_the_same_elements():
     from tritensor.kernels.indexing_kernels import move_kernel
-    from tritensor.kernels.launch import Int64, launch
+    from tritensor.runtime.launch import Int64, launch
 
     with torch.cuda.simulate(devices=1):
         x, rows, out = on("cuda", X[0]), on("cuda", R), torch.zeros(4, 5).cuda()

@@ -13,8 +13,8 @@ import pytest
 from tritensor import buffer, devices, drivers, dtypes, settings
 from tritensor.errors import DeviceError, KernelError
 from tritensor.kernels.elementwise_kernel import elementwise_kernel
-from tritensor.kernels.launch import compile_ahead, device_function, kernel, launch
 from tritensor.kernels.offsets import collapse_dims
+from tritensor.runtime.launch import compile_ahead, device_function, kernel, launch
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -192,7 +192,7 @@ def test_compiled_files_go_where_the_setting_says(tmp_path):
 
 
 def test_facts_do_without_the_tools_that_a_package_may_lack(monkeypatch):
-    from tritensor.kernels import compiler
+    from tritensor.runtime import compiler
 
     monkeypatch.setattr(compiler, "_tools", dict)
     facts = compile_ahead(copy_kernel, ("*fp32", "*fp32", "i32"), {"BLOCK": 16})
@@ -202,7 +202,7 @@ def test_facts_do_without_the_tools_that_a_package_may_lack(monkeypatch):
 
 
 def test_compiling_under_tritons_own_interpreter_is_refused(monkeypatch):
-    from tritensor.kernels import compiler
+    from tritensor.runtime import compiler
 
     monkeypatch.setattr(compiler.tl, "sum", object())
     with pytest.raises(DeviceError, match="copy_kernel: kernels cannot be compiled under TRITON_INTERPRET=1"):

@@ -13,7 +13,7 @@ import pytest
 
 from tritensor import buffer, cuda, devices, drivers, settings
 from tritensor.errors import DeviceError, KernelError, KernelMemoryError
-from tritensor.kernels.launch import bind, device_function, kernel, launch
+from tritensor.runtime.launch import bind, device_function, kernel, launch
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -435,7 +435,7 @@ def test_precision_of_float32_is_a_choice():
 
 @needs_triton
 def test_offsets_of_64_bits_reach_the_same_elements():
-    from tritensor.kernels.launch import launch
+    from tritensor.runtime.launch import launch
 
     a, b = numbers((20, 40), "float32"), numbers((40, 18), "float32")
     with torch.cuda.simulate(devices=1):

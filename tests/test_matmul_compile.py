@@ -11,18 +11,18 @@ import pytest
 
 from tritensor import dtypes
 from tritensor.drivers import DeviceProperties
-from tritensor.kernels.launch import compile_ahead
 from tritensor.kernels.matmul_blocks import DESCRIBED, LONG, POINTERS, Blocks, Problem, choose
 from tritensor.kernels.matmul_descriptors import described_matmul_kernel
 from tritensor.kernels.matmul_kernels import finish_kernel, matmul_kernel
 from tritensor.kernels.matvec_kernel import matvec_kernel
 from tritensor.operator import registry
+from tritensor.runtime.launch import compile_ahead
 
 if importlib.util.find_spec("triton") is None:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
-from tritensor.kernels import compiler
 from tritensor.kernels.matmul import _body
+from tritensor.runtime import compiler
 
 HOPPER = ("cuda", 90)
 H200 = DeviceProperties("H200", 9, 0, 0, 132)

@@ -456,8 +456,8 @@ def test_programs_go_from_tile_to_tile(kernels: list[str], monkeypatch: pytest.M
 def test_a_tile_outside_of_its_array_is_neither_read_nor_written() -> None:
     """The sanitizer follows addresses through descriptors."""
     from tritensor.errors import KernelMemoryError
-    from tritensor.kernels.launch import launch
     from tritensor.kernels.matmul_descriptors import described_matmul_kernel
+    from tritensor.runtime.launch import launch
 
     constants = {
         "EPILOGUE": None,

@@ -19,9 +19,10 @@ from tritensor import settings
 if importlib.util.find_spec("triton") is None:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
-from tritensor.kernels import compiler, segment_kernels
+from tritensor.kernels import segment_kernels
 from tritensor.kernels.indexing_kernels import Walk
 from tritensor.operator import registry
+from tritensor.runtime import compiler
 
 from .test_operators_compile import SPARED, compiled_for, local_bytes
 

@@ -458,7 +458,7 @@ OPERATORS = [
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
 @pytest.mark.parametrize("captured", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_tensors_found_by_a_table_move_in_vectors_and_nothing_spills(captured, operator, kind, target, tmp_path):
-    from tritensor.kernels.launch import DeviceFunction, compile_ahead, device_function
+    from tritensor.runtime.launch import DeviceFunction, compile_ahead, device_function
 
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[kind]
     body = operator.body if isinstance(operator.body, DeviceFunction) else device_function(operator.body, operator.name)
@@ -494,7 +494,7 @@ def test_tensors_found_by_a_table_move_in_vectors_and_nothing_spills(captured, o
 
 @pytest.mark.slow
 def test_the_kernel_of_the_rates_compiles(tmp_path):
-    from tritensor.kernels.launch import compile_ahead
+    from tritensor.runtime.launch import compile_ahead
 
     for lr, in_memory in (("*fp32", True), ("fp64", False)):
         with settings.cache_dir(str(tmp_path)):

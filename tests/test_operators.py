@@ -17,10 +17,10 @@ import pytest
 
 import tritensor as torch
 from tritensor import dtypes, settings
-from tritensor.checking import mismatch, tolerance
 from tritensor.errors import TritensorError
 from tritensor.kernels.elementwise import Elementwise
 from tritensor.operator import Operator, registry
+from tritensor.runtime.checking import mismatch, tolerance
 from tritensor.tensor import Tensor, wrap
 
 from .samples import TESTED_ALONE, Sample, dtypes_of, elementwise_inputs, has_samples, metadata_of, samples, values

@@ -21,9 +21,9 @@ import tritensor as torch
 from tritensor import dtypes, settings
 from tritensor.drivers.simulator import Simulator
 from tritensor.kernels import elementwise_kernel, matmul_launch
-from tritensor.kernels import plan as plans
 from tritensor.kernels.elementwise import Elementwise
 from tritensor.operator import Operator, registry
+from tritensor.runtime import program as plans
 
 from .samples import Sample, dtypes_of, elementwise_inputs, has_samples, metadata_of, samples
 from .test_operators import case_id, generator, on_cpu, on_device
@@ -31,7 +31,7 @@ from .test_operators import case_id, generator, on_cpu, on_device
 if importlib.util.find_spec("triton") is None:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
-from tritensor.kernels import compiler
+from tritensor.runtime import compiler
 
 # Half a second a kernel: one target in every run, the others in the slow one.
 TARGETS = [

@@ -15,8 +15,8 @@ import pytest
 
 import tritensor as torch
 from tritensor import dtypes, settings
-from tritensor.kernels.launch import kernel, launch
 from tritensor.operator import Operator, registry
+from tritensor.runtime.launch import kernel, launch
 from tritensor.tensor import Tensor
 
 from .samples import TESTED_ALONE, Sample, dtypes_of, has_samples, samples, values

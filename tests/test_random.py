@@ -58,7 +58,7 @@ def test_words_come_in_order_whatever_the_pieces() -> None:
 
 def test_the_kernel_draws_the_published_words(simulated) -> None:
     from tritensor import buffer
-    from tritensor.kernels.launch import Int64, launch
+    from tritensor.runtime.launch import Int64, launch
 
     # the counter (0, 0, 0, 0) of seed 0, as floats of 24 bits
     out = buffer.empty((4,), np.dtype(np.float32), simulated)
@@ -464,7 +464,7 @@ TARGETS = [("cuda", 80), ("cuda", 90), ("cuda", 100), ("hip", "gfx942")]
 @pytest.fixture
 def compile_ahead(tmp_path):
     pytest.importorskip("triton")
-    from tritensor.kernels.launch import compile_ahead
+    from tritensor.runtime.launch import compile_ahead
 
     with settings.cache_dir(str(tmp_path)):
         yield compile_ahead
@@ -503,7 +503,7 @@ def test_dropout_compiles_to_whole_vectors(target, compile_ahead) -> None:
 
 def test_dropout_counts_in_64_bits_where_it_must(simulated) -> None:
     from tritensor import buffer
-    from tritensor.kernels.launch import Int64, launch
+    from tritensor.runtime.launch import Int64, launch
 
     x = torch.ones(40, device=simulated)
     out = buffer.empty((40,), np.dtype(np.float32), simulated)

@@ -524,7 +524,7 @@ def test_overflow_is_quiet():
 @pytest.mark.parametrize("inner", [True, False], ids=["rows", "columns"])
 def test_contiguous_elements_are_read_in_vectors_of_16_bytes(inner, kind):
     pytest.importorskip("triton")
-    from tritensor.kernels.launch import compile_ahead
+    from tritensor.runtime.launch import compile_ahead
 
     parts = registry["sum"].parts({})
     rows, cols = (1, 4096) if inner else (128, 32)

@@ -422,7 +422,7 @@ def test_numpys_warnings_stay_inside():
 )
 def test_contiguous_elements_move_in_vectors_of_16_bytes(rows, cols, loop, inner, kind):
     pytest.importorskip("triton")
-    from tritensor.kernels.launch import compile_ahead
+    from tritensor.runtime.launch import compile_ahead
 
     bodies = registry["softmax"].bodies
     outer, step = ("i32:16",), "i32:1"

@@ -9,7 +9,7 @@ import pytest
 
 from tritensor import buffer, devices, drivers, settings
 from tritensor.errors import KernelMemoryError
-from tritensor.kernels.launch import kernel, launch
+from tritensor.runtime.launch import kernel, launch
 
 if TYPE_CHECKING:
     import triton.language as tl

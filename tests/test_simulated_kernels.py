@@ -10,7 +10,7 @@ import pytest
 
 from tritensor import buffer, devices, drivers, dtypes
 from tritensor.errors import KernelError
-from tritensor.kernels.launch import Float64, Int64, device_function, kernel, launch
+from tritensor.runtime.launch import Float64, Int64, device_function, kernel, launch
 
 if TYPE_CHECKING:
     import triton.language as tl

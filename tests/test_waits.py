@@ -23,7 +23,7 @@ import tritensor as torch
 from tritensor import buffer, cuda, devices, settings
 from tritensor.drivers import require
 from tritensor.drivers.memory import PinnedPool
-from tritensor.kernels.launch import bind, kernel, launch
+from tritensor.runtime.launch import bind, kernel, launch
 from tritensor.tensor import Tensor
 
 from . import libcuda_stub

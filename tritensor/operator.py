@@ -25,9 +25,9 @@ from . import buffer, devices, dtypes, errors, settings
 from .autograd import record, recording
 from .errors import ArgumentError, DeviceMismatchError, DtypeError, explain
 from .gradient_plan import Plan
-from .kernels import replay
-from .kernels.recording import record_call
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
+from .runtime import replay
+from .runtime.trace import record_call
 from .tensor import Tensor, wrap
 
 __all__ = [
@@ -202,7 +202,7 @@ class Operator:
         if settings.debug.value < 2:
             self.launch(outs, arrays, compute, metadata)
         else:
-            from .launch_log import logged
+            from .runtime.log import logged
 
             logged(self, outs, arrays, compute, metadata)
 
@@ -283,7 +283,7 @@ class Operator:
         outs = [buffer.empty(shape, kind, device) for shape, kind in self.allocate(arrays, results, metadata)]
         self.start(outs, arrays, compute, metadata)
         if settings.check.value:
-            from .checking import compare_with_reference
+            from .runtime.checking import compare_with_reference
 
             compare_with_reference(self, outs, arrays, compute, results, metadata)
         return outs

@@ -12,7 +12,7 @@ from typing import Any
 from . import devices
 from .buffer import DeviceArray
 from .errors import ArgumentError, DeviceMismatchError, explain
-from .kernels.launch import kernel, launch
+from .runtime.launch import kernel, launch
 from .tensor import Tensor
 
 __all__ = ["UserKernel", "jit"]

@@ -13,10 +13,10 @@ import numpy as np
 from .. import dtypes
 from ..errors import ShapeError, explain
 from ..operator import Number, Rule, method
+from ..runtime.source import device_function
 from .arithmetic import dtype_of, zeros
 from .elementwise import elementwise
 from .methods import reflected
-from .source import device_function
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -30,10 +30,10 @@ import numpy as np
 from .. import dtypes, layout
 from ..buffer import DeviceArray
 from ..operator import Operator, Rule, method, registry
+from ..runtime import replay
+from ..runtime.trace import record_call
 from ..tensor import Tensor
-from . import replay
 from .methods import binary, in_place_method, plain, unary
-from .recording import record_call
 
 __all__ = ["Elementwise", "copy_into", "elementwise"]
 

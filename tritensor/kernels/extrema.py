@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..operator import REAL
+from ..runtime.source import device_function
 from .arithmetic import where
 from .elementwise import elementwise
-from .source import device_function
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -14,8 +14,8 @@ import numpy as np
 
 from .. import buffer, dtypes
 from ..buffer import DeviceArray
+from ..runtime.launch import device_function, kernel, launch
 from ..tensor import Tensor, wrap
-from .launch import device_function, kernel, launch
 from .multi_tensor import block_size
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import buffer, dtypes, layout, settings
 from ..buffer import DeviceArray
-from .launch import Float64, Int64, device_function, kernel, launch
+from ..runtime.launch import Float64, Int64, device_function, kernel, launch
 from .offsets import collapse_dims, offset_of
 
 if TYPE_CHECKING:

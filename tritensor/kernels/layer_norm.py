@@ -16,13 +16,13 @@ from ..autograd import recording
 from ..buffer import DeviceArray
 from ..errors import DtypeError, explain
 from ..operator import Operator
+from ..runtime.source import device_function
 from ..tensor import Tensor, wrap
 from .norm_kernels import fits, launch_norm_backward
 from .reductions import LEGACY_NAMES, Parts
 from .reductions_kernel import reduce_arrays
 from .rowwise import Floating, RowNorm, pieces
 from .rowwise_kernel import RowBodies, contiguous, launch_rows
-from .source import device_function
 from .sums import mean, merge_moments, sum
 
 if TYPE_CHECKING:

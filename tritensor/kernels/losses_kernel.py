@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from .. import buffer, dtypes, settings
 from ..buffer import DeviceArray
-from .launch import Int64, kernel, launch
+from ..runtime.launch import Int64, kernel, launch
+from ..runtime.source import device_function
 from .reductions import Parts
 from .reductions_kernel import reduce_arrays
 from .rowwise_kernel import RowBodies, contiguous, launch_rows
-from .source import device_function
 from .sums import merge_logs
 
 if TYPE_CHECKING:

@@ -134,7 +134,7 @@ class Matmul(Operator):
 
 def _body(operator: Any) -> Any:
     """An elementwise operator's Triton body as a device function."""
-    from .launch import DeviceFunction, device_function
+    from ..runtime.launch import DeviceFunction, device_function
 
     if not isinstance(operator.body, DeviceFunction):
         operator.body = device_function(operator.body, name=operator.name)

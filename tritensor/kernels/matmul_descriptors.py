@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .launch import device_function, kernel
+from ..runtime.launch import device_function, kernel
 from .matmul_kernels import sum_of_products, tile_position
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .launch import device_function, kernel
+from ..runtime.launch import device_function, kernel
 from .offsets import offset_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import buffer, dtypes, layout, settings
 from ..buffer import DeviceArray
-from .launch import Bound, bind
+from ..runtime.launch import Bound, bind
 from .matmul_blocks import Blocks, Problem, choose, is_streamed
 from .matmul_descriptors import described_matmul_kernel
 from .matmul_kernels import finish_kernel, matmul_kernel

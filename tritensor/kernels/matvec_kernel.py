@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .launch import kernel
+from ..runtime.launch import kernel
 from .matmul_kernels import part_of
 from .offsets import offset_of
 

@@ -18,9 +18,9 @@ from ..errors import ShapeError
 from ..grad_mode import recording
 from ..inplace import check_writable, in_place
 from ..operator import Operator, Plan
+from ..runtime import replay
 from ..tape import _INSIDE, Node, inside_package, next_age
 from ..tensor import Tensor, wrap
-from . import replay
 
 if TYPE_CHECKING:
     from .elementwise import Elementwise

@@ -22,9 +22,9 @@ from ..buffer import DeviceArray
 from ..drivers.capture import capturing
 from ..errors import ShapeError, explain
 from ..inplace import check_writable
+from ..runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
 from ..tensor import Tensor
 from .elementwise import copy_into
-from .launch import DeviceFunction, Float64, device_function, kernel, launch
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -184,7 +184,7 @@ class Batch:
         if settings.debug.value < 2:
             self._launch(arrays, table, numbers, rates, found)
         else:
-            from ..launch_log import logged
+            from ..runtime.log import logged
 
             largest = max((entry[0] for entry in arrays), key=lambda array: array.size)
             shown: Any = _Logged(self, arrays, table, numbers, rates, found)
@@ -196,7 +196,7 @@ class Batch:
                 {"tensors": self.length, "elements": sum(entry[0].size for entry in arrays)},
             )
         for position, old in enumerate(before):
-            from ..checking import compare_with_reference
+            from ..runtime.checking import compare_with_reference
 
             new = [arrays[position][0], *arrays[position][2:]]
             theirs = numbers if rates is None else {**numbers, **rates.read(found, position)}  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .. import buffer, dtypes, settings
 from ..buffer import DeviceArray
-from .launch import kernel, launch
+from ..runtime.launch import kernel, launch
 from .offsets import in_units, unit_of
 from .reductions import Parts
 from .reductions_kernel import power_of_two, reach, reduce_arrays

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from .source import device_function
+from ..runtime.source import device_function
 
 if TYPE_CHECKING:
     import triton.language as tl

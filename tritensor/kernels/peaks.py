@@ -11,12 +11,12 @@ import numpy as np
 from .. import dtypes
 from ..errors import DtypeError, explain
 from ..operator import REAL, Rule
+from ..runtime.source import device_function
 from ..tensor import Tensor, wrap
 from .arithmetic import where
 from .extrema import larger, smaller
 from .reductions import reduction, restore
 from .reductions_kernel import highest, lowest, state_dtype
-from .source import device_function
 from .sums import fold_larger, fold_smaller, sum
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ import numpy as np
 from .. import dtypes, settings
 from ..buffer import DeviceArray
 from ..operator import Operator, Rule
+from ..runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
 from ..tensor import Tensor, wrap
-from .launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
 from .offsets import collapse_dims, offset_of
 
 if TYPE_CHECKING:

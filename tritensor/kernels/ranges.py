@@ -14,8 +14,8 @@ from .. import dtypes, settings
 from ..buffer import DeviceArray
 from ..operator import Operator
 from ..rules import REAL
+from ..runtime.launch import Float64, Int64, kernel, launch
 from ..tensor import Tensor, wrap
-from .launch import Float64, Int64, kernel, launch
 
 if TYPE_CHECKING:
     import triton.language as tl

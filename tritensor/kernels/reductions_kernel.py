@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import buffer, dtypes, settings
 from ..buffer import DeviceArray
-from .launch import DeviceFunction, Float64, device_function, kernel, launch
+from ..runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
 from .offsets import collapse_dims, in_units, offset_of, unit_of
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from .. import dtypes
 from ..autograd import recording
 from ..buffer import DeviceArray
 from ..operator import Operator
+from ..runtime.source import device_function
 from ..tensor import Tensor
 from .norm_kernels import fits, launch_norm_backward
 from .reductions import Parts
 from .reductions_kernel import reduce_arrays
 from .rowwise import Floating, RowNorm, pieces
 from .rowwise_kernel import RowBodies, contiguous, launch_rows
-from .source import device_function
 from .sums import add, fold_sum, mean, sum, zero
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from ..autograd import recording
 from ..buffer import DeviceArray
 from ..errors import ArgumentError, DtypeError, explain
 from ..operator import Operator, Rule, compute_dtype
+from ..runtime.source import device_function
 from ..tensor import Tensor, wrap
 from .reductions import LEGACY_NAMES
 from .rowwise_kernel import RowBodies, launch_rows
-from .source import device_function
 from .sums import merge_logs, sum
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import buffer, dtypes, settings
 from ..buffer import DeviceArray
+from ..runtime.launch import Float64, Int64, kernel, launch
+from ..runtime.source import device_function
 from .elementwise import copy_into
-from .launch import Float64, Int64, kernel, launch
 from .offsets import collapse_dims, in_units, offset_of, unit_of
 from .reductions_kernel import power_of_two, reach
-from .source import device_function
 
 if TYPE_CHECKING:
     import triton.language as tl

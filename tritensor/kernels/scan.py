@@ -11,8 +11,8 @@ from .. import buffer, dtypes, layout, settings
 from ..buffer import DeviceArray
 from ..errors import ArgumentError
 from ..operator import Operator, compute_dtype
+from ..runtime.launch import kernel, launch
 from ..tensor import Tensor
-from .launch import kernel, launch
 from .offsets import collapse_dims, offset_of
 from .reductions import Widening
 from .reductions_kernel import power_of_two, reach, state_dtype

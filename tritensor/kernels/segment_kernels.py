@@ -16,8 +16,8 @@ import numpy as np
 
 from .. import buffer, dtypes, layout, settings
 from ..buffer import DeviceArray
+from ..runtime.launch import Int64, device_function, kernel, launch
 from .indexing_kernels import Walk, as_number, place_of, spread
-from .launch import Int64, device_function, kernel, launch
 from .offsets import collapse_dims, offset_of
 from .sorting_kernels import stable_order
 

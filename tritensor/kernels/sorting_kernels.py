@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import buffer, dtypes, settings
 from ..buffer import DeviceArray
-from .launch import kernel, launch
+from ..runtime.launch import kernel, launch
 from .offsets import collapse_dims, offset_of
 
 if TYPE_CHECKING:

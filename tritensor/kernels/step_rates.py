@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import buffer, settings
 from ..buffer import DeviceArray
+from ..runtime.launch import Float64, kernel, launch
 from ..tensor import Tensor
-from .launch import Float64, kernel, launch
 from .multi_tensor import Batch
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import settings
-from .launch import Bound, bind, device_function, kernel
+from ..runtime.launch import Bound, bind, device_function, kernel
 from .offsets import collapse_dims, in_units, offset_of, unit_of
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from triton.runtime.jit import KernelInterface
 
 from ... import dtypes, settings
 from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError, explain
-from ...kernels.source import DeviceFunction, Float64, Int64, Kernel, reinterpret
+from ..source import DeviceFunction, Float64, Int64, Kernel, reinterpret
 from . import builder, libdevice
 from . import folds as reduction
 from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic

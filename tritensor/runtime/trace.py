@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .. import buffer, dtypes
 from ..buffer import Buffer, DeviceArray
 from ..tensor import Tensor
-from . import plan as plans
+from . import program as plans
 from .replay import Replay, Step, active, converter
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from .. import buffer, dtypes, settings
 from ..buffer import Buffer, DeviceArray
 from ..form import Form
 from ..tensor import Tensor, wrap
-from .plan import float_bits, refused
+from .program import float_bits, refused
 
 if TYPE_CHECKING:
     from ..operator import Operator

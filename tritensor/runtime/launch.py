@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import drivers, settings
 from ..errors import DeviceError, KernelError, explain
-from . import plan as plans
+from . import program as plans
 from .source import DeviceFunction, Float64, Int64, Kernel, device_function, kernel
 
 __all__ = [
@@ -219,7 +219,7 @@ def _simulate(
     name: str | None,
     reaches: Reaches | None,
 ) -> None:
-    interpreter = _needs_triton("interpreter", name or kernel.__name__)
+    interpreter = _needs_triton("interpreter.run", name or kernel.__name__)
     for array in _arrays(arguments):
         array.buffer.record_stream(stream)
     index = stream.device.index

@@ -13,14 +13,14 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import dtypes
-from .buffer import DeviceArray
-from .drivers.capture import capturing
-from .drivers.driver import DeviceProperties, Driver
-from .kernels import plan as plans
+from .. import dtypes
+from ..buffer import DeviceArray
+from ..drivers.capture import capturing
+from ..drivers.driver import DeviceProperties, Driver
+from . import program as plans
 
 if TYPE_CHECKING:
-    from .operator import Operator
+    from ..operator import Operator
 
 __all__ = ["logged", "peak_bandwidth", "peak_flops"]
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes
-from .buffer import DeviceArray, to_host
-from .drivers.capture import capturing
-from .errors import KernelMismatchError, explain
-from .operator import Operator
+from .. import dtypes
+from ..buffer import DeviceArray, to_host
+from ..drivers.capture import capturing
+from ..errors import KernelMismatchError, explain
+from ..operator import Operator
 
 __all__ = ["compare_with_reference", "mismatch", "tolerance"]
 
