@@ -70,7 +70,8 @@ def build(folder: Path) -> None:
 
 def parts(ours: ModuleType) -> dict[str, Callable[[int], float]]:
     """Timers for the parts of `a + b`, by what they are called."""
-    from tritensor import buffer, operator
+    from tritensor import operator
+    from tritensor.memory import buffer
 
     a, b = ours.ones(10, device="cuda"), ours.ones(10, device="cuda")
     out = a + b

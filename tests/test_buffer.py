@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tritensor import buffer, devices, layout
+from tritensor import devices, layout
 from tritensor import settings as options
 from tritensor.drivers import memory, simulate
 from tritensor.errors import ArgumentError, OutOfMemoryError, ShapeError
+from tritensor.memory import buffer
 
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 F32 = np.dtype(np.float32)

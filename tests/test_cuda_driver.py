@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tritensor import buffer, cuda, devices, drivers
+from tritensor import cuda, devices, drivers
 from tritensor import settings as options
 from tritensor.drivers import cuda as real
 from tritensor.errors import DeviceError
+from tritensor.memory import buffer
 
 from . import libcuda_stub
 

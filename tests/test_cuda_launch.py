@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tritensor import buffer, devices, drivers, dtypes, settings
+from tritensor import devices, drivers, dtypes, settings
 from tritensor.errors import DeviceError, KernelError
+from tritensor.memory import buffer
 from tritensor.runtime import program as plans
 from tritensor.runtime import replay
 from tritensor.runtime.launch import Float64, Int64, bind, kernel, launch

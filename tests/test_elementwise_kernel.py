@@ -9,9 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tritensor import buffer, devices, drivers, dtypes, settings
+from tritensor import devices, drivers, dtypes, settings
 from tritensor.kernels import elementwise_kernel as family
 from tritensor.kernels.elementwise_kernel import launch_elementwise
+from tritensor.memory import buffer
 from tritensor.runtime.launch import launch
 
 if TYPE_CHECKING:

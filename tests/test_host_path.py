@@ -465,7 +465,7 @@ def test_arguments_that_cannot_be_keys_go_the_long_way(gpu: Interpreted, long_wa
 
 
 def test_combinations_do_not_pile_up(gpu: Interpreted, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tritensor import form
+    from tritensor.memory import form
     from tritensor.runtime import trace as recording
 
     monkeypatch.setattr(recording, "_MOST", 3)

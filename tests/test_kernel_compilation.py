@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tritensor import buffer, devices, drivers, dtypes, settings
+from tritensor import devices, drivers, dtypes, settings
 from tritensor.errors import DeviceError, KernelError
 from tritensor.kernels.elementwise_kernel import elementwise_kernel
 from tritensor.kernels.offsets import collapse_dims
+from tritensor.memory import buffer
 from tritensor.runtime.launch import compile_ahead, device_function, kernel, launch
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tritensor import buffer, cuda, devices, drivers, settings
+from tritensor import cuda, devices, drivers, settings
 from tritensor.errors import DeviceError, KernelError, KernelMemoryError
+from tritensor.memory import buffer
 from tritensor.runtime.launch import bind, device_function, kernel, launch
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import buffer, dtypes, settings
+from tritensor import dtypes, settings
 from tritensor.functional import addmm, bmm, dot, inner, linear, matmul, mm, mv, outer
 from tritensor.kernels import matmul as family
 from tritensor.kernels.matmul_kernels import matmul_kernel
+from tritensor.memory import buffer
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
 

@@ -57,7 +57,7 @@ def test_words_come_in_order_whatever_the_pieces() -> None:
 
 
 def test_the_kernel_draws_the_published_words(simulated) -> None:
-    from tritensor import buffer
+    from tritensor.memory import buffer
     from tritensor.runtime.launch import Int64, launch
 
     # the counter (0, 0, 0, 0) of seed 0, as floats of 24 bits
@@ -502,7 +502,7 @@ def test_dropout_compiles_to_whole_vectors(target, compile_ahead) -> None:
 
 
 def test_dropout_counts_in_64_bits_where_it_must(simulated) -> None:
-    from tritensor import buffer
+    from tritensor.memory import buffer
     from tritensor.runtime.launch import Int64, launch
 
     x = torch.ones(40, device=simulated)

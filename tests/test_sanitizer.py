@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tritensor import buffer, devices, drivers, settings
+from tritensor import devices, drivers, settings
 from tritensor.errors import KernelMemoryError
+from tritensor.memory import buffer
 from tritensor.runtime.launch import kernel, launch
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tritensor
-from tritensor import buffer, devices, drivers, nn
+from tritensor import devices, drivers, nn
 from tritensor.errors import ArgumentError, CheckpointError, DeviceError
+from tritensor.memory import buffer
 from tritensor.serialization import load, load_into, save
 from tritensor.tensor import wrap
 

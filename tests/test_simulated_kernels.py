@@ -8,8 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tritensor import buffer, devices, drivers, dtypes
+from tritensor import devices, drivers, dtypes
 from tritensor.errors import KernelError
+from tritensor.memory import buffer
 from tritensor.runtime.launch import Float64, Int64, device_function, kernel, launch
 
 if TYPE_CHECKING:

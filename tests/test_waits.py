@@ -20,9 +20,10 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import buffer, cuda, devices, settings
+from tritensor import cuda, devices, settings
 from tritensor.drivers import require
 from tritensor.drivers.memory import PinnedPool
+from tritensor.memory import buffer
 from tritensor.runtime.launch import bind, kernel, launch
 from tritensor.tensor import Tensor
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from . import buffer, devices, dtypes
-from .buffer import DeviceArray
+from . import devices, dtypes
 from .errors import ArgumentError, DtypeError, explain
 from .layout import check_shape
+from .memory import buffer
+from .memory.buffer import DeviceArray
 from .operator import registry
 from .size import Size
 from .tensor import Tensor, blank, wrap

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from . import buffer, devices, dtypes
-from .buffer import DeviceArray
+from . import devices, dtypes
 from .drivers import active
 from .drivers.capture import capturing
 from .errors import ArgumentError, DtypeError, ShapeError
-from .form import form_of_new
+from .memory import buffer
+from .memory.buffer import DeviceArray
+from .memory.form import form_of_new
 from .tensor import Tensor, wrap
 
 __all__ = [

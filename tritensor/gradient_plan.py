@@ -10,7 +10,7 @@ import numpy as np
 
 from . import dtypes
 from .autograd import GradientPlan, Node, recording
-from .buffer import DeviceArray
+from .memory.buffer import DeviceArray
 from .tensor import Tensor
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import dtypes
-from .buffer import DeviceArray, PendingArray, to_host
 from .errors import ArgumentError, AutogradError, ShapeError, explain
+from .memory.buffer import DeviceArray, PendingArray, to_host
 
 if TYPE_CHECKING:
     from .tensor import Tensor

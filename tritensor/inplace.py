@@ -17,8 +17,8 @@ import numpy as np
 
 from . import dtypes
 from .autograd import GradientPlan, Node, record, recording
-from .buffer import DeviceArray
 from .errors import AutogradError, DtypeError, ShapeError, explain
+from .memory.buffer import DeviceArray
 from .tensor import Tensor, wrap
 
 __all__ = ["check_writable", "in_place", "write"]

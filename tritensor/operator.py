@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from . import buffer, devices, dtypes, errors, settings
+from . import devices, dtypes, errors, settings
 from .autograd import record, recording
 from .errors import ArgumentError, DeviceMismatchError, DtypeError, explain
 from .gradient_plan import Plan
+from .memory import buffer
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
 from .runtime import replay
 from .runtime.trace import record_call

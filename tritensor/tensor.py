@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import autograd, devices, dtypes, tape
-from .buffer import DeviceArray, PendingArray
 from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
 from .host_access import HostAccess, owns_all
+from .memory.buffer import DeviceArray, PendingArray
 from .size import Size
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from . import buffer, devices, dtypes, layout, sending
+from . import devices, dtypes, layout
 from .autograd import GradientPlan, Node, record, recording
-from .buffer import DeviceArray
 from .drivers import Stream, active
 from .errors import ArgumentError, DeviceError, DtypeError, explain
 from .inplace import check_writable, write
 from .kernels.elementwise import copy_into
+from .memory import buffer, sending
+from .memory.buffer import DeviceArray
 from .operator import registry
 from .tensor import Tensor, wrap
 

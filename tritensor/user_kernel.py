@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import devices
-from .buffer import DeviceArray
 from .errors import ArgumentError, DeviceMismatchError, explain
+from .memory.buffer import DeviceArray
 from .runtime.launch import kernel, launch
 from .tensor import Tensor
 

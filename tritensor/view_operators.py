@@ -14,7 +14,7 @@ import numpy as np
 
 from . import layout
 from .autograd import GradientPlan, Node, record, recording
-from .buffer import DeviceArray
+from .memory.buffer import DeviceArray
 from .tensor import Tensor
 
 __all__ = ["View", "view_registry"]

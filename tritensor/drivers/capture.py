@@ -16,7 +16,7 @@ from . import ledger
 from .memory import Arena, Block, Heap
 
 if TYPE_CHECKING:
-    from ..buffer import Buffer
+    from ..memory.buffer import Buffer
     from .driver import Driver
     from .streams import Stream
 

@@ -21,7 +21,7 @@ from .. import devices
 from ..errors import DeviceError, OutOfMemoryError, explain
 
 if TYPE_CHECKING:
-    from ..buffer import Buffer
+    from ..memory.buffer import Buffer
     from .driver import Driver
 
 __all__ = [

@@ -9,11 +9,11 @@ import numpy as np
 
 from .. import dtypes, layout
 from ..autograd import recording
-from ..buffer import DeviceArray
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..inplace import check_writable, in_place
 from ..kernels import host_indexing as host
 from ..kernels import indexing as kernels
+from ..memory.buffer import DeviceArray
 from ..operator import registry
 from ..tensor import Tensor
 from ..views import basic_index

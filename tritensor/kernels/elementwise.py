@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
-from ..buffer import DeviceArray
+from ..memory.buffer import DeviceArray
 from ..operator import Operator, Rule, method, registry
 from ..runtime import replay
 from ..runtime.trace import record_call

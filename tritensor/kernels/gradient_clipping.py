@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import buffer, dtypes
-from ..buffer import DeviceArray
+from .. import dtypes
+from ..memory import buffer
+from ..memory.buffer import DeviceArray
 from ..runtime.launch import device_function, kernel, launch
 from ..tensor import Tensor, wrap
 from .multi_tensor import block_size

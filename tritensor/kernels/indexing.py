@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import devices, dtypes, layout
-from ..buffer import DeviceArray
 from ..drivers.capture import capturing
 from ..errors import BoundsError, DtypeError, ShapeError, explain
+from ..memory.buffer import DeviceArray
 from ..operator import Operator, Rule
 from ..tensor import Tensor
 from .elementwise import copy_into

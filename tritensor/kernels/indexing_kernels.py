@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import buffer, dtypes, layout, settings
-from ..buffer import DeviceArray
+from .. import dtypes, layout, settings
+from ..memory import buffer
+from ..memory.buffer import DeviceArray
 from ..runtime.launch import Float64, Int64, device_function, kernel, launch
 from .offsets import collapse_dims, offset_of
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
-from ..buffer import DeviceArray
 from ..errors import ShapeError
+from ..memory.buffer import DeviceArray
 from ..operator import ANY, Operator
 from .elementwise import copy_into
 

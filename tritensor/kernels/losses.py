@@ -16,8 +16,8 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd import GradientPlan, Node, record, recording
-from ..buffer import DeviceArray
 from ..errors import DtypeError, RangeError, explain
+from ..memory.buffer import DeviceArray
 from ..operator import Operator, Rule
 from ..tensor import Tensor, wrap
 from .arithmetic import where

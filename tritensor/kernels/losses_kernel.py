@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import buffer, dtypes, settings
-from ..buffer import DeviceArray
+from .. import dtypes, settings
+from ..memory import buffer
+from ..memory.buffer import DeviceArray
 from ..runtime.launch import Int64, kernel, launch
 from ..runtime.source import device_function
 from .reductions import Parts

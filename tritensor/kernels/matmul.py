@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import buffer, dtypes, layout
+from .. import dtypes, layout
 from ..autograd import recording
 from ..errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
+from ..memory import buffer
 from ..operator import Operator, Rule, registry
 from ..tensor import Tensor, wrap
 from .conjugate import conj

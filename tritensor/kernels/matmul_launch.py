@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import buffer, dtypes, layout, settings
-from ..buffer import DeviceArray
+from .. import dtypes, layout, settings
+from ..memory import buffer
+from ..memory.buffer import DeviceArray
 from ..runtime.launch import Bound, bind
 from .matmul_blocks import Blocks, Problem, choose, is_streamed
 from .matmul_descriptors import described_matmul_kernel

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .. import buffer, dtypes, settings
-from ..buffer import DeviceArray
+from .. import dtypes, settings
 from ..drivers.capture import capturing
 from ..errors import ShapeError, explain
 from ..inplace import check_writable
+from ..memory import buffer
+from ..memory.buffer import DeviceArray
 from ..runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
 from ..tensor import Tensor
 from .elementwise import copy_into

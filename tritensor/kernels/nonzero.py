@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..buffer import DeviceArray
+from ..memory.buffer import DeviceArray
 from ..tensor import Tensor
 
 __all__ = ["nonzero_positions"]

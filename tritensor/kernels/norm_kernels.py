@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .. import buffer, dtypes, settings
-from ..buffer import DeviceArray
+from .. import dtypes, settings
+from ..memory import buffer
+from ..memory.buffer import DeviceArray
 from ..runtime.launch import kernel, launch
 from .offsets import in_units, unit_of
 from .reductions import Parts

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes, settings
-from ..buffer import DeviceArray
+from ..memory.buffer import DeviceArray
 from ..operator import Operator, Rule
 from ..runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
 from ..tensor import Tensor, wrap

@@ -26,8 +26,8 @@ import numpy as np
 
 from .. import dtypes, layout
 from ..autograd import GradientPlan, record, recording
-from ..buffer import DeviceArray
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
+from ..memory.buffer import DeviceArray
 from ..operator import Operator, Rule, compute_dtype
 from ..tensor import Tensor, wrap
 from .host_sums import add_up

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import buffer, dtypes, settings
-from ..buffer import DeviceArray
+from .. import dtypes, settings
+from ..memory import buffer
+from ..memory.buffer import DeviceArray
 from ..runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
 from .offsets import collapse_dims, in_units, offset_of, unit_of
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd import recording
-from ..buffer import DeviceArray
+from ..memory.buffer import DeviceArray
 from ..operator import Operator
 from ..runtime.source import device_function
 from ..tensor import Tensor

@@ -12,8 +12,8 @@ import numpy as np
 
 from .. import dtypes, layout
 from ..autograd import recording
-from ..buffer import DeviceArray
 from ..errors import ArgumentError, DtypeError, explain
+from ..memory.buffer import DeviceArray
 from ..operator import Operator, Rule, compute_dtype
 from ..runtime.source import device_function
 from ..tensor import Tensor, wrap

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import buffer, dtypes, settings
-from ..buffer import DeviceArray
+from .. import dtypes, settings
+from ..memory import buffer
+from ..memory.buffer import DeviceArray
 from ..runtime.launch import Float64, Int64, kernel, launch
 from ..runtime.source import device_function
 from .elementwise import copy_into

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import buffer, dtypes, layout, settings
-from ..buffer import DeviceArray
+from .. import dtypes, layout, settings
 from ..errors import ArgumentError
+from ..memory import buffer
+from ..memory.buffer import DeviceArray
 from ..operator import Operator, compute_dtype
 from ..runtime.launch import kernel, launch
 from ..tensor import Tensor

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import buffer, dtypes, layout, settings
-from ..buffer import DeviceArray
+from .. import dtypes, layout, settings
+from ..memory import buffer
+from ..memory.buffer import DeviceArray
 from ..runtime.launch import Int64, device_function, kernel, launch
 from .indexing_kernels import Walk, as_number, place_of, spread
 from .offsets import collapse_dims, offset_of

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
-from ..buffer import DeviceArray
+from ..memory.buffer import DeviceArray
 from ..operator import REAL, Operator, compute_dtype
 
 __all__ = ["extremes", "sort"]

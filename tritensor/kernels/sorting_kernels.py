@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import buffer, dtypes, settings
-from ..buffer import DeviceArray
+from .. import dtypes, settings
+from ..memory import buffer
+from ..memory.buffer import DeviceArray
 from ..runtime.launch import kernel, launch
 from .offsets import collapse_dims, offset_of
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..autograd import no_grad
-from ..buffer import DeviceArray
 from ..creation import tensor, zeros
 from ..drivers.capture import capturing
 from ..dtypes import float32
 from ..errors import DeviceError, explain
 from ..kernels.optimizers import Step, adam, adam_amsgrad
 from ..kernels.step_rates import AdamRates
+from ..memory.buffer import DeviceArray
 from ..tensor import Tensor, wrap
 from .optimizer import Optimizer, new_state
 

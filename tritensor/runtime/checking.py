@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..buffer import DeviceArray, to_host
 from ..drivers.capture import capturing
 from ..errors import KernelMismatchError, explain
+from ..memory.buffer import DeviceArray, to_host
 from ..operator import Operator
 
 __all__ = ["compare_with_reference", "mismatch", "tolerance"]

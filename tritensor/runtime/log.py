@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
-from ..buffer import DeviceArray
 from ..drivers.capture import capturing
 from ..drivers.driver import DeviceProperties, Driver
+from ..memory.buffer import DeviceArray
 from . import program as plans
 
 if TYPE_CHECKING:

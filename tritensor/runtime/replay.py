@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from .. import buffer, dtypes, settings
-from ..buffer import Buffer, DeviceArray
-from ..form import Form
+from .. import dtypes, settings
+from ..memory import buffer
+from ..memory.buffer import Buffer, DeviceArray
+from ..memory.form import Form
 from ..tensor import Tensor, wrap
 from .program import float_bits, refused
 

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import buffer, dtypes
-from ..buffer import Buffer, DeviceArray
+from .. import dtypes
+from ..memory import buffer
+from ..memory.buffer import Buffer, DeviceArray
 from ..tensor import Tensor
 from . import program as plans
 from .replay import Replay, Step, active, converter

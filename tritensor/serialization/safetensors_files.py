@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .. import buffer, dtypes
+from .. import dtypes
 from ..devices import device
 from ..errors import CheckpointError, DtypeError, explain
+from ..memory import buffer
 from ..tensor import Tensor, wrap
 from .atomic import atomic_path
 from .builder import StorageRecord, StorageType

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import buffer, dtypes
+from .. import dtypes
+from ..memory import buffer
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import buffer, drivers
+from .. import drivers
 from ..devices import device
+from ..memory import buffer
 from ..nn.parameter import Parameter
 from ..tensor import Tensor, wrap
 from .builder import Builder, StorageRecord, StoredTensor

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ... import buffer, dtypes
-from ...buffer import DeviceArray
+from ... import dtypes
 from ...errors import DistError, DtypeError, explain
 from ...grad_mode import no_grad
 from ...inplace import write
+from ...memory import buffer
+from ...memory.buffer import DeviceArray
 from ...tensor import Tensor, wrap
 from ..failure import launched
 from ..reduce_op import ReduceOp

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ... import buffer, cuda, devices
+from ... import cuda, devices
 from ...creation import empty
 from ...drivers import active
 from ...drivers.streams import Event, Stream
 from ...errors import DeviceMismatchError, DistError, DtypeError, explain
 from ...grad_mode import no_grad
 from ...inplace import write
+from ...memory import buffer
 from ...tensor import Tensor
 from ..reduce_op import ReduceOp
 from .mpi import MpiBackend

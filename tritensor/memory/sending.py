@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ..drivers import ledger
+from ..drivers.memory import DIRECT, PinnedBlock, is_pinned
 from .buffer import DeviceArray, ready
-from .drivers import ledger
-from .drivers.memory import DIRECT, PinnedBlock, is_pinned
 from .pending import Departure, PendingArray
 
 __all__ = ["can_be_sent", "send"]

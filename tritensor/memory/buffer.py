@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import layout, settings
-from .drivers import ledger, selection
-from .drivers.capture import NO_READING, NO_SENDING, ONE_DEVICE, capturing, refuse, refused_by
-from .drivers.memory import DIRECT, Arena, Block, PinnedBlock, is_pinned
-from .errors import ArgumentError, ShapeError, explain
+from .. import layout, settings
+from ..drivers import ledger, selection
+from ..drivers.capture import NO_READING, NO_SENDING, ONE_DEVICE, capturing, refuse, refused_by
+from ..drivers.memory import DIRECT, Arena, Block, PinnedBlock, is_pinned
+from ..errors import ArgumentError, ShapeError, explain
 from .form import Form, form_of, form_of_new
 from .pending import PendingArray
 
 if TYPE_CHECKING:
-    from .devices import device as Device
-    from .drivers import Driver, Stream
+    from ..devices import device as Device
+    from ..drivers import Driver, Stream
 
 __all__ = [
     "Buffer",

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import layout
-from .drivers.memory import round_size
+from .. import layout
+from ..drivers.memory import round_size
 
 if TYPE_CHECKING:
+    from ..devices import device as Device
     from .buffer import DeviceArray
-    from .devices import device as Device
 
 __all__ = ["Form", "form_of", "form_of_new"]
 

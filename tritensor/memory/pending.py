@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .drivers import ledger
-from .errors import ArgumentError, DeviceError
+from ..drivers import ledger
+from ..errors import ArgumentError, DeviceError
 
 if TYPE_CHECKING:
-    from .drivers import Driver, Stream
-    from .drivers.memory import PinnedBlock
+    from ..drivers import Driver, Stream
+    from ..drivers.memory import PinnedBlock
 
 __all__ = ["Departure", "PendingArray"]
 
