@@ -13,7 +13,14 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import transfer as _transfer  # noqa: F401 - attaches Tensor.to and its kin
-from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
+from .autograd.mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .creation import (
     as_tensor,
     asarray,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from . import autograd, dtypes
-from .autograd import GradientPlan, Node, Slot, record, recording
+from .autograd.mode import recording
+from .autograd.tape import GradientPlan, Node, Slot, record
 from .errors import ArgumentError, AutogradError, explain
 from .tensor import Tensor, wrap
 

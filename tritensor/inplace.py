@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
-from .autograd import GradientPlan, Node, record, recording
+from .autograd.mode import recording
+from .autograd.tape import GradientPlan, Node, record
 from .errors import AutogradError, DtypeError, ShapeError, explain
 from .memory.buffer import DeviceArray
 from .tensor import Tensor, wrap

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from . import devices, dtypes, errors, settings
-from .autograd import record, recording
+from .autograd.gradients import Plan
+from .autograd.mode import recording
+from .autograd.tape import record
 from .errors import ArgumentError, DeviceMismatchError, DtypeError, explain
-from .gradient_plan import Plan
 from .memory import buffer
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
 from .runtime import replay

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import creation, devices, dtypes
-from .autograd import no_grad
+from .autograd.mode import no_grad
 from .errors import ArgumentError, DeviceError, DtypeError, ShapeError, explain
 from .generators import (
     Generator,

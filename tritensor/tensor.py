@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import autograd, devices, dtypes, tape
+from . import autograd, devices, dtypes
+from .autograd import tape
 from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
 from .host_access import HostAccess, owns_all
 from .memory.buffer import DeviceArray, PendingArray
 from .size import Size
 
 if TYPE_CHECKING:
-    from .autograd import Node
+    from .autograd.tape import Node
 
 __all__ = ["Size", "Tensor", "is_tensor"]
 

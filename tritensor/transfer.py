@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from . import devices, dtypes, layout
-from .autograd import GradientPlan, Node, record, recording
+from .autograd.mode import recording
+from .autograd.tape import GradientPlan, Node, record
 from .drivers import Stream, active
 from .errors import ArgumentError, DeviceError, DtypeError, explain
 from .inplace import check_writable, write

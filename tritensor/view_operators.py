@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from . import layout
-from .autograd import GradientPlan, Node, record, recording
+from .autograd.mode import recording
+from .autograd.tape import GradientPlan, Node, record
 from .memory.buffer import DeviceArray
 from .tensor import Tensor
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..autograd.tape import inside_package
 from ..errors import DistError, explain
-from ..tape import inside_package
 
 if TYPE_CHECKING:
     from .process_group import ProcessGroup

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..autograd.mode import no_grad
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
-from ..grad_mode import no_grad
 from ..inplace import check_writable
 from ..tensor import Tensor
 from .backends.mpi import check_reduction

@@ -59,10 +59,10 @@ ONE_DEVICE = (
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Modules whose functions carry out what others were asked for; a message names one of those others. Modules that run
 # other people's code, or many operators: a message names the one operator.
-_INNER = ("buffer.py", f"drivers{os.sep}", f"kernels{os.sep}")
-_CALLERS = (f"nn{os.sep}", "tape.py", "autograd.py", "function.py", f"utils{os.sep}")
+_INNER = (f"memory{os.sep}", f"drivers{os.sep}", f"runtime{os.sep}", f"kernels{os.sep}")
+_CALLERS = (f"nn{os.sep}", f"autograd{os.sep}", "function.py", f"utils{os.sep}")
 # Modules whose methods are named together with their class.
-_OWNERS = ("graphs.py", f"optim{os.sep}", f"drivers{os.sep}streams.py")
+_OWNERS = (f"cuda{os.sep}graphs.py", f"optim{os.sep}", f"drivers{os.sep}streams.py")
 
 
 class Pool(Arena):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
-from ..autograd import recording
+from ..autograd.mode import recording
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..inplace import check_writable, in_place
 from ..kernels import host_indexing as host

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import layout
-from ..autograd import recording
+from ..autograd.mode import recording
 from ..errors import ArgumentError, ShapeError, explain
 from ..kernels.matmul import linear as linear_operator
 from ..kernels.matmul import quick_linear, quick_matmul

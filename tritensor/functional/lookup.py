@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import creation, dtypes
-from ..autograd import no_grad
+from ..autograd.mode import no_grad
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..kernels import host_indexing as host
 from ..kernels import indexing as kernels

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import recording
+from ..autograd.mode import recording
 from ..inplace import check_writable
 from ..tensor import Tensor, wrap
 from .indexing import index, indexed_shape, mesh, vouch

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..autograd import recording
+from ..autograd.mode import recording
 from ..memory.buffer import DeviceArray
 from ..tensor import Tensor, wrap
 from .losses import ClassLoss, cross_entropy, cross_entropy_backward

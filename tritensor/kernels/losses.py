@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes
-from ..autograd import GradientPlan, Node, record, recording
+from ..autograd.mode import recording
+from ..autograd.tape import GradientPlan, Node, record
 from ..errors import DtypeError, RangeError, explain
 from ..memory.buffer import DeviceArray
 from ..operator import Operator, Rule

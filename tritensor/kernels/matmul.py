@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
-from ..autograd import recording
+from ..autograd.mode import recording
 from ..errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
 from ..memory import buffer
 from ..operator import Operator, Rule, registry

@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import dtypes, layout
-from ..autograd import GradientPlan, record, recording
+from ..autograd.mode import recording
+from ..autograd.tape import GradientPlan, record
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..memory.buffer import DeviceArray
 from ..operator import Operator, Rule, compute_dtype

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes
-from ..autograd import recording
+from ..autograd.mode import recording
 from ..memory.buffer import DeviceArray
 from ..operator import Operator
 from ..runtime.source import device_function

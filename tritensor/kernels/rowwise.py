@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes, layout
-from ..autograd import recording
+from ..autograd.mode import recording
 from ..errors import ArgumentError, DtypeError, explain
 from ..memory.buffer import DeviceArray
 from ..operator import Operator, Rule, compute_dtype

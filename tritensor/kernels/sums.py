@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import dtypes
-from ..autograd import recording
+from ..autograd.mode import recording
 from ..operator import REAL_FLOAT, Rule
 from ..runtime.source import device_function
 from ..tensor import Tensor

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..autograd import no_grad
+from ..autograd.mode import no_grad
 from ..devices import resolve
 from ..errors import explain
 from ..tensor import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
-from ..autograd import no_grad
+from ..autograd.mode import no_grad
 from ..creation import empty
 from ..tensor import Tensor
 from . import init

@@ -7,7 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..autograd import GradientPlan, Node, Slot, is_grad_enabled, record
+from ..autograd.mode import is_grad_enabled
+from ..autograd.tape import GradientPlan, Node, Slot, record
 from ..tensor import Tensor, wrap
 from ..utils.hooks import RemovableHandle
 

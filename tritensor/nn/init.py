@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import no_grad
+from ..autograd.mode import no_grad
 from ..creation import empty, empty_like, from_numpy
 from ..dtypes import float64
 from ..tensor import Tensor

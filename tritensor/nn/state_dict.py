@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ..autograd import no_grad
+from ..autograd.mode import no_grad
 from ..errors import CheckpointError
 from ..tensor import Tensor
 from .parameter import Parameter

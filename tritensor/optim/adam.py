@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import no_grad
+from ..autograd.mode import no_grad
 from ..creation import tensor, zeros
 from ..drivers.capture import capturing
 from ..dtypes import float32

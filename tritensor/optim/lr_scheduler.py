@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..autograd import no_grad
+from ..autograd.mode import no_grad
 from ..tensor import Tensor
 from .optimizer import Optimizer
 

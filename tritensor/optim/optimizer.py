@@ -10,7 +10,7 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from ..autograd import enable_grad, no_grad
+from ..autograd.mode import enable_grad, no_grad
 from ..creation import zeros_like
 from ..devices import resolve
 from ..drivers.capture import capturing, refuse

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import no_grad
+from ..autograd.mode import no_grad
 from ..kernels.optimizers import Step, sgd, sgd_momentum
 from ..kernels.step_rates import GivenRate
 from ..tensor import Tensor

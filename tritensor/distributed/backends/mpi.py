@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...autograd.mode import no_grad
 from ...errors import DistError, DtypeError, explain
-from ...grad_mode import no_grad
 from ...inplace import write
 from ...memory import buffer
 from ...memory.buffer import DeviceArray

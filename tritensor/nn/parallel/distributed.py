@@ -9,11 +9,11 @@ from typing import Any
 
 from ... import devices as places
 from ... import distributed as dist
+from ...autograd.mode import is_grad_enabled, no_grad
 from ...creation import tensor, zeros
 from ...dtypes import int64
 from ...errors import DistError, explain
 from ...functional.joining import cat
-from ...grad_mode import is_grad_enabled, no_grad
 from ...tensor import Tensor
 from ..module import Module
 from .reducer import Reducer, split

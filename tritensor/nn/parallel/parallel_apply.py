@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from ... import cuda
+from ...autograd.mode import recording
 from ...errors import DeviceError, explain
-from ...grad_mode import recording
 from ...tensor import Tensor
 from .scatter_gather import cuda_device
 

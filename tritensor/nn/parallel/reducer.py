@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from ... import distributed as dist
+from ...autograd.mode import no_grad
+from ...autograd.tape import Node, Slot
 from ...creation import tensor, zeros
-from ...grad_mode import no_grad
-from ...tape import Node, Slot
 from ...tensor import Tensor
 
 __all__ = ["Reducer", "split"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ... import creation, functional
-from ...autograd import no_grad
+from ...autograd.mode import no_grad
 from ...errors import DtypeError, explain
 from ...kernels.gradient_clipping import ORDERS, Gathered, gather
 from ...tensor import Tensor

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import dtypes
-from .autograd import GradientPlan, Node, recording
-from .memory.buffer import DeviceArray
-from .tensor import Tensor
+from .. import dtypes
+from ..memory.buffer import DeviceArray
+from ..tensor import Tensor
+from .mode import recording
+from .tape import GradientPlan, Node
 
 if TYPE_CHECKING:
-    from .operator import Operator
+    from ..operator import Operator
 
 __all__ = ["Plan"]
 

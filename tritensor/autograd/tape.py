@@ -20,8 +20,8 @@ from typing import Any
 
 from numpy import add, asarray, errstate, ndarray
 
-from .errors import AutogradError, explain
-from .grad_mode import recording
+from ..errors import AutogradError, explain
+from .mode import recording
 
 __all__ = ["GradientPlan", "Node", "Slot", "propagate", "record"]
 
@@ -29,7 +29,7 @@ next_age = count(1).__next__
 _FREED: Any = ("freed",)
 
 # Files of this package are passed over when the forward line is looked for.
-_PACKAGE = __file__.rpartition("tape")[0]
+_PACKAGE = __file__.rpartition("autograd")[0]
 _INSIDE: dict[str, bool] = {}
 
 

@@ -1,38 +1,14 @@
-"""Gradients: `backward`, `grad`, the modes of recording, and the parts of the tape (`tape.py`) that operators use."""
+"""`backward` and `grad`: where gradients start, and what registering a hook returns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from .errors import AutogradError, explain
-from .grad_mode import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    recording,
-    set_grad_enabled,
-)
-from .tape import GradientPlan, Node, Slot, propagate, record
+from ..errors import AutogradError, explain
+from .tape import propagate
 
-__all__ = [
-    "GradientPlan",
-    "Handle",
-    "Node",
-    "Slot",
-    "backward",
-    "enable_grad",
-    "grad",
-    "inference_mode",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "no_grad",
-    "record",
-    "recording",
-    "set_grad_enabled",
-]
+__all__ = ["Handle", "backward", "grad"]
 
 
 def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, Any]]:
@@ -165,12 +141,3 @@ class Handle:
 
     def __exit__(self, *exception: object) -> None:
         self.remove()
-
-
-def __getattr__(name: str) -> Any:
-    """`Function`, `gradcheck` and `gradgradcheck` live above the tensor and are loaded when asked for."""
-    if name in ("Function", "gradcheck", "gradgradcheck"):
-        from . import function
-
-        return getattr(function, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
