@@ -626,7 +626,7 @@ def test_transfers_of_a_replay():
 
 
 def test_without_a_device_nothing_is_captured(monkeypatch):
-    monkeypatch.setattr("tritensor.graphs.active", lambda: None)
+    monkeypatch.setattr("tritensor.cuda.graphs.active", lambda: None)
     assert cuda.is_current_stream_capturing() is False
 
 

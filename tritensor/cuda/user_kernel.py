@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import devices
-from .errors import ArgumentError, DeviceMismatchError, explain
-from .memory.buffer import DeviceArray
-from .runtime.launch import kernel, launch
-from .tensor import Tensor
+from .. import devices
+from ..errors import ArgumentError, DeviceMismatchError, explain
+from ..memory.buffer import DeviceArray
+from ..runtime.launch import kernel, launch
+from ..tensor import Tensor
 
 __all__ = ["UserKernel", "jit"]
 

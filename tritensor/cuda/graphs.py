@@ -9,10 +9,10 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from . import devices
-from .drivers import Driver, Stream, active, ledger, require
-from .drivers.capture import Capture, Pool, capturing, refuse
-from .errors import ArgumentError, DeviceError, explain
+from .. import devices
+from ..drivers import Driver, Stream, active, ledger, require
+from ..drivers.capture import Capture, Pool, capturing, refuse
+from ..errors import ArgumentError, DeviceError, explain
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing"]
 

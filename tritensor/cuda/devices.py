@@ -1,9 +1,4 @@
-"""CUDA devices, real or simulated: what there is, streams and events, memory, and the simulation itself.
-
-Names and behaviour are `torch.cuda`'s. Questions that make sense without a device are answered without one
-(`is_available`, `device_count`, `memory_allocated`, `empty_cache`); all others raise a DeviceError that says what is
-missing.
-"""
+"""The devices that there are, the current one, streams, seeds and memory."""
 
 from __future__ import annotations
 
@@ -11,26 +6,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from . import devices
-from .drivers import DeviceProperties, Event, Stream, active, require, simulate
-from .drivers import ledger as _ledger
-from .drivers.capture import NO_WAITING, refuse
-from .drivers.ledger import Ledger, transfers
-from .drivers.memory import Heap, readable
-from .drivers.selection import ordinal
-from .errors import ArgumentError, OutOfMemoryError
-from .generators import Generator, generator_of
-from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
-from .tensor import Tensor
-from .user_kernel import jit
+from .. import devices
+from ..drivers import DeviceProperties, Stream, active, require
+from ..drivers import ledger as _ledger
+from ..drivers.capture import NO_WAITING, refuse
+from ..drivers.memory import Heap, readable
+from ..drivers.selection import ordinal
+from ..errors import ArgumentError
+from ..generators import Generator, generator_of
+from ..tensor import Tensor
 
 __all__ = [
-    "CUDAGraph",
-    "DeviceProperties",
-    "Event",
-    "Ledger",
-    "OutOfMemoryError",
-    "Stream",
     "can_device_access_peer",
     "current_device",
     "current_stream",
@@ -44,13 +30,9 @@ __all__ = [
     "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
-    "graph",
-    "graph_pool_handle",
     "initial_seed",
     "is_available",
     "is_bf16_supported",
-    "is_current_stream_capturing",
-    "jit",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -68,10 +50,8 @@ __all__ = [
     "set_rng_state",
     "set_rng_state_all",
     "set_stream",
-    "simulate",
     "stream",
     "synchronize",
-    "transfers",
 ]
 
 

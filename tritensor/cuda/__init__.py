@@ -1,0 +1,101 @@
+"""CUDA devices, real or simulated: what there is, streams and events, memory, and the simulation itself.
+
+Names and behaviour are `torch.cuda`'s. Questions that make sense without a device are answered without one
+(`is_available`, `device_count`, `memory_allocated`, `empty_cache`); all others raise a DeviceError that says what is
+missing.
+"""
+
+from __future__ import annotations
+
+from ..drivers import DeviceProperties, Event, Stream, simulate
+from ..drivers.ledger import Ledger, transfers
+from ..errors import OutOfMemoryError
+from .devices import (
+    can_device_access_peer,
+    current_device,
+    current_stream,
+    default_stream,
+    device,
+    device_count,
+    empty_cache,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    get_per_process_memory_fraction,
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    is_available,
+    is_bf16_supported,
+    manual_seed,
+    manual_seed_all,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_peak_memory_stats,
+    seed,
+    seed_all,
+    set_device,
+    set_per_process_memory_fraction,
+    set_rng_state,
+    set_rng_state_all,
+    set_stream,
+    stream,
+    synchronize,
+)
+from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
+from .user_kernel import jit
+
+__all__ = [
+    "CUDAGraph",
+    "DeviceProperties",
+    "Event",
+    "Ledger",
+    "OutOfMemoryError",
+    "Stream",
+    "can_device_access_peer",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "empty_cache",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_per_process_memory_fraction",
+    "get_rng_state",
+    "get_rng_state_all",
+    "graph",
+    "graph_pool_handle",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "is_current_stream_capturing",
+    "jit",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_per_process_memory_fraction",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "simulate",
+    "stream",
+    "synchronize",
+    "transfers",
+]
