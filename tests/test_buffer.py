@@ -13,7 +13,8 @@ from hypothesis.extra import numpy as hnp
 
 from tritensor import devices, layout
 from tritensor import settings as options
-from tritensor.drivers import memory, simulate
+from tritensor.drivers import allocator as memory
+from tritensor.drivers import simulate
 from tritensor.errors import ArgumentError, OutOfMemoryError, ShapeError
 from tritensor.memory import buffer
 

@@ -22,7 +22,7 @@ import pytest
 import tritensor as torch
 from tritensor import cuda, devices, settings
 from tritensor.drivers import require
-from tritensor.drivers.memory import PinnedPool
+from tritensor.drivers.allocator import PinnedPool
 from tritensor.memory import buffer
 from tritensor.runtime.launch import bind, kernel, launch
 from tritensor.tensor import Tensor

@@ -9,8 +9,8 @@ from typing import Any
 from .. import devices
 from ..drivers import DeviceProperties, Stream, active, require
 from ..drivers import ledger as _ledger
+from ..drivers.allocator import Heap, readable
 from ..drivers.capture import NO_WAITING, refuse
-from ..drivers.memory import Heap, readable
 from ..drivers.selection import ordinal
 from ..errors import ArgumentError
 from ..generators import Generator, generator_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DeviceError, explain
 from . import ledger
-from .memory import Arena, Block, Heap
+from .allocator import Arena, Block, Heap
 
 if TYPE_CHECKING:
     from ..memory.buffer import Buffer

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import devices
 from ..errors import DeviceError, explain
-from .memory import Heap, OutOfRoom, PinnedPool
+from .allocator import Heap, OutOfRoom, PinnedPool
 from .streams import Stream
 
 if TYPE_CHECKING:

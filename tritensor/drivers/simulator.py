@@ -22,8 +22,8 @@ import numpy as np
 
 from .. import settings
 from ..errors import ArgumentError, DeviceError, explain
+from .allocator import PinnedBlock
 from .driver import DeviceProperties, Driver, OutOfRoom
-from .memory import PinnedBlock
 
 if TYPE_CHECKING:
     from .streams import Stream

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from .. import devices
 from ..errors import ArgumentError, DeviceError, explain
 from . import ledger
+from .allocator import Arena
 from .capture import NO_WAITING, ONE_STREAM, refused_by
-from .memory import Arena
 
 if TYPE_CHECKING:
     from .driver import Driver

@@ -16,8 +16,8 @@ import numpy as np
 
 from .. import layout, settings
 from ..drivers import ledger, selection
+from ..drivers.allocator import DIRECT, Arena, Block, PinnedBlock, is_pinned
 from ..drivers.capture import NO_READING, NO_SENDING, ONE_DEVICE, capturing, refuse, refused_by
-from ..drivers.memory import DIRECT, Arena, Block, PinnedBlock, is_pinned
 from ..errors import ArgumentError, ShapeError, explain
 from .form import Form, form_of, form_of_new
 from .pending import PendingArray

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import layout
-from ..drivers.memory import round_size
+from ..drivers.allocator import round_size
 
 if TYPE_CHECKING:
     from ..devices import device as Device

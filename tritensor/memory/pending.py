@@ -14,7 +14,7 @@ from ..errors import ArgumentError, DeviceError
 
 if TYPE_CHECKING:
     from ..drivers import Driver, Stream
-    from ..drivers.memory import PinnedBlock
+    from ..drivers.allocator import PinnedBlock
 
 __all__ = ["Departure", "PendingArray"]
 

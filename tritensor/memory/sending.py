@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..drivers import ledger
-from ..drivers.memory import DIRECT, PinnedBlock, is_pinned
+from ..drivers.allocator import DIRECT, PinnedBlock, is_pinned
 from .buffer import DeviceArray, ready
 from .pending import Departure, PendingArray
 

@@ -25,7 +25,7 @@ from .source import Float64, Int64, Kernel
 
 if TYPE_CHECKING:
     from ..drivers import Driver
-    from ..drivers.memory import Block
+    from ..drivers.allocator import Block
     from .disk_cache import Compiled
 
 __all__ = ["Plan", "find", "float_bits", "given_first", "pointers", "refused", "specialise"]
