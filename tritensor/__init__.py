@@ -12,7 +12,6 @@ import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from . import transfer as _transfer  # noqa: F401 - attaches Tensor.to and its kin
 from .autograd.mode import (
     enable_grad,
     inference_mode,
@@ -20,22 +19,6 @@ from .autograd.mode import (
     is_inference_mode_enabled,
     no_grad,
     set_grad_enabled,
-)
-from .creation import (
-    as_tensor,
-    asarray,
-    empty,
-    empty_like,
-    from_dlpack,
-    from_numpy,
-    full,
-    full_like,
-    ones,
-    ones_like,
-    scalar_tensor,
-    tensor,
-    zeros,
-    zeros_like,
 )
 from .devices import device, get_default_device, set_default_device
 from .dtypes import (
@@ -256,6 +239,44 @@ from .functional import (
     vstack,
     where,
 )
+from .functional import transfer as _transfer  # noqa: F401 - attaches Tensor.to and its kin
+from .functional.creation import (
+    as_tensor,
+    asarray,
+    empty,
+    empty_like,
+    from_dlpack,
+    from_numpy,
+    full,
+    full_like,
+    ones,
+    ones_like,
+    scalar_tensor,
+    tensor,
+    zeros,
+    zeros_like,
+)
+from .functional.ranges import arange, eye, linspace, logspace
+from .functional.views import (
+    broadcast_tensors,
+    broadcast_to,
+    chunk,
+    flatten,
+    movedim,
+    narrow,
+    permute,
+    reshape,
+    select,
+    split,
+    squeeze,
+    swapaxes,
+    swapdims,
+    t,
+    transpose,
+    unbind,
+    unflatten,
+    unsqueeze,
+)
 from .printing import set_printoptions
 from .random import (
     Generator,
@@ -277,29 +298,8 @@ from .random import (
     seed,
     set_rng_state,
 )
-from .ranges import arange, eye, linspace, logspace
 from .tensor import Size, Tensor, is_tensor
 from .version import __version__
-from .views import (
-    broadcast_tensors,
-    broadcast_to,
-    chunk,
-    flatten,
-    movedim,
-    narrow,
-    permute,
-    reshape,
-    select,
-    split,
-    squeeze,
-    swapaxes,
-    swapdims,
-    t,
-    transpose,
-    unbind,
-    unflatten,
-    unsqueeze,
-)
 
 if TYPE_CHECKING:
     from . import (

@@ -77,7 +77,7 @@ class _Backward(GradientPlan):
         """Call `backward` and check what it returns."""
         given = [gradient] if node.outputs == 1 else list(gradient)
         if self.ctx.materialize_grads:
-            from .creation import zeros
+            from .functional.creation import zeros
 
             given = [
                 zeros(shape, dtype=dtype, device=device) if value is None else value

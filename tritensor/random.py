@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from . import creation, devices, dtypes
+from . import devices, dtypes
 from .autograd.mode import no_grad
 from .errors import ArgumentError, DeviceError, DtypeError, ShapeError, explain
+from .functional import creation
 from .generators import (
     Generator,
     default_generator,

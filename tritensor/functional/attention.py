@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from .. import layout, ranges
+from .. import layout
 from ..dtypes import bool_
 from ..errors import ShapeError
 from ..operator import registry
 from ..tensor import Tensor
+from . import ranges
 from .activations import dropout
 from .linear_algebra import matmul
 from .normalization import softmax

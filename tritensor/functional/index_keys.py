@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import creation, dtypes, layout
+from .. import dtypes, layout
 from ..errors import DeviceMismatchError, RangeError, ShapeError, explain
 from ..kernels.indexing import check_bounds, vouch
 from ..tensor import Tensor
-from ..views import basic_index
+from . import creation
 from .joining import stack
 from .search import nonzero
+from .views import basic_index
 
 __all__ = ["is_basic", "resolve", "stack_coordinates"]
 

@@ -16,8 +16,8 @@ from ..kernels import indexing as kernels
 from ..memory.buffer import DeviceArray
 from ..operator import registry
 from ..tensor import Tensor
-from ..views import basic_index
 from .index_keys import is_basic, resolve
+from .views import basic_index
 
 __all__ = [
     "gather",

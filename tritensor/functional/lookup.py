@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from .. import creation, dtypes
+from .. import dtypes
 from ..autograd.mode import no_grad
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..kernels import host_indexing as host
 from ..kernels import indexing as kernels
 from ..operator import registry
 from ..tensor import Tensor
+from . import creation
 from .indexing import scatter
 
 __all__ = ["embedding", "one_hot"]

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, layout, ranges
+from .. import dtypes, layout
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..operator import registry
 from ..tensor import Tensor, wrap
-from ..view_operators import view_registry as views
+from . import ranges
 from .indexing import index_select
 from .joining import cat
+from .view_operators import view_registry as views
 
 __all__ = ["flip", "fliplr", "flipud", "repeat_interleave", "roll", "tile", "tril", "triu"]
 

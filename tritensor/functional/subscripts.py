@@ -5,9 +5,9 @@ from __future__ import annotations
 import string
 from typing import Any
 
-from .. import ranges
 from ..errors import ArgumentError, ShapeError, explain
 from ..tensor import Tensor
+from . import ranges
 from .linear_algebra import matmul
 
 __all__ = ["einsum"]

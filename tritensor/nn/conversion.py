@@ -9,8 +9,8 @@ from typing import Any
 from ..autograd.mode import no_grad
 from ..devices import resolve
 from ..errors import explain
+from ..functional.transfer import parse_to
 from ..tensor import Tensor
-from ..transfer import parse_to
 from .tree import ModuleTree
 
 __all__ = ["convert", "converter", "parse", "unregistered", "warn_unregistered"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import functional as F
 from ..autograd.mode import no_grad
-from ..creation import empty
+from ..functional.creation import empty
 from ..tensor import Tensor
 from . import init
 from .module import Module

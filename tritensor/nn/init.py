@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..autograd.mode import no_grad
-from ..creation import empty, empty_like, from_numpy
 from ..dtypes import float64
+from ..functional.creation import empty, empty_like, from_numpy
 from ..tensor import Tensor
 
 __all__ = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..creation import empty
 from ..errors import ArgumentError, DtypeError, explain
+from ..functional.creation import empty
 from ..tensor import Tensor, blank
 
 __all__ = ["Buffer", "Parameter"]

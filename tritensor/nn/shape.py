@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..functional.views import flatten
 from ..tensor import Tensor
-from ..views import flatten
 from .module import Module
 
 __all__ = ["Flatten"]

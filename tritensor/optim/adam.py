@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..autograd.mode import no_grad
-from ..creation import tensor, zeros
 from ..drivers.capture import capturing
 from ..dtypes import float32
 from ..errors import DeviceError, explain
+from ..functional.creation import tensor, zeros
 from ..kernels.optimizers import Step, adam, adam_amsgrad
 from ..kernels.step_rates import AdamRates
 from ..memory.buffer import DeviceArray

@@ -11,10 +11,10 @@ from itertools import chain
 from typing import Any
 
 from ..autograd.mode import enable_grad, no_grad
-from ..creation import zeros_like
 from ..devices import resolve
 from ..drivers.capture import capturing, refuse
 from ..errors import explain
+from ..functional.creation import zeros_like
 from ..kernels.multi_tensor import Rates, Tables
 from ..kernels.optimizers import Step, aligned_zeros
 from ..nn.module import clear_gradient

@@ -13,10 +13,10 @@ import numpy as np
 
 from ... import cuda, devices
 from ...autograd.mode import no_grad
-from ...creation import empty
 from ...drivers import active
 from ...drivers.streams import Event, Stream
 from ...errors import DeviceMismatchError, DistError, DtypeError, explain
+from ...functional.creation import empty
 from ...inplace import write
 from ...memory import buffer
 from ...tensor import Tensor

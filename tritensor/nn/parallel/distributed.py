@@ -10,9 +10,9 @@ from typing import Any
 from ... import devices as places
 from ... import distributed as dist
 from ...autograd.mode import is_grad_enabled, no_grad
-from ...creation import tensor, zeros
 from ...dtypes import int64
 from ...errors import DistError, explain
+from ...functional.creation import tensor, zeros
 from ...functional.joining import cat
 from ...tensor import Tensor
 from ..module import Module

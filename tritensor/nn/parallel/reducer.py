@@ -9,7 +9,7 @@ from typing import Any
 from ... import distributed as dist
 from ...autograd.mode import no_grad
 from ...autograd.tape import Node, Slot
-from ...creation import tensor, zeros
+from ...functional.creation import tensor, zeros
 from ...tensor import Tensor
 
 __all__ = ["Reducer", "split"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ... import creation, functional
+from ... import functional
 from ...autograd.mode import no_grad
 from ...errors import DtypeError, explain
+from ...functional import creation
 from ...kernels.gradient_clipping import ORDERS, Gathered, gather
 from ...tensor import Tensor
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...creation import as_tensor, tensor
 from ...dtypes import float64
 from ...functional import stack
+from ...functional.creation import as_tensor, tensor
 from ...tensor import Tensor
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert", "map_leaves"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...creation import from_numpy
+from ...functional.creation import from_numpy
 from ...tensor import Tensor, wrap
 from .collate import default_collate
 from .dataset import Subset, TensorDataset

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from . import layout
-from .autograd.mode import recording
-from .autograd.tape import GradientPlan, Node, record
-from .memory.buffer import DeviceArray
-from .tensor import Tensor
+from .. import layout
+from ..autograd.mode import recording
+from ..autograd.tape import GradientPlan, Node, record
+from ..memory.buffer import DeviceArray
+from ..tensor import Tensor
 
 __all__ = ["View", "view_registry"]
 ndarray = np.ndarray

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from . import devices, dtypes
+from .. import devices, dtypes
+from ..errors import ArgumentError, ShapeError
+from ..kernels import ranges as operators
+from ..layout import check_shape
+from ..tensor import Tensor
 from .creation import fill, filled, finish, numpy_dtype, place
-from .errors import ArgumentError, ShapeError
-from .kernels import ranges as operators
-from .layout import check_shape
-from .tensor import Tensor
 
 __all__ = ["arange", "eye", "linspace", "logspace"]
 

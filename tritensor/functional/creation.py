@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from . import devices, dtypes
-from .errors import ArgumentError, DtypeError, explain
-from .layout import check_shape
-from .memory import buffer
-from .memory.buffer import DeviceArray
-from .operator import registry
-from .size import Size
-from .tensor import Tensor, blank, wrap
+from .. import devices, dtypes
+from ..errors import ArgumentError, DtypeError, explain
+from ..layout import check_shape
+from ..memory import buffer
+from ..memory.buffer import DeviceArray
+from ..operator import registry
+from ..size import Size
+from ..tensor import Tensor, blank, wrap
 
 __all__ = [
     "as_tensor",

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from . import devices, dtypes, layout
-from .autograd.mode import recording
-from .autograd.tape import GradientPlan, Node, record
-from .drivers import Stream, active
-from .errors import ArgumentError, DeviceError, DtypeError, explain
-from .inplace import check_writable, write
-from .kernels.elementwise import copy_into
-from .memory import buffer, sending
-from .memory.buffer import DeviceArray
-from .operator import registry
-from .tensor import Tensor, wrap
+from .. import devices, dtypes, layout
+from ..autograd.mode import recording
+from ..autograd.tape import GradientPlan, Node, record
+from ..drivers import Stream, active
+from ..errors import ArgumentError, DeviceError, DtypeError, explain
+from ..inplace import check_writable, write
+from ..kernels.elementwise import copy_into
+from ..memory import buffer, sending
+from ..memory.buffer import DeviceArray
+from ..operator import registry
+from ..tensor import Tensor, wrap
 
 __all__ = ["to"]
 

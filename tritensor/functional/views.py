@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from . import layout
-from .errors import ArgumentError, RangeError, ShapeError, explain
-from .tensor import Tensor
+from .. import layout
+from ..errors import ArgumentError, RangeError, ShapeError, explain
+from ..tensor import Tensor
 from .view_operators import _alias, _expand, _permute, _slice, _view
 
 __all__ = [
