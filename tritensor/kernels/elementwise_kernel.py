@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .. import dtypes, settings
 from ..memory.buffer import DeviceArray
 from ..runtime.launch import Bound, DeviceFunction, Float64, Int64, bind, device_function, kernel
-from .offsets import collapse_dims, offset_of
+from .addressing import collapse_dims, offset_of
 from .tile_kernel import bind_tiles, plan_tiles, sorted_dims
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from .. import dtypes, layout, settings
 from ..memory import buffer
 from ..memory.buffer import DeviceArray
 from ..runtime.launch import Float64, Int64, device_function, kernel, launch
-from .offsets import collapse_dims, offset_of
+from .addressing import collapse_dims, offset_of
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..runtime.launch import device_function, kernel
-from .offsets import offset_of
+from .addressing import offset_of
 
 if TYPE_CHECKING:
     import triton.language as tl

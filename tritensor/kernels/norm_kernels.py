@@ -14,7 +14,7 @@ from .. import dtypes, settings
 from ..memory import buffer
 from ..memory.buffer import DeviceArray
 from ..runtime.launch import kernel, launch
-from .offsets import in_units, unit_of
+from .addressing import in_units, unit_of
 from .reductions import Parts
 from .reductions_kernel import power_of_two, reach, reduce_arrays
 from .rowwise_kernel import contiguous

@@ -22,7 +22,7 @@ from ..memory.buffer import DeviceArray
 from ..operator import Operator, Rule
 from ..runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
 from ..tensor import Tensor, wrap
-from .offsets import collapse_dims, offset_of
+from .addressing import collapse_dims, offset_of
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -14,7 +14,7 @@ from ..memory.buffer import DeviceArray
 from ..operator import Operator, compute_dtype
 from ..runtime.launch import kernel, launch
 from ..tensor import Tensor
-from .offsets import collapse_dims, offset_of
+from .addressing import collapse_dims, offset_of
 from .reductions import Widening
 from .reductions_kernel import power_of_two, reach, state_dtype
 

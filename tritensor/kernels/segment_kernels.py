@@ -18,8 +18,8 @@ from .. import dtypes, layout, settings
 from ..memory import buffer
 from ..memory.buffer import DeviceArray
 from ..runtime.launch import Int64, device_function, kernel, launch
+from .addressing import collapse_dims, offset_of
 from .indexing_kernels import Walk, as_number, place_of, spread
-from .offsets import collapse_dims, offset_of
 from .sorting_kernels import stable_order
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from .. import dtypes, settings
 from ..memory import buffer
 from ..memory.buffer import DeviceArray
 from ..runtime.launch import kernel, launch
-from .offsets import collapse_dims, offset_of
+from .addressing import collapse_dims, offset_of
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import settings
 from ..runtime.launch import Bound, bind, device_function, kernel
-from .offsets import collapse_dims, in_units, offset_of, unit_of
+from .addressing import collapse_dims, in_units, offset_of, unit_of
 
 if TYPE_CHECKING:
     import triton.language as tl
