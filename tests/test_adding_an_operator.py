@@ -14,7 +14,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import dtypes
-from tritensor.kernels.elementwise import Elementwise, elementwise
+from tritensor.kernels.elementwise.family import Elementwise, elementwise
 from tritensor.operator import FLOAT, registry
 
 from . import test_operators as derived

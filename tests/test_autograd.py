@@ -499,7 +499,7 @@ def test_activations_have_first_and_second_derivatives(name: str) -> None:
 @needs_triton
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_an_activations_gradient_is_one_launch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tritensor.kernels import elementwise_kernel
+    from tritensor.kernels.elementwise import kernel as elementwise_kernel
 
     launched: list[str] = []
     run = elementwise_kernel.launch_elementwise

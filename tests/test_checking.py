@@ -15,7 +15,7 @@ import pytest
 
 import tritensor as torch
 from tritensor.errors import KernelMismatchError
-from tritensor.kernels.elementwise import elementwise
+from tritensor.kernels.elementwise.family import elementwise
 from tritensor.operator import FLOAT, registry
 from tritensor.runtime.checking import mismatch
 from tritensor.tensor import Tensor

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tritensor import devices, drivers, dtypes, settings
-from tritensor.kernels import elementwise_kernel as family
-from tritensor.kernels.elementwise_kernel import launch_elementwise
+from tritensor.kernels.elementwise import kernel as family
+from tritensor.kernels.elementwise.kernel import launch_elementwise
 from tritensor.memory import buffer
 from tritensor.runtime.launch import launch
 

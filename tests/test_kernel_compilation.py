@@ -13,7 +13,7 @@ import pytest
 from tritensor import devices, drivers, dtypes, settings
 from tritensor.errors import DeviceError, KernelError
 from tritensor.kernels.addressing import collapse_dims
-from tritensor.kernels.elementwise_kernel import elementwise_kernel
+from tritensor.kernels.elementwise.kernel import elementwise_kernel
 from tritensor.memory import buffer
 from tritensor.runtime.launch import compile_ahead, device_function, kernel, launch
 

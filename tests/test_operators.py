@@ -18,7 +18,7 @@ import pytest
 import tritensor as torch
 from tritensor import dtypes, settings
 from tritensor.errors import TritensorError
-from tritensor.kernels.elementwise import Elementwise
+from tritensor.kernels.elementwise.family import Elementwise
 from tritensor.operator import Operator, registry
 from tritensor.runtime.checking import mismatch, tolerance
 from tritensor.tensor import Tensor, wrap

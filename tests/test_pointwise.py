@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor.kernels.branchless import masked, select
-from tritensor.kernels.elementwise import Elementwise
+from tritensor.kernels.elementwise.family import Elementwise
+from tritensor.kernels.elementwise.select import masked, select
 from tritensor.operator import registry
 
 F = torch.nn.functional

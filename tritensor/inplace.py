@@ -97,7 +97,7 @@ def write(x: Tensor, result: Tensor) -> None:
     device.
     """
     if x._data.__class__ is DeviceArray:
-        from .kernels.elementwise import copy_into
+        from .kernels.elementwise.family import copy_into
 
         # a view of the memory that is written: reading and writing it in one kernel would be a race on a GPU
         shared = result._data.buffer is x._data.buffer

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..generators import generator_of
 from ..inplace import in_place
-from ..kernels import activations
+from ..kernels.elementwise import activations
 from ..kernels.random import dropout as dropout_operator
 from ..tensor import Tensor
 

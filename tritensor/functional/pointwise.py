@@ -13,12 +13,13 @@ from typing import Any
 from .. import dtypes
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..inplace import in_place
-from ..kernels import activation_gradients as _activation_gradients  # noqa: F401 - declares relu and sigmoid
-from ..kernels import arithmetic, comparison, division, extrema, rounding
-from ..kernels import error_function as _error_function  # noqa: F401
-from ..kernels import exponential as _exponential  # noqa: F401
-from ..kernels import trigonometric as _trigonometric  # noqa: F401
-from ..kernels.elementwise import Elementwise
+from ..kernels.elementwise import activation_gradients as _activation_gradients  # noqa: F401 - declares relu and sigmoid
+from ..kernels.elementwise import arithmetic, comparison, division, rounding
+from ..kernels.elementwise import error_function as _error_function  # noqa: F401
+from ..kernels.elementwise import exponential as _exponential  # noqa: F401
+from ..kernels.elementwise import maximum as extrema
+from ..kernels.elementwise import trigonometric as _trigonometric  # noqa: F401
+from ..kernels.elementwise.family import Elementwise
 from ..operator import registry
 from ..tensor import Tensor
 from .search import nonzero

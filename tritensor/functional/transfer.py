@@ -16,7 +16,7 @@ from ..autograd.tape import GradientPlan, Node, record
 from ..drivers import Stream, active
 from ..errors import ArgumentError, DeviceError, DtypeError, explain
 from ..inplace import check_writable, write
-from ..kernels.elementwise import copy_into
+from ..kernels.elementwise.family import copy_into
 from ..memory import buffer, sending
 from ..memory.buffer import DeviceArray
 from ..operator import registry

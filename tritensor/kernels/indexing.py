@@ -23,7 +23,7 @@ from ..errors import BoundsError, DtypeError, ShapeError, explain
 from ..memory.buffer import DeviceArray
 from ..operator import Operator, Rule
 from ..tensor import Tensor
-from .elementwise import copy_into
+from .elementwise.family import copy_into
 
 if TYPE_CHECKING:
     from .indexing_kernels import Walk

@@ -10,7 +10,7 @@ from .. import dtypes, layout
 from ..errors import ShapeError
 from ..memory.buffer import DeviceArray
 from ..operator import ANY, Operator
-from .elementwise import copy_into
+from .elementwise.family import copy_into
 
 __all__ = ["cat"]
 

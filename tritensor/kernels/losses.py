@@ -21,8 +21,8 @@ from ..errors import DtypeError, RangeError, explain
 from ..memory.buffer import DeviceArray
 from ..operator import Operator, Rule
 from ..tensor import Tensor, wrap
-from .arithmetic import where
-from .elementwise import elementwise
+from .elementwise.arithmetic import where
+from .elementwise.family import elementwise
 from .reductions import LEGACY_NAMES
 from .rowwise import Floating, softmax
 from .sums import sum

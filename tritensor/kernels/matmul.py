@@ -19,8 +19,8 @@ from ..errors import ArgumentError, AutogradError, DtypeError, ShapeError, expla
 from ..memory import buffer
 from ..operator import Operator, Rule, registry
 from ..tensor import Tensor, wrap
-from .conjugate import conj
-from .methods import attach
+from .elementwise.conjugate import conj
+from .elementwise.methods import attach
 
 __all__ = ["Matmul", "linear", "matmul", "quick_linear", "quick_matmul"]
 

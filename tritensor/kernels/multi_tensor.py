@@ -25,7 +25,7 @@ from ..memory import buffer
 from ..memory.buffer import DeviceArray
 from ..runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
 from ..tensor import Tensor
-from .elementwise import copy_into
+from .elementwise.family import copy_into
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..operator import REAL_FLOAT
 from ..tensor import Tensor
-from .elementwise import elementwise
+from .elementwise.family import elementwise
 from .multi_tensor import check_entry
 
 if TYPE_CHECKING:

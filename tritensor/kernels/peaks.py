@@ -13,8 +13,8 @@ from ..errors import DtypeError, explain
 from ..operator import REAL, Rule
 from ..runtime.source import device_function
 from ..tensor import Tensor, wrap
-from .arithmetic import where
-from .extrema import larger, smaller
+from .elementwise.arithmetic import where
+from .elementwise.maximum import larger, smaller
 from .reductions import reduction, restore
 from .reductions_kernel import highest, lowest, state_dtype
 from .sums import fold_larger, fold_smaller, sum

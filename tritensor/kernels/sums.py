@@ -11,8 +11,8 @@ from ..autograd.mode import recording
 from ..operator import REAL_FLOAT, Rule
 from ..runtime.source import device_function
 from ..tensor import Tensor
-from .arithmetic import where
-from .extrema import larger, smaller
+from .elementwise.arithmetic import where
+from .elementwise.maximum import larger, smaller
 from .host_sums import add_up_squares
 from .reductions import FloatingOnly, Parts, Truth, Widening, reduced_count, reduction, restore, spread
 from .reductions_kernel import highest, lowest, state_dtype

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import dtypes
-from ..operator import COMPARISON, INTEGRAL, ORDER, Rule, method
+from ... import dtypes
+from ...operator import COMPARISON, INTEGRAL, ORDER, Rule, method
 from .arithmetic import LOGIC
-from .elementwise import elementwise
+from .family import elementwise
 from .methods import reflected
 
 if TYPE_CHECKING:

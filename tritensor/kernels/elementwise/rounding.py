@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import dtypes
-from ..operator import Rule
+from ... import dtypes
+from ...operator import Rule
 from .arithmetic import LOGIC, REAL_NUMERIC, where, zeros
-from .elementwise import Elementwise, elementwise
+from .family import Elementwise, elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..operator import REAL
-from ..runtime.source import device_function
+from ...operator import REAL
+from ...runtime.source import device_function
 from .arithmetic import where
-from .elementwise import elementwise
+from .family import elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..operator import REAL_FLOAT
-from .elementwise import elementwise
+from ...operator import REAL_FLOAT
+from .family import elementwise
 
 if TYPE_CHECKING:
     from triton.language.extra import libdevice

@@ -14,9 +14,9 @@ import numpy as np
 
 from .activations import FLOATING, elu, gelu, gelu_tanh, leaky_relu, relu, sigmoid, silu, softplus
 from .arithmetic import where
-from .branchless import masked
-from .elementwise import elementwise
 from .error_function import erf_array, in_pieces
+from .family import elementwise
+from .select import masked
 from .trigonometric import tanh
 
 if TYPE_CHECKING:

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes, layout, settings
-from ..autograd.mode import recording
-from ..autograd.tape import _INSIDE, Node, inside_package, next_age
-from ..errors import ShapeError
-from ..inplace import check_writable, in_place
-from ..memory.buffer import DeviceArray
-from ..operator import Operator, Plan
-from ..runtime import replay
-from ..tensor import Tensor, wrap
+from ... import dtypes, layout, settings
+from ...autograd.mode import recording
+from ...autograd.tape import _INSIDE, Node, inside_package, next_age
+from ...errors import ShapeError
+from ...inplace import check_writable, in_place
+from ...memory.buffer import DeviceArray
+from ...operator import Operator, Plan
+from ...runtime import replay
+from ...tensor import Tensor, wrap
 
 if TYPE_CHECKING:
-    from .elementwise import Elementwise
+    from .family import Elementwise
 
 __all__ = ["attach", "binary", "in_place_method", "plain", "reflected", "unary"]
 

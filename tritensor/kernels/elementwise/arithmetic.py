@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes
-from ..errors import DtypeError, explain
-from ..operator import ANY, FLOAT, NUMERIC, Rule, method
-from ..tensor import Tensor
-from .branchless import select
-from .elementwise import elementwise
+from ... import dtypes
+from ...errors import DtypeError, explain
+from ...operator import ANY, FLOAT, NUMERIC, Rule, method
+from ...tensor import Tensor
+from .family import elementwise
 from .methods import reflected
+from .select import select
 
 if TYPE_CHECKING:
     import triton.language as tl

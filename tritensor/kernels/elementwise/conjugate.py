@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..operator import ANY
-from .elementwise import elementwise
+from ...operator import ANY
+from .family import elementwise
 
 __all__ = ["conj"]
 

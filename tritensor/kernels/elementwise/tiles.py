@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import settings
-from ..runtime.launch import Bound, bind, device_function, kernel
-from .addressing import collapse_dims, in_units, offset_of, unit_of
+from ... import settings
+from ...runtime.launch import Bound, bind, device_function, kernel
+from ..addressing import collapse_dims, in_units, offset_of, unit_of
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes
-from ..errors import ShapeError, explain
-from ..operator import Number, Rule, method
-from ..runtime.source import device_function
+from ... import dtypes
+from ...errors import ShapeError, explain
+from ...operator import Number, Rule, method
+from ...runtime.source import device_function
 from .arithmetic import dtype_of, zeros
-from .elementwise import elementwise
+from .family import elementwise
 from .methods import reflected
 
 if TYPE_CHECKING:

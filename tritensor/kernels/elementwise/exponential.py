@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..operator import FLOAT, REAL_FLOAT
-from .elementwise import elementwise
+from ...operator import FLOAT, REAL_FLOAT
+from .family import elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl

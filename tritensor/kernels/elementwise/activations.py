@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes
-from ..errors import DtypeError, explain
-from ..operator import FLOAT, Rule
-from .elementwise import elementwise
+from ... import dtypes
+from ...errors import DtypeError, explain
+from ...operator import FLOAT, Rule
 from .error_function import erf_array, in_pieces
+from .family import elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl

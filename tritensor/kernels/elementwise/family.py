@@ -27,12 +27,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, layout
-from ..memory.buffer import DeviceArray
-from ..operator import Operator, Rule, method, registry
-from ..runtime import replay
-from ..runtime.trace import record_call
-from ..tensor import Tensor
+from ... import dtypes, layout
+from ...memory.buffer import DeviceArray
+from ...operator import Operator, Rule, method, registry
+from ...runtime import replay
+from ...runtime.trace import record_call
+from ...tensor import Tensor
 from .methods import binary, in_place_method, plain, unary
 
 __all__ = ["Elementwise", "copy_into", "elementwise"]
@@ -123,7 +123,7 @@ class Elementwise(Operator):
         self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
     ) -> None:
         """Run the body over all elements with the family's kernel."""
-        from .elementwise_kernel import launch_elementwise
+        from .kernel import launch_elementwise
 
         launch_elementwise(self, outs, arrays, compute, metadata)
 

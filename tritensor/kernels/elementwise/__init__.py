@@ -1,0 +1,3 @@
+"""Operators that compute each element of their results from one element of each input."""
+
+from __future__ import annotations
