@@ -12,8 +12,9 @@ import pytest
 import tritensor as torch
 from tritensor import dtypes, settings
 from tritensor.errors import BoundsError
-from tritensor.kernels import host_indexing, segment_kernels
-from tritensor.kernels import indexing as family
+from tritensor.kernels.indexing import family as family
+from tritensor.kernels.indexing import host as host_indexing
+from tritensor.kernels.indexing import segments as segment_kernels
 from tritensor.nn.functional import embedding, one_hot
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
@@ -253,7 +254,7 @@ def test_indices_of_a_device_are_checked_there():
 
 @needs_triton
 def test_an_index_is_checked_once_for_each_version(monkeypatch):
-    from tritensor.kernels import indexing_kernels
+    from tritensor.kernels.indexing import kernel as indexing_kernels
 
     read = []
     look = indexing_kernels.device_range
@@ -761,7 +762,7 @@ def test_embedding_shortens_the_rows_that_it_reads(device):
 
 @needs_triton
 def test_offsets_of_64_bits_reach_the_same_elements():
-    from tritensor.kernels.indexing_kernels import move_kernel
+    from tritensor.kernels.indexing.kernel import move_kernel
     from tritensor.runtime.launch import Int64, launch
 
     with torch.cuda.simulate(devices=1):

@@ -19,8 +19,8 @@ from tritensor import settings
 if importlib.util.find_spec("triton") is None:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
-from tritensor.kernels import segment_kernels
-from tritensor.kernels.indexing_kernels import Walk
+from tritensor.kernels.indexing import segments as segment_kernels
+from tritensor.kernels.indexing.kernel import Walk
 from tritensor.operator import registry
 from tritensor.runtime import compiler
 

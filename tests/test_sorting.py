@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor.kernels import sorting
+from tritensor.kernels.indexing import sorting
 
 
 def arrays(kind: str, count: int) -> list[np.ndarray]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import dtypes, layout
 from ..errors import DeviceMismatchError, RangeError, ShapeError, explain
-from ..kernels.indexing import check_bounds, vouch
+from ..kernels.indexing.family import check_bounds, vouch
 from ..tensor import Tensor
 from . import creation
 from .joining import stack

@@ -11,8 +11,8 @@ from .. import dtypes, layout
 from ..autograd.mode import recording
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..inplace import check_writable, in_place
-from ..kernels import host_indexing as host
-from ..kernels import indexing as kernels
+from ..kernels.indexing import family as kernels
+from ..kernels.indexing import host as host
 from ..memory.buffer import DeviceArray
 from ..operator import registry
 from ..tensor import Tensor

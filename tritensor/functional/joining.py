@@ -7,8 +7,8 @@ from typing import Any
 
 from .. import layout
 from ..errors import ArgumentError, ShapeError
-from ..kernels.host_indexing import join
-from ..kernels.joining import cat as cat_operator
+from ..kernels.indexing.host import join
+from ..kernels.indexing.joining import cat as cat_operator
 from ..tensor import Tensor
 
 __all__ = ["cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "stack", "vstack"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from .. import dtypes
 from ..autograd.mode import no_grad
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
-from ..kernels import host_indexing as host
-from ..kernels import indexing as kernels
+from ..kernels.indexing import family as kernels
+from ..kernels.indexing import host as host
 from ..operator import registry
 from ..tensor import Tensor
 from . import creation

@@ -8,10 +8,10 @@ import numpy as np
 
 from .. import layout
 from ..errors import ShapeError
-from ..kernels.indexing import gather
-from ..kernels.nonzero import nonzero_positions
-from ..kernels.sorting import extremes
-from ..kernels.sorting import sort as sort_operator
+from ..kernels.indexing.family import gather
+from ..kernels.indexing.nonzero import nonzero_positions
+from ..kernels.indexing.sorting import extremes
+from ..kernels.indexing.sorting import sort as sort_operator
 from ..tensor import Tensor, wrap
 
 __all__ = ["argsort", "argwhere", "nonzero", "sort", "topk"]

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, layout
-from ..errors import ShapeError
-from ..memory.buffer import DeviceArray
-from ..operator import ANY, Operator
-from .elementwise.family import copy_into
+from ... import dtypes, layout
+from ...errors import ShapeError
+from ...memory.buffer import DeviceArray
+from ...operator import ANY, Operator
+from ..elementwise.family import copy_into
 
 __all__ = ["cat"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, layout
-from ..memory.buffer import DeviceArray
-from ..operator import REAL, Operator, compute_dtype
+from ... import dtypes, layout
+from ...memory.buffer import DeviceArray
+from ...operator import REAL, Operator, compute_dtype
 
 __all__ = ["extremes", "sort"]
 
@@ -38,7 +38,7 @@ class Sorting(Operator):
 
     def launch(self, outs: list[DeviceArray], arrays: Any, compute: dtypes.dtype, metadata: dict[str, Any]) -> None:
         """Radix sort by the elements' bits, then by row."""
-        from .sorting_kernels import sort_along
+        from .sorting_kernel import sort_along
 
         sort_along(outs[0], outs[1], arrays[0], metadata["dim"], metadata["descending"])
 

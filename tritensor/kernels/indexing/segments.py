@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes, layout, settings
-from ..memory import buffer
-from ..memory.buffer import DeviceArray
-from ..runtime.launch import Int64, device_function, kernel, launch
-from .addressing import collapse_dims, offset_of
-from .indexing_kernels import Walk, as_number, place_of, spread
-from .sorting_kernels import stable_order
+from ... import dtypes, layout, settings
+from ...memory import buffer
+from ...memory.buffer import DeviceArray
+from ...runtime.launch import Int64, device_function, kernel, launch
+from ..addressing import collapse_dims, offset_of
+from .kernel import Walk, as_number, place_of, spread
+from .sorting_kernel import stable_order
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes, layout, settings
-from ..memory import buffer
-from ..memory.buffer import DeviceArray
-from ..runtime.launch import Float64, Int64, device_function, kernel, launch
-from .addressing import collapse_dims, offset_of
+from ... import dtypes, layout, settings
+from ...memory import buffer
+from ...memory.buffer import DeviceArray
+from ...runtime.launch import Float64, Int64, device_function, kernel, launch
+from ..addressing import collapse_dims, offset_of
 
 if TYPE_CHECKING:
     import triton.language as tl

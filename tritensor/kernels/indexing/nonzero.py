@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..memory.buffer import DeviceArray
-from ..tensor import Tensor
+from ...memory.buffer import DeviceArray
+from ...tensor import Tensor
 
 __all__ = ["nonzero_positions"]
 
@@ -16,7 +16,7 @@ def nonzero_positions(x: Tensor) -> Any:
     """Coordinates of the nonzero elements in row-major order: an int64 array of shape (n, rank) on the same device."""
     data = x._data
     if data.__class__ is DeviceArray:
-        from .indexing_kernels import device_nonzero
+        from .kernel import device_nonzero
 
         return device_nonzero(data)
     host = x._host_array()

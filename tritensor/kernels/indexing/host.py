@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.mode import recording
-from ..inplace import check_writable
-from ..tensor import Tensor, wrap
-from .indexing import index, indexed_shape, mesh, vouch
+from ...autograd.mode import recording
+from ...inplace import check_writable
+from ...tensor import Tensor, wrap
+from .family import index, indexed_shape, mesh, vouch
 
 __all__ = ["add_at", "add_rows", "join", "place", "read", "take", "write"]
 

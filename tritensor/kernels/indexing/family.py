@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import devices, dtypes, layout
-from ..drivers.capture import capturing
-from ..errors import BoundsError, DtypeError, ShapeError, explain
-from ..memory.buffer import DeviceArray
-from ..operator import Operator, Rule
-from ..tensor import Tensor
-from .elementwise.family import copy_into
+from ... import devices, dtypes, layout
+from ...drivers.capture import capturing
+from ...errors import BoundsError, DtypeError, ShapeError, explain
+from ...memory.buffer import DeviceArray
+from ...operator import Operator, Rule
+from ...tensor import Tensor
+from ..elementwise.family import copy_into
 
 if TYPE_CHECKING:
-    from .indexing_kernels import Walk
+    from .kernel import Walk
 
 __all__ = [
     "Indexing",
@@ -74,7 +74,7 @@ class Indexing(Operator):
 
     def walk(self, x: DeviceArray, where: DeviceArray, metadata: dict[str, Any]) -> Walk:
         """How the kernels find the places in `x` that `where` names."""
-        from .indexing_kernels import Walk
+        from .kernel import Walk
 
         if "dims" in metadata:
             return Walk.of_index(x, where, metadata["dims"])
@@ -83,7 +83,7 @@ class Indexing(Operator):
     def launch(self, outs: list[DeviceArray], arrays: Any, compute: dtypes.dtype, metadata: dict[str, Any]) -> None:
         """Read the places of `x`; or copy `x` and write to, or add to, those of the copy."""
         if len(arrays) == 2:
-            from .indexing_kernels import move
+            from .kernel import move
 
             move(self.walk(arrays[0], arrays[1], metadata), outs[0], arrays[0], into=False)
             return
@@ -93,8 +93,8 @@ class Indexing(Operator):
 
     def write_places(self, out: DeviceArray, where: DeviceArray, value: Any, metadata: dict[str, Any]) -> None:
         """Write `value` to the places that `where` names in `out`, or add it."""
-        from .indexing_kernels import move
-        from .segment_kernels import add_at
+        from .kernel import move
+        from .segments import add_at
 
         walk = self.walk(out, where, metadata)
         if metadata["accumulate"]:
@@ -208,7 +208,7 @@ class _Index(Indexing):
     ) -> tuple[np.ndarray, ...]:
         """The reference; sums of whole rows in another way, with the same bits."""
         if metadata.get("accumulate") and compute is results[0]:
-            from .host_indexing import add_at
+            from .host import add_at
 
             found = add_at(arrays[0], arrays[1], arrays[2], metadata["dims"])
             if found is not None:
@@ -304,7 +304,7 @@ def value_range(where: Tensor) -> tuple[int, int]:
         return int(host.min()), int(host.max())
     known = where.__dict__.get("_range")
     if known is None or known[0] != where._version:
-        from .indexing_kernels import device_range
+        from .kernel import device_range
 
         known = where.__dict__["_range"] = (where._version, device_range(data))
     return known[1]

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import dtypes, settings
-from ..memory import buffer
-from ..memory.buffer import DeviceArray
-from ..runtime.launch import kernel, launch
-from .addressing import collapse_dims, offset_of
+from ... import dtypes, settings
+from ...memory import buffer
+from ...memory.buffer import DeviceArray
+from ...runtime.launch import kernel, launch
+from ..addressing import collapse_dims, offset_of
 
 if TYPE_CHECKING:
     import triton.language as tl

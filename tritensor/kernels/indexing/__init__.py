@@ -1,0 +1,3 @@
+"""Reading, writing and summing at places that indices name; joining and sorting."""
+
+from __future__ import annotations
