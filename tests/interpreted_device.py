@@ -14,8 +14,8 @@ import pytest
 from tritensor import dtypes, settings
 from tritensor.drivers import selection
 from tritensor.drivers.simulator import Simulator
-from tritensor.kernels import matmul_launch
 from tritensor.kernels.elementwise import kernel as elementwise_kernel
+from tritensor.kernels.matmul import launch as matmul_launch
 from tritensor.runtime import program as plans
 from tritensor.runtime import replay
 from tritensor.runtime.source import Float64, Int64

@@ -11,8 +11,8 @@ import pytest
 import tritensor as torch
 from tritensor import dtypes, settings
 from tritensor.functional import addmm, bmm, dot, inner, linear, matmul, mm, mv, outer
-from tritensor.kernels import matmul as family
-from tritensor.kernels.matmul_kernels import matmul_kernel
+from tritensor.kernels.matmul import family as family
+from tritensor.kernels.matmul.kernel import matmul_kernel
 from tritensor.memory import buffer
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
@@ -123,7 +123,7 @@ def test_operands_of_any_strides_are_read_in_place(monkeypatch):
 
 @needs_triton
 def test_a_depth_of_whole_blocks_needs_no_masks(monkeypatch):
-    from tritensor.kernels import matmul_launch
+    from tritensor.kernels.matmul import launch as matmul_launch
 
     monkeypatch.setattr(matmul_launch, "_REMEMBERED", 2)
     monkeypatch.setattr(matmul_launch, "_products", {})

@@ -11,17 +11,17 @@ import pytest
 
 from tritensor import dtypes
 from tritensor.drivers import DeviceProperties
-from tritensor.kernels.matmul_blocks import DESCRIBED, LONG, POINTERS, Blocks, Problem, choose
-from tritensor.kernels.matmul_descriptors import described_matmul_kernel
-from tritensor.kernels.matmul_kernels import finish_kernel, matmul_kernel
-from tritensor.kernels.matvec_kernel import matvec_kernel
+from tritensor.kernels.matmul.blocks import DESCRIBED, LONG, POINTERS, Blocks, Problem, choose
+from tritensor.kernels.matmul.descriptors import described_matmul_kernel
+from tritensor.kernels.matmul.kernel import finish_kernel, matmul_kernel
+from tritensor.kernels.matmul.matvec import matvec_kernel
 from tritensor.operator import registry
 from tritensor.runtime.launch import compile_ahead
 
 if importlib.util.find_spec("triton") is None:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
-from tritensor.kernels.matmul import _body
+from tritensor.kernels.matmul.family import _body
 from tritensor.runtime import compiler
 
 HOPPER = ("cuda", 90)

@@ -15,9 +15,9 @@ from tritensor import settings
 from tritensor.backends.cuda import matmul as switches
 from tritensor.drivers import DeviceProperties
 from tritensor.functional import linear
-from tritensor.kernels import matmul_launch
-from tritensor.kernels.matmul_blocks import DESCRIBED, LONG, POINTERS, Blocks, Problem, choose
-from tritensor.kernels.precision import product_for
+from tritensor.kernels.matmul import launch as matmul_launch
+from tritensor.kernels.matmul.blocks import DESCRIBED, LONG, POINTERS, Blocks, Problem, choose
+from tritensor.kernels.matmul.precision import product_for
 
 from .interpreted_device import interpreted_device
 
@@ -456,7 +456,7 @@ def test_programs_go_from_tile_to_tile(kernels: list[str], monkeypatch: pytest.M
 def test_a_tile_outside_of_its_array_is_neither_read_nor_written() -> None:
     """The sanitizer follows addresses through descriptors."""
     from tritensor.errors import KernelMemoryError
-    from tritensor.kernels.matmul_descriptors import described_matmul_kernel
+    from tritensor.kernels.matmul.descriptors import described_matmul_kernel
     from tritensor.runtime.launch import launch
 
     constants = {

@@ -20,9 +20,9 @@ import pytest
 import tritensor as torch
 from tritensor import dtypes, settings
 from tritensor.drivers.simulator import Simulator
-from tritensor.kernels import matmul_launch
 from tritensor.kernels.elementwise import kernel as elementwise_kernel
 from tritensor.kernels.elementwise.family import Elementwise
+from tritensor.kernels.matmul import launch as matmul_launch
 from tritensor.operator import Operator, registry
 from tritensor.runtime import program as plans
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernels import precision
+from ..kernels.matmul import precision
 
 __all__ = ["MatmulSwitches", "matmul"]
 

@@ -7,9 +7,9 @@ from typing import Any
 from .. import layout
 from ..autograd.mode import recording
 from ..errors import ArgumentError, ShapeError, explain
-from ..kernels.matmul import linear as linear_operator
-from ..kernels.matmul import quick_linear, quick_matmul
-from ..kernels.precision import get_float32_matmul_precision, set_float32_matmul_precision
+from ..kernels.matmul.family import linear as linear_operator
+from ..kernels.matmul.family import quick_linear, quick_matmul
+from ..kernels.matmul.precision import get_float32_matmul_precision, set_float32_matmul_precision
 from ..operator import registry
 from ..tensor import Tensor
 

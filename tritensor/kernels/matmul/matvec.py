@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..runtime.launch import kernel
-from .addressing import offset_of
-from .matmul_kernels import part_of
+from ...runtime.launch import kernel
+from ..addressing import offset_of
+from .kernel import part_of
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .. import settings
-from ..drivers import DeviceProperties
+from ... import settings
+from ...drivers import DeviceProperties
 
 __all__ = ["DESCRIBED", "POINTERS", "Blocks", "Problem", "choose", "is_streamed"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import warnings
 
-from .. import settings
-from ..errors import explain
+from ... import settings
+from ...errors import explain
 
 __all__ = ["get_float32_matmul_precision", "get_product", "product_for", "set_float32_matmul_precision", "set_product"]
 

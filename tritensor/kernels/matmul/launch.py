@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import dtypes, layout, settings
-from ..memory import buffer
-from ..memory.buffer import DeviceArray
-from ..runtime.launch import Bound, bind
-from .addressing import collapse_dims
-from .matmul_blocks import Blocks, Problem, choose, is_streamed
-from .matmul_descriptors import described_matmul_kernel
-from .matmul_kernels import finish_kernel, matmul_kernel
-from .matvec_kernel import matvec_kernel
+from ... import dtypes, layout, settings
+from ...memory import buffer
+from ...memory.buffer import DeviceArray
+from ...runtime.launch import Bound, bind
+from ..addressing import collapse_dims
+from .blocks import Blocks, Problem, choose, is_streamed
+from .descriptors import described_matmul_kernel
+from .kernel import finish_kernel, matmul_kernel
+from .matvec import matvec_kernel
 from .precision import product_for
 
 __all__ = ["launch_product"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..runtime.launch import device_function, kernel
-from .addressing import offset_of
+from ...runtime.launch import device_function, kernel
+from ..addressing import offset_of
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..runtime.launch import device_function, kernel
-from .matmul_kernels import sum_of_products, tile_position
+from ...runtime.launch import device_function, kernel
+from .kernel import sum_of_products, tile_position
 
 if TYPE_CHECKING:
     import triton.language as tl

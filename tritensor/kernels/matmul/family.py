@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes, layout
-from ..autograd.mode import recording
-from ..errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
-from ..memory import buffer
-from ..operator import Operator, Rule, registry
-from ..tensor import Tensor, wrap
-from .elementwise.conjugate import conj
-from .elementwise.methods import attach
+from ... import dtypes, layout
+from ...autograd.mode import recording
+from ...errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
+from ...memory import buffer
+from ...operator import Operator, Rule, registry
+from ...tensor import Tensor, wrap
+from ..elementwise.conjugate import conj
+from ..elementwise.methods import attach
 
 __all__ = ["Matmul", "linear", "matmul", "quick_linear", "quick_matmul"]
 
@@ -116,7 +116,7 @@ class Matmul(Operator):
 
     def launch(self, outs: Any, arrays: Any, compute: dtypes.dtype, metadata: dict[str, Any]) -> None:
         """One kernel for the product, the bias and the activation."""
-        from .matmul_launch import launch_product
+        from .launch import launch_product
 
         x, y = arrays[0], arrays[1]
         activation = metadata.get("activation")
@@ -135,7 +135,7 @@ class Matmul(Operator):
 
 def _body(operator: Any) -> Any:
     """An elementwise operator's Triton body as a device function."""
-    from ..runtime.launch import DeviceFunction, device_function
+    from ...runtime.launch import DeviceFunction, device_function
 
     if not isinstance(operator.body, DeviceFunction):
         operator.body = device_function(operator.body, name=operator.name)

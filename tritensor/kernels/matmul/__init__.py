@@ -1,0 +1,3 @@
+"""Matrix products: tiles on tensor cores, streamed rows, and what joins them in one kernel."""
+
+from __future__ import annotations
