@@ -13,7 +13,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import nn, settings
-from tritensor.kernels import gradient_clipping
+from tritensor.kernels.optimizer import clipping as gradient_clipping
 from tritensor.nn.utils import clip_grad_norm_, get_total_norm
 from tritensor.runtime.launch import compile_ahead
 

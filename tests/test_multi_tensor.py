@@ -14,7 +14,9 @@ import pytest
 import tritensor as torch
 from tritensor import cuda, nn, optim, settings
 from tritensor.errors import DeviceMismatchError, KernelMemoryError, KernelMismatchError, ShapeError
-from tritensor.kernels import multi_tensor, optimizers, step_rates
+from tritensor.kernels.optimizer import multi_tensor
+from tritensor.kernels.optimizer import rates as step_rates
+from tritensor.kernels.optimizer import steps as optimizers
 
 from .interpreted_device import interpreted_device
 from .test_optim import SETTINGS

@@ -12,7 +12,7 @@ import pytest
 import tritensor as torch
 from tritensor import cuda, nn, optim
 from tritensor.errors import OutOfMemoryError, ShapeError
-from tritensor.kernels import optimizers as steps
+from tritensor.kernels.optimizer import steps as steps
 
 SETTINGS = {
     "sgd": (optim.SGD, {"lr": 0.1}),

@@ -13,8 +13,8 @@ from ..drivers.capture import capturing
 from ..dtypes import float32
 from ..errors import DeviceError, explain
 from ..functional.creation import tensor, zeros
-from ..kernels.optimizers import Step, adam, adam_amsgrad
-from ..kernels.step_rates import AdamRates
+from ..kernels.optimizer.rates import AdamRates
+from ..kernels.optimizer.steps import Step, adam, adam_amsgrad
 from ..memory.buffer import DeviceArray
 from ..tensor import Tensor, wrap
 from .optimizer import Optimizer, new_state

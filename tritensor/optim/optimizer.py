@@ -15,8 +15,8 @@ from ..devices import resolve
 from ..drivers.capture import capturing, refuse
 from ..errors import explain
 from ..functional.creation import zeros_like
-from ..kernels.multi_tensor import Rates, Tables
-from ..kernels.optimizers import Step, aligned_zeros
+from ..kernels.optimizer.multi_tensor import Rates, Tables
+from ..kernels.optimizer.steps import Step, aligned_zeros
 from ..nn.module import clear_gradient
 from ..nn.tree import typename
 from ..tensor import Tensor, wrap

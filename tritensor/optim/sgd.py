@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..autograd.mode import no_grad
-from ..kernels.optimizers import Step, sgd, sgd_momentum
-from ..kernels.step_rates import GivenRate
+from ..kernels.optimizer.rates import GivenRate
+from ..kernels.optimizer.steps import Step, sgd, sgd_momentum
 from ..tensor import Tensor
 from .optimizer import Optimizer, new_state
 

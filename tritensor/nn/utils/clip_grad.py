@@ -9,7 +9,7 @@ from ... import functional
 from ...autograd.mode import no_grad
 from ...errors import DtypeError, explain
 from ...functional import creation
-from ...kernels.gradient_clipping import ORDERS, Gathered, gather
+from ...kernels.optimizer.clipping import ORDERS, Gathered, gather
 from ...tensor import Tensor
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]

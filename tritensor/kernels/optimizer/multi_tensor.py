@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .. import dtypes, settings
-from ..drivers.capture import capturing
-from ..errors import ShapeError, explain
-from ..inplace import check_writable
-from ..memory import buffer
-from ..memory.buffer import DeviceArray
-from ..runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
-from ..tensor import Tensor
-from .elementwise.family import copy_into
+from ... import dtypes, settings
+from ...drivers.capture import capturing
+from ...errors import ShapeError, explain
+from ...inplace import check_writable
+from ...memory import buffer
+from ...memory.buffer import DeviceArray
+from ...runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
+from ...tensor import Tensor
+from ..elementwise.family import copy_into
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -185,7 +185,7 @@ class Batch:
         if settings.debug.value < 2:
             self._launch(arrays, table, numbers, rates, found)
         else:
-            from ..runtime.log import logged
+            from ...runtime.log import logged
 
             largest = max((entry[0] for entry in arrays), key=lambda array: array.size)
             shown: Any = _Logged(self, arrays, table, numbers, rates, found)
@@ -197,7 +197,7 @@ class Batch:
                 {"tensors": self.length, "elements": sum(entry[0].size for entry in arrays)},
             )
         for position, old in enumerate(before):
-            from ..runtime.checking import compare_with_reference
+            from ...runtime.checking import compare_with_reference
 
             new = [arrays[position][0], *arrays[position][2:]]
             theirs = numbers if rates is None else {**numbers, **rates.read(found, position)}  # type: ignore[arg-type]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import settings
-from ..memory import buffer
-from ..memory.buffer import DeviceArray
-from ..runtime.launch import Float64, kernel, launch
-from ..tensor import Tensor
+from ... import settings
+from ...memory import buffer
+from ...memory.buffer import DeviceArray
+from ...runtime.launch import Float64, kernel, launch
+from ...tensor import Tensor
 from .multi_tensor import Batch
 
 if TYPE_CHECKING:
