@@ -12,7 +12,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import dtypes, settings
-from tritensor.kernels import ranges
+from tritensor.kernels.random import ranges
 from tritensor.runtime.launch import compile_ahead
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="fills on a device need Triton")

@@ -13,7 +13,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import settings
-from tritensor.kernels import random as kernels
+from tritensor.kernels.random import philox as kernels
 from tritensor.random import generator_of
 
 F = torch.nn.functional

@@ -28,7 +28,7 @@ from .generators import (
     set_rng_state,
 )
 from .inplace import check_writable, write
-from .kernels import random as kernels
+from .kernels.random import philox as kernels
 from .layout import check_shape
 from .tensor import Tensor
 

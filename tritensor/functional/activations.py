@@ -9,7 +9,7 @@ from ..errors import ShapeError
 from ..generators import generator_of
 from ..inplace import in_place
 from ..kernels.elementwise import activations
-from ..kernels.random import dropout as dropout_operator
+from ..kernels.random.philox import dropout as dropout_operator
 from ..tensor import Tensor
 
 __all__ = [

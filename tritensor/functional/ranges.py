@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import devices, dtypes
 from ..errors import ArgumentError, ShapeError
-from ..kernels import ranges as operators
+from ..kernels.random import ranges as operators
 from ..layout import check_shape
 from ..tensor import Tensor
 from .creation import fill, filled, finish, numpy_dtype, place

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes, settings
-from ..memory.buffer import DeviceArray
-from ..operator import Operator, Rule
-from ..runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
-from ..tensor import Tensor, wrap
-from .addressing import collapse_dims, offset_of
+from ... import dtypes, settings
+from ...memory.buffer import DeviceArray
+from ...operator import Operator, Rule
+from ...runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
+from ...tensor import Tensor, wrap
+from ..addressing import collapse_dims, offset_of
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes, settings
-from ..memory.buffer import DeviceArray
-from ..operator import Operator
-from ..rules import REAL
-from ..runtime.launch import Float64, Int64, kernel, launch
-from ..tensor import Tensor, wrap
+from ... import dtypes, settings
+from ...memory.buffer import DeviceArray
+from ...operator import Operator
+from ...rules import REAL
+from ...runtime.launch import Float64, Int64, kernel, launch
+from ...tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     import triton.language as tl
