@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..kernels import losses
 from ..kernels.loss_gradient import cross_entropy_with_gradient, gradient_wanted
-from ..kernels.reductions import LEGACY_NAMES
+from ..kernels.reduction.family import LEGACY_NAMES
 from ..kernels.rowwise import log_softmax
 from ..layout import broadcast_shapes
 from ..tensor import Tensor

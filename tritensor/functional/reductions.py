@@ -10,8 +10,9 @@ import numpy as np
 
 from .. import layout
 from ..errors import ArgumentError, ShapeError, explain
-from ..kernels import peaks, scan, sums
-from ..kernels.reductions import quick_sum, reduced_count, refuse_empty
+from ..kernels.reduction import extremes as peaks
+from ..kernels.reduction import scan, sums
+from ..kernels.reduction.family import quick_sum, reduced_count, refuse_empty
 from ..operator import registry
 from ..tensor import Tensor
 

@@ -19,11 +19,11 @@ from ..operator import Operator
 from ..runtime.source import device_function
 from ..tensor import Tensor, wrap
 from .norm_kernels import fits, launch_norm_backward
-from .reductions import LEGACY_NAMES, Parts
-from .reductions_kernel import reduce_arrays
+from .reduction.family import LEGACY_NAMES, Parts
+from .reduction.kernel import reduce_arrays
+from .reduction.sums import mean, merge_moments, sum
 from .rowwise import Floating, RowNorm, pieces
 from .rowwise_kernel import RowBodies, contiguous, launch_rows
-from .sums import mean, merge_moments, sum
 
 if TYPE_CHECKING:
     import triton.language as tl

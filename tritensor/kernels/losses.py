@@ -23,9 +23,9 @@ from ..operator import Operator, Rule
 from ..tensor import Tensor, wrap
 from .elementwise.arithmetic import where
 from .elementwise.family import elementwise
-from .reductions import LEGACY_NAMES
+from .reduction.family import LEGACY_NAMES
+from .reduction.sums import sum
 from .rowwise import Floating, softmax
-from .sums import sum
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -10,10 +10,10 @@ from ..memory import buffer
 from ..memory.buffer import DeviceArray
 from ..runtime.launch import Int64, kernel, launch
 from ..runtime.source import device_function
-from .reductions import Parts
-from .reductions_kernel import reduce_arrays
+from .reduction.family import Parts
+from .reduction.kernel import reduce_arrays
+from .reduction.sums import merge_logs
 from .rowwise_kernel import RowBodies, contiguous, launch_rows
-from .sums import merge_logs
 
 if TYPE_CHECKING:
     import triton.language as tl

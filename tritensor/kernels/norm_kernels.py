@@ -15,10 +15,10 @@ from ..memory import buffer
 from ..memory.buffer import DeviceArray
 from ..runtime.launch import kernel, launch
 from .addressing import in_units, unit_of
-from .reductions import Parts
-from .reductions_kernel import power_of_two, reach, reduce_arrays
+from .reduction.family import Parts
+from .reduction.kernel import power_of_two, reach, reduce_arrays
+from .reduction.sums import add, fold_sum, zero
 from .rowwise_kernel import contiguous
-from .sums import add, fold_sum, zero
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -18,11 +18,11 @@ from ..operator import Operator
 from ..runtime.source import device_function
 from ..tensor import Tensor
 from .norm_kernels import fits, launch_norm_backward
-from .reductions import Parts
-from .reductions_kernel import reduce_arrays
+from .reduction.family import Parts
+from .reduction.kernel import reduce_arrays
+from .reduction.sums import add, fold_sum, mean, sum, zero
 from .rowwise import Floating, RowNorm, pieces
 from .rowwise_kernel import RowBodies, contiguous, launch_rows
-from .sums import add, fold_sum, mean, sum, zero
 
 if TYPE_CHECKING:
     import triton.language as tl

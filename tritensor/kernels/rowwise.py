@@ -17,9 +17,9 @@ from ..memory.buffer import DeviceArray
 from ..operator import Operator, Rule, compute_dtype
 from ..runtime.source import device_function
 from ..tensor import Tensor, wrap
-from .reductions import LEGACY_NAMES
+from .reduction.family import LEGACY_NAMES
+from .reduction.sums import merge_logs, sum
 from .rowwise_kernel import RowBodies, launch_rows
-from .sums import merge_logs, sum
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -19,7 +19,7 @@ from ..runtime.launch import Float64, Int64, kernel, launch
 from ..runtime.source import device_function
 from .addressing import collapse_dims, in_units, offset_of, unit_of
 from .elementwise.family import copy_into
-from .reductions_kernel import power_of_two, reach
+from .reduction.kernel import power_of_two, reach
 
 if TYPE_CHECKING:
     import triton.language as tl

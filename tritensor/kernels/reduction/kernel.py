@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes, settings
-from ..memory import buffer
-from ..memory.buffer import DeviceArray
-from ..runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
-from .addressing import collapse_dims, in_units, offset_of, unit_of
+from ... import dtypes, settings
+from ...memory import buffer
+from ...memory.buffer import DeviceArray
+from ...runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
+from ..addressing import collapse_dims, in_units, offset_of, unit_of
 
 if TYPE_CHECKING:
     import triton.language as tl

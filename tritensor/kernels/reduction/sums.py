@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import dtypes
-from ..autograd.mode import recording
-from ..operator import REAL_FLOAT, Rule
-from ..runtime.source import device_function
-from ..tensor import Tensor
-from .elementwise.arithmetic import where
-from .elementwise.maximum import larger, smaller
-from .host_sums import add_up_squares
-from .reductions import FloatingOnly, Parts, Truth, Widening, reduced_count, reduction, restore, spread
-from .reductions_kernel import highest, lowest, state_dtype
+from ... import dtypes
+from ...autograd.mode import recording
+from ...operator import REAL_FLOAT, Rule
+from ...runtime.source import device_function
+from ...tensor import Tensor
+from ..elementwise.arithmetic import where
+from ..elementwise.maximum import larger, smaller
+from .family import FloatingOnly, Parts, Truth, Widening, reduced_count, reduction, restore, spread
+from .host import add_up_squares
+from .kernel import highest, lowest, state_dtype
 
 if TYPE_CHECKING:
     import triton.language as tl

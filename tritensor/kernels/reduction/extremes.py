@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes
-from ..errors import DtypeError, explain
-from ..operator import REAL, Rule
-from ..runtime.source import device_function
-from ..tensor import Tensor, wrap
-from .elementwise.arithmetic import where
-from .elementwise.maximum import larger, smaller
-from .reductions import reduction, restore
-from .reductions_kernel import highest, lowest, state_dtype
+from ... import dtypes
+from ...errors import DtypeError, explain
+from ...operator import REAL, Rule
+from ...runtime.source import device_function
+from ...tensor import Tensor, wrap
+from ..elementwise.arithmetic import where
+from ..elementwise.maximum import larger, smaller
+from .family import reduction, restore
+from .kernel import highest, lowest, state_dtype
 from .sums import fold_larger, fold_smaller, sum
 
 if TYPE_CHECKING:

@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import dtypes, layout
-from ..autograd.mode import recording
-from ..autograd.tape import GradientPlan, record
-from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
-from ..memory.buffer import DeviceArray
-from ..operator import Operator, Rule, compute_dtype
-from ..tensor import Tensor, wrap
-from .host_sums import add_up
+from ... import dtypes, layout
+from ...autograd.mode import recording
+from ...autograd.tape import GradientPlan, record
+from ...errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
+from ...memory.buffer import DeviceArray
+from ...operator import Operator, Rule, compute_dtype
+from ...tensor import Tensor, wrap
+from .host import add_up
 
 __all__ = ["Reduction", "reduced_shape", "reduction", "spread"]
 
@@ -205,7 +205,7 @@ class Reduction(Operator):
         self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
     ) -> None:
         """Reduce with the family's kernel, in two stages where few rows are long."""
-        from .reductions_kernel import launch_reduction
+        from .kernel import launch_reduction
 
         launch_reduction(self, outs, arrays[0], compute, metadata)
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes, layout, settings
-from ..errors import ArgumentError
-from ..memory import buffer
-from ..memory.buffer import DeviceArray
-from ..operator import Operator, compute_dtype
-from ..runtime.launch import kernel, launch
-from ..tensor import Tensor
-from .addressing import collapse_dims, offset_of
-from .reductions import Widening
-from .reductions_kernel import power_of_two, reach, state_dtype
+from ... import dtypes, layout, settings
+from ...errors import ArgumentError
+from ...memory import buffer
+from ...memory.buffer import DeviceArray
+from ...operator import Operator, compute_dtype
+from ...runtime.launch import kernel, launch
+from ...tensor import Tensor
+from ..addressing import collapse_dims, offset_of
+from .family import Widening
+from .kernel import power_of_two, reach, state_dtype
 
 if TYPE_CHECKING:
     import triton.language as tl
