@@ -10,9 +10,10 @@ import pytest
 
 import tritensor as torch
 from tritensor import settings
-from tritensor.kernels import losses, losses_kernel
-from tritensor.kernels.loss_gradient import gradient_wanted
-from tritensor.kernels.losses import quick_cross_entropy
+from tritensor.kernels.rowwise import loss_kernels as losses_kernel
+from tritensor.kernels.rowwise import losses
+from tritensor.kernels.rowwise.loss_gradient import gradient_wanted
+from tritensor.kernels.rowwise.losses import quick_cross_entropy
 from tritensor.nn import functional as F
 from tritensor.operator import registry
 

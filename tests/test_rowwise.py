@@ -10,10 +10,10 @@ import pytest
 
 import tritensor as torch
 from tritensor import dtypes, settings
-from tritensor.kernels import rowwise_kernel
-from tritensor.kernels.layer_norm import _layer_norm
-from tritensor.kernels.layer_norm import layer_norm as layer_norm_operator
-from tritensor.kernels.rowwise import exponentials, pieces
+from tritensor.kernels.rowwise import kernel as rowwise_kernel
+from tritensor.kernels.rowwise.family import exponentials, pieces
+from tritensor.kernels.rowwise.layer_norm import _layer_norm
+from tritensor.kernels.rowwise.layer_norm import layer_norm as layer_norm_operator
 from tritensor.nn import functional as F
 from tritensor.operator import registry
 

@@ -6,10 +6,10 @@ import warnings
 from typing import Any
 
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
-from ..kernels import losses
-from ..kernels.loss_gradient import cross_entropy_with_gradient, gradient_wanted
 from ..kernels.reduction.family import LEGACY_NAMES
-from ..kernels.rowwise import log_softmax
+from ..kernels.rowwise import losses
+from ..kernels.rowwise.family import log_softmax
+from ..kernels.rowwise.loss_gradient import cross_entropy_with_gradient, gradient_wanted
 from ..layout import broadcast_shapes
 from ..tensor import Tensor
 from .reductions import mean, sum

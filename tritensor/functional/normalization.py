@@ -9,9 +9,9 @@ from typing import Any
 
 from ..dtypes import finfo
 from ..errors import ArgumentError, ShapeError
-from ..kernels import rowwise
-from ..kernels.layer_norm import layer_norm as _layer_norm
-from ..kernels.rms_norm import rms_norm as _rms_norm
+from ..kernels.rowwise import family as rowwise
+from ..kernels.rowwise.layer_norm import layer_norm as _layer_norm
+from ..kernels.rowwise.rms_norm import rms_norm as _rms_norm
 from ..rules import compute_dtype
 from ..tensor import Tensor
 

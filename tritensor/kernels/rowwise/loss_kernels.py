@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import dtypes, settings
-from ..memory import buffer
-from ..memory.buffer import DeviceArray
-from ..runtime.launch import Int64, kernel, launch
-from ..runtime.source import device_function
-from .reduction.family import Parts
-from .reduction.kernel import reduce_arrays
-from .reduction.sums import merge_logs
-from .rowwise_kernel import RowBodies, contiguous, launch_rows
+from ... import dtypes, settings
+from ...memory import buffer
+from ...memory.buffer import DeviceArray
+from ...runtime.launch import Int64, kernel, launch
+from ...runtime.source import device_function
+from ..reduction.family import Parts
+from ..reduction.kernel import reduce_arrays
+from ..reduction.sums import merge_logs
+from .kernel import RowBodies, contiguous, launch_rows
 
 if TYPE_CHECKING:
     import triton.language as tl

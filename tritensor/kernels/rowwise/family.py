@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes, layout
-from ..autograd.mode import recording
-from ..errors import ArgumentError, DtypeError, explain
-from ..memory.buffer import DeviceArray
-from ..operator import Operator, Rule, compute_dtype
-from ..runtime.source import device_function
-from ..tensor import Tensor, wrap
-from .reduction.family import LEGACY_NAMES
-from .reduction.sums import merge_logs, sum
-from .rowwise_kernel import RowBodies, launch_rows
+from ... import dtypes, layout
+from ...autograd.mode import recording
+from ...errors import ArgumentError, DtypeError, explain
+from ...memory.buffer import DeviceArray
+from ...operator import Operator, Rule, compute_dtype
+from ...runtime.source import device_function
+from ...tensor import Tensor, wrap
+from ..reduction.family import LEGACY_NAMES
+from ..reduction.sums import merge_logs, sum
+from .kernel import RowBodies, launch_rows
 
 if TYPE_CHECKING:
     import triton.language as tl

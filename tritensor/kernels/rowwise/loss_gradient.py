@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..autograd.mode import recording
-from ..memory.buffer import DeviceArray
-from ..tensor import Tensor, wrap
+from ... import dtypes
+from ...autograd.mode import recording
+from ...memory.buffer import DeviceArray
+from ...tensor import Tensor, wrap
 from .losses import ClassLoss, cross_entropy, cross_entropy_backward
 
 __all__ = ["cross_entropy_with_gradient", "gradient_wanted"]
@@ -46,7 +46,7 @@ class LossWithGradient(ClassLoss):
         self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
     ) -> None:
         """The sum of the targets' weights, then one pass over the rows, then a sum over them."""
-        from .losses_kernel import launch_cross_entropy
+        from .loss_kernels import launch_cross_entropy
 
         launch_cross_entropy(outs[:3], arrays, compute, metadata, outs[3])
 
@@ -87,7 +87,7 @@ def _(grad, x, target, weight, total, lse, change, ignore_index, reduction, labe
     if data.__class__ is ndarray:
         np.multiply(data, grad._host_array(), out=data, casting="unsafe")
     else:
-        from .losses_kernel import launch_scale
+        from .loss_kernels import launch_scale
 
         launch_scale(data, grad._data)
     return wrap(data), None, None

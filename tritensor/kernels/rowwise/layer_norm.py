@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes
-from ..autograd.mode import recording
-from ..errors import DtypeError, explain
-from ..memory.buffer import DeviceArray
-from ..operator import Operator
-from ..runtime.source import device_function
-from ..tensor import Tensor, wrap
-from .norm_kernels import fits, launch_norm_backward
-from .reduction.family import LEGACY_NAMES, Parts
-from .reduction.kernel import reduce_arrays
-from .reduction.sums import mean, merge_moments, sum
-from .rowwise import Floating, RowNorm, pieces
-from .rowwise_kernel import RowBodies, contiguous, launch_rows
+from ... import dtypes
+from ...autograd.mode import recording
+from ...errors import DtypeError, explain
+from ...memory.buffer import DeviceArray
+from ...operator import Operator
+from ...runtime.source import device_function
+from ...tensor import Tensor, wrap
+from ..reduction.family import LEGACY_NAMES, Parts
+from ..reduction.kernel import reduce_arrays
+from ..reduction.sums import mean, merge_moments, sum
+from .family import Floating, RowNorm, pieces
+from .kernel import RowBodies, contiguous, launch_rows
+from .norm_backward import fits, launch_norm_backward
 
 if TYPE_CHECKING:
     import triton.language as tl

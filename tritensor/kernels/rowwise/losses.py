@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes
-from ..autograd.mode import recording
-from ..autograd.tape import GradientPlan, Node, record
-from ..errors import DtypeError, RangeError, explain
-from ..memory.buffer import DeviceArray
-from ..operator import Operator, Rule
-from ..tensor import Tensor, wrap
-from .elementwise.arithmetic import where
-from .elementwise.family import elementwise
-from .reduction.family import LEGACY_NAMES
-from .reduction.sums import sum
-from .rowwise import Floating, softmax
+from ... import dtypes
+from ...autograd.mode import recording
+from ...autograd.tape import GradientPlan, Node, record
+from ...errors import DtypeError, RangeError, explain
+from ...memory.buffer import DeviceArray
+from ...operator import Operator, Rule
+from ...tensor import Tensor, wrap
+from ..elementwise.arithmetic import where
+from ..elementwise.family import elementwise
+from ..reduction.family import LEGACY_NAMES
+from ..reduction.sums import sum
+from .family import Floating, softmax
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -93,7 +93,7 @@ class ClassLoss(Operator):
         self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
     ) -> None:
         """One pass over the rows, then a sum over them."""
-        from .losses_kernel import launch_cross_entropy, launch_nll
+        from .loss_kernels import launch_cross_entropy, launch_nll
 
         (launch_cross_entropy if self.name == "cross_entropy" else launch_nll)(outs, arrays, compute, metadata)
 
@@ -309,7 +309,7 @@ class ClassLossBackward(Operator):
         self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
     ) -> None:
         """One pass over the rows."""
-        from .losses_kernel import launch_cross_entropy_backward
+        from .loss_kernels import launch_cross_entropy_backward
 
         launch_cross_entropy_backward(outs, arrays, compute, metadata)
 

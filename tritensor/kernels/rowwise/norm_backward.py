@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .. import dtypes, settings
-from ..memory import buffer
-from ..memory.buffer import DeviceArray
-from ..runtime.launch import kernel, launch
-from .addressing import in_units, unit_of
-from .reduction.family import Parts
-from .reduction.kernel import power_of_two, reach, reduce_arrays
-from .reduction.sums import add, fold_sum, zero
-from .rowwise_kernel import contiguous
+from ... import dtypes, settings
+from ...memory import buffer
+from ...memory.buffer import DeviceArray
+from ...runtime.launch import kernel, launch
+from ..addressing import in_units, unit_of
+from ..reduction.family import Parts
+from ..reduction.kernel import power_of_two, reach, reduce_arrays
+from ..reduction.sums import add, fold_sum, zero
+from .kernel import contiguous
 
 if TYPE_CHECKING:
     import triton.language as tl
