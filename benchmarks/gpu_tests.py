@@ -22,21 +22,31 @@ ROOT = Path(benchmarks.__file__).parent.parent
 
 # What can go wrong on a device alone, the most telling first; each runs in a process of its own. The kernels of all
 # operators are compiled and compared with their references, in four parts by dtype.
-_KERNELS = "tests/test_operators.py::test_kernel_matches_reference"
+_KERNELS = "tests/declared/test_operators.py::test_kernel_matches_reference"
 JOBS: tuple[tuple[str, ...], ...] = (
     (_KERNELS, "-k", "float32"),
     (_KERNELS, "-k", "float16"),
     (_KERNELS, "-k", "float64 or bool"),
     (_KERNELS, "-k", "int"),
-    ("tests/test_operators.py", "--deselect", _KERNELS),
-    ("tests/test_matmul.py",),
-    ("tests/test_reductions.py", "tests/test_rowwise.py"),
-    ("tests/test_cuda.py", "tests/test_cuda_driver.py", "tests/test_transfer.py", "tests/test_buffer.py"),
-    ("tests/test_losses.py", "tests/test_indexing.py"),
-    ("tests/test_optim.py", "tests/test_random.py", "tests/test_graphs.py"),
-    ("tests/test_nn_layers.py", "tests/test_elementwise_kernel.py", "tests/test_views.py", "tests/test_inplace.py"),
+    ("tests/declared/test_operators.py", "--deselect", _KERNELS),
+    ("tests/functional/test_matmul.py",),
+    ("tests/functional/test_reductions.py", "tests/functional/test_rowwise.py"),
+    (
+        "tests/devices/test_cuda.py",
+        "tests/devices/test_cuda_driver.py",
+        "tests/devices/test_transfer.py",
+        "tests/devices/test_buffer.py",
+    ),
+    ("tests/functional/test_losses.py", "tests/functional/test_indexing.py"),
+    ("tests/optim/test_optim.py", "tests/functional/test_random.py", "tests/devices/test_graphs.py"),
+    (
+        "tests/nn/test_nn_layers.py",
+        "tests/runtime/test_elementwise_kernel.py",
+        "tests/functional/test_views.py",
+        "tests/autograd/test_inplace.py",
+    ),
 )
-_SIMULATED = (("tests/test_devices.py",), ("tests/test_cuda.py",))
+_SIMULATED = (("tests/devices/test_devices.py",), ("tests/devices/test_cuda.py",))
 _OUTCOME = re.compile(r"^(tests\S*::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b", re.MULTILINE)
 
 

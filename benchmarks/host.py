@@ -2,12 +2,11 @@
 
     python -m benchmarks.host [--only 'add_*'] [--json PATH]
 
-The device is a stub of libcuda (tests/libcuda_with_kernels.c, built in a temporary folder): memory is on the host, and
-a launch returns at once and computes nothing. Everything above the driver is the real thing: dispatch, the plan, memory
-from the free list, cuda-core's launch of a kernel that Triton compiled for sm_90, the tape. So a row says what our side
-of a call costs before the driver's own 1 to 2 us, beside a whole call of torch on the CPU, its arithmetic included; the
-two are timed in one process, in blocks of A B B A. A whole run writes benchmarks/results/host.json.
-"""
+The device is a stub of libcuda (tests/devices/libcuda_with_kernels.c, built in a temporary folder): memory is on the
+host, and a launch returns at once and computes nothing. Everything above the driver is the real thing: dispatch, the
+plan, memory from the free list, cuda-core's launch of a kernel that Triton compiled for sm_90, the tape. So a row says
+what our side of a call costs before the driver's own 1 to 2 us, beside a whole call of torch on the CPU, its arithmetic
+included; the two are timed in one process, in blocks of A B B A. A whole run writes benchmarks/results/host.json."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ def build(folder: Path) -> None:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or not sys.platform.startswith("linux"):
         raise SystemExit("the stub of libcuda needs Linux and a C compiler")
-    source, library = ROOT / "tests" / "libcuda_with_kernels.c", folder / "libcuda.so.1"
+    source, library = ROOT / "tests" / "devices" / "libcuda_with_kernels.c", folder / "libcuda.so.1"
     subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-w", "-o", library, source, "-ldl"], check=True)
 
 

@@ -14,7 +14,16 @@ import numpy as np
 import pytest
 
 import tritensor
-from tests.samples import Sample, domain_of, dtypes_of, elementwise_inputs, has_samples, metadata_of, samples, values
+from tests.declared.samples import (
+    Sample,
+    domain_of,
+    dtypes_of,
+    elementwise_inputs,
+    has_samples,
+    metadata_of,
+    samples,
+    values,
+)
 from tritensor import dtypes
 from tritensor.operator import Operator, registry
 

@@ -19,15 +19,15 @@ from tritensor.runtime import program as plans
 from tritensor.runtime import replay
 
 # Programs that mpiexec runs, not tests: importing one starts a process group.
-collect_ignore = ["distributed_programs"]
+collect_ignore = ["distributed/programs"]
 
 try:
     import hypothesis
 except ImportError:  # a machine that is only lent for its GPU: the rest is tested there
     here = Path(__file__).parent
     collect_ignore += [
-        path.name
-        for path in here.glob("test_*.py")
+        str(path.relative_to(here))
+        for path in here.rglob("test_*.py")
         if "import hypothesis" in path.read_text("utf-8") or "from hypothesis" in path.read_text("utf-8")
     ]
 else:

@@ -18,7 +18,7 @@ import tritensor.nn.functional as F
 from tritensor import cuda, nn, optim, settings
 from tritensor.errors import DeviceError, KernelMemoryError, OutOfMemoryError
 
-from .interpreted_device import interpreted_device
+from ..runtime.interpreted_device import interpreted_device
 
 if importlib.util.find_spec("triton") is None:
     pytest.skip("kernels need Triton", allow_module_level=True)
@@ -631,7 +631,7 @@ def test_without_a_device_nothing_is_captured(monkeypatch):
 
 
 def test_the_page_about_graphs_runs():
-    text = (Path(__file__).parent.parent / "docs" / "graphs.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "graphs.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) >= 2
     names: dict = {}

@@ -116,7 +116,11 @@ def special(*names: str) -> Callable[[Any], Any]:
 
 
 # Families whose results are not a function of their inputs, and where their tests are.
-TESTED_ALONE = {"random": "tests/test_random.py", "dropout": "tests/test_random.py", "range": "tests/test_creation.py"}
+TESTED_ALONE = {
+    "random": "tests/functional/test_random.py",
+    "dropout": "tests/functional/test_random.py",
+    "range": "tests/functional/test_creation.py",
+}
 
 
 def has_samples(operator: Operator) -> bool:

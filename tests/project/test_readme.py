@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import table
 
-README = Path(__file__).resolve().parent.parent / "README.md"
+README = Path(__file__).resolve().parents[2] / "README.md"
 
 
 def test_examples_run() -> None:

@@ -25,7 +25,7 @@ def environment(folder: Path, source: Path = HERE / "libcuda_stub.c", **variable
         pytest.skip("the stub needs Linux, a C compiler and cuda-core")
     command = [compiler, "-shared", "-fPIC", "-O1", "-w", f"-I{HERE}", "-o", folder / "libcuda.so.1", source, "-ldl"]
     subprocess.run(command, check=True)
-    ours = {"LD_LIBRARY_PATH": str(folder), "PYTHONPATH": str(HERE.parent), "TRITENSOR_SIMULATE_CUDA": "0"}
+    ours = {"LD_LIBRARY_PATH": str(folder), "PYTHONPATH": str(HERE.parents[1]), "TRITENSOR_SIMULATE_CUDA": "0"}
     return {**os.environ, **ours, "STUB_DEVICES": "1", **variables}
 
 

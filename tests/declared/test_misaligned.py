@@ -17,7 +17,7 @@ from tritensor.tensor import Tensor
 
 pytest.importorskip("triton")
 
-from .interpreted_device import interpreted_device
+from ..runtime.interpreted_device import interpreted_device
 from .samples import samples
 from .test_operators import as_tuple, case_id, generator, on_cpu
 from .test_orders import OPERATORS, bits, dtype_of, size_of

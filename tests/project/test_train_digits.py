@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "train_digits.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "train_digits.py"
 
 pytestmark = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("sklearn", "matplotlib")),

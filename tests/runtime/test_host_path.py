@@ -17,9 +17,9 @@ from tritensor.operator import Operator, registry
 from tritensor.runtime import replay
 from tritensor.tensor import Tensor, wrap
 
+from ..declared.samples import dtypes_of, has_samples, samples
+from ..declared.test_operators import agree, case_id, generator, on_cpu, on_device
 from .interpreted_device import Interpreted, interpreted_device
-from .samples import dtypes_of, has_samples, samples
-from .test_operators import agree, case_id, generator, on_cpu, on_device
 
 if importlib.util.find_spec("triton") is None:
     pytest.skip("running kernels needs Triton", allow_module_level=True)

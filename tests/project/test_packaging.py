@@ -15,7 +15,7 @@ import pytest
 
 import tritensor
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 needs_make = pytest.mark.skipif(

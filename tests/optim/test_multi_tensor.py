@@ -18,7 +18,7 @@ from tritensor.kernels.optimizer import multi_tensor
 from tritensor.kernels.optimizer import rates as step_rates
 from tritensor.kernels.optimizer import steps as optimizers
 
-from .interpreted_device import interpreted_device
+from ..runtime.interpreted_device import interpreted_device
 from .test_optim import SETTINGS
 
 if importlib.util.find_spec("triton") is None:

@@ -27,8 +27,8 @@ from tritensor.memory import buffer
 from tritensor.runtime.launch import bind, kernel, launch
 from tritensor.tensor import Tensor
 
+from ..runtime.interpreted_device import interpreted_device
 from . import libcuda_stub
-from .interpreted_device import interpreted_device
 from .waits import Site, fails, sites, without
 
 if TYPE_CHECKING:
@@ -656,7 +656,7 @@ def _is_of_the_driver(site: Site) -> bool:
 @pytest.mark.parametrize("site", [site for site in sites() if _is_of_the_driver(site) == ON_STUB], ids=str)
 def test_without_this_wait_a_program_fails(site: Site) -> None:
     # the likely ones first: those of launches are the last ones above, and need what passes for a real device
-    direction = -1 if site.module.startswith(("tritensor.kernels", "tritensor.launch")) else 1
+    direction = -1 if site.module.startswith(("tritensor.kernels", "tritensor.runtime")) else 1
     tried = [(kind, each) for kind in KINDS[::direction] for each in PROGRAMS[::direction]]
     if direction == -1 and not HAS_TRITON:
         pytest.skip("the programs that need this one launch kernels, which needs Triton")

@@ -147,7 +147,7 @@ def test_devices_are_not_mixed_and_lambdas_are_no_kernels() -> None:
 
 
 def test_the_guide_is_right(tmp_path: Path) -> None:
-    guide = (Path(__file__).parent.parent / "docs" / "devices.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[2] / "docs" / "devices.md").read_text(encoding="utf-8")
     (block,) = [each for each in re.findall(r"```python\n(.*?)```", guide, re.DOTALL) if "cuda.jit" in each]
     program = tmp_path / "program.py"
     program.write_text(block, encoding="utf-8")

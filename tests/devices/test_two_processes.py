@@ -16,7 +16,7 @@ from tritensor.drivers import active
 
 from . import libcuda_stub
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 MEMORY = 1 << 30
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
 

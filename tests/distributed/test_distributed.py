@@ -26,10 +26,10 @@ from tritensor.errors import DistError, TritensorError
 from tritensor.nn.parallel.reducer import split
 from tritensor.utils.data import DistributedSampler
 
-from . import libcuda_stub
+from ..devices import libcuda_stub
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = HERE / "distributed_programs"
+PROGRAMS = HERE / "programs"
 
 
 def find_mpiexec() -> str | None:
@@ -51,7 +51,7 @@ needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, re
 
 def environment(**settings: str) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRITENSOR_")}
-    return {**inherited, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(HERE.parent), **settings}
+    return {**inherited, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(HERE.parents[1]), **settings}
 
 
 def launch(ranks: int, program: Path | str, *arguments: str, folder: Path | None = None, **settings: str):

@@ -1,6 +1,6 @@
 """Tens of thousands of damaged checkpoints: each is read or refused, in time, in memory, and with nothing executed.
 
-The quick slice runs by default; `pytest -m slow tests/test_checkpoint_fuzz.py` runs all of it.
+The quick slice runs by default; `pytest -m slow tests/serialization/test_checkpoint_fuzz.py` runs all of it.
 """
 
 from __future__ import annotations

@@ -142,12 +142,12 @@ def test_files_lie_where_tritons_cache_lies(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_the_key_is_the_same_in_every_process() -> None:
-    code = "from tests.test_disk_cache import key, scaled, outer; print(key(scaled(outer)).name)"
+    code = "from tests.runtime.test_disk_cache import key, scaled, outer; print(key(scaled(outer)).name)"
     names = set()
     for seed in ("1", "2"):
-        variables = {**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONHASHSEED": seed}
+        variables = {**os.environ, "PYTHONPATH": str(HERE.parents[1]), "PYTHONHASHSEED": seed}
         found = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=variables, cwd=HERE.parent
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=variables, cwd=HERE.parents[1]
         )
         names.add(found.stdout)
     assert len(names) == 1
@@ -226,7 +226,7 @@ disk_cache.store(Path(sys.argv[1]), disk_cache.Compiled(b"cubin", "add", 0, 4, 0
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals there")
 def test_a_writer_that_is_killed_disturbs_nobody(tmp_path: Path) -> None:
     path = tmp_path / "ab" / "x.kernel"
-    variables = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    variables = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
     killed = subprocess.run([sys.executable, "-c", WRITER, str(path)], env=variables, capture_output=True, text=True)
     assert killed.returncode == -9, killed.stderr
     assert load(path) is None
@@ -360,12 +360,12 @@ def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("the stub needs Linux, a C compiler, Triton and cuda-core")
     found = tmp_path_factory.mktemp("stub")
     command = [compiler, "-shared", "-fPIC", "-O1", "-w", "-o", str(found / "libcuda.so.1")]
-    subprocess.run([*command, str(HERE / "libcuda_stub.c"), "-ldl"], check=True)
+    subprocess.run([*command, str(HERE.parent / "devices" / "libcuda_stub.c"), "-ldl"], check=True)
     return found
 
 
 def start(stub: Path, folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    variables = {"LD_LIBRARY_PATH": str(stub), "PYTHONPATH": str(HERE.parent), "TRITENSOR_CACHE_DIR": str(folder)}
+    variables = {"LD_LIBRARY_PATH": str(stub), "PYTHONPATH": str(HERE.parents[1]), "TRITENSOR_CACHE_DIR": str(folder)}
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *arguments],
         stdout=subprocess.PIPE,

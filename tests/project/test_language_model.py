@@ -15,7 +15,7 @@ import tritensor as torch
 
 from .test_train_digits import needs_triton, run
 
-SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "language_model.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "language_model.py"
 SMALL = ("--batch", "2", "--context", "8", "--width", "16", "--heads", "2")
 SIZES = {"context": 8, "width": 16, "heads": 2, "dropout": 0.0}
 LETTERS = 11

@@ -565,7 +565,7 @@ def test_one_call_needs_no_thread_and_leaves_the_mode_alone():
 
 
 def test_the_guide_is_right():
-    guide = Path(__file__).resolve().parent.parent / "docs" / "several_devices.md"
+    guide = Path(__file__).resolve().parents[2] / "docs" / "several_devices.md"
     blocks = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
     example = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, guide.name, str(guide), 0)
     report: list[str] = []
