@@ -1,23 +1,26 @@
-"""The type stubs of what is made at run time: Tensor with its methods, and the functions from the registry.
+"""The type stubs of what is made at run time: the package, its functions, and Tensor with its methods.
 
-Operators attach themselves to Tensor when their modules are imported, which a type checker cannot see. The stubs say
-what is there on the finished class.
+Functions and operators become public where they are declared (`tritensor.public`), which a type checker and an editor
+cannot see. The stubs say what is there in the end: a function that its module holds is imported from there; one that
+is made from an operator's declaration stands here with its signature and the first paragraph of its docstring.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import tritensor
-from tritensor import functional, random  # noqa: F401 - their import attaches methods
-from tritensor.functional import pointwise
+from tritensor import dtypes, functional, generators, public
 from tritensor.host_access import HostAccess
 from tritensor.tensor import Tensor
 
-HEADER = '''"""The type stub of Tensor, made by `python -m tools.generate`; do not edit."""
+PACKAGE = Path(tritensor.__file__).parent
+
+TENSOR = '''"""The type stub of Tensor, made by `python -m tools.generate`; do not edit."""
 
 from __future__ import annotations
 
@@ -28,7 +31,8 @@ import numpy as np
 
 from . import autograd, devices, dtypes
 from .autograd import Node
-
+{imports}
+{aliases}
 class Size(tuple[int, ...]):
     def numel(self) -> int: ...
 
@@ -37,6 +41,8 @@ def blank(kind: type[Tensor], data: Any) -> Any: ...
 def is_tensor(obj: Any) -> bool: ...
 
 class Tensor:
+    """{doc}"""
+
     _data: Any
     _needs: bool
     _node: Any
@@ -50,122 +56,7 @@ class Tensor:
     def __new__(cls, *data: Any) -> Tensor: ...
 '''
 
-# annotations that mean something else, or nothing, in the stub's namespace
-_KNOWN = {
-    "Tensor",
-    "Any",
-    "bool",
-    "int",
-    "float",
-    "str",
-    "complex",
-    "None",
-    "Size",
-    "Node",
-    "Sequence",
-    "Callable",
-    "tuple",
-    "list",
-    "dict",
-    "np",
-    "devices",
-    "dtypes",
-    "autograd",
-    "device",
-    "dtype",
-    "Iterator",
-    "type",
-    "object",
-}
-# method names that hide builtins in the class body: annotations after them would mean the method
-_HIDDEN = {"bool": "_Bool", "int": "_Int", "float": "_Float"}
-
-
-def annotation(text: Any, method: bool = True) -> str:
-    """An annotation that the stub can resolve, `Any` where it cannot."""
-    if text is inspect.Parameter.empty:
-        return "Any"
-    words = text if isinstance(text, str) else getattr(text, "__name__", "Any")
-    if set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", words)) - _KNOWN:
-        return "Any"
-    for name, alias in _HIDDEN.items() if method else ():
-        words = re.sub(rf"(?<![.\w]){name}\b", alias, words)
-    return words
-
-
-def parameters(function: Any, method: bool = True) -> str:
-    """The parameters of a function as the stub writes them; a method's first one is `self`."""
-    parts = []
-    starred = False
-    for position, parameter in enumerate(inspect.signature(function).parameters.values()):
-        if method and position == 0 and parameter.kind is not parameter.VAR_POSITIONAL:
-            parts.append("self")
-            continue
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            starred = True
-            parts.append(f"*{parameter.name}: {annotation(parameter.annotation, method)}")
-            continue
-        if parameter.kind is parameter.VAR_KEYWORD:
-            parts.append(f"**{parameter.name}: {annotation(parameter.annotation, method)}")
-            continue
-        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
-            starred = True
-            parts.append("*")
-        default = "" if parameter.default is parameter.empty else " = ..."
-        parts.append(f"{parameter.name}: {annotation(parameter.annotation, method)}{default}")
-    if method and (not parts or parts[0] != "self"):
-        parts.insert(0, "self")
-    return ", ".join(parts)
-
-
-def member(name: str, value: Any) -> list[str]:
-    """The lines of one attribute of the class."""
-    if isinstance(value, property):
-        returns = (
-            annotation(inspect.signature(value.fget).return_annotation)
-            if value.fget.__name__ != "<lambda>"
-            else "Tensor"
-        )  # type: ignore[arg-type]
-        lines = ["    @property", f"    def {name}(self) -> {returns}: ..."]
-        if value.fset is not None:
-            lines += [f"    @{name}.setter", f"    def {name}(self, value: Any) -> None: ..."]
-        if value.fdel is not None:
-            lines += [f"    @{name}.deleter", f"    def {name}(self) -> None: ..."]
-        return lines
-    if not callable(value):
-        return []
-    returns = annotation(inspect.signature(value).return_annotation)
-    if returns == "Any" and value.__name__ == "<lambda>":
-        returns = "Tensor"
-    ignore = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
-    return [f"    def {name}({parameters(value)}) -> {returns}: ...{ignore}"]
-
-
-def stub() -> str:
-    """The text of the stub."""
-    lines = [HEADER.rstrip("\n")]
-    members = {**vars(HostAccess), **vars(Tensor)}
-    dunders = {name for name in members if name.startswith("__")} - {
-        "__new__",
-        "__doc__",
-        "__module__",
-        "__dict__",
-        "__weakref__",
-        "__slots__",
-        "__annotations__",
-        "__array_priority__",
-        "__static_attributes__",
-        "__firstlineno__",
-    }
-    private = {"_edge", "_accumulate", "_host_array", "_to_host", "_version", "_refresh"}
-    names = sorted(name for name in members if not name.startswith("_")) + sorted(dunders) + sorted(private)
-    for name in names:
-        lines += member(name, members[name])
-    aliases = [f"{alias} = {name}" for name, alias in _HIDDEN.items()]
-    return "\n".join(lines).replace("class Size", "\n".join(aliases) + "\n\nclass Size") + "\n"
-
-
-FUNCTIONS = '''"""The type stub of the functions made from the registry, by `python -m tools.generate`; do not edit."""
+FUNCTIONS = '''"""The type stub of the public functions, made by `python -m tools.generate`; do not edit."""
 
 from __future__ import annotations
 
@@ -173,24 +64,191 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..tensor import Tensor
+'''
 
-__all__: list[str]
+NAMES = '''"""The type stub of the package, made by `python -m tools.generate`; do not edit."""
+
+from __future__ import annotations
+
+from builtins import float as _float
+from builtins import str as _str
 
 '''
 
+# What an annotation may name in a stub; of other names, classes of the package are imported, and the rest is Any.
+_KNOWN = {
+    *("Tensor", "Any", "bool", "int", "float", "str", "complex", "None", "Size", "Node", "Sequence", "Callable"),
+    *("tuple", "list", "dict", "np", "devices", "dtypes", "autograd", "device", "dtype", "Iterator", "type", "object"),
+}
+_DIM = "int | Sequence[int] | None"
+# method names that hide builtins in the class body: annotations after them would mean the method
+_HIDDEN = {"bool": "_Bool", "int": "_Int", "float": "_Float"}
+# members that are written into the stub by hand, or that Python gives every class
+_LEFT_OUT = {
+    *("__new__", "__doc__", "__module__", "__dict__", "__weakref__", "__slots__", "__annotations__"),
+    *("__array_priority__", "__static_attributes__", "__firstlineno__"),
+}
+_PRIVATE = ("_edge", "_accumulate", "_host_array", "_to_host", "_version", "_refresh")
+
+
+class Signatures:
+    """The signatures of one stub, and what it imports for them."""
+
+    def __init__(self, method: bool) -> None:
+        self.method = method
+        self.imports: set[str] = set()
+
+    def annotation(self, text: Any, function: Any) -> str:
+        """An annotation that the stub can resolve, `Any` where it cannot."""
+        if text is inspect.Parameter.empty:
+            return "Any"
+        words = text if isinstance(text, str) else getattr(text, "__name__", "Any")
+        words = re.sub(r"\bDim\b", _DIM, words)
+        for name in set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", words)) - _KNOWN:
+            found = getattr(function, "__globals__", {}).get(name)
+            home = str(getattr(found, "__module__", ""))
+            if not self.method or not isinstance(found, type) or not home.startswith("tritensor."):
+                return "Any"
+            attribute = next(key for key, value in vars(sys.modules[home]).items() if value is found)
+            self.imports.add(f"from {home.removeprefix('tritensor')} import {attribute}")
+            words = re.sub(rf"(?<![.\w]){name}\b", attribute, words)
+        for name, alias in _HIDDEN.items() if self.method else ():
+            words = re.sub(rf"(?<![.\w]){name}\b", alias, words)
+        return words
+
+    def parameters(self, function: Any) -> str:
+        """The parameters as the stub writes them; a method's first one is `self`."""
+        parts = []
+        starred = False
+        for position, parameter in enumerate(inspect.signature(function).parameters.values()):
+            if self.method and position == 0 and parameter.kind is not parameter.VAR_POSITIONAL:
+                parts.append("self")
+                continue
+            kind = self.annotation(parameter.annotation, inspect.unwrap(function))
+            if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+                parts.append("*")
+            starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+            stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+            parts.append(f"{stars}{parameter.name}: {kind}{_default(parameter.default)}")
+        if self.method and (not parts or parts[0] != "self"):
+            parts.insert(0, "self")
+        return ", ".join(parts)
+
+    def function(self, name: str, value: Any, indent: str = "", note: str = "") -> list[str]:
+        """The lines of a function."""
+        plain = inspect.unwrap(value)
+        returns = self.annotation(inspect.signature(value).return_annotation, plain)
+        if returns == "Any" and getattr(plain, "__name__", "") == "<lambda>":
+            returns = "Tensor"
+        head = f"{indent}def {name}({self.parameters(value)}) -> {returns}:"
+        return _with_docstring(head, value, indent, note)
+
+    def member(self, name: str, value: Any) -> list[str]:
+        """The lines of one attribute of Tensor."""
+        if isinstance(value, property):
+            getter = value.fget
+            returns = "Tensor"
+            if getter.__name__ != "<lambda>":  # type: ignore[union-attr]
+                returns = self.annotation(inspect.signature(getter).return_annotation, getter)  # type: ignore[arg-type]
+            lines = ["    @property", *_with_docstring(f"    def {name}(self) -> {returns}:", value, "    ")]
+            if value.fset is not None:
+                lines += [f"    @{name}.setter", f"    def {name}(self, value: Any) -> None: ..."]
+            if value.fdel is not None:
+                lines += [f"    @{name}.deleter", f"    def {name}(self) -> None: ..."]
+            return lines
+        if not callable(value):
+            return []
+        ignore = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
+        return self.function(name, value, "    ", ignore)
+
+
+def _default(value: Any) -> str:
+    """A default as the stub writes it: itself where it is a plain number, text, None or an empty tuple."""
+    if value is inspect.Parameter.empty:
+        return ""
+    plain = value is None or value == () or (type(value) in (bool, int, float, str) and value == value)
+    return f" = {value!r}" if plain and abs(value if type(value) is float else 0.0) < float("inf") else " = ..."
+
+
+def _with_docstring(head: str, value: Any, indent: str, note: str = "") -> list[str]:
+    text = (inspect.getdoc(value) or "").split("\n\n")[0]
+    if not text:
+        return [f"{head} ...{note}"]
+    body = text.replace("\\", "\\\\").replace("\n", f"\n{indent}    ")
+    return [f"{head}{note}", f'{indent}    """{body}"""']
+
+
+def tensor() -> str:
+    """The text of the stub of Tensor."""
+    made = Signatures(method=True)
+    members = {**vars(HostAccess), **vars(Tensor)}
+    dunders = {name for name in members if name.startswith("__")} - _LEFT_OUT
+    lines = []
+    for name in [*sorted(name for name in members if not name.startswith("_")), *sorted(dunders), *sorted(_PRIVATE)]:
+        lines += made.member(name, members[name])
+    head = TENSOR.format(
+        imports="".join(f"{line}\n" for line in sorted(made.imports)),
+        aliases="".join(f"{alias} = {name}\n" for name, alias in _HIDDEN.items()),
+        doc=(inspect.getdoc(Tensor) or "").split("\n\n")[0].replace("\n", "\n    "),
+    )
+    return head + "\n".join(lines) + "\n"
+
+
+def _home(value: Any) -> tuple[str, str] | None:
+    """The module that holds a public object, and its name there; None for one that is made from a declaration."""
+    module = sys.modules.get(getattr(value, "__module__", None) or "")
+    name = getattr(value, "__name__", "")
+    if module is not None and module is not functional and vars(module).get(name) is value:
+        return module.__name__, name
+    for module in (dtypes, generators):
+        for name, found in vars(module).items():
+            if found is value and not name.startswith("_"):
+                return module.__name__, name
+    return None
+
 
 def functions() -> str:
-    """The text of the stub of `tritensor.functional.pointwise`."""
+    """The text of the stub of `tritensor.functional`."""
+    made = Signatures(method=False)
+    imports, lines = [], []
+    for name in functional.__all__:
+        value = getattr(functional, name)
+        home = _home(value)
+        if home is None:
+            lines += made.function(name, value)
+        else:
+            module = home[0].removeprefix("tritensor.functional.")
+            source = f".{module}" if module != home[0] else f"..{home[0].removeprefix('tritensor.')}"
+            imports.append(f"from {source} import {home[1]} as {name}")
+    return "\n".join([FUNCTIONS + "\n".join(sorted(imports)), "", *_listed(functional.__all__), "", *lines]) + "\n"
+
+
+def names() -> str:
+    """The text of the stub of the package."""
     lines = []
-    for name in sorted(set(pointwise.__all__)):
-        function = getattr(pointwise, name)
-        signature = inspect.signature(function)
-        returns = annotation(signature.return_annotation, method=False)
-        lines.append(f"def {name}({parameters(function, method=False)}) -> {returns}: ...")
-    return FUNCTIONS + "\n".join(lines) + "\n"
+    for name in tritensor.__all__:
+        if name in public.FUNCTIONAL and public.PACKAGE.get(name) is public.FUNCTIONAL[name]:
+            lines.append(f"from .functional import {name} as {name}")
+        elif name in public.PACKAGE:
+            home = _home(public.PACKAGE[name])
+            assert home is not None, name
+            lines.append(f"from .{home[0].removeprefix('tritensor.')} import {home[1]} as {name}")
+        elif inspect.ismodule(getattr(tritensor, name)):
+            lines.append(f"from . import {name} as {name}")
+        elif name in ("load", "save"):
+            lines.append(f"from .serialization import {name} as {name}")
+    constants = ["", "__version__: _str", *(f"{name}: _float" for name in ("e", "inf", "nan", "pi")), "newaxis: None"]
+    return NAMES + "\n".join([*sorted(lines), *constants, "", *_listed(tritensor.__all__)]) + "\n"
+
+
+def _listed(public_names: list[str]) -> list[str]:
+    return ["__all__ = [", *(f'    "{name}",' for name in public_names), "]"]
 
 
 def texts() -> dict[Path, str]:
     """Every stub's path and text."""
-    package = Path(tritensor.__file__).parent
-    return {package / "tensor.pyi": stub(), package / "functional" / "pointwise.pyi": functions()}
+    return {
+        PACKAGE / "tensor.pyi": tensor(),
+        PACKAGE / "functional" / "__init__.pyi": functions(),
+        PACKAGE / "__init__.pyi": names(),
+    }

@@ -9,12 +9,14 @@ import threading
 from typing import Any
 
 from .errors import ArgumentError, DeviceError, explain
+from .public import public
 
 __all__ = ["device", "get_default_device", "set_default_device"]
 
 _FORM = re.compile(r"([a-z]+)(?::(0|[1-9][0-9]*))?")
 
 
+@public(functional=False)
 class device:
     """A place for tensors: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`, `device(1)`.
 
@@ -126,11 +128,13 @@ def set_current_index(index: int) -> None:
     _state.current = index
 
 
+@public(functional=False)
 def get_default_device() -> device:
     """The device of new tensors for which none is named (the CPU unless set otherwise)."""
     return _state.default or _global_default
 
 
+@public(functional=False)
 def set_default_device(device: Any) -> None:
     """Make `device` the place of new tensors for which none is named; None puts it back to the CPU."""
     global _global_default

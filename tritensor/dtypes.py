@@ -15,10 +15,12 @@ import numpy as np
 
 from . import settings
 from .errors import ArgumentError, DtypeError, explain
+from .public import public, publish
 
 __all__ = ["dtype", "finfo", "get_default_dtype", "iinfo", "promote_types", "set_default_dtype"]
 
 
+@public(functional=False)
 class dtype:
     """An element type.
 
@@ -91,6 +93,8 @@ ALIASES = {
     "cfloat": complex64,
     "cdouble": complex128,
 }
+for _name, _value in {**{entry.name: entry for entry in ALL}, **ALIASES}.items():
+    publish(_name, _value, functional=False)
 
 _BY_NUMPY: dict[Any, dtype] = {entry.numpy: entry for entry in ALL}
 _BY_NAME = {entry.name: entry for entry in ALL}
@@ -165,6 +169,7 @@ def _read_table() -> dict[tuple[dtype, dtype], dtype]:
 PROMOTION = _read_table()
 
 
+@public(functional=False)
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest dtype that holds both, by PyTorch's table.
 
@@ -190,11 +195,13 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 _default = float32
 
 
+@public(functional=False)
 def get_default_dtype() -> dtype:
     """The floating dtype of new tensors made from Python numbers (float32 unless set otherwise)."""
     return _default
 
 
+@public(functional=False)
 def set_default_dtype(d: dtype) -> None:
     """Make `d` the floating dtype of new tensors.
 
@@ -253,6 +260,7 @@ def result_dtype(operands: list[tuple[dtype, bool]], scalars: list[Any]) -> dtyp
     return result
 
 
+@public(functional=False)
 class iinfo:
     """The limits of an integer dtype.
 
@@ -277,6 +285,7 @@ class iinfo:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
+@public(functional=False)
 class finfo:
     """The limits and the precision of a floating dtype (the default dtype when none is given).
 

@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .public import public
+
 __all__ = [
     "ArgumentError",
     "AutogradError",
@@ -54,6 +56,7 @@ class DeviceMismatchError(TritensorError, RuntimeError):
     """An operator was given tensors on different devices."""
 
 
+@public(functional=False)
 class OutOfMemoryError(TritensorError, RuntimeError):
     """A device has no room for what was asked for."""
 

@@ -17,6 +17,7 @@ from .errors import ArgumentError, DtypeError, ShapeError
 from .memory import buffer
 from .memory.buffer import DeviceArray
 from .memory.form import form_of_new
+from .public import public, publish
 from .tensor import Tensor, wrap
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
 _FIRST_SEED = 67280421310721  # PyTorch's
 
 
+@public(functional=False)
 class Generator:
     """The state of a sequence of random numbers on one device: a seed, and how many calls have drawn from it.
 
@@ -143,6 +145,7 @@ def _checked_seed(seed: Any) -> int:
 
 #: the CPU's default generator
 default_generator = Generator()
+publish("default_generator", default_generator, functional=False)
 _defaults: dict[devices.device, Generator] = {devices.cpu: default_generator}
 _seed_of_new = _FIRST_SEED
 
@@ -155,6 +158,7 @@ def generator_of(device: devices.device) -> Generator:
     return found
 
 
+@public(functional=False)
 def manual_seed(seed: int) -> Generator:
     """Seed the default generator of every device; the CPU's is returned.
 
@@ -175,26 +179,31 @@ def manual_seed(seed: int) -> Generator:
     return default_generator
 
 
+@public(functional=False)
 def seed() -> int:
     """Seed every device with a number that nobody can foresee, and return it."""
     return manual_seed(secrets.randbits(53)).initial_seed()
 
 
+@public(functional=False)
 def initial_seed() -> int:
     """The seed of the CPU's default generator."""
     return default_generator.initial_seed()
 
 
+@public(functional=False)
 def get_rng_state() -> Tensor:
     """The state of the CPU's default generator."""
     return default_generator.get_state()
 
 
+@public(functional=False)
 def set_rng_state(new_state: Tensor) -> None:
     """Put the CPU's default generator into a state that `get_rng_state` returned."""
     default_generator.set_state(new_state)
 
 
+@public(functional=False)
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     """A block after which the default generators are where they were before it (all devices', whatever is named)."""

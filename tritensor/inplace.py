@@ -22,7 +22,7 @@ from .errors import AutogradError, DtypeError, ShapeError, explain
 from .memory.buffer import DeviceArray
 from .tensor import Tensor, wrap
 
-__all__ = ["check_writable", "in_place", "write"]
+__all__ = ["check_writable", "in_place", "in_place_form", "write"]
 
 
 def check_writable(x: Tensor) -> None:
@@ -90,6 +90,18 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
     del before  # one tensor less that shares the counter, see `_tell_views`
     write(x, result)
     return x
+
+
+def in_place_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The method that puts the result of `function` into its tensor: `Tensor.clamp_` of `clamp`."""
+
+    def call(self: Tensor, *args: Any, **metadata: Any) -> Tensor:
+        return in_place(self, function, *args, **metadata)
+
+    call.__name__ = f"{function.__name__}_"
+    call.__doc__ = f"`{function.__name__}` in the tensor's own memory."
+    call.__wrapped__ = function  # type: ignore[attr-defined]  # its signature is the function's
+    return call
 
 
 def write(x: Tensor, result: Tensor) -> None:

@@ -46,7 +46,6 @@ __all__ = [
     "Plan",
     "Rule",
     "compute_dtype",
-    "method",
     "registry",
 ]
 
@@ -54,6 +53,27 @@ ndarray = np.ndarray
 DeviceArray = buffer.DeviceArray
 
 registry: dict[str, Operator] = {}
+
+
+class _Shown:
+    """An operator's call as `help`, editors and the stubs show it: PyTorch's names for inputs that are called x, y."""
+
+    def __get__(self, operator: Operator | None, owner: type) -> inspect.Signature:
+        if operator is None:
+            raise AttributeError("a class of operators has the signature of its constructor")
+        found: list[inspect.Parameter] = []
+        for name in operator.inputs:
+            shown = {"x": "input", "y": "other"}.get(name, name)
+            default = None if name in operator.optional else inspect.Parameter.empty
+            annotation = "Any" if found else "Tensor"
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            found.append(inspect.Parameter(shown, kind, default=default, annotation=annotation))
+        if operator.variadic:
+            found.append(inspect.Parameter("tensors", inspect.Parameter.VAR_POSITIONAL, annotation="Tensor"))
+        for name, value in operator.metadata.items():
+            found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation="Any"))
+        result = "Tensor" if len(operator.outputs) == 1 else "tuple[Tensor, ...]"
+        return inspect.Signature(found, return_annotation=result)
 
 
 class Operator:
@@ -80,6 +100,7 @@ class Operator:
     repeatable = False
     takes_numbers = False
     differentiable_output = True
+    __signature__ = _Shown()
 
     def __init__(
         self,
@@ -433,11 +454,3 @@ def _wrapped(value: int, kind: np.dtype) -> Any:
     except OverflowError:
         return np.array(value % (1 << 8 * kind.itemsize), f"u{kind.itemsize}").view(kind)[()]
     return value
-
-
-def method(operator: Operator, function: Callable[..., Any], *names: str) -> None:
-    """Attach `function` to Tensor under `names`, documented as the operator."""
-    function.__doc__ = operator.__doc__
-    function.__name__ = names[0]
-    for name in names:
-        setattr(Tensor, name, function)

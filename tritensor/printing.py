@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import dtypes
+from .public import public
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -27,6 +28,7 @@ options = _Options()
 _PROFILES = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}
 
 
+@public(functional=False)
 def set_printoptions(
     precision: int | None = None,
     threshold: float | None = None,

@@ -30,6 +30,7 @@ from .generators import (
 from .inplace import check_writable, write
 from .kernels.random import philox as kernels
 from .layout import check_shape
+from .public import method, public
 from .tensor import Tensor
 
 __all__ = [
@@ -97,6 +98,7 @@ def _new(
     return creation.finish(drawn._data, requires_grad, pin_memory)
 
 
+@public(functional=False)
 def rand(
     *size: Any,
     generator: Generator | None = None,
@@ -117,6 +119,7 @@ def rand(
     return _new(kernels.uniform, size, "rand", generator, dtype, device, requires_grad, pin_memory)
 
 
+@public(functional=False)
 def randn(
     *size: Any,
     generator: Generator | None = None,
@@ -129,6 +132,7 @@ def randn(
     return _new(kernels.normal, size, "randn", generator, dtype, device, requires_grad, pin_memory)
 
 
+@public(functional=False)
 def rand_like(
     input: Tensor,
     *,
@@ -141,6 +145,7 @@ def rand_like(
     return rand(input.shape, **creation._like(input, dtype, device), requires_grad=requires_grad, generator=generator)
 
 
+@public(functional=False)
 def randn_like(
     input: Tensor,
     *,
@@ -161,6 +166,7 @@ def _between(low: int, high: int) -> dict[str, int]:
     return {"low": low, "span": high - low}
 
 
+@public(functional=False)
 def randint(
     *bounds: Any,
     generator: Generator | None = None,
@@ -196,6 +202,7 @@ def randint(
     return creation.finish(drawn._data, requires_grad, False)
 
 
+@public(functional=False)
 def randint_like(
     input: Tensor,
     low: int,
@@ -210,6 +217,7 @@ def randint_like(
     return randint(low, high, tuple(input.shape), **creation._like(input, dtype, device), generator=generator)
 
 
+@public(functional=False)
 def randperm(
     n: int,
     *,
@@ -243,6 +251,7 @@ def _host_integers(count: int, call: dict[str, int]) -> np.ndarray:
     return drawn._data  # type: ignore[no-any-return]
 
 
+@public(functional=False)
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -281,6 +290,7 @@ def normal(
     return result.requires_grad_() if requires_grad else result
 
 
+@public(functional=False, method=True)
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`.
 
@@ -316,6 +326,7 @@ def _checked_p(name: str, p: float) -> float:
     return p
 
 
+@public(functional=False, method=True)
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
@@ -375,6 +386,7 @@ def _overwrite(x: Tensor, values: Tensor) -> Tensor:
     return x
 
 
+@method()
 def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers evenly distributed in [from_, to).
 
@@ -395,6 +407,7 @@ def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Ge
     return _overwrite(self, drawn)
 
 
+@method()
 def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers.
 
@@ -414,6 +427,7 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Gen
     return _overwrite(self, drawn)
 
 
+@method()
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of the exponential distribution with rate `lambd`.
 
@@ -430,6 +444,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     return _overwrite(self, drawn)
 
 
+@method()
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 with probability `p` (a number, or a tensor of them), else 0.
 
@@ -446,6 +461,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     return _overwrite(self, drawn)
 
 
+@method()
 def random_(
     self: Tensor, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None
 ) -> Tensor:
@@ -469,7 +485,3 @@ def _largest(dtype: dtypes.dtype) -> int:
     if dtype.is_floating_point:
         return round(2 / dtypes.finfo(dtype).eps)
     return 1 if dtype is dtypes.bool_ else min(dtypes.iinfo(dtype).max, (1 << 63) - 1)
-
-
-for _function in (uniform_, normal_, exponential_, bernoulli_, random_, bernoulli, multinomial):
-    setattr(Tensor, _function.__name__, _function)

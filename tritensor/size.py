@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from .public import public
+
 __all__ = ["Size"]
 
 
+@public(functional=False)
 class Size(tuple[int, ...]):
     """A shape; a tuple that prints as PyTorch's does and counts elements.
 

@@ -22,6 +22,7 @@ from .autograd import tape
 from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
 from .host_access import HostAccess, owns_all
 from .memory.buffer import DeviceArray, PendingArray
+from .public import methods_of, public
 from .size import Size
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ ndarray = np.ndarray
 _new = object.__new__
 
 
+@public(functional=False)
 class Tensor(HostAccess):
     """A multi-dimensional array of one dtype on one device, with PyTorch's methods.
 
@@ -445,6 +447,9 @@ class Tensor(HostAccess):
         return copied  # type: ignore[no-any-return]
 
 
+methods_of(Tensor)
+
+
 def wrap(data: Any) -> Tensor:
     """A tensor over an array (`ndarray`, `DeviceArray` or `PendingArray`) that is used as it is."""
     tensor: Tensor = _new(Tensor)
@@ -473,6 +478,7 @@ def _rebuild(kind: type[Tensor], array: np.ndarray, place: str, needs: bool) -> 
     return tensor
 
 
+@public(functional=False)
 def is_tensor(obj: Any) -> bool:
     """Whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)

@@ -506,7 +506,7 @@ def test_functions_take_pytorchs_keywords() -> None:
     assert torch.clamp_min(input=x, min=5).item() == 5 and torch.clamp(input=x, max=1).item() == 1
     assert torch.addcmul(input=x, tensor1=y, tensor2=y, value=2).item() == 12
     assert torch.lerp(input=x, end=y, weight=0.5).item() == 3
-    assert torch.exp.__name__ == "exp" and torch.exp.__module__ == "tritensor.functional.pointwise"
+    assert torch.exp.__name__ == "exp" and torch.exp.__module__ == "tritensor.functional"
 
 
 # ---- choosing by bits -----------------------------------------------------------------------------------------

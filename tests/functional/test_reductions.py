@@ -13,7 +13,7 @@ import tritensor as torch
 from tritensor import dtypes, settings
 from tritensor.kernels.reduction import kernel as reductions_kernel
 from tritensor.kernels.reduction import scan
-from tritensor.kernels.reduction.family import quick_sum
+from tritensor.kernels.reduction.functions import quick_sum
 from tritensor.kernels.reduction.host import add_up, add_up_squares
 from tritensor.operator import registry
 from tritensor.tensor import wrap

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ..public import public
+
 __all__ = [
     "enable_grad",
     "inference_mode",
@@ -28,11 +30,13 @@ class _Recording(threading.local):
 recording = _Recording()
 
 
+@public(functional=False)
 def is_grad_enabled() -> bool:
     """Whether operators are being recorded in this thread."""
     return recording.enabled
 
 
+@public(functional=False)
 def is_inference_mode_enabled() -> bool:
     """Whether this thread is inside `inference_mode`."""
     return recording.inference
@@ -65,6 +69,7 @@ class _GradMode:
         return type(self)()
 
 
+@public(functional=False)
 class no_grad(_GradMode):
     """Operators in the block (or the decorated function) are not recorded.
 
@@ -83,6 +88,7 @@ class no_grad(_GradMode):
         return made if function is None else made(function)
 
 
+@public(functional=False)
 class enable_grad(_GradMode):
     """Operators in the block are recorded, also inside `no_grad`."""
 
@@ -92,6 +98,7 @@ class enable_grad(_GradMode):
         return made if function is None else made(function)
 
 
+@public(functional=False)
 class inference_mode(_GradMode):
     """Like `no_grad`; `is_inference_mode_enabled()` tells the two apart."""
 
@@ -103,6 +110,7 @@ class inference_mode(_GradMode):
         return inference_mode(bool(self.inference))
 
 
+@public(functional=False)
 class set_grad_enabled(_GradMode):
     """Turn recording on or off: at once when called, until the end of the block when used as a context manager."""
 

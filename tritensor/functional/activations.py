@@ -10,24 +10,8 @@ from ..generators import generator_of
 from ..inplace import in_place
 from ..kernels.elementwise import activations
 from ..kernels.random.philox import dropout as dropout_operator
+from ..public import public
 from ..tensor import Tensor
-
-__all__ = [
-    "dropout",
-    "elu",
-    "gelu",
-    "hardtanh",
-    "leaky_relu",
-    "logsigmoid",
-    "mish",
-    "relu",
-    "relu6",
-    "silu",
-    "softplus",
-    "softsign",
-    "tanhshrink",
-]
-
 
 _quick_silu: Any = activations.silu.quick
 _GELU: dict[str, Any] = {"none": activations.gelu.quick, "tanh": activations.gelu_tanh.quick}
@@ -37,6 +21,7 @@ def _apply(operator: Callable[..., Tensor], input: Tensor, inplace: bool, **meta
     return in_place(input, operator, **metadata) if inplace else operator(input, **metadata)
 
 
+@public()
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """input where it is positive, else 0; NaN stays NaN.
 
@@ -47,16 +32,19 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.relu_() if inplace else input.relu()
 
 
+@public(package=False)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """input where it is positive, else negative_slope * input."""
     return _apply(activations.leaky_relu, input, inplace, negative_slope=negative_slope)
 
 
+@public(package=False)
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """input where it is positive, else alpha * (exp(input) - 1)."""
     return _apply(activations.elu, input, inplace, alpha=alpha)
 
 
+@public(package=False)
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """input times the normal distribution's share below it; `approximate="tanh"` for the cheaper formula.
 
@@ -73,46 +61,55 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return operator(input)
 
 
+@public(package=False)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """input * sigmoid(input)."""
     return _apply(_quick_silu, input, inplace)
 
 
+@public(package=False)
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * input)) / beta, and input itself where beta * input is above threshold."""
     return activations.softplus(input, beta=beta, threshold=threshold)
 
 
+@public(package=False)
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """input, held between min_val and max_val."""
     return input.clamp_(min_val, max_val) if inplace else input.clamp(min_val, max_val)
 
 
+@public(package=False)
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """input, held between 0 and 6."""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
+@public(package=False)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """input * tanh(softplus(input))."""
     return _apply(lambda x: x * softplus(x).tanh(), input, inplace)
 
 
+@public(package=False)
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(input)), without overflow."""
     return -softplus(-input, threshold=40.0)
 
 
+@public(package=False)
 def softsign(input: Tensor) -> Tensor:
     """input / (1 + |input|)."""
     return input / (1 + input.abs())
 
 
+@public(package=False)
 def tanhshrink(input: Tensor) -> Tensor:
     """input - tanh(input)."""
     return input - input.tanh()
 
 
+@public()
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """While training, input with each element set to 0 with probability `p` and the others divided by 1 - p.
 

@@ -8,16 +8,16 @@ from .. import layout
 from ..dtypes import bool_
 from ..errors import ShapeError
 from ..operator import registry
+from ..public import public
 from ..tensor import Tensor
 from . import ranges
 from .activations import dropout
 from .linear_algebra import matmul
 from .normalization import softmax
-from .reductions import any, norm, sum
-
-__all__ = ["cosine_similarity", "normalize", "scaled_dot_product_attention"]
+from .reductions import norm
 
 
+@public(package=False)
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -64,12 +64,13 @@ def scaled_dot_product_attention(
         else:
             scores = scores + attn_mask
         # the softmax of nothing but -inf is NaN, and so would be its gradient
-        seen = any(scores != -math.inf, -1, keepdim=True)
+        seen = (scores != -math.inf).any(-1, keepdim=True)
         weights = softmax(registry["where"](seen, scores, 0), -1)
         weights = registry["where"](seen, weights, 0)
     return matmul(dropout(weights, dropout_p) if dropout_p else weights, value)
 
 
+@public(package=False)
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """`input` divided by its p-norm along `dim`, or by `eps` where that is larger.
 
@@ -80,6 +81,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
     return input / norm(input, p, dim, keepdim=True).clamp_min(eps)
 
 
+@public(package=False)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`; the two broadcast.
 
@@ -89,4 +91,4 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """
     shape = layout.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
     x1, x2 = x1.expand(shape), x2.expand(shape)
-    return sum(normalize(x1, 2, dim, eps) * normalize(x2, 2, dim, eps), dim)
+    return (normalize(x1, 2, dim, eps) * normalize(x2, 2, dim, eps)).sum(dim)

@@ -13,24 +13,9 @@ from ..layout import check_shape
 from ..memory import buffer
 from ..memory.buffer import DeviceArray
 from ..operator import registry
+from ..public import method, public
 from ..size import Size
 from ..tensor import Tensor, blank, wrap
-
-__all__ = [
-    "as_tensor",
-    "empty",
-    "empty_like",
-    "from_dlpack",
-    "from_numpy",
-    "full",
-    "full_like",
-    "ones",
-    "ones_like",
-    "scalar_tensor",
-    "tensor",
-    "zeros",
-    "zeros_like",
-]
 
 
 def _first_leaf(data: Any) -> Any:
@@ -141,6 +126,7 @@ def place(array: np.ndarray, device: Any, requires_grad: bool = False, pin_memor
     return result
 
 
+@public(functional=False)
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -197,6 +183,7 @@ def _converted(array: np.ndarray, kind: np.dtype) -> np.ndarray:
     return _cast(array, kind)
 
 
+@public("asarray", functional=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`data` as a tensor, sharing memory where no copy is needed: a tensor of this dtype and device is returned
     itself.
@@ -208,9 +195,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return place(_cast(array, kind) if array is data else _converted(array, kind), device)
 
 
-asarray = as_tensor
-
-
+@public(functional=False)
 def from_numpy(ndarray: np.ndarray) -> Tensor:
     """A CPU tensor over the array's own memory.
 
@@ -231,6 +216,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return wrap(ndarray.view(kind) if ndarray.dtype.isnative else ndarray.astype(kind))
 
 
+@public(functional=False)
 def from_dlpack(ext_tensor: Any) -> Tensor:
     """A CPU tensor over the memory of another library's array, which offers it through DLPack.
 
@@ -281,6 +267,7 @@ def finish(data: Any, requires_grad: bool, pin_memory: bool = False) -> Tensor:
     return result
 
 
+@public(functional=False)
 def zeros(
     *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -288,6 +275,7 @@ def zeros(
     return finish(filled(_size(size), 0, numpy_dtype(dtype), device), requires_grad, pin_memory)
 
 
+@public(functional=False)
 def ones(
     *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -295,6 +283,7 @@ def ones(
     return finish(filled(_size(size), 1, numpy_dtype(dtype), device), requires_grad, pin_memory)
 
 
+@public(functional=False)
 def full(
     size: Sequence[int],
     fill_value: Any,
@@ -323,6 +312,7 @@ def full(
     )
 
 
+@public(functional=False)
 def empty(
     *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -332,6 +322,7 @@ def empty(
     return finish(data, requires_grad, pin_memory)
 
 
+@public(functional=False)
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A 0-dimensional tensor of the default dtype."""
     return full((), s, dtype=dtype or dtypes.get_default_dtype(), device=device)
@@ -343,18 +334,21 @@ def _like(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
     return {"dtype": input.dtype if dtype is None else dtype, "device": input.device if device is None else device}
 
 
+@public(functional=False)
 def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros with the shape, dtype and device of `input`."""
     like = _like(input, dtype, device)
     return zeros(input.shape, **like, requires_grad=requires_grad)
 
 
+@public(functional=False)
 def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones with the shape, dtype and device of `input`."""
     like = _like(input, dtype, device)
     return ones(input.shape, **like, requires_grad=requires_grad)
 
 
+@public(functional=False)
 def full_like(
     input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -363,12 +357,14 @@ def full_like(
     return full(input.shape, fill_value, **like, requires_grad=requires_grad)
 
 
+@public(functional=False)
 def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Uninitialised, with the shape, dtype and device of `input`."""
     like = _like(input, dtype, device)
     return empty(input.shape, **like, requires_grad=requires_grad)
 
 
+@method("__new__")
 def _new_tensor(cls: type[Tensor], *data: Any) -> Tensor:
     """`Tensor(data)` of the default dtype, `Tensor(2, 3)` uninitialised, `Tensor(x)` over the same memory."""
     if len(data) == 1 and isinstance(data[0], Tensor):
@@ -387,33 +383,31 @@ def _new_tensor(cls: type[Tensor], *data: Any) -> Tensor:
     return blank(cls, made._data)  # type: ignore[no-any-return]
 
 
-Tensor.__new__ = _new_tensor  # type: ignore[method-assign]
-
-
+@method()
 def new_zeros(self: Tensor, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros of this size, with the dtype and on the device of the tensor unless given."""
     return zeros(*size, **_like(self, dtype, device))
 
 
+@method()
 def new_ones(self: Tensor, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones of this size, with the dtype and on the device of the tensor unless given."""
     return ones(*size, **_like(self, dtype, device))
 
 
+@method()
 def new_empty(self: Tensor, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """An uninitialised tensor of this size, with the dtype and on the device of the tensor unless given."""
     return empty(*size, **_like(self, dtype, device))
 
 
+@method()
 def new_full(self: Tensor, size: Sequence[int], fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`fill_value` in this size, with the dtype and on the device of the tensor unless given."""
     return full(size, fill_value, **_like(self, dtype, device))
 
 
+@method()
 def new_tensor(self: Tensor, data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A copy of `data`, with the dtype and on the device of the tensor unless given."""
     return tensor(data, **_like(self, dtype, device))
-
-
-for _function in (new_zeros, new_ones, new_empty, new_full, new_tensor):
-    setattr(Tensor, _function.__name__, _function)

@@ -11,13 +11,11 @@ import numpy as np
 from .. import dtypes, layout
 from ..errors import ShapeError, explain
 from ..operator import registry
+from ..public import public
 from ..tensor import Size, Tensor, wrap
-from .pointwise import isnan
-from .reductions import sum
-
-__all__ = ["broadcast_shapes", "meshgrid", "nansum", "pad"]
 
 
+@public(package=False)
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """`input` with elements added around it (taken off, where a number is negative), from the last dimension on.
 
@@ -97,6 +95,7 @@ def _continued(x: Tensor, pad: Sequence[int], mode: str) -> Tensor:
     return x if steps else x.clone()
 
 
+@public()
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """For vectors of n, m, ... coordinates tensors of shape (n, m, ...), one for each, with its coordinates.
 
@@ -137,6 +136,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     return tuple(grids)
 
 
+@public()
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that tensors of these shapes broadcast to.
 
@@ -150,6 +150,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
     return Size(layout.broadcast_shapes(*[(each,) if isinstance(each, int) else tuple(each) for each in shapes]))
 
 
+@public(method=True)
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The sum of the elements that are not NaN.
 
@@ -158,8 +159,5 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtyp
     tensor(3.)
     """
     if input.dtype.is_floating_point:
-        input = registry["where"](isnan(input), 0, input)
-    return sum(input, dim, keepdim, dtype=dtype)
-
-
-setattr(Tensor, nansum.__name__, nansum)
+        input = registry["where"](input.isnan(), 0, input)
+    return input.sum(dim, keepdim, dtype=dtype)

@@ -10,33 +10,20 @@ import numpy as np
 from .. import dtypes, layout
 from ..autograd.mode import recording
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
-from ..inplace import check_writable, in_place
+from ..inplace import check_writable, in_place, in_place_form
 from ..kernels.indexing import family as kernels
 from ..kernels.indexing import host as host
 from ..memory.buffer import DeviceArray
 from ..operator import registry
+from ..public import method, public
 from ..tensor import Tensor
 from .index_keys import is_basic, resolve
 from .views import basic_index
 
-__all__ = [
-    "gather",
-    "index_add",
-    "index_copy",
-    "index_fill",
-    "index_put",
-    "index_select",
-    "masked_fill",
-    "masked_select",
-    "scatter",
-    "scatter_add",
-    "take",
-    "take_along_dim",
-]
-
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 
 
+@method("__getitem__")
 def getitem(self: Tensor, key: Any) -> Tensor:
     """`x[key]`: a view for integers, slices, None and Ellipsis, a copy for tensors, masks, lists and arrays.
 
@@ -56,6 +43,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     return view if positions is None else kernels.index(view, positions, dims=dims)
 
 
+@method("__setitem__")
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """`x[key] = value`, broadcast.
 
@@ -127,11 +115,13 @@ def _short(x: Tensor) -> str:
     return str(x.type()).rpartition(".")[2].removesuffix("Tensor")
 
 
+@public(method=True)
 def index_put(input: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False) -> Tensor:
     """A copy of `input` with `values` at `input[indices]`, or added to what is there (in one order on every run)."""
     return index_put_(input.clone(), indices, values, accumulate)
 
 
+@method()
 def index_put_(self: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False) -> Tensor:
     """Write `values` to `self[indices]`, or add them to what is there."""
     view, positions, dims = resolve(self, tuple(indices))
@@ -155,6 +145,7 @@ def _integer_index(name: str, index: Tensor, words: str) -> None:
         )
 
 
+@public(method=True)
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of `input` along `dim` that a vector names.
 
@@ -182,6 +173,7 @@ def _row(checked: Tensor) -> Tensor:
     return positions
 
 
+@public(method=True, in_place=in_place_form)
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`.
 
@@ -192,12 +184,14 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     return kernels.index_put(input, positions, value, dims=(dim,), accumulate=True)
 
 
+@public(method=True, in_place=in_place_form)
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with slice `index[i]` along `dim` replaced by `source[i]`."""
     dim, positions = _slices("index_copy_", input, dim, index, source)
     return kernels.index_put(input, positions, source, dims=(dim,))
 
 
+@public(method=True, in_place=in_place_form)
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """`input` with every slice that `index` names along `dim` filled with a number."""
     if isinstance(value, Tensor) and value.ndim:
@@ -235,6 +229,7 @@ def _slices(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor | 
     return dim, _row(vector)
 
 
+@public(method=True)
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others.
 
@@ -250,6 +245,7 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return kernels.gather(input, index, dim=dim)
 
 
+@public(method=True, in_place=in_place_form)
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -270,6 +266,7 @@ def scatter(
     return _scatter(input, dim, index, src if value is None else value, reduce == "add")
 
 
+@public(method=True, in_place=in_place_form)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`input` with each element of `src` added to the place that `index` names along `dim`.
 
@@ -300,6 +297,7 @@ def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, accumulate: bool)
     return kernels.scatter(input, index, src, dim=dim, accumulate=accumulate)
 
 
+@public(method=True)
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements at `index` of `input` seen as one vector."""
     _integer_index("take", index, "int64")
@@ -312,6 +310,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return input.reshape(-1)[index]
 
 
+@public(method=True)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Elements of `input` at `indices` along `dim` (without one, of all elements in a row); other sizes broadcast."""
     _integer_index("take_along_dim", indices, "int64")
@@ -333,6 +332,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return gather(input.expand([*shape[:dim], size, *shape[dim + 1 :]]), dim, spread)
 
 
+@public(method=True, in_place=in_place_form)
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """`input` with a number where `mask` holds; the two broadcast.
 
@@ -364,40 +364,10 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return registry["where"](mask, value, input)
 
 
+@public(method=True)
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
     if mask.dtype is not dtypes.bool_:
         raise DtypeError("masked_select: expected BoolTensor for mask")
     shape = layout.broadcast_shapes(tuple(input.shape), tuple(mask.shape))
     return input.expand(shape)[mask.expand(shape)]
-
-
-def _in_place(function: Any) -> Any:
-    def call(self: Tensor, *args: Any, **metadata: Any) -> Tensor:
-        return in_place(self, function, *args, **metadata)
-
-    call.__doc__ = f"`{function.__name__}` in the tensor's own memory."
-    call.__name__ = f"{function.__name__}_"
-    return call
-
-
-for _function in (
-    index_put,
-    index_select,
-    index_add,
-    index_copy,
-    index_fill,
-    gather,
-    scatter,
-    scatter_add,
-    take,
-    take_along_dim,
-    masked_fill,
-    masked_select,
-):
-    setattr(Tensor, _function.__name__, _function)
-for _function in (index_add, index_copy, index_fill, scatter, scatter_add, masked_fill):
-    setattr(Tensor, f"{_function.__name__}_", _in_place(_function))
-Tensor.index_put_ = index_put_
-Tensor.__getitem__ = getitem
-Tensor.__setitem__ = setitem

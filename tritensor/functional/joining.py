@@ -9,9 +9,8 @@ from .. import layout
 from ..errors import ArgumentError, ShapeError
 from ..kernels.indexing.host import join
 from ..kernels.indexing.joining import cat as cat_operator
+from ..public import public
 from ..tensor import Tensor
-
-__all__ = ["cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "stack", "vstack"]
 
 
 def _tensors(name: str, tensors: Any) -> list[Any]:
@@ -25,6 +24,7 @@ def _tensors(name: str, tensors: Any) -> list[Any]:
     return list(tensors)
 
 
+@public("concat", "concatenate")
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """The tensors one after another along `dim`, in their common dtype; the other sizes must agree.
 
@@ -42,9 +42,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return cat_operator(*found, dim=dim) if joined is None else joined
 
 
-concat = concatenate = cat
-
-
+@public()
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """The tensors, all of one shape, along a new dimension.
 
@@ -79,22 +77,26 @@ def _at_least(x: Any, rank: int) -> Any:
     return x.unsqueeze(-1) if rank == 3 and x.ndim == 2 else x
 
 
+@public()
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors side by side: along the second dimension, vectors along their only one."""
     found = [_at_least(x, 1) for x in _tensors("hstack", tensors)]
     return cat(found, 0 if found and found[0].ndim == 1 else 1)
 
 
+@public()
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors below one another, vectors as rows."""
     return cat([_at_least(x, 2) for x in _tensors("vstack", tensors)], 0)
 
 
+@public()
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors behind one another, along the third dimension."""
     return cat([_at_least(x, 3) for x in _tensors("dstack", tensors)], 2)
 
 
+@public()
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors side by side, vectors as columns."""
     found = [x.reshape(-1, 1) if x.ndim < 2 else x for x in _tensors("column_stack", tensors)]

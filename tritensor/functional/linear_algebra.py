@@ -7,25 +7,12 @@ from typing import Any
 from .. import layout
 from ..autograd.mode import recording
 from ..errors import ArgumentError, ShapeError, explain
+from ..kernels.matmul import precision as _precision  # noqa: F401 - its functions are public
 from ..kernels.matmul.family import linear as linear_operator
 from ..kernels.matmul.family import quick_linear, quick_matmul
-from ..kernels.matmul.precision import get_float32_matmul_precision, set_float32_matmul_precision
 from ..operator import registry
+from ..public import method, public
 from ..tensor import Tensor
-
-__all__ = [
-    "addmm",
-    "bmm",
-    "dot",
-    "get_float32_matmul_precision",
-    "inner",
-    "linear",
-    "matmul",
-    "mm",
-    "mv",
-    "outer",
-    "set_float32_matmul_precision",
-]
 
 
 def _check_tensor(name: str, argument: str, position: int, value: Any) -> None:
@@ -35,6 +22,7 @@ def _check_tensor(name: str, argument: str, position: int, value: Any) -> None:
         )
 
 
+@public(method=True)
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The matrix product of vectors, matrices, or stacks of matrices; batch dimensions broadcast.
 
@@ -53,6 +41,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return quick_matmul(input, other)
 
 
+@public(method=True)
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices.
 
@@ -65,6 +54,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return quick_matmul(input, mat2)
 
 
+@public(method=True)
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two stacks of matrices of the same length, of shapes (b, n, m) and (b, m, p).
 
@@ -83,6 +73,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     return quick_matmul(input, mat2)
 
 
+@public(method=True)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector."""
     _check_tensor("mv", "vec", 2, vec)
@@ -91,6 +82,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return quick_matmul(input, vec)
 
 
+@public(method=True)
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of the products of two vectors' elements.
 
@@ -104,6 +96,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     return quick_matmul(input, tensor)
 
 
+@public(method=True)
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """The sum of products over the last dimension of both; of vectors, their dot product."""
     _check_tensor("inner", "other", 2, other)
@@ -121,6 +114,8 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return (input.reshape(-1, columns) @ other.reshape(-1, columns).mT).reshape(shape)
 
 
+@method("ger")
+@public(method=True)
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The matrix of the products of each element of one vector with each of another."""
     for name, value in (("self", input), ("vec2", vec2)):
@@ -129,6 +124,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return input.unsqueeze(1) * vec2
 
 
+@public(method=True)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
     _check_tensor("addmm", "mat1", 2, mat1)
@@ -143,6 +139,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     return product * alpha if beta == 0 else product * alpha + input * beta
 
 
+@public(package=False)
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None) -> Tensor:
     """`input @ weight.T + bias`, for an input of shape (..., in) and a weight of shape (out, in).
 
@@ -183,16 +180,11 @@ def _linear_with_activation(input: Tensor, weight: Tensor, bias: Tensor | None, 
     return linear_operator(input, weight, bias, activation=activation)
 
 
+@method("__matmul__")
 def _matmul_method(self: Tensor, other: Any) -> Any:
     return quick_matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
 
+@method("__rmatmul__")
 def _rmatmul_method(self: Tensor, other: Any) -> Any:
     return quick_matmul(other, self) if isinstance(other, Tensor) else NotImplemented
-
-
-for _function in (matmul, mm, bmm, mv, dot, inner, outer, addmm):
-    setattr(Tensor, _function.__name__, _function)
-setattr(Tensor, "ger", outer)  # noqa: B010 - PyTorch's older name, with its own parameters in the stub
-Tensor.__matmul__ = _matmul_method
-Tensor.__rmatmul__ = _rmatmul_method

@@ -8,13 +8,13 @@ from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..kernels.indexing import family as kernels
 from ..kernels.indexing import host as host
 from ..operator import registry
+from ..public import public
 from ..tensor import Tensor
 from . import creation
 from .indexing import scatter
 
-__all__ = ["embedding", "one_hot"]
 
-
+@public()
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -97,6 +97,7 @@ def _rows(input: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
     return registry["where"](padded, taken.detach(), taken)
 
 
+@public(package=False)
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """For each number a row of `num_classes` zeros (as many as the largest number asks for, without it) with a 1.
 

@@ -11,10 +11,8 @@ from ..kernels.rowwise import losses
 from ..kernels.rowwise.family import log_softmax
 from ..kernels.rowwise.loss_gradient import cross_entropy_with_gradient, gradient_wanted
 from ..layout import broadcast_shapes
+from ..public import public
 from ..tensor import Tensor
-from .reductions import mean, sum
-
-__all__ = ["binary_cross_entropy_with_logits", "cross_entropy", "l1_loss", "mse_loss", "nll_loss"]
 
 
 def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
@@ -31,9 +29,10 @@ def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
 
 
 def _reduced(values: Tensor, reduction: str) -> Tensor:
-    return mean(values) if reduction == "mean" else sum(values) if reduction == "sum" else values
+    return values.mean() if reduction == "mean" else values.sum() if reduction == "sum" else values
 
 
+@public(package=False)
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -158,11 +157,12 @@ def _against_probabilities(
         logs = logs * weight.reshape(-1, *(1,) * (input.ndim - dim - 1))
     values = -(logs * target)
     if reduction == "none":
-        return sum(values, dim)
-    total = sum(values)
+        return values.sum(dim)
+    total = values.sum()
     return total / max(input.numel() // max(classes, 1), 1) if reduction == "mean" else total
 
 
+@public(package=False)
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -198,9 +198,10 @@ def _compared(values: Any, name: str, input: Tensor, target: Tensor, weight: Ten
     if weight is None:
         return _reduced(errors, reduction)
     weighted = errors * weight
-    return sum(weighted) / sum(weight.expand(errors.shape)) if reduction == "mean" else _reduced(weighted, reduction)
+    return weighted.sum() / weight.expand(errors.shape).sum() if reduction == "mean" else _reduced(weighted, reduction)
 
 
+@public(package=False)
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -220,6 +221,7 @@ def mse_loss(
     )
 
 
+@public(package=False)
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -234,6 +236,7 @@ def l1_loss(
     )
 
 
+@public()
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,

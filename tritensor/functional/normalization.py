@@ -12,12 +12,12 @@ from ..errors import ArgumentError, ShapeError
 from ..kernels.rowwise import family as rowwise
 from ..kernels.rowwise.layer_norm import layer_norm as _layer_norm
 from ..kernels.rowwise.rms_norm import rms_norm as _rms_norm
+from ..public import method, public
 from ..rules import compute_dtype
 from ..tensor import Tensor
 
-__all__ = ["layer_norm", "log_softmax", "rms_norm", "softmax"]
 
-
+@public(method=True)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any) -> Tensor:
     """exp(input), scaled so that it adds up to 1 along `dim`.
 
@@ -35,6 +35,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return rowwise.softmax.along(input, dim) if dtype is None else rowwise.softmax(input, dim=dim, dtype=dtype)
 
 
+@public(method=True)
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any
 ) -> Tensor:
@@ -48,6 +49,7 @@ def log_softmax(
     return rowwise.log_softmax.along(input, dim) if dtype is None else rowwise.log_softmax(input, dim=dim, dtype=dtype)
 
 
+@public()
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -81,6 +83,7 @@ def layer_norm(
     return out if flat else out.reshape(given)
 
 
+@public()
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
@@ -153,12 +156,15 @@ def _along(name: str, input: Tensor, dim: Any, stacklevel: int, others: dict[str
     return dim
 
 
-def _method(function: Any) -> Any:
+def _method(function: Any) -> None:
+    """The method of a function that warns about the line that called it: one call lies between."""
+
     def call(self: Tensor, dim: int | None = None, dtype: Any = None, **others: Any) -> Tensor:
-        return function(self, dim, 4, dtype, **others)
+        return function(self, dim, 4, dtype, **others)  # type: ignore[no-any-return]
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__
-    return call
+    method()(call)
 
 
-Tensor.softmax, Tensor.log_softmax = _method(softmax), _method(log_softmax)  # type: ignore[attr-defined]
+_method(softmax)
+_method(log_softmax)

@@ -1,8 +1,7 @@
 """The functions that work element by element: arithmetic, comparison, logic, exponentials, trigonometry, rounding.
 
-Most are made from the registry: a method that an elementwise declaration adds to Tensor becomes a function here, with
-PyTorch's parameters (`input`, `other`) and the declaration's docstring. Written out are those whose call differs from
-the operator's (`add(alpha=)`, `div(rounding_mode=)`, `clamp`) and those made of several operators.
+Most come from their declarations in `kernels/elementwise`. Written out here are those whose call differs from the
+operator's (`add(alpha=)`, `div(rounding_mode=)`, `clamp`) and those made of several operators.
 """
 
 from __future__ import annotations
@@ -12,83 +11,17 @@ from typing import Any
 
 from .. import dtypes
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
-from ..inplace import in_place
-from ..kernels.elementwise import activation_gradients as _activation_gradients  # noqa: F401 - declares relu and sigmoid
+from ..inplace import in_place, in_place_form
 from ..kernels.elementwise import arithmetic, comparison, division, rounding
-from ..kernels.elementwise import error_function as _error_function  # noqa: F401
-from ..kernels.elementwise import exponential as _exponential  # noqa: F401
 from ..kernels.elementwise import maximum as extrema
-from ..kernels.elementwise import trigonometric as _trigonometric  # noqa: F401
-from ..kernels.elementwise.family import Elementwise
-from ..operator import registry
+from ..public import method, public
 from ..tensor import Tensor
 from .search import nonzero
-
-__all__ = [
-    "add",
-    "allclose",
-    "clamp",
-    "clip",
-    "div",
-    "divide",
-    "equal",
-    "isclose",
-    "nan_to_num",
-    "positive",
-    "round",
-    "sub",
-    "subtract",
-    "where",
-]
-
-
-# ---- made from the registry -----------------------------------------------------------------------------------
-
-
-def _one(operator: Elementwise, name: str) -> Callable[..., Tensor]:
-    quick = operator.quick
-
-    def function(input: Tensor) -> Tensor:
-        return quick(input) if isinstance(input, Tensor) else _refuse(name, input)
-
-    return function
-
-
-def _two(operator: Elementwise) -> Callable[..., Tensor]:
-    quick = operator.quick
-
-    def function(input: Any, other: Any) -> Tensor:
-        return quick(input, other) if isinstance(input, Tensor) else operator(input, other)
-
-    return function
-
-
-def _refuse(name: str, value: Any) -> Any:
-    raise ArgumentError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}")
-
-
-def _publish(operator: Elementwise, name: str) -> None:
-    """Make the public function `name` from an operator; one with its own parameter names is called as it is."""
-    function: Any = operator
-    if operator.inputs in (("x",), ("x", "y")) and not operator.metadata:
-        function = _one(operator, name) if len(operator.inputs) == 1 else _two(operator)
-        function.__name__ = function.__qualname__ = name
-        function.__module__ = __name__
-        function.__doc__ = operator.__doc__
-    globals()[name] = function
-    __all__.append(name)
-
-
-for _operator in registry.values():
-    if isinstance(_operator, Elementwise):
-        for _name in _operator.methods:
-            if _name not in __all__:
-                _publish(_operator, _name)
-
 
 # ---- calls that differ from the operator's --------------------------------------------------------------------
 
 
+@public(method=True)
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """input + alpha * other.
 
@@ -105,6 +38,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return _checked_alpha(result, alpha)
 
 
+@public("subtract", method=True)
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """input - alpha * other; the errors are those of `add`."""
     if type(alpha) is int and alpha == 1:
@@ -112,7 +46,6 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return _checked_alpha(arithmetic.add_scaled(input, other, alpha=-alpha), alpha)
 
 
-subtract = sub
 _quick_add: Any = arithmetic.add.quick
 _quick_sub: Any = arithmetic.sub.quick
 
@@ -125,6 +58,7 @@ def _checked_alpha(result: Tensor, alpha: Any) -> Tensor:
     return result
 
 
+@public("divide", method=True, in_place=in_place_form)
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """input / other; with `rounding_mode` "floor" or "trunc" rounded down or toward zero, and integers stay integers.
 
@@ -144,10 +78,10 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     raise ShapeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}")
 
 
-divide = div
 _quick_div: Any = arithmetic.div.quick
 
 
+@public("clip", method=True, in_place=in_place_form)
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """input with what lies below `min` or above `max` brought to it; bounds are numbers or tensors, NaN stays.
 
@@ -165,9 +99,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return extrema.clamp_max(input, max) if min is None else extrema.clamp(input, min, max)
 
 
-clip = clamp
-
-
+@public(method=True, in_place=in_place_form)
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest number with `decimals` digits after the point; of two equally near ones the even one.
 
@@ -182,6 +114,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return rounding.rint(input / 10.0**-decimals) * 10.0**-decimals
 
 
+@public(method=True, in_place=in_place_form)
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """input with `nan` for NaN, and for the infinities the given numbers or the dtype's largest and smallest."""
     if input.dtype.category != dtypes.FLOATING:
@@ -195,6 +128,8 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neg
     )
 
 
+@method("__pos__")
+@public(method=True)
 def positive(input: Tensor) -> Tensor:
     """input itself.
 
@@ -206,6 +141,7 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
+@public()
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """input where `condition` holds, else other; of a condition alone, the coordinates of its elements that are not 0.
 
@@ -231,6 +167,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
 # ---- comparisons of whole tensors -----------------------------------------------------------------------------
 
 
+@public(method=True)
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Whether |input - other| <= atol + rtol * |other|, element by element.
 
@@ -253,6 +190,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     return close
 
 
+@public(method=True)
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close: see `isclose`.
 
@@ -263,6 +201,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
+@public(method=True)
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape and the same elements.
 
@@ -276,28 +215,24 @@ def equal(input: Tensor, other: Tensor) -> bool:
 # ---- methods --------------------------------------------------------------------------------------------------
 
 
-def _changing(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The in-place method of a function."""
-
-    def method(self: Tensor, *args: Any, **metadata: Any) -> Tensor:
-        return in_place(self, function, *args, **metadata)
-
-    method.__doc__ = function.__doc__
-    return method
-
-
 def _with_alpha(function: Callable[..., Tensor], plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`add_` and `sub_`: without alpha by the operator's own way, which writes into the memory directly."""
+    """`add_` and `sub_`: without alpha by the operator's own method, which writes into the memory directly."""
 
-    def method(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    def call(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
         if type(alpha) is int and alpha == 1:
             return plain(self, other)
         return in_place(self, function, other, alpha=alpha)
 
-    method.__doc__ = function.__doc__
-    return method
+    call.__name__ = f"{function.__name__}_"
+    call.__doc__ = f"`{function.__name__}` in the tensor's own memory."
+    return call
 
 
+method("add_")(_with_alpha(add, arithmetic.add.changing))
+method("sub_", "subtract_")(_with_alpha(sub, arithmetic.sub.changing))
+
+
+@method("__invert__")
 def _inverted(self: Tensor) -> Tensor:
     """The bits that are not set; for booleans, not x."""
     if self.dtype.category > dtypes.INTEGER:
@@ -305,57 +240,7 @@ def _inverted(self: Tensor) -> Tensor:
     return comparison.bitwise_not(self)
 
 
+@method("where")
 def _where_method(self: Tensor, condition: Tensor, other: Any) -> Any:
     """The tensor's elements where `condition` holds, else `other`'s."""
     return where(condition, self, other)
-
-
-def _attach() -> None:
-    attach: dict[str, Any] = {
-        name: globals()[name]
-        for name in (
-            "add",
-            "sub",
-            "subtract",
-            "div",
-            "divide",
-            "clamp",
-            "clip",
-            "round",
-            "nan_to_num",
-            "positive",
-            "isclose",
-            "allclose",
-            "equal",
-        )
-    }
-    for name in ("div", "divide", "clamp", "clip", "round", "nan_to_num"):
-        attach[f"{name}_"] = _changing(attach[name])
-    attach["add_"] = _with_alpha(add, arithmetic.add.changing)
-    attach["sub_"] = attach["subtract_"] = _with_alpha(sub, arithmetic.sub.changing)
-    for operator in registry.values():
-        if isinstance(operator, Elementwise) and operator.rule.result is dtypes.bool_ and len(operator.inputs) == 2:
-            attach.update({f"{name}_": _changing(operator) for name in operator.methods})
-    attach["logical_not_"] = _changing(comparison.logical_not)
-    attach["where"] = _where_method
-    attach["__pos__"], attach["__invert__"] = positive, _inverted
-    for dunder, operator in (
-        ("add", arithmetic.add),
-        ("sub", arithmetic.sub),
-        ("mul", arithmetic.mul),
-        ("truediv", arithmetic.div),
-        ("pow", arithmetic.pow),
-        ("floordiv", division.floor_divide),
-        ("mod", division.remainder),
-        ("and", comparison.bitwise_and),
-        ("or", comparison.bitwise_or),
-        ("xor", comparison.bitwise_xor),
-        ("lshift", comparison.bitwise_left_shift),
-        ("rshift", comparison.bitwise_right_shift),
-    ):
-        attach[f"__i{dunder}__"] = operator.changing
-    for name, function in attach.items():
-        setattr(Tensor, name, function)
-
-
-_attach()

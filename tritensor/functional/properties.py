@@ -6,9 +6,8 @@ from typing import Any
 
 from .. import dtypes
 from ..errors import ArgumentError, explain
+from ..public import public
 from ..tensor import Tensor
-
-__all__ = ["can_cast", "clone", "detach", "is_complex", "is_floating_point", "numel", "result_type"]
 
 
 def _tensor(name: str, value: Any) -> Tensor:
@@ -19,31 +18,37 @@ def _tensor(name: str, value: Any) -> Tensor:
     return value
 
 
+@public()
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return _tensor("numel", input).numel()
 
 
+@public()
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating one."""
     return _tensor("is_floating_point", input).is_floating_point()
 
 
+@public()
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is a complex one."""
     return _tensor("is_complex", input).is_complex()
 
 
+@public()
 def clone(input: Tensor) -> Tensor:
     """A copy that gradients pass through."""
     return _tensor("clone", input).clone()
 
 
+@public()
 def detach(input: Tensor) -> Tensor:
     """The same memory without history."""
     return _tensor("detach", input).detach()
 
 
+@public()
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     """The dtype of an arithmetic result of two tensors or numbers.
 
@@ -56,6 +61,7 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     return dtypes.result_dtype(tensors, [value for value in pair if not isinstance(value, Tensor)])
 
 
+@public()
 def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
     """Whether promotion allows the conversion: never to a lower category (bool, integer, floating, complex).
 

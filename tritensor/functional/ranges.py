@@ -11,10 +11,9 @@ from .. import devices, dtypes
 from ..errors import ArgumentError, ShapeError
 from ..kernels.random import ranges as operators
 from ..layout import check_shape
+from ..public import public
 from ..tensor import Tensor
 from .creation import fill, filled, finish, numpy_dtype, place
-
-__all__ = ["arange", "eye", "linspace", "logspace"]
 
 
 def _made(operator: operators.Range, kind: np.dtype, device: Any, requires_grad: bool, **numbers: Any) -> Tensor:
@@ -25,6 +24,7 @@ def _made(operator: operators.Range, kind: np.dtype, device: Any, requires_grad:
     return finish(operator(**numbers, dtype=dtype, device=where)._data, requires_grad)
 
 
+@public(functional=False)
 def arange(
     start: Any = 0,
     end: Any = None,
@@ -59,6 +59,7 @@ def arange(
     return _made(operators.arange, kind, device, requires_grad, start=start, step=step, steps=count)
 
 
+@public(functional=False)
 def linspace(
     start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -69,6 +70,7 @@ def linspace(
     return _made(operators.linspace, numpy_dtype(dtype), device, requires_grad, start=start, end=end, steps=steps)
 
 
+@public(functional=False)
 def logspace(
     start: float,
     end: float,
@@ -85,6 +87,7 @@ def logspace(
     return place((float(base) ** np.linspace(start, end, steps)).astype(numpy_dtype(dtype)), device, requires_grad)
 
 
+@public(functional=False)
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A matrix with ones on the diagonal."""
     shape = check_shape((n, n if m is None else m))

@@ -10,13 +10,12 @@ import numpy as np
 from .. import dtypes, layout
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..operator import registry
+from ..public import method, public
 from ..tensor import Tensor, wrap
 from . import ranges
 from .indexing import index_select
 from .joining import cat
 from .view_operators import view_registry as views
-
-__all__ = ["flip", "fliplr", "flipud", "repeat_interleave", "roll", "tile", "tril", "triu"]
 
 
 def _integers(values: tuple[Any, ...]) -> tuple[int, ...]:
@@ -29,6 +28,7 @@ def _integers(values: tuple[Any, ...]) -> tuple[int, ...]:
         raise ArgumentError(explain(f"expected integers, got {values!r}")) from None
 
 
+@public(method=True)
 def flip(input: Tensor, *dims: Any) -> Tensor:
     """A copy with the order along each of `dims` reversed.
 
@@ -41,6 +41,7 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
     return views["slice"](input, (*key, Ellipsis)).clone()
 
 
+@public(method=True)
 def fliplr(input: Tensor) -> Tensor:
     """A copy with the second dimension reversed: left and right exchanged."""
     if input.ndim < 2:
@@ -48,6 +49,7 @@ def fliplr(input: Tensor) -> Tensor:
     return flip(input, 1)
 
 
+@public(method=True)
 def flipud(input: Tensor) -> Tensor:
     """A copy with the first dimension reversed: up and down exchanged."""
     if input.ndim < 1:
@@ -55,6 +57,7 @@ def flipud(input: Tensor) -> Tensor:
     return flip(input, 0)
 
 
+@public(method=True)
 def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
     """The elements moved on by `shifts` along `dims`; those pushed over the end come in at the start.
 
@@ -83,6 +86,7 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
     return result
 
 
+@method()
 def repeat(input: Tensor, *repeats: Any) -> Tensor:
     """A copy that holds the tensor `repeats` times along each dimension; there may be more repeats than dimensions."""
     counts = _integers(repeats)
@@ -98,6 +102,7 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
     return spread.clone().reshape(target)
 
 
+@public(method=True)
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """`repeat`, where counts that are missing in front are 1.
 
@@ -109,6 +114,7 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
     return repeat(input, *(1,) * (input.ndim - len(counts)), *counts)
 
 
+@public(method=True)
 def repeat_interleave(
     input: Tensor, repeats: int | Tensor | None = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
@@ -154,6 +160,7 @@ def _origins(repeats: Tensor, size: int) -> np.ndarray:
     return np.repeat(np.arange(size), counts)
 
 
+@public(method=True)
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one).
 
@@ -165,6 +172,7 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     return _triangle("tril", input, diagonal, lower=True)
 
 
+@public(method=True)
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """Matrices with zeros below the diagonal (the one `diagonal` to the right of the main one)."""
     return _triangle("triu", input, diagonal, lower=False)
@@ -177,7 +185,3 @@ def _triangle(name: str, input: Tensor, diagonal: int, lower: bool) -> Tensor:
     bound = rows.unsqueeze(1) + diagonal
     kept = cols <= bound if lower else cols >= bound
     return registry["where"](kept, input, False if input.dtype is dtypes.bool_ else 0)
-
-
-for _function in (flip, fliplr, flipud, repeat, repeat_interleave, roll, tile, tril, triu):
-    setattr(Tensor, _function.__name__, _function)

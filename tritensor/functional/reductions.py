@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,36 +11,13 @@ from .. import layout
 from ..errors import ArgumentError, ShapeError, explain
 from ..kernels.reduction import extremes as peaks
 from ..kernels.reduction import scan, sums
-from ..kernels.reduction.family import quick_sum, reduced_count, refuse_empty
+from ..kernels.reduction.family import refuse_empty
+from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims, reduced_count
 from ..operator import registry
+from ..public import public
 from ..tensor import Tensor
 
-__all__ = [
-    "all",
-    "amax",
-    "amin",
-    "aminmax",
-    "any",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "cumsum",
-    "logsumexp",
-    "max",
-    "mean",
-    "min",
-    "norm",
-    "prod",
-    "std",
-    "std_mean",
-    "sum",
-    "sum_to_size",
-    "var",
-    "var_mean",
-]
-
 ndarray = np.ndarray
-Dim = int | Sequence[int] | None
 
 
 class MaxResult(NamedTuple):
@@ -70,102 +46,18 @@ MinResult.__name__ = MinResult.__qualname__ = "min"
 Extremes.__name__ = Extremes.__qualname__ = "aminmax"
 
 
-def _named(name: str, dim: Any, keepdim: Any, others: dict[str, Any]) -> tuple[Any, Any]:
-    """`dim` and `keepdim` where they were given by NumPy's names, `axis` and `keepdims`."""
-    for key, value in others.items():
-        if key == "axis" and dim is None:
-            dim = value
-        elif key == "keepdims":
-            keepdim = value
-        else:
-            raise ArgumentError(f"{name}() got an unexpected keyword argument '{key}'")
-    return dim, _flag(name, keepdim)
-
-
-def _flag(name: str, keepdim: Any) -> bool:
-    if keepdim.__class__ is not bool:
-        raise ArgumentError(f"{name}(): argument 'keepdim' must be bool, not {keepdim.__class__.__name__}")
-    return keepdim
-
-
-def _dims(dim: Any) -> Any:
-    """No dimension means all of them."""
-    return None if dim.__class__ in (tuple, list) and not dim else dim
-
-
-def _one_dim(name: str, dim: Any) -> Any:
-    if not isinstance(dim, (tuple, list)):
-        return dim
-    kind = dim.__class__.__name__
-    words = f"{name}() received an invalid combination of arguments - got ({kind})"
-    if name.startswith("arg"):
-        words = f"{name}(): argument 'dim' (position 1) must be int, not {kind}"
-    raise ArgumentError(explain(words, f"{name} goes along one dimension; flatten several into one first"))
-
-
-def sum(input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, **others: Any) -> Tensor:
-    """The sum of all elements, or along `dim`; integers and booleans add up in int64.
-
-    >>> import tritensor as torch
-    >>> x = torch.tensor([[1., 2.], [3., 4.]])
-    >>> x.sum(), x.sum(0), x.sum(1, keepdim=True)
-    (tensor(10.), tensor([4., 6.]), tensor([[3.],
-            [7.]]))
-
-    Args:
-        dim: one dimension or several; none means all.
-        keepdim: leave the dimensions in, with size 1.
-        dtype: convert the elements to this dtype first.
-    """
-    if dtype is None and not others:
-        quick = quick_sum(sums.sum, input, dim, keepdim)
-        if quick is not None:
-            return quick
-    dim, keepdim = _named("sum", dim, keepdim, others)
-    return sums.sum(input, dim=_dims(dim), keepdim=keepdim, dtype=dtype)
-
-
-def mean(input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, **others: Any) -> Tensor:
-    """The mean of all elements, or along `dim`.
-
-    >>> import tritensor as torch
-    >>> torch.tensor([1., 2., 6.]).mean()
-    tensor(3.)
-
-    Raises:
-        DtypeError: the elements are integers or booleans and no floating dtype is given.
-    """
-    if dtype is None and not others:
-        quick = quick_sum(sums.mean, input, dim, keepdim)
-        if quick is not None:
-            return quick
-    dim, keepdim = _named("mean", dim, keepdim, others)
-    return sums.mean(input, dim=_dims(dim), keepdim=keepdim, dtype=dtype)
-
-
-def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, **others: Any) -> Tensor:
-    """The product of all elements, or along one dimension; integers and booleans multiply in int64.
-
-    >>> import tritensor as torch
-    >>> torch.tensor([2, 3, 4]).prod()
-    tensor(24)
-    """
-    dim, keepdim = _named("prod", dim, keepdim, others)
-    return sums.prod(input, dim=_one_dim("prod", dim), keepdim=keepdim, dtype=dtype)
-
-
 def _freedom(
     name: str, input: Tensor, dim: Any, unbiased: Any, correction: Any, keepdim: Any, others: dict[str, Any]
 ) -> dict[str, Any]:
     """The arguments of `var` and `std` in all of PyTorch's forms: var(False), var(0, False), var(correction=0)."""
     if dim.__class__ is bool:
         dim, unbiased = None, dim
-    dim, keepdim = _named(name, dim, keepdim, others)
+    dim, keepdim = keywords(name, dim, keepdim, others)
     if unbiased is not None and correction is not None:
         raise ArgumentError(f"{name}(): unbiased and correction say the same thing; give one of them")
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
-    dim = _dims(dim)
+    dim = no_dims(dim)
     if isinstance(input, Tensor) and input.dtype.is_floating_point:
         count = reduced_count(input._data.shape, layout.normalize_dims(dim, input.ndim) if input.ndim else ())
         if count - correction <= 0:
@@ -177,6 +69,7 @@ def _freedom(
     return {"dim": dim, "keepdim": keepdim, "correction": correction}
 
 
+@public(method=True)
 def var(
     input: Tensor,
     dim: Any = None,
@@ -196,6 +89,7 @@ def var(
     return sums.var.reduce(input, **_freedom("var", input, dim, unbiased, correction, keepdim, others))
 
 
+@public(method=True)
 def std(
     input: Tensor,
     dim: Any = None,
@@ -209,6 +103,7 @@ def std(
     return sums.std.reduce(input, **_freedom("std", input, dim, unbiased, correction, keepdim, others))
 
 
+@public()
 def var_mean(
     input: Tensor,
     dim: Any = None,
@@ -223,6 +118,7 @@ def var_mean(
     return sums.var.reduce(input, **arguments), sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
 
 
+@public()
 def std_mean(
     input: Tensor,
     dim: Any = None,
@@ -237,6 +133,7 @@ def std_mean(
     return sums.std.reduce(input, **arguments), sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
 
 
+@public(method=True)
 def logsumexp(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:
     """log(sum(exp(x))) along `dim`, without overflow.
 
@@ -244,9 +141,10 @@ def logsumexp(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:
     >>> torch.tensor([1000., 1000.]).logsumexp(0)
     tensor(1000.6932)
     """
-    return sums.logsumexp.reduce(input, _dims(dim), _flag("logsumexp", keepdim))
+    return sums.logsumexp.reduce(input, no_dims(dim), as_flag("logsumexp", keepdim))
 
 
+@public(method=True)
 def norm(
     input: Tensor, p: float | str | None = "fro", dim: Dim = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
@@ -262,10 +160,10 @@ def norm(
     if isinstance(p, str) and p != "fro":
         raise ShapeError(explain(f"linalg.matrix_norm: Order {p} not supported.", "norm() takes a number or 'fro'"))
     order = 2.0 if p is None or p == "fro" else float(p)
-    dim = _dims(dim)
+    dim = no_dims(dim)
     if abs(order) == float("inf") or order < 0:
         _refuse_empty_norm(input, dim, order)
-    return sums.norm(input, p=order, dim=dim, keepdim=_flag("norm", keepdim), dtype=dtype)
+    return sums.norm(input, p=order, dim=dim, keepdim=as_flag("norm", keepdim), dtype=dtype)
 
 
 def _refuse_empty_norm(input: Tensor, dim: Any, order: float) -> None:
@@ -282,49 +180,14 @@ def _refuse_empty_norm(input: Tensor, dim: Any, order: float) -> None:
             )
 
 
-def amax(input: Tensor, dim: Dim = None, keepdim: bool = False, **others: Any) -> Tensor:
-    """The largest of all elements, or along `dim`; the gradient is shared evenly among equals.
-
-    Raises:
-        ShapeError, RangeError: there are no elements to choose from.
-    """
-    dim, keepdim = _named("amax", dim, keepdim, others)
-    return peaks.amax.reduce(input, _dims(dim), keepdim)
-
-
-def amin(input: Tensor, dim: Dim = None, keepdim: bool = False, **others: Any) -> Tensor:
-    """The smallest of all elements, or along `dim`; the gradient is shared evenly among equals."""
-    dim, keepdim = _named("amin", dim, keepdim, others)
-    return peaks.amin.reduce(input, _dims(dim), keepdim)
-
-
+@public(method=True)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Extremes:
     """The smallest and the largest element, of all or along `dim`."""
-    dim = _one_dim("aminmax", dim)
+    dim = as_one_dim("aminmax", dim)
     return Extremes(peaks.amin.reduce(input, dim, keepdim), peaks.amax.reduce(input, dim, keepdim))
 
 
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, **others: Any) -> Tensor:
-    """The index of the largest element (counted through all of them, or along `dim`); the first of equals.
-
-    >>> import tritensor as torch
-    >>> x = torch.tensor([[1, 5], [7, 2]])
-    >>> x.argmax(), x.argmax(1)
-    (tensor(2), tensor([1, 0]))
-    """
-    return _place(peaks.argmax, "argmax", input, dim, keepdim, others)
-
-
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, **others: Any) -> Tensor:
-    """The index of the smallest element (counted through all of them, or along `dim`); the first of equals."""
-    return _place(peaks.argmin, "argmin", input, dim, keepdim, others)
-
-
-def _place(operator: Any, name: str, input: Tensor, dim: Any, keepdim: Any, others: dict[str, Any]) -> Tensor:
-    dim, keepdim = _named(name, dim, keepdim, others)
-    return operator.reduce(input, _one_dim(name, dim), keepdim)
-
-
+@public(method=True)
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
     """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum.
 
@@ -338,6 +201,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
     return _extreme("max", input, dim if other is None else other, keepdim, others)
 
 
+@public(method=True)
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
     """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
     return _extreme("min", input, dim if other is None else other, keepdim, others)
@@ -346,32 +210,36 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
 def _extreme(name: str, input: Tensor, dim: Any, keepdim: Any, others: dict[str, Any]) -> Any:
     if isinstance(dim, Tensor):
         return registry[f"{name}imum"](input, dim)
-    dim, keepdim = _named(name, dim, keepdim, others)
+    dim, keepdim = keywords(name, dim, keepdim, others)
     if dim is not None:
         along = peaks.max_dim if name == "max" else peaks.min_dim
-        return (MaxResult if name == "max" else MinResult)(*along.reduce(input, _one_dim(name, dim), keepdim))
+        return (MaxResult if name == "max" else MinResult)(*along.reduce(input, as_one_dim(name, dim), keepdim))
     if isinstance(input, Tensor) and input.numel() == 0:
         refuse_empty(name, input._data.shape, (), whole=True)
     return (peaks.amax if name == "max" else peaks.amin).reduce(input, None, False)
 
 
+@public(method=True)
 def any(input: Tensor, dim: Dim = None, keepdim: bool = False, **others: Any) -> Tensor:
-    """Whether an element is not zero, of all or along `dim`."""
-    dim, keepdim = _named("any", dim, keepdim, others)
+    """Whether an element is not zero, of all or along `dim`; along no dimension, of each by itself."""
+    dim, keepdim = keywords("any", dim, keepdim, others)
     return sums.any(input, dim=dim, keepdim=keepdim)
 
 
+@public(method=True)
 def all(input: Tensor, dim: Dim = None, keepdim: bool = False, **others: Any) -> Tensor:
-    """Whether no element is zero, of all or along `dim`."""
-    dim, keepdim = _named("all", dim, keepdim, others)
+    """Whether no element is zero, of all or along `dim`; along no dimension, of each by itself."""
+    dim, keepdim = keywords("all", dim, keepdim, others)
     return sums.all(input, dim=dim, keepdim=keepdim)
 
 
+@public(method=True)
 def count_nonzero(input: Tensor, dim: Dim = None) -> Tensor:
     """How many elements are not zero, of all or along `dim`."""
-    return sums.count_nonzero(input, dim=_dims(dim))
+    return sums.count_nonzero(input, dim=no_dims(dim))
 
 
+@public(method=True)
 def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
     """The sums of the elements up to each place along `dim`; integers and booleans add up in int64.
 
@@ -382,12 +250,13 @@ def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others
     Raises:
         ArgumentError: no dimension is given.
     """
-    dim, _ = _named("cumsum", dim, False, others)
+    dim, _ = keywords("cumsum", dim, False, others)
     if dim is None:
         raise ArgumentError('cumsum() missing 1 required positional arguments: "dim"')
-    return scan.cumsum(input, dim=_one_dim("cumsum", dim), dtype=dtype)
+    return scan.cumsum(input, dim=as_one_dim("cumsum", dim), dtype=dtype)
 
 
+@public(package=False, method=True)
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     """The sum over the dimensions by which `input` is larger than `size`: what undoes an expansion.
 
@@ -412,34 +281,10 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     if not dims:
         return input
     if dims[-1] < extra:
-        return sum(input, dims)
-    kept = sum(input, dims, True)
+        return input.sum(dims)
+    kept = input.sum(dims, True)
     return kept.reshape(target) if extra else kept
 
 
 def _refuse_size(target: tuple[int, ...], shape: tuple[int, ...]) -> None:
     raise ShapeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
-
-
-for _function in (
-    sum,
-    mean,
-    prod,
-    var,
-    std,
-    logsumexp,
-    norm,
-    amax,
-    amin,
-    aminmax,
-    argmax,
-    argmin,
-    max,
-    min,
-    any,
-    all,
-    count_nonzero,
-    cumsum,
-    sum_to_size,
-):
-    setattr(Tensor, _function.__name__, _function)

@@ -12,11 +12,11 @@ from ..kernels.indexing.family import gather
 from ..kernels.indexing.nonzero import nonzero_positions
 from ..kernels.indexing.sorting import extremes
 from ..kernels.indexing.sorting import sort as sort_operator
+from ..public import public
 from ..tensor import Tensor, wrap
 
-__all__ = ["argsort", "argwhere", "nonzero", "sort", "topk"]
 
-
+@public(method=True)
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors.
 
@@ -33,6 +33,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     return found.unbind(1) if as_tuple else found
 
 
+@public(method=True)
 def argwhere(input: Tensor) -> Tensor:
     """The coordinates of the elements that are not zero, of shape (n, rank)."""
     return nonzero(input)
@@ -56,6 +57,7 @@ SortResult.__name__ = SortResult.__qualname__ = "sort"
 TopResult.__name__ = TopResult.__qualname__ = "topk"
 
 
+@public(method=True)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> SortResult:
     """The elements in rising (or falling) order along `dim`, and where each came from; equal ones stay in their order.
 
@@ -68,11 +70,13 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     return SortResult(*sort_operator(input, dim=dim, descending=descending))
 
 
+@public(method=True)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Where the elements in rising (or falling) order along `dim` are."""
     return sort(input, dim, descending).indices
 
 
+@public(method=True)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> TopResult:
     """The `k` largest (or smallest) elements along `dim`, the first of them first, and where they are.
 
@@ -95,7 +99,3 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     if input.ndim == 0:
         return TopResult(values, indices)
     return TopResult(values.narrow(dim, 0, k).clone(), indices.narrow(dim, 0, k).clone())
-
-
-for _function in (nonzero, argwhere, sort, argsort, topk):
-    setattr(Tensor, _function.__name__, _function)

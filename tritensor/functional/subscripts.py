@@ -6,17 +6,17 @@ import string
 from typing import Any
 
 from ..errors import ArgumentError, ShapeError, explain
+from ..public import public
 from ..tensor import Tensor
 from . import ranges
 from .linear_algebra import matmul
-
-__all__ = ["einsum"]
 
 # The dimensions that an ellipsis stands for get labels of their own, which no subscript can be: 0 for the last, ...
 Label = Any
 Labels = list[Label]
 
 
+@public()
 def einsum(equation: str, *operands: Any) -> Tensor:
     """The sum of products that an equation of subscripts says.
 

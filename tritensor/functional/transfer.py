@@ -20,9 +20,8 @@ from ..kernels.elementwise.family import copy_into
 from ..memory import buffer, sending
 from ..memory.buffer import DeviceArray
 from ..operator import registry
+from ..public import method
 from ..tensor import Tensor, wrap
-
-__all__ = ["to"]
 
 _SIGNATURES = (
     "(device device = None, dtype dtype = None, bool non_blocking = False, bool copy = False)",
@@ -71,6 +70,7 @@ def parse_to(args: tuple[Any, ...], device: Any, dtype: Any, other: Any = None) 
     return device, dtype, tuple(rest)
 
 
+@method()
 def to(
     self: Tensor,
     *args: Any,
@@ -164,26 +164,31 @@ def cast_on_device(array: DeviceArray, kind: np.dtype) -> DeviceArray:
     return out
 
 
+@method()
 def cpu(self: Tensor, *, non_blocking: bool = False) -> Tensor:
     """The tensor in host memory; itself when it is there already."""
     return to(self, "cpu", non_blocking=non_blocking)
 
 
+@method()
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
     """The tensor on a CUDA device (the current one unless given); itself when it is there already."""
     return to(self, "cuda" if device is None else device, non_blocking=non_blocking)
 
 
+@method()
 def contiguous(self: Tensor) -> Tensor:
     """The tensor in row-major order without gaps; itself when it is that already."""
     return self if self.is_contiguous() else registry["copy"](self)
 
 
+@method()
 def clone(self: Tensor) -> Tensor:
     """A copy that gradients pass through."""
     return registry["copy"](self)  # type: ignore[no-any-return]
 
 
+@method()
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write `src` (from any device, any dtype, broadcast) over the tensor's elements."""
     if not isinstance(src, Tensor):
@@ -216,6 +221,7 @@ def _goes_straight(target: Tensor, source: Tensor) -> bool:
     )
 
 
+@method()
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Write one number to every element."""
     check_writable(self)
@@ -228,11 +234,13 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     return self
 
 
+@method()
 def zero_(self: Tensor) -> Tensor:
     """Write zero to every element."""
     return fill_(self, 0)
 
 
+@method()
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """A copy in page-locked host memory, which copies to a GPU faster; the tensor itself where there is no GPU.
 
@@ -248,6 +256,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     return result
 
 
+@method()
 def record_stream(self: Tensor, s: Stream) -> None:
     """Say that work of another stream uses the tensor: its memory is not given out again before that work is done.
 
@@ -270,13 +279,11 @@ def record_stream(self: Tensor, s: Stream) -> None:
     self._data.buffer.record_stream(s)
 
 
+@method()
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype of `other`."""
     return to(self, other.dtype)
 
-
-for _function in (to, cpu, cuda, contiguous, clone, copy_, fill_, zero_, pin_memory, record_stream, type_as):
-    setattr(Tensor, _function.__name__, _function)
 
 _SHORT = {
     "float": dtypes.float32,
@@ -302,4 +309,4 @@ def _conversion(name: str, dtype: dtypes.dtype) -> Any:
 
 
 for _name, _target in _SHORT.items():
-    setattr(Tensor, _name, _conversion(_name, _target))
+    method(_name)(_conversion(_name, _target))

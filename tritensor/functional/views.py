@@ -9,29 +9,9 @@ import numpy as np
 
 from .. import layout
 from ..errors import ArgumentError, RangeError, ShapeError, explain
+from ..public import method, public
 from ..tensor import Tensor
 from .view_operators import _alias, _expand, _permute, _slice, _view
-
-__all__ = [
-    "broadcast_tensors",
-    "broadcast_to",
-    "chunk",
-    "flatten",
-    "movedim",
-    "narrow",
-    "permute",
-    "reshape",
-    "select",
-    "split",
-    "squeeze",
-    "swapaxes",
-    "swapdims",
-    "t",
-    "transpose",
-    "unbind",
-    "unflatten",
-    "unsqueeze",
-]
 
 ndarray = np.ndarray
 
@@ -46,6 +26,7 @@ def _sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:
         raise ArgumentError(explain(f"a shape must be integers, got {shape!r}")) from None
 
 
+@method()
 def view(input: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape, sharing memory; one size may be -1.
 
@@ -55,6 +36,7 @@ def view(input: Tensor, *shape: Any) -> Tensor:
     return _view(input, layout.infer_shape(_sizes(shape), input._data.size))
 
 
+@public(functional=False, method=True)
 def reshape(input: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape: a view where that is possible, else a copy.
 
@@ -84,6 +66,7 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
         return _view(input.contiguous(), target)
 
 
+@public(functional=False, method=True)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions `start_dim` to `end_dim` as one."""
     rank = input.ndim
@@ -101,6 +84,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, *shape[:first], merged, *shape[last + 1 :])
 
 
+@public(functional=False, method=True)
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Dimension `dim` as several of the given sizes (one may be -1)."""
     dim = layout.normalize_dim(dim, input.ndim)
@@ -108,11 +92,13 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     return view(input, *shape[:dim], *layout.infer_shape(tuple(sizes), shape[dim]), *shape[dim + 1 :])
 
 
+@public(functional=False, method=True)
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """The dimensions in the order `dims`."""
     return _permute(input, layout.permutation(_sizes(dims), input.ndim))
 
 
+@public("swapaxes", "swapdims", functional=False, method=True)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Dimensions `dim0` and `dim1` exchanged."""
     data = input._data
@@ -129,6 +115,11 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 swapaxes = swapdims = transpose
 
 
+def _reversed(input: Tensor) -> Tensor:
+    """The dimensions in the opposite order: `x.T`."""
+    return _permute(input, tuple(range(input.ndim))[::-1])
+
+
 def _matrix_transpose(input: Tensor) -> Tensor:
     """The last two dimensions exchanged: `x.mT`."""
     if input.ndim < 2:
@@ -136,6 +127,11 @@ def _matrix_transpose(input: Tensor) -> Tensor:
     return transpose(input, -2, -1)
 
 
+method("T")(property(_reversed))
+method("mT")(property(_matrix_transpose))
+
+
+@public(functional=False, method=True)
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; tensors of fewer dimensions as they are."""
     if input.ndim > 2:
@@ -143,6 +139,8 @@ def t(input: Tensor) -> Tensor:
     return transpose(input, 0, 1) if input.ndim == 2 else _alias(input)
 
 
+@method("moveaxis")
+@public(functional=False, method=True)
 def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Dimensions `source` at the places `destination`, the others in their order."""
     rank = input.ndim
@@ -157,6 +155,7 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
     return _permute(input, tuple(placed[dim] if dim in placed else next(rest) for dim in range(rank)))
 
 
+@method()
 def expand(input: Tensor, *sizes: Any) -> Tensor:
     """Dimensions of size 1 repeated to `sizes` without a copy; -1 keeps a size."""
     wanted = _sizes(sizes)
@@ -174,22 +173,26 @@ def expand(input: Tensor, *sizes: Any) -> Tensor:
     return _expand(input, target)
 
 
+@method()
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Expanded to the shape of `other`."""
     return expand(input, other.shape)
 
 
+@public(functional=False, method=True)
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """Expanded to the shape `size`."""
     return expand(input, tuple(size))
 
 
+@public(functional=False)
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """All tensors expanded to their common shape."""
     shape = layout.broadcast_shapes(*[x._data.shape for x in tensors])
     return tuple(expand(x, shape) for x in tensors)
 
 
+@public(functional=False, method=True)
 def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Without the dimensions of size 1 (among `dim`, when given)."""
     shape = input._data.shape
@@ -197,6 +200,7 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     return _view_of(input, tuple([n for i, n in enumerate(shape) if n != 1 or i not in dims]))
 
 
+@public(functional=False, method=True)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """With a new dimension of size 1 at `dim`."""
     shape = input._data.shape
@@ -209,6 +213,7 @@ def _view_of(input: Tensor, shape: tuple[int, ...]) -> Tensor:
     return _view(input, shape)
 
 
+@public(functional=False, method=True)
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """`length` elements along `dim`, from `start`.
 
@@ -227,6 +232,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     return _slice(input, (*(slice(None),) * dim, slice(first, first + length), Ellipsis))
 
 
+@public(functional=False, method=True)
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The slice at `index` along `dim`, without that dimension."""
     if input.ndim == 0:
@@ -236,6 +242,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return _slice(input, (*(slice(None),) * dim, position, Ellipsis))
 
 
+@public(functional=False, method=True)
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes given."""
     if tensor.ndim == 0:
@@ -258,6 +265,7 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
     return tuple(narrow(tensor, dim, start, size) for start, size in zip(starts, sections, strict=True))
 
 
+@public(functional=False, method=True)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` views of equal size along `dim`; the last may be smaller."""
     if chunks <= 0:
@@ -269,6 +277,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(input, -(-extent // chunks) if extent else [0] * chunks, dim)
 
 
+@public(functional=False, method=True)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along `dim`, without that dimension."""
     dim = layout.normalize_dim(dim, input.ndim)
@@ -306,45 +315,13 @@ def basic_index(input: Tensor, key: Any) -> Tensor:
         raise
 
 
+@method()
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The same elements in the shape of `other`, sharing memory."""
     return view(input, other._data.shape)
 
 
+@method()
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """The same elements in the shape of `other`."""
     return reshape(input, other._data.shape)
-
-
-_METHODS = (
-    view_as,
-    reshape_as,
-    view,
-    reshape,
-    flatten,
-    unflatten,
-    permute,
-    transpose,
-    t,
-    movedim,
-    expand,
-    expand_as,
-    broadcast_to,
-    squeeze,
-    unsqueeze,
-    narrow,
-    select,
-    split,
-    chunk,
-    unbind,
-)
-for _function in _METHODS:
-    setattr(Tensor, _function.__name__, _function)
-for _name, _attribute in {
-    "swapaxes": transpose,
-    "swapdims": transpose,
-    "moveaxis": movedim,
-    "T": property(lambda self: _permute(self, tuple(range(self.ndim))[::-1])),
-    "mT": property(_matrix_transpose),
-}.items():
-    setattr(Tensor, _name, _attribute)

@@ -1,3 +1,13 @@
-"""Operators that compute each element of their results from one element of each input."""
+"""Operators that compute each element of their results from one element of each input.
+
+The family, its kernels and what they share stand in the modules that `SHARED` names; every other module holds
+declarations, and is imported with the package.
+"""
 
 from __future__ import annotations
+
+from ...public import load_modules
+
+SHARED = {"family", "kernel", "methods", "select", "tiles"}
+
+load_modules(__name__, __path__, SHARED)

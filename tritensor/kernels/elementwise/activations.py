@@ -32,7 +32,7 @@ class _Rectified(Rule):
         return super().__call__(operator, operands)
 
 
-@elementwise(_Rectified("rectified", dtypes.INTEGER, dtypes.FLOATING))
+@elementwise(_Rectified("rectified", dtypes.INTEGER, dtypes.FLOATING), function=False)
 def relu(x):
     """x where it is positive, else 0; NaN stays NaN."""
     if x.dtype == np.float32 and x.flags.c_contiguous:

@@ -12,10 +12,9 @@ import numpy as np
 
 from ... import dtypes
 from ...errors import DtypeError, explain
-from ...operator import ANY, FLOAT, NUMERIC, Rule, method
+from ...operator import ANY, FLOAT, NUMERIC, Rule
 from ...tensor import Tensor
 from .family import elementwise
-from .methods import reflected
 from .select import select
 
 if TYPE_CHECKING:
@@ -375,13 +374,3 @@ where.gradients(
 @where.kernel
 def _(condition, x, y):
     return tl.where(condition, x, y)
-
-
-for _operator, _name in (
-    (add, "__radd__"),
-    (sub, "__rsub__"),
-    (mul, "__rmul__"),
-    (div, "__rtruediv__"),
-    (pow, "__rpow__"),
-):
-    method(_operator, reflected(_operator), _name)

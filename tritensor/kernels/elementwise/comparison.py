@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import dtypes
-from ...operator import COMPARISON, INTEGRAL, ORDER, Rule, method
+from ...operator import COMPARISON, INTEGRAL, ORDER, Rule
 from .arithmetic import LOGIC
 from .family import elementwise
-from .methods import reflected
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -89,7 +88,7 @@ def _(x, y):
     return (x != 0) != (y != 0)
 
 
-logical_not = elementwise(LOGIC, np.logical_not, "Whether x is 0.")
+logical_not = elementwise(LOGIC, np.logical_not, "Whether x is 0.", in_place=True)
 
 
 @logical_not.kernel
@@ -130,7 +129,6 @@ bitwise_not = elementwise(
     np.invert,
     "The bits that x does not have; for booleans, not x.",
     name="bitwise_not",
-    methods=["__invert__", "bitwise_not"],
 )
 
 
@@ -171,13 +169,3 @@ bitwise_right_shift = elementwise(
 def _(x, y):
     fits = (y >= 0) & (y < x.dtype.primitive_bitwidth)
     return tl.where(fits, x >> tl.where(fits, y, y * 0), tl.where(x < 0, x * 0 - 1, x * 0))
-
-
-for _operator, _name in (
-    (bitwise_and, "__rand__"),
-    (bitwise_or, "__ror__"),
-    (bitwise_xor, "__rxor__"),
-    (bitwise_left_shift, "__rlshift__"),
-    (bitwise_right_shift, "__rrshift__"),
-):
-    method(_operator, reflected(_operator), _name)

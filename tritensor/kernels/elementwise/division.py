@@ -12,11 +12,10 @@ import numpy as np
 
 from ... import dtypes
 from ...errors import ShapeError, explain
-from ...operator import Number, Rule, method
+from ...operator import Number, Rule
 from ...runtime.source import device_function
 from .arithmetic import dtype_of, zeros
 from .family import elementwise
-from .methods import reflected
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -110,7 +109,3 @@ def _(x, y):
         return libdevice.fmod(x, y)
     else:
         return x % tl.where(y == 0, y + 1, y)
-
-
-for _operator, _name in ((floor_divide, "__rfloordiv__"), (remainder, "__rmod__")):
-    method(_operator, reflected(_operator), _name)

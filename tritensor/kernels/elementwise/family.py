@@ -14,9 +14,8 @@
         s = x.sigmoid()
         return grad * (s + out * (1 - s))
 
-The reference may be a NumPy ufunc: `add = elementwise(ANY, np.add, "x + y.")`. Keyword-only parameters are numbers that
-the body takes after the inputs. A declaration adds the function to the registry, the method `Tensor.silu` and, where
-the
+The reference may be a NumPy ufunc: `exp = elementwise(FLOAT, np.exp, "e to the power x.")`. Keyword-only parameters are
+numbers that the body takes after the inputs. The declaration makes `tritensor.silu`, `Tensor.silu` and, where the
 result can take the input's place, `Tensor.silu_`.
 """
 
@@ -28,12 +27,14 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes, layout
+from ...inplace import in_place_form
 from ...memory.buffer import DeviceArray
-from ...operator import Operator, Rule, method, registry
+from ...operator import Operator, Rule, registry
+from ...public import publish
 from ...runtime import replay
 from ...runtime.trace import record_call
 from ...tensor import Tensor
-from .methods import binary, in_place_method, plain, unary
+from .methods import attach, binary, function_of, in_place_method, plain, reflected, unary
 
 __all__ = ["Elementwise", "copy_into", "elementwise"]
 
@@ -138,43 +139,68 @@ def elementwise(
     outputs: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
     kinds: dict[str, dtypes.dtype] | None = None,
+    function: bool = True,
+    in_place: bool | None = None,
 ) -> Any:
     """Declare an elementwise operator; a decorator for its reference, or a call with a ufunc.
 
     Args:
-        rule: the dtype rule (`tritensor.operator`: ANY, FLOAT, COMPARISON, ...).
+        rule: the dtype rule (`tritensor.rules`: ANY, FLOAT, COMPARISON, ...).
         reference: a ufunc; leave it out to decorate a function.
         doc: the docstring, where the reference is a ufunc.
         name, inputs, outputs: names where the function's own do not serve.
-        methods: the names of the Tensor methods; the operator's name unless given.
+        methods: the names of the Tensor methods and of the public functions; the operator's name unless given. Names
+            of Python's syntax (`__add__`) are methods alone, and bring `__radd__` and `__iadd__` with them.
         kinds: inputs with a dtype of their own, outside of the rule: `where`'s condition is boolean.
+        function: whether there are public functions; False where one with other parameters is written out.
+        in_place: whether there are methods in place; unless given, where the result has the inputs' dtype and where two
+            inputs give a boolean.
     """
     if reference is None:
-        return lambda function: elementwise(
-            rule, function, doc, name=name, inputs=inputs, outputs=outputs, methods=methods, kinds=kinds
+        return lambda function_: elementwise(
+            rule,
+            function_,
+            doc,
+            name=name,
+            inputs=inputs,
+            outputs=outputs,
+            methods=methods,
+            kinds=kinds,
+            function=function,
+            in_place=in_place,
         )
     if isinstance(reference, np.ufunc) and inputs is None:
         inputs = ("x", "y")[: reference.nin]
     operator = Elementwise(name or reference.__name__, reference, rule, inputs=inputs, outputs=outputs, kinds=kinds)
     operator.__doc__ = doc or operator.__doc__
     names = (operator.name,) if methods is None else methods
-    simple = len(operator.outputs) == 1 and not operator.metadata and not operator.kinds
-    operator.quick = (
-        unary(operator)
-        if simple and len(operator.inputs) == 1
-        else binary(operator)
-        if simple and len(operator.inputs) == 2
-        else plain(operator)
-    )
     syntax = [name for name in names if name.startswith("__")]
-    if syntax:
-        method(operator, binary(operator, syntax=True) if len(operator.inputs) == 2 else operator.quick, *syntax)
     operator.methods = tuple([name for name in names if name not in syntax])
+    simple = len(operator.outputs) == 1 and not operator.metadata and not operator.kinds
+    count = len(operator.inputs)
+    operator.quick = (
+        unary(operator) if simple and count == 1 else binary(operator) if simple and count == 2 else plain(operator)
+    )
+    changes = rule.result is None
+    if in_place is None:
+        in_place = (
+            bool(names) and len(operator.outputs) == 1 and (changes or (rule.result is dtypes.bool_ and count == 2))
+        )
+    if in_place:
+        operator.changing = in_place_method(operator) if changes else in_place_form(operator)
+    if syntax:
+        attach(operator, binary(operator, syntax=True) if count == 2 else operator.quick, *syntax)
+        if count == 2 and changes:
+            stems = [name.strip("_") for name in syntax]
+            attach(operator, reflected(operator), *[f"__r{stem}__" for stem in stems])
+            attach(operator, operator.changing, *[f"__i{stem}__" for stem in stems])
     if operator.methods:
-        method(operator, operator.quick, *operator.methods)
-    if names and rule.result is None and len(operator.outputs) == 1:
-        operator.changing = in_place_method(operator)
-        method(operator, operator.changing, *([f"{name}_" for name in operator.methods] or [f"{operator.name}_"]))
+        attach(operator, operator.quick, *operator.methods)
+    if in_place:
+        attach(operator, operator.changing, *([f"{name}_" for name in operator.methods] or [f"{operator.name}_"]))
+    if function:
+        for name in operator.methods:
+            publish(name, function_of(operator, name))
     return operator
 
 

@@ -20,7 +20,7 @@ from ...memory import buffer
 from ...operator import Operator, Rule, registry
 from ...tensor import Tensor, wrap
 from ..elementwise.conjugate import conj
-from ..elementwise.methods import attach
+from ..elementwise.methods import record_simple
 
 __all__ = ["Matmul", "linear", "matmul", "quick_linear", "quick_matmul"]
 
@@ -279,7 +279,9 @@ def quick_matmul(x: Tensor, y: Tensor) -> Any:
     if recording.enabled and (x._needs or y._needs):
         needs = (x._needs, y._needs)
         plan: Any = matmul.plans.get(needs) or matmul.plan(needs)
-        attach(plan, result, (x, y), tuple([x._edge() if i == 0 else y._edge() for i in plan.positions]), _getframe(1))
+        record_simple(
+            plan, result, (x, y), tuple([x._edge() if i == 0 else y._edge() for i in plan.positions]), _getframe(1)
+        )
     return result
 
 
@@ -305,7 +307,7 @@ def quick_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> A
     if recording.enabled and True in needs:
         plan: Any = linear.plans.get(needs) or linear.plan(needs)
         inputs: Any = (input, weight, bias)
-        attach(plan, result, inputs, tuple([inputs[i]._edge() for i in plan.positions]), _getframe(1))
+        record_simple(plan, result, inputs, tuple([inputs[i]._edge() for i in plan.positions]), _getframe(1))
     return result
 
 

@@ -11,6 +11,7 @@ import warnings
 
 from ... import settings
 from ...errors import explain
+from ...public import public
 
 __all__ = ["get_float32_matmul_precision", "get_product", "product_for", "set_float32_matmul_precision", "set_product"]
 
@@ -23,11 +24,13 @@ _product = "tf32x3"
 _FIRST = (8, 0)
 
 
+@public()
 def get_float32_matmul_precision() -> str:
     """How exactly float32 matrices are multiplied on CUDA devices; see `set_float32_matmul_precision`."""
     return _precision
 
 
+@public()
 def set_float32_matmul_precision(precision: str) -> None:
     """Choose how exactly float32 matrices are multiplied on CUDA devices.
 

@@ -53,13 +53,17 @@ def _kept(result: np.ndarray, x: np.ndarray, dims: tuple[int, ...], keepdim: boo
 
 @reduction(REAL, refuses_empty=True)
 def amax(x, *, dim=None, keepdim=False):
-    """The largest element along `dim`; NaN if there is one."""
+    """The largest of all elements, or along `dim`; the gradient is shared evenly among equals.
+
+    Raises:
+        ShapeError, RangeError: there are no elements to choose from.
+    """
     return np.maximum.reduce(x, dim, keepdims=keepdim)
 
 
 @reduction(REAL, refuses_empty=True)
 def amin(x, *, dim=None, keepdim=False):
-    """The smallest element along `dim`; NaN if there is one."""
+    """The smallest of all elements, or along `dim`; the gradient is shared evenly among equals."""
     return np.minimum.reduce(x, dim, keepdims=keepdim)
 
 
@@ -124,15 +128,21 @@ def _nothing_smaller(compute):
     return (highest(compute), state_dtype(compute)), (_BEHIND, dtypes.int64)
 
 
-@reduction(PLACES, refuses_empty=True)
+@reduction(PLACES, refuses_empty=True, one_dim=True)
 def argmax(x, *, dim=None, keepdim=False):
-    """The index of the largest element along `dim`, the first one of equals; a NaN counts as largest."""
+    """The index of the largest element (counted through all of them, or along `dim`); the first of equals.
+
+    >>> import tritensor as torch
+    >>> x = torch.tensor([[1, 5], [7, 2]])
+    >>> x.argmax(), x.argmax(1)
+    (tensor(2), tensor([1, 0]))
+    """
     return _kept(np.argmax(_rows(x, dim), -1), x, dim, keepdim)
 
 
-@reduction(PLACES, refuses_empty=True)
+@reduction(PLACES, refuses_empty=True, one_dim=True)
 def argmin(x, *, dim=None, keepdim=False):
-    """The index of the smallest element along `dim`, the first one of equals; a NaN counts as smallest."""
+    """The index of the smallest element (counted through all of them, or along `dim`); the first of equals."""
     return _kept(np.argmin(_rows(x, dim), -1), x, dim, keepdim)
 
 
@@ -140,13 +150,13 @@ argmax.kernel(_fold_first_larger, _first_larger, _nothing_larger, start=_with_in
 argmin.kernel(_fold_first_smaller, _first_smaller, _nothing_smaller, start=_with_index, finish=_index_alone)
 
 
-@reduction(REAL, outputs=("values", "indices"), refuses_empty=True)
+@reduction(REAL, outputs=("values", "indices"), refuses_empty=True, function=False)
 def max_dim(x, *, dim=None, keepdim=False):
     """The largest elements along `dim` and their indices."""
     return amax.reference(x, dim=dim, keepdim=keepdim), argmax.reference(x, dim=dim, keepdim=keepdim)
 
 
-@reduction(REAL, outputs=("values", "indices"), refuses_empty=True)
+@reduction(REAL, outputs=("values", "indices"), refuses_empty=True, function=False)
 def min_dim(x, *, dim=None, keepdim=False):
     """The smallest elements along `dim` and their indices."""
     return amin.reference(x, dim=dim, keepdim=keepdim), argmin.reference(x, dim=dim, keepdim=keepdim)

@@ -19,21 +19,20 @@ without dimensions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import dtypes, layout
 from ...autograd.mode import recording
-from ...autograd.tape import GradientPlan, record
 from ...errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ...memory.buffer import DeviceArray
 from ...operator import Operator, Rule, compute_dtype
+from ...public import public
 from ...tensor import Tensor, wrap
-from .host import add_up
+from .functions import function_of, reduced_shape
 
-__all__ = ["Reduction", "reduced_shape", "reduction", "spread"]
+__all__ = ["Reduction", "reduction", "refuse_empty", "restore", "spread"]
 
 
 ndarray, asarray = np.ndarray, np.asarray
@@ -243,22 +242,6 @@ def refuse_empty(name: str, shape: tuple[int, ...], dims: tuple[int, ...], whole
             )
 
 
-def reduced_shape(shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
-    """The shape of a reduction's result.
-
-    >>> reduced_shape((2, 3, 4), (0, 2), False), reduced_shape((2, 3, 4), (0, 2), True)
-    ((3,), (1, 3, 1))
-    """
-    if keepdim:
-        return tuple([1 if dim in dims else extent for dim, extent in enumerate(shape)])
-    return tuple([extent for dim, extent in enumerate(shape) if dim not in dims])
-
-
-def reduced_count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
-    """How many elements go into one of the result."""
-    return prod([shape[dim] for dim in dims])
-
-
 def restore(result: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """A reduction's result (or its gradient) with the reduced dimensions back, of size 1."""
     return result if keepdim or not dims else result.reshape(reduced_shape(shape, dims, True))
@@ -269,70 +252,6 @@ def spread(grad: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim:
     return restore(grad, shape, dims, keepdim).expand(shape)
 
 
-def quick_sum(operator: Reduction, input: Any, dim: Any, keepdim: Any) -> Tensor | None:
-    """The sum or mean of a CPU tensor of float32 or float64, in few steps; None where the operator must do it."""
-    x = getattr(input, "_data", None)
-    if x.__class__ is not ndarray or x.dtype.char not in "fd" or keepdim.__class__ is not bool:
-        return None
-    if dim.__class__ is not int and dim is not None:
-        if dim.__class__ is not tuple:
-            return None
-        dim = dim or None
-    try:
-        total = add_up(x, dim, keepdim)
-        if operator.name == "mean":
-            total = asarray(total / (x.size // total.size), x.dtype)
-    except (ValueError, ZeroDivisionError, RuntimeWarning, FloatingPointError):
-        return None  # the operator has the words for bad dimensions, and is quiet where warnings are errors
-    result = wrap(total)
-    if input._needs and recording.enabled:
-        shape = x.shape
-        dims = tuple(range(len(shape))) if dim is None else layout.normalize_dims(dim, len(shape)) if shape else ()
-        plan = _quick_plans.get(operator.name) or _quick_plans.setdefault(operator.name, _QuickSpread(operator))
-        result._node = record(plan, (input._edge(),), (shape, dims, keepdim))
-        result._needs = True
-    return result
-
-
-class _QuickSpread(GradientPlan):
-    """The plan of nodes that `quick_sum` records: the sum's (mean's) own, and a way to do it on arrays."""
-
-    __slots__ = ("mean", "name", "plan")
-
-    arithmetic = True
-
-    def __init__(self, operator: Reduction) -> None:
-        plan: Any = operator.plan((True,))
-        self.plan = plan
-        self.name = plan.name
-        self.mean = operator.name == "mean"
-
-    def run(self, node: Any, gradient: Any) -> Any:
-        """By the operator's gradient function, whose values are saved in its order."""
-        return self.plan.run(node, gradient)
-
-    def run_on_arrays(self, values: tuple[Any, ...], array: np.ndarray) -> list[np.ndarray] | None:
-        """The gradient repeated over the reduced dimensions, without a copy."""
-        shape, dims, keepdim = values
-        if self.mean:
-            count = reduced_count(shape, dims)
-            array = asarray(array / count, array.dtype) if count else array
-        if not array.flags.c_contiguous or array.dtype.char not in "fd":
-            return None
-        kept = array.shape if keepdim or not dims else reduced_shape(shape, dims, True)
-        steps, step = [], array.itemsize
-        for extent in reversed(kept):
-            steps.append(0 if extent == 1 else step)
-            step *= extent
-        # a view of one element per row; the constructor takes 0.5 us where broadcast_to takes 3
-        spread = ndarray(shape, array.dtype, array, 0, steps[::-1])
-        spread.flags.writeable = False
-        return [spread]
-
-
-_quick_plans: dict[str, _QuickSpread] = {}
-
-
 def reduction(
     rule: Rule,
     reference: Callable[..., Any] | None = None,
@@ -340,6 +259,9 @@ def reduction(
     name: str | None = None,
     outputs: Sequence[str] | None = None,
     refuses_empty: bool = False,
+    one_dim: bool = False,
+    quick: bool = False,
+    function: bool = True,
 ) -> Any:
     """Declare a reduction; a decorator for its reference.
 
@@ -349,7 +271,22 @@ def reduction(
         name: the operator's name where the function's own does not serve.
         outputs: names of the results where there are several; the second and later are int64.
         refuses_empty: there is no value for no elements, as with `amax`.
+        one_dim: the public function goes along one dimension or all of them, not along several.
+        quick: `functions.quick_sum` computes it on the CPU.
+        function: whether it is a public function and a method of Tensor; False where one is written out.
     """
     if reference is None:
-        return lambda function: reduction(rule, function, name=name, outputs=outputs, refuses_empty=refuses_empty)
-    return Reduction(name or reference.__name__, reference, rule, outputs=outputs, refuses_empty=refuses_empty)
+        return lambda function_: reduction(
+            rule,
+            function_,
+            name=name,
+            outputs=outputs,
+            refuses_empty=refuses_empty,
+            one_dim=one_dim,
+            quick=quick,
+            function=function,
+        )
+    operator = Reduction(name or reference.__name__, reference, rule, outputs=outputs, refuses_empty=refuses_empty)
+    if function:
+        public(method=True)(function_of(operator, one_dim, quick))
+    return operator

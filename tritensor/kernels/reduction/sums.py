@@ -13,7 +13,8 @@ from ...runtime.source import device_function
 from ...tensor import Tensor
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
-from .family import FloatingOnly, Parts, Truth, Widening, reduced_count, reduction, restore, spread
+from .family import FloatingOnly, Parts, Truth, Widening, reduction, restore, spread
+from .functions import reduced_count
 from .host import add_up_squares
 from .kernel import highest, lowest, state_dtype
 
@@ -84,9 +85,21 @@ def one(compute):
     return ((1, state_dtype(compute)),)
 
 
-@reduction(SUMS)
+@reduction(SUMS, quick=True)
 def sum(x, *, dim=None, keepdim=False, dtype=None):
-    """The sum of the elements along `dim`."""
+    """The sum of all elements, or along `dim`; integers and booleans add up in int64.
+
+    >>> import tritensor as torch
+    >>> x = torch.tensor([[1., 2.], [3., 4.]])
+    >>> x.sum(), x.sum(0), x.sum(1, keepdim=True)
+    (tensor(10.), tensor([4., 6.]), tensor([[3.],
+            [7.]]))
+
+    Args:
+        dim: one dimension or several; none means all.
+        keepdim: leave the dimensions in, with size 1.
+        dtype: convert the elements to this dtype first.
+    """
     return np.add.reduce(x, dim, keepdims=keepdim)
 
 
@@ -94,9 +107,17 @@ sum.kernel(fold_sum, add, zero)
 sum.gradient(lambda grad, x_shape, dim, keepdim: spread(grad, x_shape, dim, keepdim))
 
 
-@reduction(MEANS)
+@reduction(MEANS, quick=True)
 def mean(x, *, dim=None, keepdim=False, dtype=None):
-    """The mean of the elements along `dim`; NaN where there are none."""
+    """The mean of all elements, or along `dim`.
+
+    >>> import tritensor as torch
+    >>> torch.tensor([1., 2., 6.]).mean()
+    tensor(3.)
+
+    Raises:
+        DtypeError: the elements are integers or booleans and no floating dtype is given.
+    """
     count = reduced_count(x.shape, dim)
     return np.add.reduce(x, dim, keepdims=keepdim) / x.dtype.type(count)
 
@@ -114,9 +135,14 @@ def _(grad, x_shape, dim, keepdim):
     return spread(grad / (reduced_count(x_shape, dim) or 1), x_shape, dim, keepdim)
 
 
-@reduction(SUMS)
+@reduction(SUMS, one_dim=True)
 def prod(x, *, dim=None, keepdim=False, dtype=None):
-    """The product of the elements along `dim`."""
+    """The product of all elements, or along one dimension; integers and booleans multiply in int64.
+
+    >>> import tritensor as torch
+    >>> torch.tensor([2, 3, 4]).prod()
+    tensor(24)
+    """
     return np.multiply.reduce(x, dim, keepdims=keepdim)
 
 
@@ -212,7 +238,7 @@ def _correction(metadata):
     return (metadata["correction"],)
 
 
-@reduction(SPREADS)
+@reduction(SPREADS, function=False)
 def var(x, *, dim=None, keepdim=False, correction=1):
     """The variance along `dim`: the sum of squared distances from the mean over the count less `correction`."""
     count = reduced_count(x.shape, dim)
@@ -235,7 +261,7 @@ def _variance_gradient(grad: Tensor, x: Tensor, dims: tuple[int, ...], correctio
     return grad * factor * (x - mean(x, dim=dims, keepdim=True))
 
 
-@reduction(SPREADS)
+@reduction(SPREADS, function=False)
 def std(x, *, dim=None, keepdim=False, correction=1):
     """The standard deviation along `dim`, the square root of `var`."""
     return np.sqrt(var.reference(x, dim=dim, keepdim=keepdim, correction=correction))
@@ -279,7 +305,7 @@ def _log_of_total(state, count, numbers):
     return (state[0] + libdevice.log(state[1]),)
 
 
-@reduction(REAL_FLOAT)
+@reduction(REAL_FLOAT, function=False)
 def logsumexp(x, *, dim=None, keepdim=False):
     """log(sum(exp(x))) along `dim`, without overflow."""
     if 0 in [x.shape[each] for each in dim]:
@@ -305,7 +331,7 @@ def _(grad, out, x, dim, keepdim):
     return restore(grad, shape, dim, keepdim) * (x - restore(out, shape, dim, keepdim)).exp()
 
 
-@reduction(NORMS)
+@reduction(NORMS, function=False)
 def norm(x, *, p=2.0, dim=None, keepdim=False, dtype=None):
     """The p-norm of the elements along `dim`: (sum |x|**p) ** (1/p), the largest |x| for infinity, the count for 0."""
     if p == 2:
@@ -390,25 +416,25 @@ def _not_zero(x: Tensor) -> Tensor:
     return where(x == 0, 1, x)
 
 
-@reduction(TRUTH)
+@reduction(TRUTH, function=False)
 def any(x, *, dim=None, keepdim=False):
-    """Whether an element along `dim` is not zero."""
+    """Whether an element is not zero, of all or along `dim`."""
     return np.logical_or.reduce(x, dim, keepdims=keepdim)
 
 
 any.kernel(fold_larger, larger, zero)
 
 
-@reduction(TRUTH)
+@reduction(TRUTH, function=False)
 def all(x, *, dim=None, keepdim=False):
-    """Whether no element along `dim` is zero."""
+    """Whether no element is zero, of all or along `dim`."""
     return np.logical_and.reduce(x, dim, keepdims=keepdim)
 
 
 all.kernel(fold_smaller, smaller, one)
 
 
-@reduction(COUNT)
+@reduction(COUNT, function=False)
 def count_nonzero(x, *, dim=None, keepdim=False):
     """How many elements along `dim` are not zero."""
     return np.add.reduce(x != 0, dim, keepdims=keepdim, dtype=np.int64)

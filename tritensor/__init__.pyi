@@ -1,0 +1,613 @@
+"""The type stub of the package, made by `python -m tools.generate`; do not edit."""
+
+from __future__ import annotations
+
+from builtins import float as _float
+from builtins import str as _str
+
+from . import autograd as autograd
+from . import cuda as cuda
+from . import distributed as distributed
+from . import functional as functional
+from . import nn as nn
+from . import optim as optim
+from . import random as random
+from . import serialization as serialization
+from . import settings as settings
+from . import testing as testing
+from . import utils as utils
+from . import version as version
+from .autograd.mode import enable_grad as enable_grad
+from .autograd.mode import inference_mode as inference_mode
+from .autograd.mode import is_grad_enabled as is_grad_enabled
+from .autograd.mode import is_inference_mode_enabled as is_inference_mode_enabled
+from .autograd.mode import no_grad as no_grad
+from .autograd.mode import set_grad_enabled as set_grad_enabled
+from .devices import device as device
+from .devices import get_default_device as get_default_device
+from .devices import set_default_device as set_default_device
+from .dtypes import bfloat16 as bfloat16
+from .dtypes import bool_ as bool
+from .dtypes import complex128 as cdouble
+from .dtypes import complex128 as complex128
+from .dtypes import complex64 as cfloat
+from .dtypes import complex64 as complex64
+from .dtypes import dtype as dtype
+from .dtypes import finfo as finfo
+from .dtypes import float16 as float16
+from .dtypes import float16 as half
+from .dtypes import float32 as float
+from .dtypes import float32 as float32
+from .dtypes import float64 as double
+from .dtypes import float64 as float64
+from .dtypes import get_default_dtype as get_default_dtype
+from .dtypes import iinfo as iinfo
+from .dtypes import int16 as int16
+from .dtypes import int16 as short
+from .dtypes import int32 as int
+from .dtypes import int32 as int32
+from .dtypes import int64 as int64
+from .dtypes import int64 as long
+from .dtypes import int8 as int8
+from .dtypes import promote_types as promote_types
+from .dtypes import set_default_dtype as set_default_dtype
+from .dtypes import uint16 as uint16
+from .dtypes import uint32 as uint32
+from .dtypes import uint64 as uint64
+from .dtypes import uint8 as uint8
+from .errors import OutOfMemoryError as OutOfMemoryError
+from .functional import abs as abs
+from .functional import absolute as absolute
+from .functional import acos as acos
+from .functional import acosh as acosh
+from .functional import add as add
+from .functional import addcdiv as addcdiv
+from .functional import addcmul as addcmul
+from .functional import addmm as addmm
+from .functional import all as all
+from .functional import allclose as allclose
+from .functional import amax as amax
+from .functional import amin as amin
+from .functional import aminmax as aminmax
+from .functional import any as any
+from .functional import arccos as arccos
+from .functional import arccosh as arccosh
+from .functional import arcsin as arcsin
+from .functional import arcsinh as arcsinh
+from .functional import arctan as arctan
+from .functional import arctan2 as arctan2
+from .functional import arctanh as arctanh
+from .functional import argmax as argmax
+from .functional import argmin as argmin
+from .functional import argsort as argsort
+from .functional import argwhere as argwhere
+from .functional import asin as asin
+from .functional import asinh as asinh
+from .functional import atan as atan
+from .functional import atan2 as atan2
+from .functional import atanh as atanh
+from .functional import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from .functional import bitwise_and as bitwise_and
+from .functional import bitwise_left_shift as bitwise_left_shift
+from .functional import bitwise_not as bitwise_not
+from .functional import bitwise_or as bitwise_or
+from .functional import bitwise_right_shift as bitwise_right_shift
+from .functional import bitwise_xor as bitwise_xor
+from .functional import bmm as bmm
+from .functional import broadcast_shapes as broadcast_shapes
+from .functional import can_cast as can_cast
+from .functional import cat as cat
+from .functional import ceil as ceil
+from .functional import clamp as clamp
+from .functional import clamp_max as clamp_max
+from .functional import clamp_min as clamp_min
+from .functional import clip as clip
+from .functional import clone as clone
+from .functional import column_stack as column_stack
+from .functional import concat as concat
+from .functional import concatenate as concatenate
+from .functional import conj as conj
+from .functional import cos as cos
+from .functional import cosh as cosh
+from .functional import count_nonzero as count_nonzero
+from .functional import cumsum as cumsum
+from .functional import detach as detach
+from .functional import div as div
+from .functional import divide as divide
+from .functional import dot as dot
+from .functional import dropout as dropout
+from .functional import dstack as dstack
+from .functional import einsum as einsum
+from .functional import embedding as embedding
+from .functional import eq as eq
+from .functional import equal as equal
+from .functional import erf as erf
+from .functional import erfc as erfc
+from .functional import exp as exp
+from .functional import exp2 as exp2
+from .functional import expm1 as expm1
+from .functional import fix as fix
+from .functional import flip as flip
+from .functional import fliplr as fliplr
+from .functional import flipud as flipud
+from .functional import floor as floor
+from .functional import floor_divide as floor_divide
+from .functional import fmax as fmax
+from .functional import fmin as fmin
+from .functional import fmod as fmod
+from .functional import frac as frac
+from .functional import gather as gather
+from .functional import ge as ge
+from .functional import get_float32_matmul_precision as get_float32_matmul_precision
+from .functional import greater as greater
+from .functional import greater_equal as greater_equal
+from .functional import gt as gt
+from .functional import hstack as hstack
+from .functional import hypot as hypot
+from .functional import index_add as index_add
+from .functional import index_copy as index_copy
+from .functional import index_fill as index_fill
+from .functional import index_put as index_put
+from .functional import index_select as index_select
+from .functional import inner as inner
+from .functional import is_complex as is_complex
+from .functional import is_floating_point as is_floating_point
+from .functional import isclose as isclose
+from .functional import isfinite as isfinite
+from .functional import isinf as isinf
+from .functional import isnan as isnan
+from .functional import layer_norm as layer_norm
+from .functional import le as le
+from .functional import lerp as lerp
+from .functional import less as less
+from .functional import less_equal as less_equal
+from .functional import log as log
+from .functional import log10 as log10
+from .functional import log1p as log1p
+from .functional import log2 as log2
+from .functional import log_softmax as log_softmax
+from .functional import logaddexp as logaddexp
+from .functional import logical_and as logical_and
+from .functional import logical_not as logical_not
+from .functional import logical_or as logical_or
+from .functional import logical_xor as logical_xor
+from .functional import logsumexp as logsumexp
+from .functional import lt as lt
+from .functional import masked_fill as masked_fill
+from .functional import masked_select as masked_select
+from .functional import matmul as matmul
+from .functional import max as max
+from .functional import maximum as maximum
+from .functional import mean as mean
+from .functional import meshgrid as meshgrid
+from .functional import min as min
+from .functional import minimum as minimum
+from .functional import mm as mm
+from .functional import mul as mul
+from .functional import multiply as multiply
+from .functional import mv as mv
+from .functional import nan_to_num as nan_to_num
+from .functional import nansum as nansum
+from .functional import ne as ne
+from .functional import neg as neg
+from .functional import negative as negative
+from .functional import nonzero as nonzero
+from .functional import norm as norm
+from .functional import not_equal as not_equal
+from .functional import numel as numel
+from .functional import outer as outer
+from .functional import positive as positive
+from .functional import pow as pow
+from .functional import prod as prod
+from .functional import reciprocal as reciprocal
+from .functional import relu as relu
+from .functional import remainder as remainder
+from .functional import repeat_interleave as repeat_interleave
+from .functional import result_type as result_type
+from .functional import rms_norm as rms_norm
+from .functional import roll as roll
+from .functional import round as round
+from .functional import rsqrt as rsqrt
+from .functional import scatter as scatter
+from .functional import scatter_add as scatter_add
+from .functional import set_float32_matmul_precision as set_float32_matmul_precision
+from .functional import sgn as sgn
+from .functional import sigmoid as sigmoid
+from .functional import sign as sign
+from .functional import sin as sin
+from .functional import sinh as sinh
+from .functional import softmax as softmax
+from .functional import sort as sort
+from .functional import sqrt as sqrt
+from .functional import square as square
+from .functional import stack as stack
+from .functional import std as std
+from .functional import std_mean as std_mean
+from .functional import sub as sub
+from .functional import subtract as subtract
+from .functional import sum as sum
+from .functional import take as take
+from .functional import take_along_dim as take_along_dim
+from .functional import tan as tan
+from .functional import tanh as tanh
+from .functional import tile as tile
+from .functional import topk as topk
+from .functional import tril as tril
+from .functional import triu as triu
+from .functional import true_divide as true_divide
+from .functional import trunc as trunc
+from .functional import var as var
+from .functional import var_mean as var_mean
+from .functional import vstack as vstack
+from .functional import where as where
+from .functional.creation import as_tensor as as_tensor
+from .functional.creation import as_tensor as asarray
+from .functional.creation import empty as empty
+from .functional.creation import empty_like as empty_like
+from .functional.creation import from_dlpack as from_dlpack
+from .functional.creation import from_numpy as from_numpy
+from .functional.creation import full as full
+from .functional.creation import full_like as full_like
+from .functional.creation import ones as ones
+from .functional.creation import ones_like as ones_like
+from .functional.creation import scalar_tensor as scalar_tensor
+from .functional.creation import tensor as tensor
+from .functional.creation import zeros as zeros
+from .functional.creation import zeros_like as zeros_like
+from .functional.ranges import arange as arange
+from .functional.ranges import eye as eye
+from .functional.ranges import linspace as linspace
+from .functional.ranges import logspace as logspace
+from .functional.views import broadcast_tensors as broadcast_tensors
+from .functional.views import broadcast_to as broadcast_to
+from .functional.views import chunk as chunk
+from .functional.views import flatten as flatten
+from .functional.views import movedim as movedim
+from .functional.views import narrow as narrow
+from .functional.views import permute as permute
+from .functional.views import reshape as reshape
+from .functional.views import select as select
+from .functional.views import split as split
+from .functional.views import squeeze as squeeze
+from .functional.views import t as t
+from .functional.views import transpose as swapaxes
+from .functional.views import transpose as swapdims
+from .functional.views import transpose as transpose
+from .functional.views import unbind as unbind
+from .functional.views import unflatten as unflatten
+from .functional.views import unsqueeze as unsqueeze
+from .generators import Generator as Generator
+from .generators import default_generator as default_generator
+from .generators import fork_rng as fork_rng
+from .generators import get_rng_state as get_rng_state
+from .generators import initial_seed as initial_seed
+from .generators import manual_seed as manual_seed
+from .generators import seed as seed
+from .generators import set_rng_state as set_rng_state
+from .printing import set_printoptions as set_printoptions
+from .random import bernoulli as bernoulli
+from .random import multinomial as multinomial
+from .random import normal as normal
+from .random import rand as rand
+from .random import rand_like as rand_like
+from .random import randint as randint
+from .random import randint_like as randint_like
+from .random import randn as randn
+from .random import randn_like as randn_like
+from .random import randperm as randperm
+from .serialization import load as load
+from .serialization import save as save
+from .size import Size as Size
+from .tensor import Tensor as Tensor
+from .tensor import is_tensor as is_tensor
+
+__version__: _str
+e: _float
+inf: _float
+nan: _float
+pi: _float
+newaxis: None
+
+__all__ = [
+    "Generator",
+    "OutOfMemoryError",
+    "Size",
+    "Tensor",
+    "__version__",
+    "abs",
+    "absolute",
+    "acos",
+    "acosh",
+    "add",
+    "addcdiv",
+    "addcmul",
+    "addmm",
+    "all",
+    "allclose",
+    "amax",
+    "amin",
+    "aminmax",
+    "any",
+    "arange",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "argmax",
+    "argmin",
+    "argsort",
+    "argwhere",
+    "as_tensor",
+    "asarray",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "autograd",
+    "bernoulli",
+    "bfloat16",
+    "binary_cross_entropy_with_logits",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "bmm",
+    "bool",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "broadcast_to",
+    "can_cast",
+    "cat",
+    "cdouble",
+    "ceil",
+    "cfloat",
+    "chunk",
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "clip",
+    "clone",
+    "column_stack",
+    "complex128",
+    "complex64",
+    "concat",
+    "concatenate",
+    "conj",
+    "cos",
+    "cosh",
+    "count_nonzero",
+    "cuda",
+    "cumsum",
+    "default_generator",
+    "detach",
+    "device",
+    "distributed",
+    "div",
+    "divide",
+    "dot",
+    "double",
+    "dropout",
+    "dstack",
+    "dtype",
+    "e",
+    "einsum",
+    "embedding",
+    "empty",
+    "empty_like",
+    "enable_grad",
+    "eq",
+    "equal",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "eye",
+    "finfo",
+    "fix",
+    "flatten",
+    "flip",
+    "fliplr",
+    "flipud",
+    "float",
+    "float16",
+    "float32",
+    "float64",
+    "floor",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "fork_rng",
+    "frac",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "full_like",
+    "functional",
+    "gather",
+    "ge",
+    "get_default_device",
+    "get_default_dtype",
+    "get_float32_matmul_precision",
+    "get_rng_state",
+    "greater",
+    "greater_equal",
+    "gt",
+    "half",
+    "hstack",
+    "hypot",
+    "iinfo",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "index_put",
+    "index_select",
+    "inf",
+    "inference_mode",
+    "initial_seed",
+    "inner",
+    "int",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "is_complex",
+    "is_floating_point",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "is_tensor",
+    "isclose",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "layer_norm",
+    "le",
+    "lerp",
+    "less",
+    "less_equal",
+    "linspace",
+    "load",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "log_softmax",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "logspace",
+    "logsumexp",
+    "long",
+    "lt",
+    "manual_seed",
+    "masked_fill",
+    "masked_select",
+    "matmul",
+    "max",
+    "maximum",
+    "mean",
+    "meshgrid",
+    "min",
+    "minimum",
+    "mm",
+    "movedim",
+    "mul",
+    "multinomial",
+    "multiply",
+    "mv",
+    "nan",
+    "nan_to_num",
+    "nansum",
+    "narrow",
+    "ne",
+    "neg",
+    "negative",
+    "newaxis",
+    "nn",
+    "no_grad",
+    "nonzero",
+    "norm",
+    "normal",
+    "not_equal",
+    "numel",
+    "ones",
+    "ones_like",
+    "optim",
+    "outer",
+    "permute",
+    "pi",
+    "positive",
+    "pow",
+    "prod",
+    "promote_types",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "random",
+    "randperm",
+    "reciprocal",
+    "relu",
+    "remainder",
+    "repeat_interleave",
+    "reshape",
+    "result_type",
+    "rms_norm",
+    "roll",
+    "round",
+    "rsqrt",
+    "save",
+    "scalar_tensor",
+    "scatter",
+    "scatter_add",
+    "seed",
+    "select",
+    "serialization",
+    "set_default_device",
+    "set_default_dtype",
+    "set_float32_matmul_precision",
+    "set_grad_enabled",
+    "set_printoptions",
+    "set_rng_state",
+    "settings",
+    "sgn",
+    "short",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "softmax",
+    "sort",
+    "split",
+    "sqrt",
+    "square",
+    "squeeze",
+    "stack",
+    "std",
+    "std_mean",
+    "sub",
+    "subtract",
+    "sum",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "take",
+    "take_along_dim",
+    "tan",
+    "tanh",
+    "tensor",
+    "testing",
+    "tile",
+    "topk",
+    "transpose",
+    "tril",
+    "triu",
+    "true_divide",
+    "trunc",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "unbind",
+    "unflatten",
+    "unsqueeze",
+    "utils",
+    "var",
+    "var_mean",
+    "version",
+    "vstack",
+    "where",
+    "zeros",
+    "zeros_like",
+]

@@ -1,0 +1,86 @@
+"""Public names, each spelled once: where its function or class is declared.
+
+    @public(method=True)
+    def flip(input, *dims): ...
+
+makes `tritensor.flip`, `tritensor.functional.flip` and `Tensor.flip`. The package and `functional` fill their
+namespaces from the tables here, and the type stubs are made from them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+__all__ = ["FUNCTIONAL", "PACKAGE", "load_modules", "method", "methods_of", "public", "publish"]
+
+Declared = TypeVar("Declared", bound=Callable[..., Any])
+
+PACKAGE: dict[str, Any] = {}  # the names of tritensor, but for its modules and constants
+FUNCTIONAL: dict[str, Any] = {}  # the names of tritensor.functional
+_tensor: list[type] = []
+
+
+def methods_of(kind: type) -> None:
+    """Say which class `method` adds to. Tensor says so itself, because this module stands below it."""
+    _tensor.append(kind)
+
+
+def publish(name: str, value: Any, *, package: bool = True, functional: bool = True) -> None:
+    """Make `value` the public `name` of tritensor, of tritensor.functional, or of both.
+
+    Raises:
+        ValueError: the name is there already.
+    """
+    for wanted, names in ((package, PACKAGE), (functional, FUNCTIONAL)):
+        if wanted:
+            if name in names:
+                raise ValueError(f"the public name {name!r} is declared twice")
+            names[name] = value
+
+
+def public(
+    *aliases: str,
+    package: bool = True,
+    functional: bool = True,
+    method: bool = False,
+    in_place: Callable[[Any], Any] | None = None,
+) -> Callable[[Declared], Declared]:
+    """A decorator that makes a function or class public under its own name and under `aliases`.
+
+    Args:
+        package, functional: whether it is a name of tritensor and of tritensor.functional.
+        method: whether it is a method of Tensor too.
+        in_place: makes the function of `Tensor.name_` (`inplace.in_place_form`); without it there is none.
+    """
+
+    def declare(value: Declared) -> Declared:
+        for name in (value.__name__, *aliases):
+            publish(name, value, package=package, functional=functional)
+            if method:
+                setattr(_tensor[0], name, value)
+            if in_place is not None:
+                setattr(_tensor[0], f"{name}_", in_place(value))
+        return value
+
+    return declare
+
+
+def method(*names: str) -> Callable[[Any], Any]:
+    """A decorator that makes a function or property a member of Tensor, under its own name or those given."""
+
+    def declare(value: Any) -> Any:
+        for name in names or (value.__name__,):
+            setattr(_tensor[0], name, value)
+        return value
+
+    return declare
+
+
+def load_modules(package: str, path: Any, skip: Collection[str] = ()) -> None:
+    """Import every module of a folder, so that a file that is added there is found without being listed anywhere."""
+    for found in pkgutil.iter_modules(path):
+        if found.name not in skip:
+            importlib.import_module(f"{package}.{found.name}")
