@@ -29,10 +29,21 @@ class dtype:
     (tritensor.bfloat16, 2, True)
     """
 
-    __slots__ = ("category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "numpy", "triton")
+    __slots__ = (
+        "category",
+        "is_complex",
+        "is_floating_point",
+        "is_signed",
+        "itemsize",
+        "legacy",
+        "name",
+        "numpy",
+        "triton",
+    )
 
-    def __init__(self, name: str, numpy: Any, triton: str, category: int, signed: bool = True) -> None:
+    def __init__(self, name: str, legacy: str, numpy: Any, triton: str, category: int, signed: bool = True) -> None:
         self.name = name
+        self.legacy = legacy  # what PyTorch calls it in messages, storage classes and names such as torch.FloatTensor
         self.numpy = np.dtype(numpy)
         self.triton = triton
         self.category = category
@@ -50,21 +61,21 @@ class dtype:
 
 BOOLEAN, INTEGER, FLOATING, COMPLEX = range(4)
 
-bool_ = dtype("bool", np.bool_, "i1", BOOLEAN, signed=False)
-uint8 = dtype("uint8", np.uint8, "u8", INTEGER, signed=False)
-uint16 = dtype("uint16", np.uint16, "u16", INTEGER, signed=False)
-uint32 = dtype("uint32", np.uint32, "u32", INTEGER, signed=False)
-uint64 = dtype("uint64", np.uint64, "u64", INTEGER, signed=False)
-int8 = dtype("int8", np.int8, "i8", INTEGER)
-int16 = dtype("int16", np.int16, "i16", INTEGER)
-int32 = dtype("int32", np.int32, "i32", INTEGER)
-int64 = dtype("int64", np.int64, "i64", INTEGER)
-float16 = dtype("float16", np.float16, "fp16", FLOATING)
-bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, "bf16", FLOATING)
-float32 = dtype("float32", np.float32, "fp32", FLOATING)
-float64 = dtype("float64", np.float64, "fp64", FLOATING)
-complex64 = dtype("complex64", np.complex64, "", COMPLEX)
-complex128 = dtype("complex128", np.complex128, "", COMPLEX)
+bool_ = dtype("bool", "Bool", np.bool_, "i1", BOOLEAN, signed=False)
+uint8 = dtype("uint8", "Byte", np.uint8, "u8", INTEGER, signed=False)
+uint16 = dtype("uint16", "UInt16", np.uint16, "u16", INTEGER, signed=False)
+uint32 = dtype("uint32", "UInt32", np.uint32, "u32", INTEGER, signed=False)
+uint64 = dtype("uint64", "UInt64", np.uint64, "u64", INTEGER, signed=False)
+int8 = dtype("int8", "Char", np.int8, "i8", INTEGER)
+int16 = dtype("int16", "Short", np.int16, "i16", INTEGER)
+int32 = dtype("int32", "Int", np.int32, "i32", INTEGER)
+int64 = dtype("int64", "Long", np.int64, "i64", INTEGER)
+float16 = dtype("float16", "Half", np.float16, "fp16", FLOATING)
+bfloat16 = dtype("bfloat16", "BFloat16", ml_dtypes.bfloat16, "bf16", FLOATING)
+float32 = dtype("float32", "Float", np.float32, "fp32", FLOATING)
+float64 = dtype("float64", "Double", np.float64, "fp64", FLOATING)
+complex64 = dtype("complex64", "ComplexFloat", np.complex64, "", COMPLEX)
+complex128 = dtype("complex128", "ComplexDouble", np.complex128, "", COMPLEX)
 
 ALL = (
     bool_,

@@ -1,4 +1,8 @@
-"""How dtypes go through an operator: which are taken, what is computed in and what comes out."""
+"""How dtypes go through an operator: which are taken, what is computed in and what comes out.
+
+Every kind of rule is here, so that what PyTorch says about a dtype is read in one place. A rule that one operator alone
+has is made where that operator is declared.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,33 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
-from .errors import DtypeError, explain
+from .errors import DtypeError, ShapeError, explain
 from .tensor import Tensor
 
 __all__ = [
     "ANY",
     "COMPARISON",
     "FLOAT",
+    "FLOATING",
     "INTEGRAL",
+    "LOGIC",
     "NUMERIC",
     "ORDER",
     "REAL",
     "REAL_FLOAT",
+    "SUMS",
+    "Floating",
+    "FloatingOnly",
+    "Magnitude",
+    "NoBooleans",
     "Number",
+    "Places",
+    "Power",
+    "Quotient",
+    "Rectified",
     "Rule",
+    "Truth",
+    "Widening",
     "compute_dtype",
 ]
 
@@ -69,7 +86,7 @@ class Rule:
         if not self.lowest <= common.category <= self.highest:
             raise DtypeError(
                 explain(
-                    f"\"{operator}\" not implemented for '{_legacy(common)}'",
+                    f"\"{operator}\" not implemented for '{common.legacy}'",
                     f"{operator} takes {self.takes()} dtypes, got {common}",
                     remedy="convert the operand with .to(dtype)",
                 )
@@ -89,23 +106,157 @@ def compute_dtype(result: dtypes.dtype) -> dtypes.dtype:
     return dtypes.float32 if result is dtypes.float16 or result is dtypes.bfloat16 else result
 
 
-def _legacy(dtype: dtypes.dtype) -> str:
-    names = {
-        "bool": "Bool",
-        "float32": "Float",
-        "float64": "Double",
-        "float16": "Half",
-        "bfloat16": "BFloat16",
-        "int64": "Long",
-        "int32": "Int",
-        "int16": "Short",
-        "int8": "Char",
-        "uint8": "Byte",
-        "complex64": "ComplexFloat",
-        "complex128": "ComplexDouble",
-    }
-    return names.get(dtype.name, dtype.name)
+# ---- rules with words or results of their own ---------------------------------------------------------------------
 
+
+class NoBooleans(Rule):
+    """Refuses boolean tensors in PyTorch's own words, which name what to use instead."""
+
+    def __init__(self, name: str, words: str) -> None:
+        super().__init__(name, dtypes.INTEGER)
+        self.words = words
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule; raises DtypeError for a boolean operand."""
+        if any(
+            value.dtype is dtypes.bool_ if isinstance(value, Tensor) else value.__class__ is bool for value in operands
+        ):
+            raise DtypeError(
+                explain(
+                    f"{self.words} If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+                )
+            )
+        return super().__call__(operator, operands)
+
+
+class Power(Rule):
+    """Refuses an integer power that is a negative number."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule; raises DtypeError for an integer to a negative integer number."""
+        kinds = super().__call__(operator, operands)
+        exponent: Any = operands[1]
+        if kinds[0].category < dtypes.FLOATING and not isinstance(exponent, Tensor) and exponent < 0:
+            raise DtypeError(
+                explain(
+                    "Integers to negative integer powers are not allowed.",
+                    f"the base is {kinds[0]}, the exponent {exponent}",
+                    remedy="convert the base with .float()",
+                )
+            )
+        return kinds
+
+
+class Magnitude(Rule):
+    """Complex operands have a real result."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule, with the real counterpart of a complex result."""
+        compute, result = super().__call__(operator, operands)
+        return compute, {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(result, result)
+
+
+class Quotient(Rule):
+    """Refuses an integer divisor that is the number zero."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule; raises ShapeError for an integer division by the number zero."""
+        kinds = super().__call__(operator, operands)
+        if kinds[0].category < dtypes.FLOATING and isinstance(operands[1], Number) and operands[1] == 0:
+            raise ShapeError(explain("ZeroDivisionError", f"{operator}: {kinds[0]} operands, divisor 0"))
+        return kinds
+
+
+class Rectified(Rule):
+    """Every real dtype but boolean."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule; raises DtypeError for a boolean tensor."""
+        if operands[0].dtype is dtypes.bool_:
+            raise DtypeError(
+                explain(f"Boolean inputs not supported for {operator}", remedy="convert the tensor with .to(dtype)")
+            )
+        return super().__call__(operator, operands)
+
+
+class Widening(Rule):
+    """Sums and products: booleans and integers become int64, so that they do not overflow where their inputs fit."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule, with int64 in place of booleans and integers."""
+        compute, result = super().__call__(operator, operands)
+        return (compute, result) if result.category > dtypes.INTEGER else (dtypes.int64, dtypes.int64)
+
+
+class Truth(Rule):
+    """`any` and `all`: a boolean, or for uint8 that, as in PyTorch."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """Computed in booleans, whatever the input."""
+        kind = operands[0].dtype
+        return dtypes.bool_, kind if kind is dtypes.uint8 else dtypes.bool_
+
+
+class FloatingOnly(Rule):
+    """Floating and complex inputs only; `words` is PyTorch's message, with {} for the dtype's legacy name."""
+
+    def __init__(self, name: str, words: str, given: str | None = None, highest: int = dtypes.COMPLEX) -> None:
+        super().__init__(name, dtypes.FLOATING, highest)
+        self.words = words
+        self.given = given or words
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule; raises DtypeError with `words` for a boolean or an integer tensor."""
+        kind = operands[0].dtype
+        self.check(kind, self.words)
+        return super().__call__(operator, operands)
+
+    def check(self, kind: dtypes.dtype, words: str) -> None:
+        """Raise with PyTorch's words unless `kind` is floating or complex."""
+        if kind.category < dtypes.FLOATING:
+            raise DtypeError(
+                explain(
+                    words.format(kind.legacy),
+                    f"the dtype is {kind}",
+                    remedy="convert the input first, as in x.float(), or pass dtype= where there is one",
+                )
+            )
+
+
+class Places(Rule):
+    """`argmax` and `argmin`: numbers in, int64 out."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """Refuse booleans in PyTorch's words."""
+        if operands[0].dtype is dtypes.bool_:
+            raise DtypeError(
+                explain(f"{operator}(): does not support bool input", remedy="convert the input first, as in x.int()")
+            )
+        return super().__call__(operator, operands)
+
+
+class Floating(Rule):
+    """Real floating inputs only, in PyTorch's words, which name the kernel that is missing."""
+
+    def __init__(self, name: str, words: str) -> None:
+        super().__init__(name, dtypes.FLOATING, dtypes.FLOATING, promote=False)
+        self.words = words
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule; raises DtypeError for any other dtype."""
+        kind = operands[0].dtype
+        if kind.category != dtypes.FLOATING:
+            raise DtypeError(
+                explain(
+                    f"\"{self.words}\" not implemented for '{kind.legacy}'",
+                    f"{operator} takes floating dtypes, got {kind}",
+                    remedy="convert the input first, as in x.float()",
+                )
+            )
+        return super().__call__(operator, operands)
+
+
+# ---- rules of several operators -----------------------------------------------------------------------------------
 
 ANY = Rule("any")
 REAL = Rule("real", highest=dtypes.FLOATING)
@@ -115,3 +266,6 @@ REAL_FLOAT = Rule("real float", highest=dtypes.FLOATING, floating=True)
 COMPARISON = Rule("comparison", result=dtypes.bool_)
 ORDER = Rule("order", highest=dtypes.FLOATING, result=dtypes.bool_)
 INTEGRAL = Rule("integral", highest=dtypes.INTEGER)
+FLOATING = Rule("real floating", dtypes.FLOATING, dtypes.FLOATING)
+LOGIC = Rule("logic", result=dtypes.bool_)
+SUMS = Widening("sums")

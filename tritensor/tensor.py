@@ -192,20 +192,7 @@ class Tensor(HostAccess):
         """PyTorch's legacy type name such as "torch.FloatTensor"; with a dtype, the tensor converted to it."""
         if dtype is not None:
             return self.to(dtype)
-        names = {
-            "float32": "Float",
-            "float64": "Double",
-            "float16": "Half",
-            "bfloat16": "BFloat16",
-            "int64": "Long",
-            "int32": "Int",
-            "int16": "Short",
-            "int8": "Char",
-            "uint8": "Byte",
-            "bool": "Bool",
-        }
-        name = names.get(self.dtype.name, self.dtype.name.capitalize())
-        return f"torch.{'cuda.' if self.is_cuda else ''}{name}Tensor"
+        return f"torch.{'cuda.' if self.is_cuda else ''}{self.dtype.legacy}Tensor"
 
     def data_ptr(self) -> int:
         """The address of the first element in the memory of the tensor's device."""

@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
-from ..kernels.reduction.family import LEGACY_NAMES
 from ..kernels.rowwise import losses
 from ..kernels.rowwise.family import log_softmax
 from ..kernels.rowwise.loss_gradient import cross_entropy_with_gradient, gradient_wanted
@@ -137,10 +136,9 @@ def _against_probabilities(
 ) -> Tensor:
     """Cross entropy where the target is a probability for each class."""
     if not target.dtype.is_floating_point:
-        name = LEGACY_NAMES.get(target.dtype.name, target.dtype.name)
         raise DtypeError(
             explain(
-                f"Expected floating point type for target with class probabilities, got {name}",
+                f"Expected floating point type for target with class probabilities, got {target.dtype.legacy}",
                 f"target has the shape of input, {tuple(input.shape)}",
                 remedy="class indices have the input's shape without the class dimension",
             )

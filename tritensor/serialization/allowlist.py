@@ -253,20 +253,6 @@ _CALLABLE = {
     "torch._tensor._rebuild_from_type_v2": (_from_type, 700),
     **numpy_objects.CALLABLE,
 }
-_STORAGES = {
-    "Bool": "bool",
-    "Byte": "uint8",
-    "Char": "int8",
-    "Short": "int16",
-    "Int": "int32",
-    "Long": "int64",
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Float": "float32",
-    "Double": "float64",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-}
 BY_NAME = {entry.name: entry for entry in dtypes.ALL}
 
 ALLOWED: dict[str, Any] = {
@@ -275,8 +261,8 @@ ALLOWED: dict[str, Any] = {
     "torch.nn.parameter.Parameter": PARAMETER,
     **{f"torch.{name}": entry for name, entry in BY_NAME.items()},
     **{
-        f"{module}.{kind}Storage": StorageType(kind, BY_NAME[name], typed=True)
-        for kind, name in _STORAGES.items()
+        f"{module}.{entry.legacy}Storage": StorageType(entry.legacy, entry, typed=True)
+        for entry in dtypes.LATTICE  # PyTorch has no storage classes for unsigned integers of more than 8 bits
         for module in ("torch", "torch.cuda")
     },
     "torch.storage.UntypedStorage": StorageType("Untyped", dtypes.uint8, typed=False),

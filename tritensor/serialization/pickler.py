@@ -30,21 +30,8 @@ Place = tuple[Any, Any] | None
 Children = Iterator[tuple[Any, Place]]
 BATCH = 1000  # items that are on the reader's stack at a time, as Python's pickler has it
 
-# The storage classes that `torch` has; tensors of other dtypes lie in an untyped storage.
-STORAGE_CLASSES = {
-    "bool": "Bool",
-    "uint8": "Byte",
-    "int8": "Char",
-    "int16": "Short",
-    "int32": "Int",
-    "int64": "Long",
-    "float16": "Half",
-    "bfloat16": "BFloat16",
-    "float32": "Float",
-    "float64": "Double",
-    "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-}
+# The storage classes that `torch` has; tensors of other dtypes, the wide unsigned integers, lie in an untyped storage.
+STORAGE_CLASSES = {entry.name: f"{entry.legacy}Storage" for entry in dtypes.LATTICE}
 
 
 class Pickler:
@@ -371,7 +358,7 @@ class Pickler:
         self._global("torch._utils._rebuild_tensor_v2" if typed else "torch._utils._rebuild_tensor_v3")
         self._out += b"(("
         self._text("storage")
-        self._global(f"torch.{STORAGE_CLASSES[name]}Storage" if typed else "torch.storage.UntypedStorage")
+        self._global(f"torch.{STORAGE_CLASSES[name]}" if typed else "torch.storage.UntypedStorage")
         self._text(str(known))
         self._text(saved.storage.location)
         self._int(saved.storage.nbytes // saved.dtype.itemsize if typed else saved.storage.nbytes)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .activations import FLOATING, elu, gelu, gelu_tanh, leaky_relu, relu, sigmoid, silu, softplus
+from ...rules import FLOATING
+from .activations import elu, gelu, gelu_tanh, leaky_relu, relu, sigmoid, silu, softplus
 from .arithmetic import where
 from .error_function import erf_array, in_pieces
 from .family import elementwise

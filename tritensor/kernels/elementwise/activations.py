@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ... import dtypes
-from ...errors import DtypeError, explain
-from ...operator import FLOAT, Rule
+from ...rules import FLOAT, FLOATING, Rectified
 from .error_function import erf_array, in_pieces
 from .family import elementwise
 
@@ -17,22 +16,8 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-FLOATING = Rule("real floating", dtypes.FLOATING, dtypes.FLOATING)
 
-
-class _Rectified(Rule):
-    """Every real dtype but boolean."""
-
-    def __call__(self, operator: str, operands: Any) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule; raises DtypeError for a boolean tensor."""
-        if operands[0].dtype is dtypes.bool_:
-            raise DtypeError(
-                explain(f"Boolean inputs not supported for {operator}", remedy="convert the tensor with .to(dtype)")
-            )
-        return super().__call__(operator, operands)
-
-
-@elementwise(_Rectified("rectified", dtypes.INTEGER, dtypes.FLOATING), function=False)
+@elementwise(Rectified("rectified", dtypes.INTEGER, dtypes.FLOATING), function=False)
 def relu(x):
     """x where it is positive, else 0; NaN stays NaN."""
     if x.dtype == np.float32 and x.flags.c_contiguous:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import dtypes
-from ...errors import DtypeError, explain
-from ...operator import ANY, FLOAT, NUMERIC, Rule
+from ...rules import ANY, FLOAT, NUMERIC, Magnitude, NoBooleans, Power, Rule
 from ...tensor import Tensor
 from .family import elementwise
 from .select import select
@@ -21,56 +20,7 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-LOGIC = Rule("logic", result=dtypes.bool_)
-REAL_NUMERIC = Rule("real numeric", dtypes.INTEGER, dtypes.FLOATING)
 SAME_FLOAT = Rule("floating of one dtype", dtypes.FLOATING, dtypes.COMPLEX, promote=False)
-
-
-class NoBooleans(Rule):
-    """Refuses boolean tensors in PyTorch's own words, which name what to use instead."""
-
-    def __init__(self, name: str, words: str) -> None:
-        super().__init__(name, dtypes.INTEGER)
-        self.words = words
-
-    def __call__(self, operator: str, operands: Any) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule; raises DtypeError for a boolean operand."""
-        if any(
-            value.dtype is dtypes.bool_ if isinstance(value, Tensor) else value.__class__ is bool for value in operands
-        ):
-            raise DtypeError(
-                explain(
-                    f"{self.words} If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
-                )
-            )
-        return super().__call__(operator, operands)
-
-
-class Power(Rule):
-    """Refuses an integer power that is a negative number."""
-
-    def __call__(self, operator: str, operands: Any) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule; raises DtypeError for an integer to a negative integer number."""
-        kinds = super().__call__(operator, operands)
-        exponent: Any = operands[1]
-        if kinds[0].category < dtypes.FLOATING and not isinstance(exponent, Tensor) and exponent < 0:
-            raise DtypeError(
-                explain(
-                    "Integers to negative integer powers are not allowed.",
-                    f"the base is {kinds[0]}, the exponent {exponent}",
-                    remedy="convert the base with .float()",
-                )
-            )
-        return kinds
-
-
-class Magnitude(Rule):
-    """Complex operands have a real result."""
-
-    def __call__(self, operator: str, operands: Any) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule, with the real counterpart of a complex result."""
-        compute, result = super().__call__(operator, operands)
-        return compute, {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(result, result)
 
 
 def zeros(grad: Any) -> Any:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import dtypes
-from ...operator import COMPARISON, INTEGRAL, ORDER, Rule
-from .arithmetic import LOGIC
+from ...rules import COMPARISON, INTEGRAL, LOGIC, ORDER, Rule
 from .family import elementwise
 
 if TYPE_CHECKING:

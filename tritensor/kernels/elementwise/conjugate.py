@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...operator import ANY
+from ...rules import ANY
 from .family import elementwise
 
 __all__ = ["conj"]

@@ -6,13 +6,12 @@ a tensor gives 0 on every device, as in NumPy; dividing integers by the number 0
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ... import dtypes
-from ...errors import ShapeError, explain
-from ...operator import Number, Rule
+from ...rules import Quotient
 from ...runtime.source import device_function
 from .arithmetic import dtype_of, zeros
 from .family import elementwise
@@ -20,17 +19,6 @@ from .family import elementwise
 if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
-
-
-class Quotient(Rule):
-    """Refuses an integer divisor that is the number zero."""
-
-    def __call__(self, operator: str, operands: Any) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule; raises ShapeError for an integer division by the number zero."""
-        kinds = super().__call__(operator, operands)
-        if kinds[0].category < dtypes.FLOATING and isinstance(operands[1], Number) and operands[1] == 0:
-            raise ShapeError(explain("ZeroDivisionError", f"{operator}: {kinds[0]} operands, divisor 0"))
-        return kinds
 
 
 QUOTIENT = Quotient("quotient", dtypes.INTEGER, dtypes.FLOATING)

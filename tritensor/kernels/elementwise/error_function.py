@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...operator import REAL_FLOAT
+from ...rules import REAL_FLOAT
 from .family import elementwise
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...operator import FLOAT, REAL_FLOAT
+from ...rules import FLOAT, REAL_FLOAT
 from .family import elementwise
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...operator import REAL
+from ...rules import REAL
 from ...runtime.source import device_function
 from .arithmetic import where
 from .family import elementwise

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import dtypes
-from ...operator import Rule
-from .arithmetic import LOGIC, REAL_NUMERIC, where, zeros
+from ...rules import FLOATING, LOGIC, Rule
+from .arithmetic import where, zeros
 from .family import Elementwise, elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-FLOATING = Rule("real floating", dtypes.FLOATING, dtypes.FLOATING)
+REAL_NUMERIC = Rule("real numeric", dtypes.INTEGER, dtypes.FLOATING)
 
 
 def _whole(name: str, ufunc: np.ufunc, doc: str, methods: Sequence[str] | None = None) -> Elementwise:

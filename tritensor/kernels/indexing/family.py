@@ -21,7 +21,8 @@ from ... import devices, dtypes, layout
 from ...drivers.capture import capturing
 from ...errors import BoundsError, DtypeError, ShapeError, explain
 from ...memory.buffer import DeviceArray
-from ...operator import Operator, Rule
+from ...operator import Operator
+from ...rules import ANY
 from ...tensor import Tensor
 from ..elementwise.family import copy_into
 
@@ -44,7 +45,6 @@ __all__ = [
 
 ndarray = np.ndarray
 _INTEGERS = (dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8, dtypes.uint8)
-ANYTHING = Rule("any")
 
 
 class Indexing(Operator):
@@ -53,7 +53,7 @@ class Indexing(Operator):
     family = "indexing"
 
     def __init__(self, name: str, reference: Any, place: str) -> None:
-        super().__init__(name, reference, ANYTHING)
+        super().__init__(name, reference, ANY)
         self.kinds = {place: dtypes.int64}
 
     def resolve_dtypes(

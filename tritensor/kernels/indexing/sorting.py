@@ -8,7 +8,8 @@ import numpy as np
 
 from ... import dtypes, layout
 from ...memory.buffer import DeviceArray
-from ...operator import REAL, Operator, compute_dtype
+from ...operator import Operator
+from ...rules import REAL, compute_dtype
 
 __all__ = ["extremes", "sort"]
 

@@ -17,7 +17,8 @@ from ... import dtypes, layout
 from ...autograd.mode import recording
 from ...errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
 from ...memory import buffer
-from ...operator import Operator, Rule, registry
+from ...operator import Operator, registry
+from ...rules import Rule
 from ...tensor import Tensor, wrap
 from ..elementwise.conjugate import conj
 from ..elementwise.methods import record_simple

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...operator import REAL_FLOAT
+from ...rules import REAL_FLOAT
 from ...tensor import Tensor
 from ..elementwise.family import elementwise
 from .multi_tensor import check_entry

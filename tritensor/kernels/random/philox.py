@@ -19,7 +19,8 @@ import numpy as np
 
 from ... import dtypes, settings
 from ...memory.buffer import DeviceArray
-from ...operator import Operator, Rule
+from ...operator import Operator
+from ...rules import FLOATING
 from ...runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
 from ...tensor import Tensor, wrap
 from ..addressing import collapse_dims, offset_of
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Dropout", "Random", "dropout", "integers", "normal", "uniform", "words"]
 
-FLOATING = Rule("real floating", dtypes.FLOATING, dtypes.FLOATING)
 _WORD = 0xFFFFFFFF
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _INCREMENTS = 0x9E3779B9, 0xBB67AE85

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ... import dtypes
-from ...errors import DtypeError, explain
-from ...operator import REAL, Rule
+from ...rules import REAL, Places
 from ...runtime.source import device_function
 from ...tensor import Tensor, wrap
 from ..elementwise.arithmetic import where
@@ -21,18 +19,6 @@ from .sums import fold_larger, fold_smaller, sum
 
 if TYPE_CHECKING:
     import triton.language as tl
-
-
-class Places(Rule):
-    """`argmax` and `argmin`: numbers in, int64 out."""
-
-    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """Refuse booleans in PyTorch's words."""
-        if operands[0].dtype is dtypes.bool_:
-            raise DtypeError(
-                explain(f"{operator}(): does not support bool input", remedy="convert the input first, as in x.int()")
-            )
-        return super().__call__(operator, operands)
 
 
 PLACES = Places("places", dtypes.INTEGER, dtypes.FLOATING, result=dtypes.int64)

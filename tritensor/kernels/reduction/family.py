@@ -25,10 +25,11 @@ import numpy as np
 
 from ... import dtypes, layout
 from ...autograd.mode import recording
-from ...errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
+from ...errors import ArgumentError, RangeError, ShapeError, explain
 from ...memory.buffer import DeviceArray
-from ...operator import Operator, Rule, compute_dtype
+from ...operator import Operator
 from ...public import public
+from ...rules import FloatingOnly, Rule, compute_dtype
 from ...tensor import Tensor, wrap
 from .functions import function_of, reduced_shape
 
@@ -36,47 +37,6 @@ __all__ = ["Reduction", "reduction", "refuse_empty", "restore", "spread"]
 
 
 ndarray, asarray = np.ndarray, np.asarray
-
-
-class Widening(Rule):
-    """Sums and products: booleans and integers become int64, so that they do not overflow where their inputs fit."""
-
-    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        compute, result = super().__call__(operator, operands)
-        return (compute, result) if result.category > dtypes.INTEGER else (dtypes.int64, dtypes.int64)
-
-
-class Truth(Rule):
-    """`any` and `all`: a boolean, or for uint8 that, as in PyTorch."""
-
-    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        kind = operands[0].dtype
-        return dtypes.bool_, kind if kind is dtypes.uint8 else dtypes.bool_
-
-
-class FloatingOnly(Rule):
-    """Floating and complex inputs only; `words` is PyTorch's message, with {} for the dtype's legacy name."""
-
-    def __init__(self, name: str, words: str, given: str | None = None, highest: int = dtypes.COMPLEX) -> None:
-        super().__init__(name, dtypes.FLOATING, highest)
-        self.words = words
-        self.given = given or words
-
-    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        kind = operands[0].dtype
-        self.check(kind, self.words)
-        return super().__call__(operator, operands)
-
-    def check(self, kind: dtypes.dtype, words: str) -> None:
-        """Raise with PyTorch's words unless `kind` is floating or complex."""
-        if kind.category < dtypes.FLOATING:
-            raise DtypeError(
-                explain(
-                    words.format(LEGACY_NAMES.get(kind.name, kind.name)),
-                    f"the dtype is {kind}",
-                    remedy="convert the input first, as in x.float(), or pass dtype= where there is one",
-                )
-            )
 
 
 LEGACY_NAMES = {

@@ -11,11 +11,11 @@ from ... import dtypes, layout, settings
 from ...errors import ArgumentError
 from ...memory import buffer
 from ...memory.buffer import DeviceArray
-from ...operator import Operator, compute_dtype
+from ...operator import Operator
+from ...rules import SUMS, compute_dtype
 from ...runtime.launch import kernel, launch
 from ...tensor import Tensor
 from ..addressing import collapse_dims, offset_of
-from .family import Widening
 from .kernel import power_of_two, reach, state_dtype
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _cumsum(x, *, dim, dtype=None, reverse=False):
     return np.cumsum(x, dim, dtype=x.dtype)
 
 
-cumsum = Scan("cumsum", _cumsum, Widening("sums"))
+cumsum = Scan("cumsum", _cumsum, SUMS)
 cumsum.gradient(lambda grad, dim, reverse: cumsum(grad, dim=dim, reverse=not reverse))
 
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from ... import dtypes
 from ...autograd.mode import recording
-from ...operator import REAL_FLOAT, Rule
+from ...rules import REAL_FLOAT, SUMS, FloatingOnly, Rule, Truth
 from ...runtime.source import device_function
 from ...tensor import Tensor
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
-from .family import FloatingOnly, Parts, Truth, Widening, reduction, restore, spread
+from .family import Parts, reduction, restore, spread
 from .functions import reduced_count
 from .host import add_up_squares
 from .kernel import highest, lowest, state_dtype
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-SUMS = Widening("sums")
 MEANS = FloatingOnly(
     "means",
     "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",

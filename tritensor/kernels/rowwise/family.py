@@ -12,12 +12,12 @@ import numpy as np
 
 from ... import dtypes, layout
 from ...autograd.mode import recording
-from ...errors import ArgumentError, DtypeError, explain
+from ...errors import ArgumentError
 from ...memory.buffer import DeviceArray
-from ...operator import Operator, Rule, compute_dtype
+from ...operator import Operator
+from ...rules import Floating, Rule, compute_dtype
 from ...runtime.source import device_function
 from ...tensor import Tensor, wrap
-from ..reduction.family import LEGACY_NAMES
 from ..reduction.sums import merge_logs, sum
 from .kernel import RowBodies, launch_rows
 
@@ -28,26 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["RowNorm", "Rowwise", "log_softmax", "softmax"]
 
 ndarray = np.ndarray
-
-
-class Floating(Rule):
-    """Floating inputs only, in PyTorch's words, which name the kernel that is missing."""
-
-    def __init__(self, name: str, words: str) -> None:
-        super().__init__(name, dtypes.FLOATING, dtypes.FLOATING, promote=False)
-        self.words = words
-
-    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        kind = operands[0].dtype
-        if kind.category != dtypes.FLOATING:
-            raise DtypeError(
-                explain(
-                    f"\"{self.words}\" not implemented for '{LEGACY_NAMES.get(kind.name, kind.name)}'",
-                    f"{operator} takes floating dtypes, got {kind}",
-                    remedy="convert the input first, as in x.float()",
-                )
-            )
-        return super().__call__(operator, operands)
 
 
 class Rowwise(Operator):

@@ -16,12 +16,13 @@ from ...autograd.mode import recording
 from ...errors import DtypeError, explain
 from ...memory.buffer import DeviceArray
 from ...operator import Operator
+from ...rules import Floating
 from ...runtime.source import device_function
 from ...tensor import Tensor, wrap
-from ..reduction.family import LEGACY_NAMES, Parts
+from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import mean, merge_moments, sum
-from .family import Floating, RowNorm, pieces
+from .family import RowNorm, pieces
 from .kernel import RowBodies, contiguous, launch_rows
 from .norm_backward import fits, launch_norm_backward
 
@@ -44,7 +45,7 @@ class LayerNorm(RowNorm):
         x, *parameters = inputs
         for name, parameter in zip(("weight", "bias"), parameters):
             if parameter is not None and parameter.dtype not in (x.dtype, _parameter_dtype(x.dtype)):
-                names = [LEGACY_NAMES.get(each.dtype.name, each.dtype.name) for each in (x, parameter)]
+                names = [each.dtype.legacy for each in (x, parameter)]
                 words = f"expected scalar type {names[0]} but found {names[1]}"
                 if not x.is_cuda:
                     words = f"mixed dtype (CPU): expect parameter to have scalar type of {names[0]}"

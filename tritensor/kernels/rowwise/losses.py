@@ -19,13 +19,13 @@ from ...autograd.mode import recording
 from ...autograd.tape import GradientPlan, Node, record
 from ...errors import DtypeError, RangeError, explain
 from ...memory.buffer import DeviceArray
-from ...operator import Operator, Rule
+from ...operator import Operator
+from ...rules import FLOATING, Floating
 from ...tensor import Tensor, wrap
 from ..elementwise.arithmetic import where
 from ..elementwise.family import elementwise
-from ..reduction.family import LEGACY_NAMES
 from ..reduction.sums import sum
-from .family import Floating, softmax
+from .family import softmax
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -57,7 +57,7 @@ class ClassLoss(Operator):
         x, target, weight = inputs
         check_target_dtype(target)
         if weight is not None and weight.dtype is not x.dtype:
-            names = [LEGACY_NAMES.get(each.dtype.name, each.dtype.name) for each in (x, weight)]
+            names = [each.dtype.legacy for each in (x, weight)]
             raise DtypeError(
                 explain(
                     f"expected scalar type {names[0]} but found {names[1]}",
@@ -101,10 +101,9 @@ class ClassLoss(Operator):
 def check_target_dtype(target: Tensor) -> None:
     """Raise unless class indices are int64 or uint8, as PyTorch wants them."""
     if target.dtype is not dtypes.int64 and target.dtype is not dtypes.uint8:
-        name = LEGACY_NAMES.get(target.dtype.name, target.dtype.name)
         raise DtypeError(
             explain(
-                f"expected target dtype to be Long or Byte, but got {name}",
+                f"expected target dtype to be Long or Byte, but got {target.dtype.legacy}",
                 f"the target has dtype {target.dtype}",
                 remedy="convert it with .long()",
             )
@@ -349,9 +348,6 @@ def _(grad, x_shape, target, weight, total, ignore_index, reduction, needs):
         change = change * weight
     picked = _one_hot(target, x_shape[1]) & (target != ignore_index).unsqueeze(1)
     return where(picked, change, 0), None, None
-
-
-FLOATING = Rule("floating", dtypes.FLOATING, dtypes.FLOATING)
 
 
 @elementwise(FLOATING, methods=())

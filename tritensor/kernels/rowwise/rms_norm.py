@@ -15,12 +15,13 @@ from ... import dtypes
 from ...autograd.mode import recording
 from ...memory.buffer import DeviceArray
 from ...operator import Operator
+from ...rules import Floating
 from ...runtime.source import device_function
 from ...tensor import Tensor
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import add, fold_sum, mean, sum, zero
-from .family import Floating, RowNorm, pieces
+from .family import RowNorm, pieces
 from .kernel import RowBodies, contiguous, launch_rows
 from .norm_backward import fits, launch_norm_backward
 
