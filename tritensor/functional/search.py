@@ -8,8 +8,7 @@ import numpy as np
 
 from .. import layout
 from ..errors import ShapeError
-from ..kernels.indexing.family import gather
-from ..kernels.indexing.nonzero import nonzero_positions
+from ..kernels.indexing.family import gather, nonzero_positions
 from ..kernels.indexing.sorting import extremes
 from ..kernels.indexing.sorting import sort as sort_operator
 from ..public import public

@@ -1,4 +1,9 @@
-"""The nonlinearities of neural networks; their gradients are in `activation_gradients`."""
+"""The nonlinearities of neural networks, each with its gradient.
+
+The gradients are operators of their own: one launch, and half precision is rounded once. Each takes the gradient of the
+result and, as `x` or `result`, what went in or came out. It is linear in the gradient, so that its own gradient for
+that is itself; the one for `x` is written with other operators, because second derivatives are rarely asked for.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +14,17 @@ import numpy as np
 
 from ... import dtypes
 from ...rules import FLOAT, FLOATING, Rectified
+from .arithmetic import where
 from .error_function import erf_array, in_pieces
 from .family import elementwise
+from .select import masked
 
 if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
+
+
+# ---- bent at zero ------------------------------------------------------------------------------------------------
 
 
 @elementwise(Rectified("rectified", dtypes.INTEGER, dtypes.FLOATING), function=False)
@@ -32,6 +42,86 @@ _ZEROS = np.zeros(1 << 14, np.float32)
 @relu.kernel
 def _(x):
     return tl.where(x < 0, 0, x)
+
+
+@elementwise(FLOATING, methods=())
+def relu_gradient(grad, result):
+    """grad where the result of relu is not 0."""
+    return masked(~(result <= 0), grad)
+
+
+relu.gradient(lambda grad, out: relu_gradient.quick(grad, out))
+relu_gradient.gradients(grad=lambda again, result: relu_gradient.quick(again, result))
+
+
+@relu_gradient.kernel
+def _(grad, result):
+    return tl.where(result <= 0, 0.0, grad)
+
+
+@elementwise(FLOATING, methods=())
+def leaky_relu(x, *, negative_slope=0.01):
+    """x where it is positive, else negative_slope * x."""
+    scaled = x * negative_slope
+    return np.maximum(x, scaled) if 0 <= negative_slope <= 1 else np.where(x > 0, x, scaled)
+
+
+@leaky_relu.kernel
+def _(x, negative_slope):
+    return tl.where(x > 0, x, x * negative_slope)
+
+
+@elementwise(FLOATING, methods=())
+def leaky_relu_gradient(grad, x, *, negative_slope=0.01):
+    """grad where x is positive, else negative_slope * grad."""
+    return np.where(x > 0, grad, grad * negative_slope)
+
+
+leaky_relu.gradient(lambda grad, x, negative_slope: leaky_relu_gradient(grad, x, negative_slope=negative_slope))
+leaky_relu_gradient.gradients(
+    grad=lambda again, x, negative_slope: leaky_relu_gradient(again, x, negative_slope=negative_slope)
+)
+
+
+@leaky_relu_gradient.kernel
+def _(grad, x, negative_slope):
+    return tl.where(x > 0, grad, grad * negative_slope)
+
+
+@elementwise(FLOATING, methods=())
+def elu(x, *, alpha=1.0):
+    """x where it is positive, else alpha * (exp(x) - 1)."""
+    out = np.minimum(x, 0, out=np.empty_like(x))
+    np.expm1(out, out=out)
+    out *= alpha
+    out += np.maximum(x, 0)  # one of the two is 0
+    return out
+
+
+@elu.kernel
+def _(x, alpha):
+    return tl.where(x > 0, x, alpha * libdevice.expm1(x))
+
+
+@elementwise(FLOATING, methods=())
+def elu_gradient(grad, x, *, alpha=1.0):
+    """grad where x is positive, else alpha * exp(x) * grad."""
+    return np.where(x > 0, grad, grad * alpha * np.exp(np.minimum(x, 0)))
+
+
+elu.gradient(lambda grad, x, alpha: elu_gradient(grad, x, alpha=alpha))
+elu_gradient.gradients(
+    grad=lambda again, x, alpha: elu_gradient(again, x, alpha=alpha),
+    x=lambda again, grad, x, alpha: where(x > 0, 0, again * grad * alpha * x.clamp_max(0).exp()),
+)
+
+
+@elu_gradient.kernel
+def _(grad, x, alpha):
+    return tl.where(x > 0, grad, grad * alpha * libdevice.exp(x))
+
+
+# ---- from the logistic function ----------------------------------------------------------------------------------
 
 
 @elementwise(FLOAT)
@@ -55,30 +145,102 @@ def _(x):
 
 
 @elementwise(FLOATING, methods=())
-def leaky_relu(x, *, negative_slope=0.01):
-    """x where it is positive, else negative_slope * x."""
-    scaled = x * negative_slope
-    return np.maximum(x, scaled) if 0 <= negative_slope <= 1 else np.where(x > 0, x, scaled)
+def sigmoid_gradient(grad, result):
+    """grad times the slope of sigmoid where its result was `result`."""
+    return grad * (result * (1 - result))
 
 
-@leaky_relu.kernel
-def _(x, negative_slope):
-    return tl.where(x > 0, x, x * negative_slope)
+sigmoid.gradient(lambda grad, out: grad * (out * (1 - out)), on_device=sigmoid_gradient)
+sigmoid_gradient.gradients(
+    grad=lambda again, result: again * (result * (1 - result)),
+    result=lambda again, grad, result: again * grad * (1 - 2 * result),
+)
+
+
+@sigmoid_gradient.kernel
+def _(grad, result):
+    return grad * (result * (1.0 - result))
 
 
 @elementwise(FLOATING, methods=())
-def elu(x, *, alpha=1.0):
-    """x where it is positive, else alpha * (exp(x) - 1)."""
-    out = np.minimum(x, 0, out=np.empty_like(x))
-    np.expm1(out, out=out)
-    out *= alpha
-    out += np.maximum(x, 0)  # one of the two is 0
+def silu(x):
+    """x * sigmoid(x)."""
+    out = _one_more_than_exp(x)
+    return np.divide(x, out, out=out)
+
+
+@silu.kernel
+def _(x):
+    return x / (1.0 + libdevice.exp(-x))
+
+
+@elementwise(FLOATING, methods=())
+def silu_gradient(grad, x):
+    """grad times the slope of silu at x."""
+    share = 1 / (1 + np.exp(-x))
+    return grad * (share * (1 + x * (1 - share)))
+
+
+def _silu_bend(again, grad, x):
+    share = x.sigmoid()
+    return again * grad * share * (1 - share) * (2 + x * (1 - 2 * share))
+
+
+silu.gradient(lambda grad, x: silu_gradient.quick(grad, x))
+silu_gradient.gradients(grad=lambda again, x: silu_gradient.quick(again, x), x=_silu_bend)
+
+
+@silu_gradient.kernel
+def _(grad, x):
+    share = 1.0 / (1.0 + libdevice.exp(-x))
+    return grad * (share * (1.0 + x * (1.0 - share)))
+
+
+@elementwise(FLOATING, methods=())
+def softplus(x, *, beta=1.0, threshold=20.0):
+    """log(1 + exp(beta * x)) / beta, and x itself where beta * x is above threshold."""
+    out = np.multiply(x, beta, out=np.empty_like(x))
+    large = out > threshold
+    np.exp(out, out=out)
+    np.log1p(out, out=out)
+    out /= beta
+    np.copyto(out, x, where=large)
     return out
 
 
-@elu.kernel
-def _(x, alpha):
-    return tl.where(x > 0, x, alpha * libdevice.expm1(x))
+@softplus.kernel
+def _(x, beta, threshold):
+    scaled = x * beta
+    return tl.where(scaled > threshold, x, libdevice.log1p(libdevice.exp(scaled)) / beta)
+
+
+@elementwise(FLOATING, methods=())
+def softplus_gradient(grad, x, *, beta=1.0, threshold=20.0):
+    """grad times the slope of softplus at x: sigmoid(beta * x), or 1 where beta * x is above threshold."""
+    scaled = x * beta
+    return np.where(scaled > threshold, grad, grad / (1 + np.exp(-scaled)))
+
+
+softplus.gradient(lambda grad, x, beta, threshold: softplus_gradient(grad, x, beta=beta, threshold=threshold))
+softplus_gradient.gradients(
+    grad=lambda again, x, beta, threshold: softplus_gradient(again, x, beta=beta, threshold=threshold),
+    x=lambda again, grad, x, beta, threshold: where(
+        x * beta > threshold, 0, again * grad * beta * (x * beta).sigmoid() * (1 - (x * beta).sigmoid())
+    ),
+)
+
+
+@softplus_gradient.kernel
+def _(grad, x, beta, threshold):
+    scaled = x * beta
+    return tl.where(scaled > threshold, grad, grad / (1.0 + libdevice.exp(-scaled)))
+
+
+# ---- from the normal distribution --------------------------------------------------------------------------------
+
+
+_DENSITY = 1 / math.sqrt(2 * math.pi)
+_SLOPE = math.sqrt(2 / math.pi)
 
 
 @elementwise(FLOATING, methods=())
@@ -101,6 +263,37 @@ def _(x):
 
 
 @elementwise(FLOATING, methods=())
+def gelu_gradient(grad, x):
+    """grad times the slope of gelu at x: the normal distribution's share below x, and x times its density there."""
+    return in_pieces(_gelu_gradient, grad, x)
+
+
+def _gelu_gradient(grad: np.ndarray, x: np.ndarray) -> np.ndarray:
+    density = np.square(x, out=np.empty_like(x))
+    density *= -0.5
+    np.exp(density, out=density)
+    density *= x
+    density *= _DENSITY
+    share = erf_array(x * math.sqrt(0.5))
+    share += 1
+    share *= 0.5
+    share += density
+    return grad * share
+
+
+gelu.gradient(lambda grad, x: gelu_gradient.quick(grad, x))
+gelu_gradient.gradients(
+    grad=lambda again, x: gelu_gradient.quick(again, x),
+    x=lambda again, grad, x: again * grad * (x * x * -0.5).exp() * _DENSITY * (2 - x * x),
+)
+
+
+@gelu_gradient.kernel
+def _(grad, x):
+    return grad * (0.5 * libdevice.erfc(x * -0.7071067811865476) + x * libdevice.exp(x * x * -0.5) * 0.3989422804014327)
+
+
+@elementwise(FLOATING, methods=())
 def gelu_tanh(x):
     """The approximation of gelu by tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))."""
     out = np.square(x, out=np.empty_like(x))
@@ -120,30 +313,28 @@ def _(x):
 
 
 @elementwise(FLOATING, methods=())
-def silu(x):
-    """x * sigmoid(x)."""
-    out = _one_more_than_exp(x)
-    return np.divide(x, out, out=out)
+def gelu_tanh_gradient(grad, x):
+    """grad times the slope of gelu_tanh at x."""
+    square = x * x
+    bent = np.tanh(_SLOPE * x * (1 + 0.044715 * square))
+    return grad * (0.5 * (1 + bent) + 0.5 * x * (1 - bent * bent) * (_SLOPE * (1 + 3 * 0.044715 * square)))
 
 
-@silu.kernel
-def _(x):
-    return x / (1.0 + libdevice.exp(-x))
+def _gelu_tanh_bend(again, grad, x):
+    """By the second derivative, with u for what tanh is taken of."""
+    square = x * x
+    bent = (_SLOPE * x * (1 + 0.044715 * square)).tanh()
+    once, twice = _SLOPE * (1 + 3 * 0.044715 * square), 6 * 0.044715 * _SLOPE * x  # u' and u''
+    return again * grad * (1 - bent * bent) * (once - x * bent * once * once + 0.5 * x * twice)
 
 
-@elementwise(FLOATING, methods=())
-def softplus(x, *, beta=1.0, threshold=20.0):
-    """log(1 + exp(beta * x)) / beta, and x itself where beta * x is above threshold."""
-    out = np.multiply(x, beta, out=np.empty_like(x))
-    large = out > threshold
-    np.exp(out, out=out)
-    np.log1p(out, out=out)
-    out /= beta
-    np.copyto(out, x, where=large)
-    return out
+gelu_tanh.gradient(lambda grad, x: gelu_tanh_gradient.quick(grad, x))
+gelu_tanh_gradient.gradients(grad=lambda again, x: gelu_tanh_gradient.quick(again, x), x=_gelu_tanh_bend)
 
 
-@softplus.kernel
-def _(x, beta, threshold):
-    scaled = x * beta
-    return tl.where(scaled > threshold, x, libdevice.log1p(libdevice.exp(scaled)) / beta)
+@gelu_tanh_gradient.kernel
+def _(grad, x):
+    square = x * x
+    bent = libdevice.tanh(0.7978845608028654 * x * (1.0 + 0.044715 * square))
+    slope = 0.7978845608028654 * (1.0 + 0.134145 * square)
+    return grad * (0.5 * (1.0 + bent) + 0.5 * x * (1.0 - bent * bent) * slope)

@@ -293,6 +293,15 @@ def _(x):
         return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
 
 
+conj = elementwise(ANY, np.conjugate, "x with its imaginary part negated; real numbers as they are.", name="conj")
+conj.gradient(lambda grad: conj(grad))
+
+
+@conj.kernel
+def _(x):
+    return x
+
+
 # ---- the copy and the choice ----------------------------------------------------------------------------------
 
 

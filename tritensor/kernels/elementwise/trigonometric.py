@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...rules import FLOAT, REAL_FLOAT
+from ...rules import FLOAT, FLOATING, REAL_FLOAT
 from .family import elementwise
 
 if TYPE_CHECKING:
@@ -115,12 +115,29 @@ def _(x):
 
 
 tanh = elementwise(FLOAT, np.tanh, "The hyperbolic tangent of x.")
-# its gradient is among those of the nonlinearities
 
 
 @tanh.kernel
 def _(x):
     return libdevice.tanh(x)
+
+
+@elementwise(FLOATING, methods=())
+def tanh_gradient(grad, result):
+    """grad times the slope of tanh where its result was `result`."""
+    return grad * (1 - result * result)
+
+
+tanh.gradient(lambda grad, out: grad * (1 - out * out), on_device=tanh_gradient)
+tanh_gradient.gradients(
+    grad=lambda again, result: again * (1 - result * result),
+    result=lambda again, grad, result: again * grad * result * -2,
+)
+
+
+@tanh_gradient.kernel
+def _(grad, result):
+    return grad * (1.0 - result * result)
 
 
 asinh = elementwise(

@@ -37,6 +37,7 @@ __all__ = [
     "index_put",
     "indexed_shape",
     "mesh",
+    "nonzero_positions",
     "put_into",
     "scatter",
     "value_range",
@@ -328,6 +329,22 @@ def put_into(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...]) ->
         index_put.write_places(x._data, positions._data, index_put._device_operand(value), metadata)
     counter = x._counter = x._counter or [0, 0]
     counter[0] += 1
+
+
+# ---- elements that are not zero -----------------------------------------------------------------------------------
+
+
+def nonzero_positions(x: Tensor) -> Any:
+    """Coordinates of the nonzero elements in row-major order: an int64 array of shape (n, rank) on the same device."""
+    data = x._data
+    if data.__class__ is DeviceArray:
+        from .kernel import device_nonzero
+
+        return device_nonzero(data)
+    host = x._host_array()
+    if host.ndim == 0:
+        return np.empty((int(bool(host)), 0), np.int64)
+    return np.argwhere(host)
 
 
 # ---- declarations -------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from ...memory import buffer
 from ...operator import Operator, registry
 from ...rules import Rule
 from ...tensor import Tensor, wrap
-from ..elementwise.conjugate import conj
+from ..elementwise.arithmetic import conj
 from ..elementwise.methods import record_simple
 
 __all__ = ["Matmul", "linear", "matmul", "quick_linear", "quick_matmul"]
