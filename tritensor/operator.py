@@ -16,7 +16,7 @@ stub, the documentation pages and the benchmarks are made from it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,11 @@ class Operator:
         variadic: the operator takes any number of tensors (`cat`); inputs are then called x0, x1, ...
         repeatable: on a device, the launches depend on the forms of the inputs and on the metadata alone, not on what
             is in memory nor on earlier calls, so that they can be repeated (`kernels/replay.py`).
+        calls: how the derived tests call the operator, see `samples`; None where its family has tests of its own.
+        domain: the interval that the inputs of tests are drawn from, where the operator is not defined everywhere: one
+            for all inputs, or one for each by name.
+        gradient_domain: the same for tests of gradients, where the operator has jumps.
+        example: metadata of those calls, where the defaults do not serve.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
             order of the call; a repeated call may then have other numbers.
     """
@@ -101,6 +106,10 @@ class Operator:
     takes_numbers = False
     differentiable_output = True
     __signature__ = _Shown()
+    calls: Callable[[Any], Iterable[tuple[Any, ...]]] | None = None
+    domain: tuple[float, float] | dict[str, tuple[float, float]] | None = None
+    gradient_domain: tuple[float, float] | dict[str, tuple[float, float]] | None = None
+    example: Mapping[str, Any] = {}
 
     def __init__(
         self,
@@ -168,6 +177,18 @@ class Operator:
         """Declare the gradient of each input separately, so that only what is wanted is computed and saved."""
         self.gradients_of.update(functions)
         return self
+
+    def samples(self, function: Callable[[Any], Iterable[tuple[Any, ...]]]) -> Callable[..., Any]:
+        """Declare how the derived tests call the operator, where the family does not say it; a decorator.
+
+        `function(draw)` yields `(inputs, metadata)`, where inputs are NumPy arrays, numbers or None. `draw(shape)` is
+        an array of the dtype under test, `draw(shape, (low, high))` one of elements between two numbers, and
+        `draw.input(name, shape)` one for that input, within its domain and of its own dtype if it has one.
+        `draw.dtype` is the dtype under test, `draw.rng` NumPy's generator. A third item after the metadata holds the
+        positions of the inputs whose gradient is compared; all floating ones unless it is given.
+        """
+        self.calls = function
+        return function
 
     @property
     def differentiable(self) -> bool:

@@ -15,7 +15,9 @@ import pytest
 import tritensor as torch
 from tritensor import dtypes
 from tritensor.kernels.elementwise.family import Elementwise, elementwise
-from tritensor.operator import FLOAT, registry
+from tritensor.kernels.reduction.family import reduction, spread
+from tritensor.operator import registry
+from tritensor.rules import FLOAT, REAL_FLOAT
 
 from . import test_operators as derived
 
@@ -100,3 +102,17 @@ def test_it_compiles_to_vector_loads(monkeypatch: pytest.MonkeyPatch) -> None:
 
     compiled.test_every_body_compiles_without_spills(bounded, ("cuda", 90), monkeypatch)
     compiled.test_contiguous_elements_move_in_vectors(bounded, dtypes.float32, monkeypatch)
+
+
+def test_a_reduction_brings_its_samples() -> None:
+    """Its family knows how it is called: the derived tests need nothing but the declaration."""
+
+    @reduction(REAL_FLOAT)
+    def sum_of_squares(x, *, dim=None, keepdim=False):
+        """The sum of the squares along `dim`."""
+        return np.add.reduce(x * x, dim, keepdims=keepdim)
+
+    del registry["sum_of_squares"]
+    sum_of_squares.gradient(lambda grad, x, dim, keepdim: 2 * x * spread(grad, x.shape, dim, keepdim))
+    derived.test_gradient_matches_finite_difference(sum_of_squares, 1)
+    derived.test_gradient_matches_finite_difference(sum_of_squares, 2)

@@ -238,6 +238,9 @@ def _power_of_base(grad: Any, x: Any, y: Any) -> Any:
 pow.gradients(x=_power_of_base, y=lambda grad, out, x, y: where((x == 0) & (y >= 0), 0, grad * out * _log(x)))
 
 
+pow.gradient_domain = {"x": (0.2, 3.0), "y": (-2.0, 2.0)}
+
+
 def _log(x: Any) -> Any:
     return x.log() if isinstance(x, Tensor) else math.log(x) if x > 0 else math.nan if x < 0 else -math.inf
 

@@ -21,7 +21,7 @@ result can take the input's place, `Tensor.silu_`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,6 @@ class Elementwise(Operator):
     Attributes:
         methods: names of the Tensor methods, those of Python's own syntax left out; each is a public function too.
         quick, changing: the method, and the method that changes its tensor in place.
-        domain: the range that the inputs of tests are drawn from, where the operator is not defined everywhere.
     """
 
     family = "elementwise"
@@ -56,7 +55,6 @@ class Elementwise(Operator):
     methods: tuple[str, ...] = ()
     quick: Any = None
     changing: Any = None
-    domain: tuple[float, float] | None = None
 
     def __init__(
         self,
@@ -127,6 +125,16 @@ class Elementwise(Operator):
         from .kernel import launch_elementwise
 
         launch_elementwise(self, outs, arrays, compute, metadata)
+
+    def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
+        """Every rank, no elements, and with several inputs shapes that are broadcast."""
+        shapes: list[tuple[tuple[int, ...], ...]] = [((),), ((1,),), ((37,),), ((5, 7),), ((2, 3, 4),)]
+        shapes += [((2, 1, 3, 2),), ((2, 2, 1, 3, 2),), ((0,),), ((3, 0, 2),)]
+        if len(self.inputs) > 1:
+            shapes += [((5, 7), (7,)), ((5, 1), (1, 7)), ((4, 1, 3), (2, 1)), ((3,), ()), ((2, 0, 3), (1, 1, 3))]
+        for each in shapes:
+            inputs = [draw.input(name, each[position % len(each)]) for position, name in enumerate(self.inputs)]
+            yield inputs, self.metadata
 
 
 def elementwise(

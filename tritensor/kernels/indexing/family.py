@@ -355,6 +355,48 @@ gather = _Gather("gather", _gather, "index")
 scatter = _Gather("scatter", _scatter, "index")
 
 
+def _coordinates(rng: np.random.Generator, sizes: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
+    """Coordinates of shape (k, *shape), some of them counted from the end."""
+    return np.stack([rng.integers(-size, size, shape) for size in sizes]).reshape(len(sizes), *shape)
+
+
+@index.samples
+def _(draw):
+    for dims, places in (((0,), (6,)), ((1,), (2, 3)), ((0, 1), (4,)), ((0, 2), (3, 2)), ((2,), (0,)), ((0, 1, 2), ())):
+        x = draw((3, 4, 5))
+        yield [x, _coordinates(draw.rng, tuple(x.shape[dim] for dim in dims), places)], {"dims": dims}
+
+
+@index_put.samples
+def _(draw):
+    for dims, shape in (((0,), (2, 4, 5)), ((1,), (5,)), ((0, 2), (2, 4)), ((0, 2), ())):
+        # distinct coordinates: which of two equal ones counts is not the same everywhere
+        positions = np.stack([draw.rng.permutation(3)[:2] - 3 for _ in dims])
+        yield [draw((3, 4, 5)), positions, draw(shape)], {"dims": dims}
+    if draw.dtype is not dtypes.bool_:
+        for dims, shape in (((0,), (7, 4, 5)), ((1,), (5,)), ((0, 2), (7, 4)), ((0, 1, 2), ())):
+            positions = _coordinates(draw.rng, tuple((3, 4, 5)[dim] for dim in dims), (7,))
+            yield [draw((3, 4, 5)), positions, draw(shape)], {"dims": dims, "accumulate": True}
+
+
+@gather.samples
+def _(draw):
+    for dim, shape in ((0, (6, 4)), (1, (2, 7)), (-1, (3, 4)), (0, (0, 4))):
+        yield [draw((3, 4)), draw.rng.integers(0, (3, 4)[dim], shape)], {"dim": dim}
+    yield [draw(()), np.zeros(3, np.int64)], {"dim": 0}
+
+
+@scatter.samples
+def _(draw):
+    distinct = np.argsort(draw.rng.random((3, 4)), axis=0)[:2]
+    yield [draw((3, 4)), distinct, draw((2, 4))], {"dim": 0}
+    yield [draw((3, 4)), distinct[:, :3].copy(), draw((2, 3))], {"dim": 0}
+    if draw.dtype is not dtypes.bool_:
+        for dim, shape in ((0, (6, 4)), (1, (2, 7)), (1, (3, 0))):
+            places = draw.rng.integers(0, (3, 4)[dim], shape)
+            yield [draw((3, 4)), places, draw(shape)], {"dim": dim, "accumulate": True}
+
+
 def _sum_at(grad: Any, positions: Any, x_shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     return index_put(grad.new_zeros(x_shape), positions, grad, dims=dims, accumulate=True)
 

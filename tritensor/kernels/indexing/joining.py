@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,14 @@ def _cat(*tensors, dim=0, sizes=None):
 
 
 cat = Joining("cat", _cat, ANY)
+
+
+@cat.samples
+def _(draw: Any) -> Iterator[tuple[Any, ...]]:
+    yield [draw((2, 3)), draw((1, 3))], {"dim": 0}
+    yield [draw((2, 3)), draw((2, 1)), draw((2, 2))], {"dim": 1}
+    yield [draw((4,)), draw((0,)), draw((2,))], {"dim": -1}
+    yield [draw((0,)), draw((2, 3))], {"dim": 0}
 
 
 @cat.gradient

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,17 @@ def extremes(x: np.ndarray, count: int, largest: bool) -> np.ndarray | None:
 
 
 sort = Sorting("sort", _sort, REAL, outputs=("values", "indices"))
+
+
+@sort.samples
+def _(draw: Any) -> Iterator[tuple[Any, ...]]:
+    for shape, dim in (((37,), 0), ((3, 4), 0), ((3, 4), -1), ((2, 5, 3), 1), ((0, 3), 1), ((), 0)):
+        x = draw(shape)
+        if draw.dtype.is_floating_point:
+            # distinct elements, so that the differences of a gradient check do not change the order
+            x = np.asarray((draw.rng.permutation(x.size) - 5) / 4).reshape(shape).astype(x.dtype)
+        for descending in (False, True):
+            yield [x], {"dim": dim, "descending": descending}
 
 
 @sort.gradient

@@ -202,6 +202,26 @@ matmul = Matmul("matmul", _matmul, transposed=False)
 linear = Matmul("linear", _linear, transposed=True)
 
 
+@matmul.samples
+def _(draw):
+    for x, y in (
+        ((2, 3), (3, 4)),
+        ((5,), (5,)),
+        ((3,), (2, 3, 2)),
+        ((2, 3, 4), (4,)),
+        ((2, 1, 2, 3), (2, 3, 2)),
+        ((33, 70), (70, 20)),
+        ((3, 0), (0, 2)),
+    ):
+        yield [draw(x), draw(y)], {}
+
+
+@linear.samples
+def _(draw):
+    for shape, bias in (((4, 5), (3,)), ((2, 2, 5), (3,)), ((5,), None), ((33, 70), (3,)), ((4, 5), (4, 3))):
+        yield [draw(shape), draw((3, shape[-1])), None if bias is None else draw(bias)], {}
+
+
 # ---- gradients: in Tensor language; sums over broadcast batches are the engine's -----------------------------------
 
 

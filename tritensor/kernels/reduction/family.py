@@ -18,7 +18,7 @@ without dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,6 +167,14 @@ class Reduction(Operator):
         from .kernel import launch_reduction
 
         launch_reduction(self, outs, arrays[0], compute, metadata)
+
+    def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
+        """Every way to name dimensions, and rows of several lengths."""
+        for dim in (None, 0, 1, 2, -1, (0, 2), (1, 2), (0, 1, 2)):
+            yield [draw.input(self.inputs[0], (3, 4, 5))], {"dim": dim}
+        shapes: tuple[tuple[int, ...], ...] = ((7,), (1,), (2, 1, 300), (33, 65), (2, 3, 2, 2, 3))
+        for shape in shapes:
+            yield [draw.input(self.inputs[0], shape)], {"dim": len(shape) - 1}
 
 
 def _as_index(name: str, dim: Any) -> int:

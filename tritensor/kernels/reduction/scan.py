@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,6 +64,19 @@ class Scan(Operator):
     ) -> None:
         """Scan every row: in parts where rows are few and long."""
         launch_scan(outs[0], arrays[0], compute, metadata["dim"], metadata["reverse"])
+
+    def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
+        """Each dimension, short and long ones, and no elements."""
+        for dim, shape in (
+            (-1, (4, 7)),
+            (0, (5, 3)),
+            (1, (2, 3, 4)),
+            (0, ()),
+            (-1, (3, 0)),
+            (1, (0, 3)),
+            (-1, (3, 1500)),
+        ):
+            yield [draw(shape) for _ in self.inputs], {"dim": dim}
 
 
 def _cumsum(x, *, dim, dtype=None, reverse=False):

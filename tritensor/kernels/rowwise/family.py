@@ -5,7 +5,7 @@ The kernels work along the last dimension; another one is brought there first, b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,6 +123,19 @@ class Rowwise(Operator):
     ) -> None:
         """Run the bodies over rows."""
         launch_rows(self.bodies, outs, arrays, metadata["dim"], compute, self.name)
+
+    def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
+        """Each dimension, short and long ones, and no elements."""
+        for dim, shape in (
+            (-1, (4, 7)),
+            (0, (5, 3)),
+            (1, (2, 3, 4)),
+            (0, ()),
+            (-1, (3, 0)),
+            (1, (0, 3)),
+            (-1, (3, 1500)),
+        ):
+            yield [draw(shape) for _ in self.inputs], {"dim": dim}
 
 
 class RowNorm(Operator):

@@ -136,6 +136,20 @@ layer_norm = LayerNorm(
 )
 
 
+@layer_norm.samples
+def _(draw):
+    for shape, weight, bias in (
+        ((4, 7), True, True),
+        ((4, 7), True, False),
+        ((4, 7), False, True),
+        ((3, 1500), False, False),
+        ((0, 3), True, True),
+        ((3, 0), True, True),
+    ):
+        parameters = [draw(shape[1:]) if there else None for there in (weight, bias)]
+        yield [draw(shape), *parameters], {}
+
+
 @device_function
 def _moments(values, row_values, col_values, col, mask, numbers):
     x = values[0]
@@ -245,6 +259,20 @@ layer_norm_backward = LayerNormBackward(
     Floating("floating", "layer_norm_backward"),
     outputs=("x_gradient", "weight_gradient", "bias_gradient"),
 )
+
+
+@layer_norm_backward.samples
+def _(draw):
+    for shape, weighted in (
+        ((4, 7), True),
+        ((40, 7), False),
+        ((3, 1500), True),
+        ((2, 9000), True),
+        ((0, 3), True),
+        ((3, 0), True),
+    ):
+        rows = [draw(shape[:1], (0.5, 2.0)) for _ in range(2)]
+        yield [draw(shape), draw(shape), *rows, draw(shape[1:]) if weighted else None], {}
 
 
 @device_function

@@ -67,6 +67,11 @@ cross_entropy_with_gradient = LossWithGradient(
 )
 
 
+@cross_entropy_with_gradient.samples
+def _(draw):
+    return (call for call in cross_entropy.calls(draw) if call[1]["reduction"] != "none")
+
+
 def gradient_wanted(x: Tensor, reduction: str) -> bool:
     """Whether to make the gradient in the forward pass of a loss of `x`: on a device, for a loss that is reduced.
 

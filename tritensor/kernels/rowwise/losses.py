@@ -8,7 +8,7 @@ and a real one, where assertions are compiled only for debugging, makes that row
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -161,6 +161,27 @@ def _cross_entropy(x, target, weight=None, *, ignore_index=-100, reduction="mean
 
 
 cross_entropy = ClassLoss("cross_entropy", _cross_entropy, "log_softmax_lastdim_kernel_impl", ("out", "total", "lse"))
+
+
+def _class_losses(draw: Any) -> Iterator[tuple[tuple[int, int], Any, dict[str, Any]]]:
+    """Shapes of scores, the classes' weights or None, and metadata."""
+    for rows, classes, weighted, reduction, ignored in (
+        (5, 4, False, "mean", -100),
+        (5, 4, True, "mean", 1),
+        (6, 3, True, "sum", -100),
+        (3, 1500, True, "none", 2),
+        (2000, 3, False, "mean", 0),
+    ):
+        weight = draw((classes,), (0.5, 2.0)) if weighted else None
+        yield (rows, classes), weight, {"reduction": reduction, "ignore_index": ignored}
+
+
+@cross_entropy.samples
+def _(draw):
+    for shape, weight, metadata in _class_losses(draw):
+        for smoothing in (0.0, 0.25):
+            inputs = [draw(shape), draw.rng.integers(0, shape[1], shape[0]), weight]
+            yield inputs, {**metadata, "label_smoothing": smoothing}, (0,)
 
 
 @cross_entropy.gradient
@@ -330,6 +351,15 @@ def _cross_entropy_backward(grad, x, target, weight, total, lse, *, ignore_index
 cross_entropy_backward = ClassLossBackward("cross_entropy_backward", _cross_entropy_backward)
 
 
+@cross_entropy_backward.samples
+def _(draw):
+    for shape, weight, metadata in _class_losses(draw):
+        grad = draw(shape[:1] if metadata["reduction"] == "none" else ())
+        total, lse = draw((), (1.0, 5.0)), draw(shape[:1], (3.0, 5.0))
+        inputs = [grad, draw(shape), draw.rng.integers(0, shape[1], shape[0]), weight, total, lse]
+        yield inputs, {**metadata, "label_smoothing": 0.0 if weight is None else 0.25}
+
+
 def _nll_loss(x, target, weight=None, *, ignore_index=-100, reduction="mean"):
     """The negative of the target class's value in each row, which holds logarithms of probabilities."""
     safe, share = _picked(target, weight, ignore_index, x)
@@ -339,6 +369,12 @@ def _nll_loss(x, target, weight=None, *, ignore_index=-100, reduction="mean"):
 
 
 nll_loss = ClassLoss("nll_loss", _nll_loss, "nll_loss_out_frame", ("out", "total"))
+
+
+@nll_loss.samples
+def _(draw):
+    for shape, weight, metadata in _class_losses(draw):
+        yield [draw(shape), draw.rng.integers(0, shape[1], shape[0]), weight], metadata, (0,)
 
 
 @nll_loss.gradient

@@ -84,6 +84,12 @@ def _normalise_rows(x: np.ndarray, weight: np.ndarray | None, *, eps: float) -> 
 rms_norm = RMSNorm("rms_norm", _rms_norm, Floating("floating", "rms_norm"), outputs=("out", "rstd"))
 
 
+@rms_norm.samples
+def _(draw):
+    for shape, weighted in (((4, 7), True), ((4, 7), False), ((3, 1500), True), ((0, 3), True), ((3, 0), True)):
+        yield [draw(shape), draw(shape[1:]) if weighted else None], {"eps": 1e-5}
+
+
 @device_function
 def _square_sum(values, row_values, col_values, col, mask, numbers):
     x = tl.where(mask, values[0], tl.zeros_like(values[0]))
@@ -192,6 +198,13 @@ rms_norm_backward = RMSNormBackward(
     Floating("floating", "rms_norm_backward"),
     outputs=("x_gradient", "weight_gradient"),
 )
+
+
+@rms_norm_backward.samples
+def _(draw):
+    for shape, weighted in (((4, 7), True), ((40, 7), False), ((3, 1500), True), ((2, 9000), True), ((0, 3), True)):
+        weight = draw(shape[1:]) if weighted else None
+        yield [draw(shape), draw(shape), draw(shape[:1], (0.5, 2.0)), weight], {}
 
 
 @device_function
