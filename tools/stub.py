@@ -88,7 +88,9 @@ _LEFT_OUT = {
     *("__new__", "__doc__", "__module__", "__dict__", "__weakref__", "__slots__", "__annotations__"),
     *("__array_priority__", "__static_attributes__", "__firstlineno__"),
 }
-_PRIVATE = ("_edge", "_accumulate", "_host_array", "_to_host", "_version", "_refresh")
+_PRIVATE = (
+    *("_edge", "_accumulate", "_host_array", "_to_host", "_version", "_refresh", "_remember", "_recall", "_forget"),
+)
 
 
 class Signatures:
@@ -171,7 +173,7 @@ def _default(value: Any) -> str:
 
 
 def _with_docstring(head: str, value: Any, indent: str, note: str = "") -> list[str]:
-    text = (inspect.getdoc(value) or "").split("\n\n")[0]
+    text = inspect.cleandoc(value.__doc__ or "").split("\n\n")[0]
     if not text:
         return [f"{head} ...{note}"]
     body = text.replace("\\", "\\\\").replace("\n", f"\n{indent}    ")

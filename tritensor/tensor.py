@@ -61,6 +61,7 @@ class Tensor(HostAccess):
     _post_hooks: list[Any] | None = None
     _retains: bool = False
     _pinned: bool = False
+    _remembered: tuple[int, dict[str, Any]] | None = None  # the version and what is known of it, see `_remember`
 
     # NumPy must leave `array + tensor` to us
     __array_priority__ = 1000
@@ -125,6 +126,29 @@ class Tensor(HostAccess):
     def _version(self) -> int:
         """How often the storage was changed in place."""
         return 0 if self._counter is None else self._counter[0]
+
+    def _remember(self, fact: str, value: Any) -> None:
+        """Keep what was found out about the elements on the tensor, until they change.
+
+        A fact belongs to this object and to its version: views, copies and pickles do not have it, and after a change
+        in place it is gone. Whatever changes elements without counting a version has to call `_forget`.
+        """
+        version = 0 if self._counter is None else self._counter[0]
+        known = self._remembered
+        if known is None or known[0] != version:
+            self._remembered = version, {fact: value}
+        else:
+            known[1][fact] = value
+
+    def _recall(self, fact: str) -> Any:
+        """What `_remember` kept of the elements as they are now, or None."""
+        known = self._remembered
+        return known[1].get(fact) if known is not None and known[0] == self._version else None
+
+    def _forget(self) -> None:
+        """Drop what was remembered: the elements are others now, or may be."""
+        if self._remembered is not None:
+            self._remembered = None
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the extent of one dimension."""
@@ -292,6 +316,7 @@ class Tensor(HostAccess):
         if not isinstance(value, Tensor):
             raise ArgumentError(f"Variable data has to be a tensor, but got {value.__class__.__name__}")
         self._data = value._data
+        self._forget()
 
     def backward(
         self,

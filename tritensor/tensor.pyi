@@ -804,16 +804,14 @@ class Tensor:
     def __float__(self) -> _Float: ...
     def __floordiv__(self, other: Any) -> Any:
         """The largest integer that is not above x / y."""
-    def __format__(self, spec: str) -> str:
-        """Default object formatter."""
+    def __format__(self, spec: str) -> str: ...
     def __ge__(self, other: Any) -> Any:
         """x >= y."""
     def __getitem__(self, key: Any) -> Tensor:
         """`x[key]`: a view for integers, slices, None and Ellipsis, a copy for tensors, masks, lists and arrays."""
     def __gt__(self, other: Any) -> Any:
         """x > y."""
-    def __hash__(self) -> _Int:
-        """Return hash(self)."""
+    def __hash__(self) -> _Int: ...
     def __iadd__(self, other: Any) -> Tensor:
         """x + y."""
     def __iand__(self, other: Any) -> Tensor:
@@ -869,10 +867,8 @@ class Tensor:
         """x + y."""
     def __rand__(self, other: Any) -> Any:
         """The bits that x and y both have."""
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Helper for pickle."""
-    def __repr__(self) -> str:
-        """Return repr(self)."""
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]: ...
+    def __repr__(self) -> str: ...
     def __rfloordiv__(self, other: Any) -> Any:
         """The largest integer that is not above x / y."""
     def __rlshift__(self, other: Any) -> Any:
@@ -909,10 +905,16 @@ class Tensor:
     def _edge(self) -> Any:
         """Where gradients of the tensor go: its node (one output of it, where there are several), or the leaf
         itself."""
+    def _forget(self) -> None:
+        """Drop what was remembered: the elements are others now, or may be."""
     def _host_array(self) -> np.ndarray:
         """The CPU tensor's array, after waiting for an unfinished copy."""
+    def _recall(self, fact: str) -> Any:
+        """What `_remember` kept of the elements as they are now, or None."""
     def _refresh(self, origin: tuple[Tensor, Any, tuple[Any, ...], _Int]) -> None:
         """Make the node of a view anew when the tensor it was taken from has been changed in place since."""
+    def _remember(self, fact: str, value: Any) -> None:
+        """Keep what was found out about the elements on the tensor, until they change."""
     def _to_host(self) -> np.ndarray:
         """The elements in host memory, copied there (with a wait) from a CUDA device."""
     @property

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
+import pickle
 import warnings
 from contextlib import ExitStack
 
@@ -269,6 +271,27 @@ def test_an_index_is_checked_once_for_each_version(monkeypatch):
         with pytest.raises(BoundsError):
             embedding(numbers, weight)
         assert len(read) == 2
+
+
+@needs_triton
+def test_what_is_known_of_an_index_stays_with_its_elements():
+    """Copies, views and pickles start anew, and so does a tensor that is given other memory."""
+    with torch.cuda.simulate(devices=1):
+        weight = torch.zeros(5, 2).cuda()
+        numbers = T([0, 4, 4]).cuda()
+        embedding(numbers, weight)
+        assert numbers._recall("range") == (0, 4)
+        again = [
+            copy.copy(numbers),
+            copy.deepcopy(numbers),
+            pickle.loads(pickle.dumps(numbers)),
+            numbers[:],
+            numbers.detach(),
+        ]
+        assert [each._recall("range") for each in again] == [None] * 5
+        numbers.data = T([0, 5, 4]).cuda()
+        with pytest.raises(BoundsError):
+            embedding(numbers, weight)
 
 
 # ---- writing ------------------------------------------------------------------------------------------------------

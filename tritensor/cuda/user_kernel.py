@@ -72,9 +72,8 @@ class UserKernel:
         arguments = tuple(arrays.get(name, given[name]) for name in self._kernel.arguments)
         launch(self._kernel, sizes, arguments, constants, where, warps=warps, stages=stages, name=self.__name__)
         for value in given.values():
-            if isinstance(value, Tensor):  # which of them were written is not known: forget what was read off them
-                value.__dict__.pop("_range", None)
-                value.__dict__.pop("_vouched", None)
+            if isinstance(value, Tensor):
+                value._forget()  # which of them were written is not known
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name, in the kernel's order."""

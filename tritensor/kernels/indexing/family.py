@@ -188,7 +188,7 @@ class _Index(Indexing):
         """Check the coordinates, and that the value broadcasts."""
         x, positions = inputs[0], inputs[1]
         shape, dims = x._data.shape, metadata["dims"]
-        if positions.__dict__.get("_vouched") != positions._version:
+        if not positions._recall("in bounds"):
             for row, dim in zip(positions.unbind(0), dims, strict=True):
                 check_bounds(row, shape[dim], dim)
             vouch(positions)
@@ -303,17 +303,18 @@ def value_range(where: Tensor) -> tuple[int, int]:
     if data.__class__ is not DeviceArray:
         host = where._host_array()
         return int(host.min()), int(host.max())
-    known = where.__dict__.get("_range")
-    if known is None or known[0] != where._version:
+    known: tuple[int, int] | None = where._recall("range")
+    if known is None:
         from .kernel import device_range
 
-        known = where.__dict__["_range"] = (where._version, device_range(data))
-    return known[1]
+        known = device_range(data)
+        where._remember("range", known)
+    return known
 
 
 def vouch(positions: Tensor) -> None:
     """Say that coordinates have been checked against the tensor they are for, and need not be until they change."""
-    positions.__dict__["_vouched"] = positions._version
+    positions._remember("in bounds", True)
 
 
 def put_into(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...]) -> None:

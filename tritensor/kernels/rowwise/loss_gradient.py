@@ -83,11 +83,11 @@ def gradient_wanted(x: Tensor, reduction: str) -> bool:
 
 @cross_entropy_with_gradient.gradient
 def _(grad, x, target, weight, total, lse, change, ignore_index, reduction, label_smoothing, needs):
-    if recording.enabled or "_given" in change.__dict__:
+    if recording.enabled or change._recall("given away"):
         return cross_entropy.joint_gradient(
             grad, x, target, weight, total, lse, ignore_index, reduction, label_smoothing, needs
         )
-    change.__dict__["_given"] = True
+    change._remember("given away", True)
     data = change._data
     if data.__class__ is ndarray:
         np.multiply(data, grad._host_array(), out=data, casting="unsafe")
