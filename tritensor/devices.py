@@ -154,3 +154,21 @@ def resolve(place: Any) -> device:
     if found.type == "cpu":
         return cpu
     return cuda(_state.current if found.index is None else found.index)
+
+
+def ordinal(place: Any) -> int:
+    """The ordinal of a CUDA device given as a device, a string, a number, or None for the current one.
+
+    Raises:
+        DeviceError: it is another kind of device.
+    """
+    if place is None:
+        return _state.current
+    if isinstance(place, int) and not isinstance(place, bool):
+        if place < 0:
+            raise DeviceError(explain("CUDA error: invalid device ordinal", f"got {place}"))
+        return place
+    found = device(place)
+    if found.type != "cuda":
+        raise DeviceError(explain(f"Expected a cuda device, but got: {found}"))
+    return _state.current if found.index is None else found.index

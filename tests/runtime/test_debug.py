@@ -13,7 +13,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import settings
-from tritensor.drivers.driver import DeviceProperties
+from tritensor.drivers import DeviceProperties
 
 from .interpreted_device import interpreted_device
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import devices
+from ..devices import ordinal
 from ..drivers import DeviceProperties, Stream, active, require
 from ..drivers import ledger as _ledger
 from ..drivers.allocator import Heap, readable
-from ..drivers.capture import NO_WAITING, refuse
-from ..drivers.selection import ordinal
+from ..drivers.refusals import NO_WAITING, refuse
 from ..errors import ArgumentError
 from ..generators import Generator, generator_of
 from ..tensor import Tensor

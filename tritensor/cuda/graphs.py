@@ -11,7 +11,8 @@ from typing import Any
 
 from .. import devices
 from ..drivers import Driver, Stream, active, ledger, require
-from ..drivers.capture import Capture, Pool, capturing, refuse
+from ..drivers.capture import Capture, Pool, capturing
+from ..drivers.refusals import refuse
 from ..errors import ArgumentError, DeviceError, explain
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing"]

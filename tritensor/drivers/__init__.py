@@ -7,7 +7,8 @@ when it is first asked for.
 
 from __future__ import annotations
 
-from .driver import DeviceProperties, Driver, OutOfRoom
+from .driver import Driver
+from .protocol import DeviceProperties, OutOfRoom
 from .selection import active, doctor, require, simulate
 from .streams import Event, Stream
 

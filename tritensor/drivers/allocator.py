@@ -13,23 +13,19 @@ import sys
 import threading
 import weakref
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import devices
 from ..errors import DeviceError, OutOfMemoryError, explain
-
-if TYPE_CHECKING:
-    from ..memory.buffer import Buffer
-    from .driver import Driver
+from .protocol import AbstractDriver, OutOfRoom
 
 __all__ = [
     "DIRECT",
     "Arena",
     "Block",
     "Heap",
-    "OutOfRoom",
     "PinnedBlock",
     "PinnedPool",
     "is_pinned",
@@ -67,10 +63,6 @@ def readable(nbytes: int) -> str:
     return f"{nbytes} bytes"
 
 
-class OutOfRoom(Exception):
-    """A driver has no memory left; the heap above frees its caches, asks once more, then raises OutOfMemoryError."""
-
-
 class Block:
     """Memory from the driver, free or in use; it outlives the buffers that use it one after the other."""
 
@@ -85,7 +77,8 @@ class Block:
         self.size = size
         self.bin = bin
         self.users: list[Arena] | None = None
-        self.owner: weakref.ref[Buffer] | None = None  # known in simulation only, where it must learn of the end
+        # the buffer; known in simulation only, where it must learn of the end
+        self.owner: weakref.ref[Any] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -102,7 +95,7 @@ class Block:
 class Heap:
     """All memory of one device: its streams' arenas, its counters, and its live buffers by address."""
 
-    def __init__(self, driver: Driver, index: int) -> None:
+    def __init__(self, driver: AbstractDriver, index: int) -> None:
         self.driver = driver
         self.index = index
         self.arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
@@ -161,7 +154,7 @@ class Heap:
         if not captures:  # waiting for a device whose work is being captured is not allowed
             self.driver.trim(self.index)
 
-    def abandon(self) -> list[Buffer]:
+    def abandon(self) -> list[Any]:
         """Forget every block, because the device is gone; returns the buffers that still think they have one."""
         blocks = list(self.blocks.values())
         self.blocks.clear()
@@ -336,7 +329,7 @@ class PinnedPool:
     bytes are in flight: whoever needs more waits for the oldest, so a fast producer cannot pin all of the memory.
     """
 
-    def __init__(self, driver: Driver, limit: int = 64 << 20) -> None:
+    def __init__(self, driver: AbstractDriver, limit: int = 64 << 20) -> None:
         self.driver = driver
         self.limit = limit
         self.bins: defaultdict[int, list[np.ndarray]] = defaultdict(list)

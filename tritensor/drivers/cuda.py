@@ -5,7 +5,7 @@ what is freed (its release threshold is raised; at 0, as it comes, it gives memo
 getting it again costs tens of milliseconds). cuda-core is imported when a device is first looked for.
 """
 
-# ruff: noqa: D102  the protocol's docstrings, in driver.py, describe these methods
+# ruff: noqa: D102  the docstrings in protocol.py describe these methods
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import DeviceError, explain
-from .driver import CONTEXT_LOST, FATAL, DeviceProperties, Driver, OutOfRoom
+from .driver import CONTEXT_LOST, FATAL, Driver
+from .protocol import DeviceProperties, OutOfRoom
 from .streams import Stream
 
 __all__ = ["CudaDriver", "find"]

@@ -5,18 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import settings
 from ..devices import current_index, set_current_index
-from ..devices import device as as_device
 from ..errors import ArgumentError, DeviceError, explain
+from .streams import find_driver_with
 
 if TYPE_CHECKING:
     from .driver import Driver
     from .simulator import Simulator
 
-__all__ = ["active", "doctor", "ordinal", "require", "simulate"]
+__all__ = ["active", "doctor", "require", "simulate"]
 
 _simulations: list[Driver] = []
 _by_setting: dict[int, Driver] = {}
@@ -48,28 +48,13 @@ def require() -> Driver:
     return driver
 
 
+find_driver_with(require)
+
+
 def doctor() -> list[str]:
     """What stands in the way of a real CUDA device, PyTorch's words for it first; empty when nothing does."""
     _find()
     return [line for line in _missing if line]
-
-
-def ordinal(device: Any) -> int:
-    """The ordinal of a CUDA device given as a device, a string, a number, or None for the current one.
-
-    Raises:
-        DeviceError: it is another kind of device.
-    """
-    if device is None:
-        return current_index()
-    if isinstance(device, int) and not isinstance(device, bool):
-        if device < 0:
-            raise DeviceError(explain("CUDA error: invalid device ordinal", f"got {device}"))
-        return device
-    found = as_device(device)
-    if found.type != "cuda":
-        raise DeviceError(explain(f"Expected a cuda device, but got: {found}"))
-    return current_index() if found.index is None else found.index
 
 
 def _simulator(count: int) -> Driver:

@@ -6,7 +6,7 @@ for, and with `TRITENSOR_SIMULATE_LATE=1` nothing in a stream runs before somebo
 gives a wrong answer every time instead of once in a thousand runs.
 """
 
-# ruff: noqa: D102  the protocol's docstrings, in driver.py, describe these methods
+# ruff: noqa: D102  the docstrings in protocol.py describe these methods
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ import numpy as np
 from .. import settings
 from ..errors import ArgumentError, DeviceError, explain
 from .allocator import PinnedBlock
-from .driver import DeviceProperties, Driver, OutOfRoom
+from .driver import Driver
+from .protocol import DeviceProperties, OutOfRoom
 
 if TYPE_CHECKING:
     from .streams import Stream

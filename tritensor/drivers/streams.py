@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from .. import devices
 from ..errors import ArgumentError, DeviceError, explain
 from . import ledger
 from .allocator import Arena
-from .capture import NO_WAITING, ONE_STREAM, refused_by
+from .protocol import AbstractDriver
+from .refusals import NO_WAITING, ONE_STREAM, refused_by
 
-if TYPE_CHECKING:
-    from .driver import Driver
+__all__ = ["Event", "Stream", "find_driver_with"]
 
-__all__ = ["Event", "Stream"]
+# What finds the driver in use, for streams and events that are made without one.
+_in_use: Callable[[], AbstractDriver]
+
+
+def find_driver_with(function: Callable[[], AbstractDriver]) -> None:
+    """Have streams and events that are made without a driver ask this function for the one in use."""
+    global _in_use
+    _in_use = function
 
 
 class Stream:
@@ -31,25 +39,23 @@ class Stream:
 
     arena: Arena  # memory freed by this stream's work is kept here for this stream's next allocations
     device: devices.device
-    driver: Driver
+    driver: AbstractDriver
     handle: Any  # the driver's queue; with the CUDA driver a cuda.core.Stream
     priority: int
 
     def __init__(self, device: Any = None, priority: int = 0) -> None:
-        from .selection import ordinal, require
-
-        driver = require()
-        index = driver.check(ordinal(device))
+        driver = _in_use()
+        index = driver.check(devices.ordinal(device))
         self._attach(driver, index, driver.open_queue(index, priority), priority)
 
     @classmethod
-    def on(cls, driver: Driver, index: int, queue: Any, priority: int) -> Stream:
+    def on(cls, driver: AbstractDriver, index: int, queue: Any, priority: int) -> Stream:
         """The stream of a driver's queue."""
         stream = object.__new__(cls)
         stream._attach(driver, index, queue, priority)
         return stream
 
-    def _attach(self, driver: Driver, index: int, queue: Any, priority: int) -> None:
+    def _attach(self, driver: AbstractDriver, index: int, queue: Any, priority: int) -> None:
         self.driver = driver
         self.device = devices.cuda(index)
         self.handle = queue
@@ -114,7 +120,7 @@ class Event:
     def __init__(self, enable_timing: bool = False) -> None:
         self.enable_timing = enable_timing
         self.device: devices.device | None = None
-        self._driver: Driver | None = None
+        self._driver: AbstractDriver | None = None
         self._mark: Any = None
 
     def record(self, stream: Stream | None = None) -> None:
@@ -178,9 +184,7 @@ class Event:
 
 def _current(stream: Stream | None) -> Stream:
     if stream is None:
-        from .selection import require
-
-        return require().current_stream(devices.current_index())
+        return _in_use().current_stream(devices.current_index())
     if not isinstance(stream, Stream):
         raise ArgumentError(f"expected a tritensor.cuda.Stream, got {type(stream).__name__}")
     return stream

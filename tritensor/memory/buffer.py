@@ -17,14 +17,16 @@ import numpy as np
 from .. import layout, settings
 from ..drivers import ledger, selection
 from ..drivers.allocator import DIRECT, Arena, Block, PinnedBlock, is_pinned
-from ..drivers.capture import NO_READING, NO_SENDING, ONE_DEVICE, capturing, refuse, refused_by
+from ..drivers.capture import capturing
+from ..drivers.refusals import NO_READING, NO_SENDING, ONE_DEVICE, refuse, refused_by
 from ..errors import ArgumentError, ShapeError, explain
 from .form import Form, form_of, form_of_new
 from .pending import PendingArray
 
 if TYPE_CHECKING:
     from ..devices import device as Device
-    from ..drivers import Driver, Stream
+    from ..drivers import Stream
+    from ..drivers.protocol import AbstractDriver
 
 __all__ = [
     "Buffer",
@@ -55,7 +57,7 @@ class Buffer:
     nbytes: int  # as asked for; the block may be larger
 
     @property
-    def driver(self) -> Driver:
+    def driver(self) -> AbstractDriver:
         """The driver that the memory came from."""
         return self.arena.driver
 
@@ -364,7 +366,7 @@ def pin(array: np.ndarray) -> np.ndarray:
     return result
 
 
-def ready(array: DeviceArray) -> tuple[Driver, Stream]:
+def ready(array: DeviceArray) -> tuple[AbstractDriver, Stream]:
     """The stream to copy an array by: the current one, after every other stream that is known to use the memory."""
     buffer = array.buffer
     driver = buffer.arena.driver
@@ -409,7 +411,7 @@ def _upload(target: DeviceArray, source: np.ndarray, non_blocking: bool) -> None
         driver.pinned.fly(block, driver.record(stream.handle))
 
 
-def _download(driver: Driver, stream: Stream, host: np.ndarray, address: int) -> None:
+def _download(driver: AbstractDriver, stream: Stream, host: np.ndarray, address: int) -> None:
     """Copy to pageable memory: the device fills one pinned block while the host empties the one before."""
     ledger.note("sync")
     if is_pinned(host):
@@ -428,7 +430,7 @@ def _download(driver: Driver, stream: Stream, host: np.ndarray, address: int) ->
         _land(driver, host, *each)
 
 
-def _land(driver: Driver, host: np.ndarray, start: int, size: int, block: PinnedBlock, mark: Any) -> None:
+def _land(driver: AbstractDriver, host: np.ndarray, start: int, size: int, block: PinnedBlock, mark: Any) -> None:
     driver.mark_synchronize(mark)
     host[start : start + size] = block.bytes[:size]
 

@@ -13,8 +13,9 @@ from ..drivers import ledger
 from ..errors import ArgumentError, DeviceError
 
 if TYPE_CHECKING:
-    from ..drivers import Driver, Stream
+    from ..drivers import Stream
     from ..drivers.allocator import PinnedBlock
+    from ..drivers.protocol import AbstractDriver
 
 __all__ = ["Departure", "PendingArray"]
 
@@ -47,7 +48,7 @@ class PendingArray:
     __slots__ = ("_driver", "_marks", "departure", "dtype", "raw", "shape")
 
     def __init__(
-        self, raw: np.ndarray, driver: Driver, marks: dict[Stream, Any], departure: Departure | None = None
+        self, raw: np.ndarray, driver: AbstractDriver, marks: dict[Stream, Any], departure: Departure | None = None
     ) -> None:
         self.raw = raw
         self._driver = driver

@@ -12,7 +12,8 @@ from typing import Any
 
 from ..autograd.mode import enable_grad, no_grad
 from ..devices import resolve
-from ..drivers.capture import capturing, refuse
+from ..drivers.capture import capturing
+from ..drivers.refusals import refuse
 from ..errors import explain
 from ..functional.creation import zeros_like
 from ..kernels.optimizer.multi_tensor import Rates, Tables

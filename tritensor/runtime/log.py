@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
 from ..drivers.capture import capturing
-from ..drivers.driver import DeviceProperties, Driver
+from ..drivers.protocol import AbstractDriver, DeviceProperties
 from ..memory.buffer import DeviceArray
 from . import program as plans
 
@@ -112,7 +112,7 @@ def logged(
 class _Timer:
     """Starts at an operator's first launch: what the host does before that, compiling above all, is not counted."""
 
-    def __init__(self, driver: Driver, queue: Any) -> None:
+    def __init__(self, driver: AbstractDriver, queue: Any) -> None:
         self.driver, self.queue = driver, queue
         self.start: Any = None
 

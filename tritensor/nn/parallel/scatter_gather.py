@@ -8,8 +8,8 @@ from typing import Any
 
 from ... import devices as places
 from ... import layout
+from ...devices import ordinal
 from ...drivers import require
-from ...drivers.selection import ordinal
 from ...errors import ArgumentError, ShapeError, explain
 from ...function import Function
 from ...functional.joining import cat
