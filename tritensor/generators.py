@@ -14,9 +14,8 @@ from . import devices, dtypes
 from .drivers import active
 from .drivers.capture import capturing
 from .errors import ArgumentError, DtypeError, ShapeError
-from .memory import buffer
-from .memory.buffer import DeviceArray
-from .memory.form import form_of_new
+from .memory import buffer, copies
+from .memory.array import DeviceArray, form_of_new
 from .public import public, publish
 from .tensor import Tensor, wrap
 
@@ -99,7 +98,7 @@ class Generator:
         with self._lock:
             seed, offset = self._seed, self._offset
             self._offset = offset + calls
-        buffer.copy_into(state, np.array([seed, offset], np.uint64).view(np.int64))
+        copies.copy_into(state, np.array([seed, offset], np.uint64).view(np.int64))
 
     def get_state(self) -> Tensor:
         """The state as 16 bytes: seed and number of calls, little-endian."""

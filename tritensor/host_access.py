@@ -10,7 +10,9 @@ import numpy as np
 
 from . import dtypes
 from .errors import ArgumentError, AutogradError, ShapeError, explain
-from .memory.buffer import DeviceArray, PendingArray, to_host
+from .memory.array import DeviceArray
+from .memory.copies import to_host
+from .memory.pending import PendingArray
 
 if TYPE_CHECKING:
     from .tensor import Tensor

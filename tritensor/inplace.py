@@ -19,7 +19,7 @@ from . import dtypes
 from .autograd.mode import recording
 from .autograd.tape import GradientPlan, Node, record
 from .errors import AutogradError, DtypeError, ShapeError, explain
-from .memory.buffer import DeviceArray
+from .memory.array import DeviceArray
 from .tensor import Tensor, wrap
 
 __all__ = ["check_writable", "in_place", "in_place_form", "write"]

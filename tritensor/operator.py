@@ -27,6 +27,7 @@ from .autograd.mode import recording
 from .autograd.tape import record
 from .errors import ArgumentError, DeviceMismatchError, DtypeError, explain
 from .memory import buffer
+from .memory.array import DeviceArray
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
 from .runtime import replay
 from .runtime.trace import record_call
@@ -50,7 +51,6 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
-DeviceArray = buffer.DeviceArray
 
 registry: dict[str, Operator] = {}
 

@@ -21,7 +21,8 @@ from . import autograd, devices, dtypes
 from .autograd import tape
 from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
 from .host_access import HostAccess, owns_all
-from .memory.buffer import DeviceArray, PendingArray
+from .memory.array import DeviceArray
+from .memory.pending import PendingArray
 from .public import methods_of, public
 from .size import Size
 

@@ -12,7 +12,7 @@ from tritensor import cuda, devices
 from tritensor import settings as options
 from tritensor.drivers import selection
 from tritensor.errors import DeviceError, OutOfMemoryError
-from tritensor.memory import buffer
+from tritensor.memory import buffer, copies
 
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 F32 = np.dtype(np.float32)
@@ -238,14 +238,14 @@ def test_a_process_may_be_held_to_a_part_of_the_memory() -> None:
 def test_every_copy_and_wait_is_in_the_ledger(two, late):
     host = np.ones(10, np.float32)
     with options.simulate_late(late), cuda.transfers() as outer:
-        array = buffer.from_host(host, CUDA0)
+        array = copies.from_host(host, CUDA0)
         with cuda.transfers() as t:
-            buffer.from_host(buffer.pin(host), CUDA0)
-            buffer.to_host(array)
-            pending = buffer.to_host(array, non_blocking=True)
+            copies.from_host(copies.pin(host), CUDA0)
+            copies.to_host(array)
+            pending = copies.to_host(array, non_blocking=True)
             pending.wait()
             pending.wait()
-            buffer.copy_across(array, CUDA1)
+            copies.copy_across(array, CUDA1)
             cuda.synchronize()
             cuda.current_stream().synchronize()
             cuda.current_stream().record_event().synchronize()
@@ -266,16 +266,16 @@ def test_every_copy_and_wait_is_in_the_ledger(two, late):
 
 
 def test_a_large_pinned_source_is_read_while_the_host_waits(two):
-    host = buffer.pin(np.ones(1 << 19, np.float32))
+    host = copies.pin(np.ones(1 << 19, np.float32))
     with cuda.transfers() as t:
-        buffer.from_host(host, CUDA0)
-        buffer.from_host(host, CUDA0, non_blocking=True)
+        copies.from_host(host, CUDA0)
+        copies.from_host(host, CUDA0, non_blocking=True)
     assert [entry.kind for entry in t.entries] == ["h2d", "sync", "h2d"]
 
 
 def test_a_closed_ledger_takes_no_more_entries(two):
     with cuda.transfers() as t:
         pass
-    buffer.from_host(np.ones(2, np.float32), CUDA0)
+    copies.from_host(np.ones(2, np.float32), CUDA0)
     assert t.entries == []
     assert str(t) == ""

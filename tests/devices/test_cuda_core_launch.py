@@ -44,7 +44,7 @@ int cuLaunchKernelEx(const unsigned *config, void *function, void **values, void
 PROGRAM = """
 from __future__ import annotations
 import numpy as np
-from tritensor import buffer, devices
+from tritensor import devices; from tritensor.memory import buffer, copies
 from tritensor.kernels.launch import Float64, Int64, bind, kernel, launch
 
 @kernel
@@ -134,7 +134,7 @@ def test_a_refusal_of_the_driver_names_the_operator(run, status, text):
     assert ("context is lost" in result.stderr) is (status == "700")
 
 
-@pytest.mark.parametrize("wait", ["cuda.synchronize()", "cuda.current_stream().synchronize()", "buffer.to_host(x)"])
+@pytest.mark.parametrize("wait", ["cuda.synchronize()", "cuda.current_stream().synchronize()", "copies.to_host(x)"])
 @pytest.mark.parametrize("debug", ["", "1"])
 def test_a_failure_that_shows_at_a_wait_names_what_was_launched(run, wait, debug):
     afterwards = f"import os; from tritensor import cuda\nos.environ['STUB_STATUS'] = '700'\n{wait}"

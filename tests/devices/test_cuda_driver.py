@@ -19,8 +19,9 @@ import pytest
 from tritensor import cuda, devices, drivers
 from tritensor import settings as options
 from tritensor.drivers import cuda as real
+from tritensor.drivers.allocator import is_pinned
 from tritensor.errors import DeviceError
-from tritensor.memory import buffer
+from tritensor.memory import buffer, copies
 
 from . import libcuda_stub
 
@@ -170,20 +171,20 @@ def test_the_device_is_described(driver):
 @pytest.mark.parametrize("non_blocking", [False, True])
 @pytest.mark.parametrize("pinned", [False, True])
 def test_bytes_come_back_as_they_went(driver, monkeypatch, chunk, non_blocking, pinned):
-    monkeypatch.setattr(buffer, "CHUNK", chunk)
-    host = buffer.pin(numbers(33, 7)) if pinned else numbers(33, 7)
-    array = buffer.from_host(host, CUDA0, non_blocking)
+    monkeypatch.setattr(copies, "CHUNK", chunk)
+    host = copies.pin(numbers(33, 7)) if pinned else numbers(33, 7)
+    array = copies.from_host(host, CUDA0, non_blocking)
     host[:] = -1
-    np.testing.assert_array_equal(buffer.to_host(array), numbers(33, 7))
-    pending = buffer.to_host(array[::2, 1::3].transpose((1, 0)), non_blocking=True)
+    np.testing.assert_array_equal(copies.to_host(array), numbers(33, 7))
+    pending = copies.to_host(array[::2, 1::3].transpose((1, 0)), non_blocking=True)
     np.testing.assert_array_equal(pending.wait(), numbers(33, 7)[::2, 1::3].T)
     assert pending.done()
-    same = buffer.copy_across(array[:, 2:], CUDA0)
-    np.testing.assert_array_equal(buffer.to_host(same), numbers(33, 7)[:, 2:])
-    buffer.copy_into(array, np.zeros((33, 7), np.float32))
-    assert not buffer.to_host(array).any()
+    same = copies.copy_across(array[:, 2:], CUDA0)
+    np.testing.assert_array_equal(copies.to_host(same), numbers(33, 7)[:, 2:])
+    copies.copy_into(array, np.zeros((33, 7), np.float32))
+    assert not copies.to_host(array).any()
     driver.fill(array.data_ptr(), 0xFF, array.nbytes, driver.current_stream(0).handle)
-    assert np.isnan(buffer.to_host(array)).all()
+    assert np.isnan(copies.to_host(array)).all()
 
 
 def test_memory_is_used_again_and_handed_back(driver):
@@ -221,10 +222,10 @@ def test_pinned_memory_is_given_back_to_the_system(driver, monkeypatch):
 
 
 def test_asking_for_too_much_raises_and_leaves_the_rest_usable(driver):
-    array = buffer.from_host(numbers(100), CUDA0)
+    array = copies.from_host(numbers(100), CUDA0)
     with pytest.raises(cuda.OutOfMemoryError, match=r"^CUDA out of memory. Tried to allocate"):
         buffer.empty((2 * driver.total_memory(0),), np.dtype(np.int8), CUDA0)
-    np.testing.assert_array_equal(buffer.to_host(array), numbers(100))
+    np.testing.assert_array_equal(copies.to_host(array), numbers(100))
 
 
 def test_streams_are_ordered_by_events(driver):
@@ -236,12 +237,12 @@ def test_streams_are_ordered_by_events(driver):
     start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
     with cuda.stream(stream):
         start.record()
-        array = buffer.from_host(numbers(1000), CUDA0, non_blocking=True)
+        array = copies.from_host(numbers(1000), CUDA0, non_blocking=True)
         end.record()
     array.buffer.record_stream(cuda.current_stream())
     cuda.current_stream().wait_event(end)
     cuda.current_stream().wait_stream(stream)
-    np.testing.assert_array_equal(buffer.to_host(array), numbers(1000))
+    np.testing.assert_array_equal(copies.to_host(array), numbers(1000))
     end.synchronize()
     assert end.query()
     assert start.elapsed_time(end) >= 0
@@ -249,8 +250,8 @@ def test_streams_are_ordered_by_events(driver):
     stream.synchronize()
     assert stream.query()
     del array
-    again = buffer.from_host(numbers(1000), CUDA0)
-    np.testing.assert_array_equal(buffer.to_host(again), numbers(1000))
+    again = copies.from_host(numbers(1000), CUDA0)
+    np.testing.assert_array_equal(copies.to_host(again), numbers(1000))
     with pytest.raises(DeviceError, match="is not simulated"):
         driver.submit(stream, print)
 
@@ -259,13 +260,13 @@ def test_other_threads_use_the_device_too(driver):
     found = []
 
     def work():
-        array = buffer.from_host(numbers(50), CUDA0)
-        found.append(buffer.to_host(array))
+        array = copies.from_host(numbers(50), CUDA0)
+        found.append(copies.to_host(array))
         found.append(cuda.current_stream() is cuda.default_stream())
         driver.pinned.empty_cache()
-        found.append(buffer.is_pinned(buffer.pin(numbers(3))))
+        found.append(is_pinned(copies.pin(numbers(3))))
 
-    pending = buffer.to_host(buffer.from_host(numbers(7), CUDA0), non_blocking=True)
+    pending = copies.to_host(copies.from_host(numbers(7), CUDA0), non_blocking=True)
     reader = threading.Thread(target=lambda: found.append(pending.done() or pending.wait() is not None))
     reader.start()
     reader.join()
@@ -287,10 +288,10 @@ def test_an_ordinal_that_is_not_there_is_refused(driver):
 def test_devices_copy_to_one_another(driver):
     if cuda.device_count() < 2:
         pytest.skip("one device only")
-    array = buffer.from_host(numbers(100), CUDA0)
-    moved = buffer.copy_across(array, CUDA1)
+    array = copies.from_host(numbers(100), CUDA0)
+    moved = copies.copy_across(array, CUDA1)
     assert moved.device is CUDA1
-    np.testing.assert_array_equal(buffer.to_host(moved), numbers(100))
+    np.testing.assert_array_equal(copies.to_host(moved), numbers(100))
     with cuda.device(1):
         assert cuda.current_stream().device is CUDA1
         assert cuda.Stream().handle.device.device_id == 1
@@ -316,8 +317,8 @@ def test_devices_that_can_reach_one_another_copy_without_the_host(driver):
     if count < 2:
         pytest.skip("one device only")
     for index in range(1, count):
-        moved = buffer.copy_across(buffer.from_host(numbers(9), CUDA0), devices.cuda(index))
-        np.testing.assert_array_equal(buffer.to_host(moved), numbers(9))
+        moved = copies.copy_across(copies.from_host(numbers(9), CUDA0), devices.cuda(index))
+        np.testing.assert_array_equal(copies.to_host(moved), numbers(9))
         possible = cuda.can_device_access_peer(0, index)
         assert access(driver, 0, index) == access(driver, index, 0) == (3 if possible else 0)
         assert not cuda.can_device_access_peer(index, index)
@@ -326,49 +327,49 @@ def test_devices_that_can_reach_one_another_copy_without_the_host(driver):
 
 
 def test_a_graph_repeats_copies_and_fills_on_the_same_memory(driver):
-    source, target = buffer.from_host(numbers(100), CUDA0), buffer.from_host(np.zeros(100, np.float32), CUDA0)
-    pinned = buffer.pin(np.ones(100, np.float32))
+    source, target = copies.from_host(numbers(100), CUDA0), copies.from_host(np.zeros(100, np.float32), CUDA0)
+    pinned = copies.pin(np.ones(100, np.float32))
     graph = cuda.CUDAGraph()
     with cuda.graph(graph):
         assert cuda.is_current_stream_capturing()
-        buffer.copy_into(target, source)
+        copies.copy_into(target, source)
         made = buffer.empty((100,), F32, CUDA0)
-        buffer.copy_into(made, target)
+        copies.copy_into(made, target)
         driver.fill(target.data_ptr(), 0, 40, cuda.current_stream().handle)
         read = buffer.empty((100,), F32, CUDA0)
-        buffer.copy_into(read, pinned, non_blocking=True)
-        constant = buffer.constant(numbers(7), CUDA0)
-        kept = buffer.copy_across(constant, CUDA0)
+        copies.copy_into(read, pinned, non_blocking=True)
+        constant = copies.constant(numbers(7), CUDA0)
+        kept = copies.copy_across(constant, CUDA0)
     assert not cuda.is_current_stream_capturing()
-    np.testing.assert_array_equal(buffer.to_host(target), np.zeros(100))
+    np.testing.assert_array_equal(copies.to_host(target), np.zeros(100))
     for turn in range(3):
-        buffer.copy_into(source, numbers(100) + turn)
+        copies.copy_into(source, numbers(100) + turn)
         pinned[:] = turn
         graph.replay()
-        np.testing.assert_array_equal(buffer.to_host(made), numbers(100) + turn)
-        np.testing.assert_array_equal(buffer.to_host(target)[10:], numbers(100)[10:] + turn)
-        assert not buffer.to_host(target)[:10].any()
-        assert (buffer.to_host(read) == turn).all()
-        np.testing.assert_array_equal(buffer.to_host(kept), numbers(7))
+        np.testing.assert_array_equal(copies.to_host(made), numbers(100) + turn)
+        np.testing.assert_array_equal(copies.to_host(target)[10:], numbers(100)[10:] + turn)
+        assert not copies.to_host(target)[:10].any()
+        assert (copies.to_host(read) == turn).all()
+        np.testing.assert_array_equal(copies.to_host(kept), numbers(7))
     del source, target, constant
     graph.reset()
-    np.testing.assert_array_equal(buffer.to_host(made), numbers(100) + 2)
+    np.testing.assert_array_equal(copies.to_host(made), numbers(100) + 2)
 
 
 def test_what_cannot_be_captured_is_refused_before_the_driver_sees_it(driver):
-    array = buffer.from_host(numbers(10), CUDA0)
+    array = copies.from_host(numbers(10), CUDA0)
     side = cuda.Stream()
     event = cuda.Event()
     event.record()
 
     def capture_with(graph, refused):
         with cuda.graph(graph, stream=side):
-            buffer.copy_into(buffer.empty((10,), F32, CUDA0), array)
+            copies.copy_into(buffer.empty((10,), F32, CUDA0), array)
             refused()
 
     for refused in (
-        lambda: buffer.to_host(array),
-        lambda: buffer.from_host(numbers(3), CUDA0),
+        lambda: copies.to_host(array),
+        lambda: copies.from_host(numbers(3), CUDA0),
         cuda.synchronize,
         side.synchronize,
         side.query,
@@ -388,24 +389,24 @@ def test_what_cannot_be_captured_is_refused_before_the_driver_sees_it(driver):
     # memory that runs out in a capture is asked for again without waiting for the device
     with pytest.raises(cuda.OutOfMemoryError), cuda.graph(cuda.CUDAGraph(), stream=side):
         buffer.empty((2 * driver.total_memory(0),), np.dtype(np.int8), CUDA0)
-    np.testing.assert_array_equal(buffer.to_host(array), numbers(10))
+    np.testing.assert_array_equal(copies.to_host(array), numbers(10))
 
 
 def test_the_memory_of_a_graph_is_used_again_and_handed_back(driver):
     gc.collect()
     cuda.empty_cache()
     before = cuda.memory_reserved()
-    array = buffer.from_host(numbers(1000), CUDA0)
+    array = copies.from_host(numbers(1000), CUDA0)
     graph = cuda.CUDAGraph()
     with cuda.graph(graph):
         for _ in range(3):
             made = buffer.empty((1000,), F32, CUDA0)
-            buffer.copy_into(made, array)
+            copies.copy_into(made, array)
             address = made.data_ptr()
             del made
         last = buffer.empty((1000,), F32, CUDA0)
         assert last.data_ptr() == address
-        buffer.copy_into(last, array)
+        copies.copy_into(last, array)
     cuda.empty_cache()
     # what is free belongs to the graph as well
     del last
@@ -421,7 +422,7 @@ def test_the_memory_of_a_graph_is_used_again_and_handed_back(driver):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_says_that_it_cannot_use_cuda(driver):
-    array = buffer.from_host(numbers(3), CUDA0)
+    array = copies.from_host(numbers(3), CUDA0)
     stream = cuda.Stream()
     reader, writer = os.pipe()
     with warnings.catch_warnings():
@@ -430,7 +431,7 @@ def test_a_forked_child_says_that_it_cannot_use_cuda(driver):
     if child == 0:
         try:
             text = ""
-            for use in (lambda: buffer.to_host(array), lambda: buffer.empty((2,), F32, CUDA0), cuda.synchronize):
+            for use in (lambda: copies.to_host(array), lambda: buffer.empty((2,), F32, CUDA0), cuda.synchronize):
                 try:
                     use()
                 except RuntimeError as error:
@@ -452,7 +453,7 @@ def test_a_forked_child_says_that_it_cannot_use_cuda(driver):
         )
         for line in lines
     )
-    np.testing.assert_array_equal(buffer.to_host(array), numbers(3))
+    np.testing.assert_array_equal(copies.to_host(array), numbers(3))
     assert stream.query()
 
 
@@ -539,14 +540,15 @@ def test_tensors_may_live_to_the_end_of_the_program(stub):
     code = """
 import atexit, numpy as np
 from tritensor import cuda, devices
-from tritensor.memory import buffer
-array = buffer.from_host(np.ones(3, "f4"), devices.cuda(0))
+from tritensor.memory import buffer, copies
+from tritensor.drivers.allocator import is_pinned
+array = copies.from_host(np.ones(3, "f4"), devices.cuda(0))
 array.buffer.record_stream(cuda.Stream())
-pending = buffer.to_host(array, non_blocking=True)
-pinned = buffer.pin(np.ones(3))
+pending = copies.to_host(array, non_blocking=True)
+pinned = copies.pin(np.ones(3))
 cycle = [array]
 cycle.append(cycle)
-atexit.register(lambda: print(buffer.to_host(array)))
+atexit.register(lambda: print(copies.to_host(array)))
 """
     for variables in ({}, {"STUB_DEVICES": "0", "TRITENSOR_SIMULATE_CUDA": "1"}):
         result = stub("-W", "error", "-c", code, **variables)

@@ -23,7 +23,8 @@ import tritensor as torch
 from tritensor import cuda, devices, settings
 from tritensor.drivers import require
 from tritensor.drivers.allocator import PinnedPool
-from tritensor.memory import buffer
+from tritensor.memory import buffer, copies
+from tritensor.memory.array import DeviceArray
 from tritensor.runtime.launch import bind, kernel, launch
 from tritensor.tensor import Tensor
 
@@ -71,25 +72,25 @@ def late(kind: str) -> Iterator[None]:
         yield
 
 
-def on_device(array: np.ndarray = A, where: Any = CUDA0) -> buffer.DeviceArray:
+def on_device(array: np.ndarray = A, where: Any = CUDA0) -> DeviceArray:
     """The array in a device's memory, where it has arrived."""
-    made = buffer.from_host(array, where)
+    made = copies.from_host(array, where)
     require().synchronize(where.index)
     return made
 
 
 def check(found: Any, expected: np.ndarray = A) -> None:
-    if isinstance(found, buffer.DeviceArray):
-        found = buffer.to_host(found)
+    if isinstance(found, DeviceArray):
+        found = copies.to_host(found)
     np.testing.assert_array_equal(found, expected)
 
 
-def set_bytes(stream: cuda.Stream, array: buffer.DeviceArray, byte: int) -> None:
+def set_bytes(stream: cuda.Stream, array: DeviceArray, byte: int) -> None:
     """Write to an array in a stream that its memory does not know of."""
     require().fill(array.data_ptr(), byte, array.nbytes, stream.handle)
 
 
-def first_byte(array: buffer.DeviceArray) -> int:
+def first_byte(array: DeviceArray) -> int:
     """What the default stream, which is waited for, finds in an array."""
     driver = require()
     host, queue = driver.allocate_pinned(array.nbytes), driver.default_stream(0).handle
@@ -107,7 +108,7 @@ def default() -> cuda.Stream:
 
 @program
 def what_was_copied_there_comes_back() -> None:
-    check(buffer.from_host(A, CUDA0))
+    check(copies.from_host(A, CUDA0))
 
 
 @program
@@ -118,7 +119,7 @@ def a_tensor_that_is_still_on_its_way_is_waited_for_by_its_reader() -> None:
 
 @program
 def a_copy_is_done_when_its_bytes_are_there() -> None:
-    pending = buffer.to_host(on_device(), non_blocking=True)
+    pending = copies.to_host(on_device(), non_blocking=True)
     while not pending.done():
         pass
     check(pending.raw)
@@ -127,8 +128,8 @@ def a_copy_is_done_when_its_bytes_are_there() -> None:
 @program
 def a_copy_that_nobody_reads_keeps_its_place() -> None:
     x = on_device()
-    buffer.to_host(x, non_blocking=True)
-    check(buffer.from_host(B, CUDA0), B)
+    copies.to_host(x, non_blocking=True)
+    check(copies.from_host(B, CUDA0), B)
 
 
 @program
@@ -142,9 +143,9 @@ def a_copy_into_pinned_memory_is_there_when_the_call_returns() -> None:
 def memory_that_is_copied_from_is_not_given_out_before_that() -> None:
     x, side = on_device(), cuda.Stream()
     with cuda.stream(side):
-        pending = buffer.to_host(x, non_blocking=True)
+        pending = copies.to_host(x, non_blocking=True)
     del x
-    y = buffer.from_host(B, CUDA0)
+    y = copies.from_host(B, CUDA0)
     default().synchronize()
     check(pending.wait())
     check(y, B)
@@ -162,8 +163,8 @@ def the_host_reads_what_every_stream_wrote() -> None:
 def what_one_stream_copies_another_overwrites_later() -> None:
     x, side = on_device(B), cuda.Stream()
     with cuda.stream(side):
-        buffer.copy_into(x, B + 1)
-    buffer.copy_into(x, A)
+        copies.copy_into(x, B + 1)
+    copies.copy_into(x, A)
     default().synchronize()
     side.synchronize()
     check(x)
@@ -171,8 +172,8 @@ def what_one_stream_copies_another_overwrites_later() -> None:
 
 @program
 def a_large_pinned_source_may_be_overwritten_after_a_blocking_copy() -> None:
-    host = buffer.pin(np.ones(buffer.CHUNK // 8, np.float32))
-    x = buffer.from_host(host, CUDA0)
+    host = copies.pin(np.ones(copies.CHUNK // 8, np.float32))
+    x = copies.from_host(host, CUDA0)
     host[:] = 2
     check(x, np.ones_like(host))
 
@@ -225,14 +226,14 @@ def memory_that_is_written_from_the_source_is_not_given_out_before() -> None:
 
 @program
 def a_pinned_target_is_written_when_the_copy_returns() -> None:
-    host = buffer.pin(B)
-    check(buffer.to_host(on_device(), into=host))
+    host = copies.pin(B)
+    check(copies.to_host(on_device(), into=host))
     check(host)
 
 
 @program
 def sources_that_are_staged_do_not_share_their_place() -> None:
-    first, second = buffer.from_host(A, CUDA0), buffer.from_host(B, CUDA0)
+    first, second = copies.from_host(A, CUDA0), copies.from_host(B, CUDA0)
     check(first)
     check(second, B)
 
@@ -241,7 +242,7 @@ def sources_that_are_staged_do_not_share_their_place() -> None:
 def staging_has_a_limit_and_waits_at_it() -> None:
     pool = require().pinned
     pool.limit = 2 * 4096
-    made = [buffer.from_host(A + step, CUDA0) for step in range(6)]
+    made = [copies.from_host(A + step, CUDA0) for step in range(6)]
     for step, x in enumerate(made):
         check(x, A + step)
 
@@ -251,14 +252,14 @@ def staging_has_a_limit_and_waits_at_it() -> None:
 
 @program
 def a_copy_to_another_device_arrives_before_it_is_read() -> None:
-    check(buffer.copy_across(on_device(), CUDA1))
+    check(copies.copy_across(on_device(), CUDA1))
 
 
 @program
 def a_copy_to_another_device_waits_for_what_reads_its_target() -> None:
     x, y = on_device(), on_device(B, CUDA1)
-    pending = buffer.to_host(y, non_blocking=True)
-    buffer.copy_into(y, x)
+    pending = copies.to_host(y, non_blocking=True)
+    copies.copy_into(y, x)
     default().synchronize()
     check(pending.wait(), B)
     check(y)
@@ -269,10 +270,10 @@ def the_source_of_a_copy_to_another_device_is_kept_until_it_is_done() -> None:
     side = cuda.Stream()
     with cuda.stream(side):
         x = on_device()
-    y = buffer.copy_across(x, CUDA1)
+    y = copies.copy_across(x, CUDA1)
     del x
     with cuda.stream(side):
-        z = buffer.from_host(B, CUDA0)
+        z = copies.from_host(B, CUDA0)
     side.synchronize()
     check(y)
     check(z, B)
@@ -283,10 +284,10 @@ def the_target_of_a_copy_from_another_device_is_kept_until_it_is_done() -> None:
     x, side = on_device(), cuda.Stream(1)
     with cuda.stream(side):
         y = on_device(B, CUDA1)
-    buffer.copy_into(y, x)
+    copies.copy_into(y, x)
     del y
     with cuda.stream(side):
-        z = buffer.from_host(B, CUDA1)
+        z = copies.from_host(B, CUDA1)
         side.synchronize()
         default().synchronize()
         check(z, B)
@@ -299,7 +300,7 @@ def memory_that_was_told_of_a_stream_is_kept_for_it() -> None:
     require().copy_d2d(y.data_ptr(), x.data_ptr(), A.nbytes, side.handle, (0, 0))
     x.record_stream(side)
     del x
-    z = buffer.from_host(B, CUDA0)
+    z = copies.from_host(B, CUDA0)
     default().synchronize()
     side.synchronize()
     check(y)
@@ -386,7 +387,7 @@ def an_event_is_asked_until_it_is_done() -> None:
 def memory_goes_back_to_the_device_after_its_last_use() -> None:
     x = on_device()
     with cuda.stream(cuda.Stream()):
-        pending = buffer.to_host(x, non_blocking=True)
+        pending = copies.to_host(x, non_blocking=True)
     del x
     default().arena.release()
     default().synchronize()
@@ -426,9 +427,9 @@ def captured(work: Callable[[], Any], pool: Any = None, stream: Any = None) -> t
     return graph, made
 
 
-def copied(x: buffer.DeviceArray) -> buffer.DeviceArray:
+def copied(x: DeviceArray) -> DeviceArray:
     made = buffer.empty(x.shape, x.dtype, CUDA0)
-    buffer.copy_into(made, x)
+    copies.copy_into(made, x)
     return made
 
 
@@ -444,7 +445,7 @@ def work_before_a_capture_is_done_when_its_graph_is_replayed() -> None:
 
 @program
 def what_is_sent_during_a_capture_is_there_at_the_first_replay() -> None:
-    graph, (x, y) = captured(lambda: [copied(buffer.constant(host, CUDA0)) for host in (A, B)])
+    graph, (x, y) = captured(lambda: [copied(copies.constant(host, CUDA0)) for host in (A, B)])
     graph.replay()
     default().synchronize()
     check(x)
@@ -481,11 +482,11 @@ def memory_that_goes_while_its_stream_is_captured_is_kept_for_what_came_before()
     x, side, graph = on_device(), cuda.Stream(), cuda.CUDAGraph()
     y = on_device(B)
     with cuda.stream(side):
-        pending = buffer.to_host(x, non_blocking=True)
+        pending = copies.to_host(x, non_blocking=True)
         graph.capture_begin()
         del x
         with cuda.stream(default()):
-            z = buffer.from_host(B, CUDA0)
+            z = copies.from_host(B, CUDA0)
             default().synchronize()
         copied(y)
         graph.capture_end()
@@ -514,7 +515,7 @@ def in_another_stream(work: Callable[[Any], Any], make: Callable[[], Any] = on_d
     with cuda.stream(side):
         out = work(x)
     del x
-    buffer.from_host(B, CUDA0)
+    copies.from_host(B, CUDA0)
     default().synchronize()
     return out
 
@@ -553,7 +554,7 @@ def reaching_kernel(out_ptr, table_ptr, BLOCK: tl.constexpr):
 def a_launch_keeps_what_it_reaches_by_a_table() -> None:
     def work(x: Any) -> Any:
         out = buffer.empty((64,), A.dtype, CUDA0)
-        table = buffer.from_host(np.array([x.data_ptr()]), CUDA0)
+        table = copies.from_host(np.array([x.data_ptr()]), CUDA0)
         launch(reaching_kernel, (1,), (out, table), {"BLOCK": 64}, CUDA0, reaches=(("x",), [(x,)]))
         return out
 
@@ -601,7 +602,7 @@ def a_change_in_place_keeps_the_memory_that_it_changes() -> None:
     with cuda.stream(side):
         x.add_(tensor())
     del x
-    z = buffer.from_host(B, CUDA0)
+    z = copies.from_host(B, CUDA0)
     default().synchronize()
     side.synchronize()
     check(z, B)

@@ -57,7 +57,7 @@ def test_words_come_in_order_whatever_the_pieces() -> None:
 
 
 def test_the_kernel_draws_the_published_words(simulated) -> None:
-    from tritensor.memory import buffer
+    from tritensor.memory import buffer, copies
     from tritensor.runtime.launch import Int64, launch
 
     # the counter (0, 0, 0, 0) of seed 0, as floats of 24 bits
@@ -72,7 +72,7 @@ def test_the_kernel_draws_the_published_words(simulated) -> None:
             "BLOCK": 1,
         }
         launch(kernels.random_kernel, (1,), arguments, constants, simulated)
-        assert buffer.to_host(out).tolist() == [(word >> 8) / 2**24 for word in KNOWN[0][2]]
+        assert copies.to_host(out).tolist() == [(word >> 8) / 2**24 for word in KNOWN[0][2]]
 
 
 # ---- one sequence everywhere ----------------------------------------------------------------------------------
@@ -502,7 +502,7 @@ def test_dropout_compiles_to_whole_vectors(target, compile_ahead) -> None:
 
 
 def test_dropout_counts_in_64_bits_where_it_must(simulated) -> None:
-    from tritensor.memory import buffer
+    from tritensor.memory import buffer, copies
     from tritensor.runtime.launch import Int64, launch
 
     x = torch.ones(40, device=simulated)
@@ -511,7 +511,7 @@ def test_dropout_counts_in_64_bits_where_it_must(simulated) -> None:
     arguments = (out, x._data, (1,), (40,), Int64(5), Int64(6), 32768, 2.0, 40)
     launch(kernels.dropout_kernel, (3,), arguments, constants, simulated)
     expected = kernels.dropout(torch.ones(40), p=0.5, seed=5, offset=6)
-    assert buffer.to_host(out).tolist() == expected.tolist()
+    assert copies.to_host(out).tolist() == expected.tolist()
 
 
 def test_default_generators_are_made_once(simulated) -> None:

@@ -405,7 +405,7 @@ def test_an_address_that_is_no_tensors_is_found_by_the_sanitizer(monkeypatch):
     def wrong(self, *arguments):
         table = make(self, *arguments)
         self.rows[1, 1] += 64
-        multi_tensor.buffer.copy_into(table, self.rows)
+        multi_tensor.copies.copy_into(table, self.rows)
         return table
 
     monkeypatch.setattr(multi_tensor.Batch, "_table", wrong)

@@ -12,7 +12,7 @@ import pytest
 
 from tritensor import devices, drivers, dtypes, settings
 from tritensor.errors import DeviceError, KernelError
-from tritensor.memory import buffer
+from tritensor.memory.array import DeviceArray
 from tritensor.runtime import program as plans
 from tritensor.runtime import replay
 from tritensor.runtime.launch import Float64, Int64, bind, kernel, launch
@@ -83,7 +83,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(plans, "_plans", {})
     monkeypatch.setattr(replay, "begin", lambda: None)  # nothing can be repeated on what only writes down
     monkeypatch.setitem(sys.modules, "cuda.core", core)
-    core.array = lambda address, shape=(64,), dtype=np.float32, arena=stream.arena: buffer.DeviceArray(
+    core.array = lambda address, shape=(64,), dtype=np.float32, arena=stream.arena: DeviceArray(
         FakeBuffer(address, arena), shape, (1,) * len(shape), 0, np.dtype(dtype), devices.cuda(0)
     )
     return core

@@ -12,7 +12,8 @@ import pytest
 from tritensor import devices, drivers, dtypes, settings
 from tritensor.kernels.elementwise import kernel as family
 from tritensor.kernels.elementwise.kernel import launch_elementwise
-from tritensor.memory import buffer
+from tritensor.memory import buffer, copies
+from tritensor.memory.array import DeviceArray
 from tritensor.runtime.launch import launch
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Declared(SimpleNamespace):
 
 
 def on_device(array):
-    return buffer.from_host(np.ascontiguousarray(array), devices.cuda(1))
+    return copies.from_host(np.ascontiguousarray(array), devices.cuda(1))
 
 
 def new(shape, dtype):
@@ -98,7 +99,7 @@ def test_any_layout_of_operands(name, block, order):
     with settings.block(block), settings.grid_order(order):
         launch_elementwise(SUBTRACT, [out], [of_x(on_device(x)), of_y(on_device(y))], dtypes.float32, {})
     expected = np.broadcast_to(of_x(x) - numpy_view(y, of_y, name), shape)
-    assert np.array_equal(buffer.to_host(out), expected)
+    assert np.array_equal(copies.to_host(out), expected)
 
 
 @pytest.mark.parametrize("block", [0, 16, 64])
@@ -122,11 +123,11 @@ def test_tiles_agree_with_numpy_for_any_order_of_dimensions(seed, block):
     _, x, x_host = stored([True] * rank)
     _, y, y_host = stored(list(rng.random(rank) < 0.6))
     whole, out, _ = stored([True] * rank)
-    before = buffer.to_host(whole).copy()
+    before = copies.to_host(whole).copy()
     with settings.block(block), settings.grid_order("shuffle"):
         launch_elementwise(SUBTRACT, [out], [x, y], dtypes.float32, {})
-    assert np.array_equal(buffer.to_host(out), np.broadcast_to(x_host - y_host, shape))
-    changed = (buffer.to_host(whole) != before).sum()
+    assert np.array_equal(copies.to_host(out), np.broadcast_to(x_host - y_host, shape))
+    changed = (copies.to_host(whole) != before).sum()
     assert changed <= np.prod(shape), "something beside the result was written"
 
 
@@ -136,7 +137,7 @@ def test_the_output_may_be_a_view_and_an_input():
     part = whole[1:4, ::-2]
     launch_elementwise(SUBTRACT, [part], [part, 1], dtypes.float32, {})
     x[1:4, ::-2] -= 1
-    assert np.array_equal(buffer.to_host(whole), x)
+    assert np.array_equal(copies.to_host(whole), x)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, BFLOAT16, np.int32, np.int64, np.uint8], ids=str)
@@ -146,8 +147,8 @@ def test_every_dtype_is_computed_in_its_own_or_in_float32(dtype):
     total, order = new((21,), dtype), new((21,), bool)
     launch_elementwise(Declared(sum_and_order), [total, order], [on_device(x), on_device(y)], compute, {})
     wide = compute.numpy
-    assert np.array_equal(buffer.to_host(total), (x.astype(wide) + y.astype(wide)).astype(dtype))
-    assert np.array_equal(buffer.to_host(order), x > y)
+    assert np.array_equal(copies.to_host(total), (x.astype(wide) + y.astype(wide)).astype(dtype))
+    assert np.array_equal(copies.to_host(order), x > y)
 
 
 @pytest.mark.parametrize(("dtype", "number"), [(np.float64, 0.1), (np.float32, 0.1), (np.int64, 2**40), (np.int64, 1)])
@@ -159,7 +160,7 @@ def test_numbers_have_the_precision_of_the_computation(dtype, number):
         ([number, on_device(x)], dtype(number) - x),
     ):
         launch_elementwise(SUBTRACT, [out], operands, dtypes.of(np.dtype(dtype)), {})
-        assert np.array_equal(buffer.to_host(out), expected)
+        assert np.array_equal(copies.to_host(out), expected)
 
 
 def test_a_negative_zero_is_not_a_zero():
@@ -167,7 +168,7 @@ def test_a_negative_zero_is_not_a_zero():
     for factor in (0.0, -0.0, 0, 1):
         metadata = {"factor": factor, "mode": "plain", "flag": False}
         launch_elementwise(operator, [out], [on_device(np.ones(1, np.float32))], dtypes.float32, metadata)
-        assert np.array_equal(np.signbit(buffer.to_host(out)), [np.signbit(factor)])
+        assert np.array_equal(np.signbit(copies.to_host(out)), [np.signbit(factor)])
 
 
 @pytest.mark.parametrize("mode", ["square", "plain"])
@@ -177,7 +178,7 @@ def test_metadata_follows_the_operands(mode, flag):
     metadata = {"factor": 0.5, "mode": mode, "flag": flag}
     launch_elementwise(Declared(scaled, inputs=("x",)), [out], [on_device(x)], dtypes.float32, metadata)
     expected = x * x if mode == "square" else x
-    assert np.array_equal(buffer.to_host(out), (-expected if flag else expected) * np.float32(0.5))
+    assert np.array_equal(copies.to_host(out), (-expected if flag else expected) * np.float32(0.5))
 
 
 def test_an_input_may_have_a_dtype_of_its_own():
@@ -185,7 +186,7 @@ def test_an_input_may_have_a_dtype_of_its_own():
     out = new((12,), np.float32)
     operator = Declared(chosen, {"x": dtypes.bool_}, inputs=("x", "y", "z"))
     launch_elementwise(operator, [out], [on_device(x > 0), on_device(y), on_device(z)], dtypes.float32, {})
-    assert np.array_equal(buffer.to_host(out), np.where(x > 0, y, z))
+    assert np.array_equal(copies.to_host(out), np.where(x > 0, y, z))
 
 
 def test_nothing_is_launched_for_no_elements():
@@ -197,7 +198,7 @@ def test_a_last_block_that_is_not_full_is_compiled_apart():
     x, out = GENERATOR.standard_normal(37, dtype=np.float32), new((37,), np.float32)
     with settings.block(16):
         launch_elementwise(SUBTRACT, [out], [on_device(x), 1], dtypes.float32, {})
-    assert np.array_equal(buffer.to_host(out), x - 1)
+    assert np.array_equal(copies.to_host(out), x - 1)
 
 
 def test_offsets_beyond_32_bits_take_64(monkeypatch):
@@ -205,7 +206,7 @@ def test_offsets_beyond_32_bits_take_64(monkeypatch):
     monkeypatch.setattr(family, "bind", lambda *args, **options: bound.append(args) or (lambda *arrays: None))
     monkeypatch.setattr(family, "_bound", {})
     small = new((4, 4), np.float32)
-    far = buffer.DeviceArray(small.buffer, (4, 4), (1 << 30, 1), 0, small.dtype, small.device)
+    far = DeviceArray(small.buffer, (4, 4), (1 << 30, 1), 0, small.dtype, small.device)
     for array in (small, far):
         launch_elementwise(SUBTRACT, [small], [array, 1], dtypes.float32, {})
     constants = [args[3] for args in bound]
@@ -213,7 +214,7 @@ def test_offsets_beyond_32_bits_take_64(monkeypatch):
     (kernel, grid, arguments, _, device), x = bound[0], GENERATOR.standard_normal((4, 4), dtype=np.float32)
     arguments = (arguments[0], (on_device(x), 1.0), *arguments[2:])
     launch(kernel, grid, arguments, {**constants[0], "INDEX64": True}, device)
-    assert np.array_equal(buffer.to_host(small), x - 1)
+    assert np.array_equal(copies.to_host(small), x - 1)
 
 
 def test_remembered_launches_do_not_pile_up(monkeypatch):

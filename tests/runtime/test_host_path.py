@@ -465,19 +465,19 @@ def test_arguments_that_cannot_be_keys_go_the_long_way(gpu: Interpreted, long_wa
 
 
 def test_combinations_do_not_pile_up(gpu: Interpreted, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tritensor.memory import form
+    from tritensor.memory import array
     from tritensor.runtime import trace as recording
 
     monkeypatch.setattr(recording, "_MOST", 3)
-    monkeypatch.setattr(form, "_MOST_FORMS", 3)
-    monkeypatch.setattr(form, "_forms", {})
-    monkeypatch.setattr(form, "_new_forms", {})
+    monkeypatch.setattr(array, "_MOST_FORMS", 3)
+    monkeypatch.setattr(array, "_forms", {})
+    monkeypatch.setattr(array, "_new_forms", {})
     for size in [*range(1, 9), 1, 2]:
         x = torch.ones(size, device="cuda")
         assert (x[::2] + x[::2]).tolist() == [2.0] * ((size + 1) // 2)
         assert len(registry["add"].replays) <= 3
-        assert len(form._forms) <= 4
-        assert len(form._new_forms) <= 3
+        assert len(array._forms) <= 4
+        assert len(array._new_forms) <= 3
 
 
 # ---- streams, devices, threads, failures ----------------------------------------------------------------------------

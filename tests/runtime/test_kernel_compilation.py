@@ -14,7 +14,7 @@ from tritensor import devices, drivers, dtypes, settings
 from tritensor.errors import DeviceError, KernelError
 from tritensor.kernels.addressing import collapse_dims
 from tritensor.kernels.elementwise.kernel import elementwise_kernel
-from tritensor.memory import buffer
+from tritensor.memory import copies
 from tritensor.runtime.launch import compile_ahead, device_function, kernel, launch
 
 if TYPE_CHECKING:
@@ -174,9 +174,9 @@ def test_the_interpreter_and_the_compiler_take_the_same_function_in_turn():
     x = np.arange(40, dtype=np.float32)
     for _ in range(2):
         with drivers.simulate():
-            out = buffer.from_host(np.zeros_like(x), devices.cuda(0))
-            launch(copy_kernel, (3,), (out, buffer.from_host(x, devices.cuda(0)), 40), {"BLOCK": 16}, devices.cuda(0))
-            assert np.array_equal(buffer.to_host(out), x)
+            out = copies.from_host(np.zeros_like(x), devices.cuda(0))
+            launch(copy_kernel, (3,), (out, copies.from_host(x, devices.cuda(0)), 40), {"BLOCK": 16}, devices.cuda(0))
+            assert np.array_equal(copies.to_host(out), x)
         assert "ld.global" in compile_ahead(copy_kernel, ("*fp32", "*fp32", "i32"), {"BLOCK": 16}).asm["ptx"]
 
 
@@ -245,9 +245,9 @@ def test_a_users_own_triton_kernel_can_be_launched_and_compiled(tmp_path):
     assert users_kernel.constants == {"BLOCK"}
     x = np.linspace(-2, 2, 20, dtype=np.float32)
     with drivers.simulate():
-        out = buffer.from_host(np.zeros_like(x), devices.cuda(0))
-        launch(users_kernel, (2,), (out, buffer.from_host(x, devices.cuda(0)), 20), {"BLOCK": 16}, devices.cuda(0))
-        np.testing.assert_allclose(buffer.to_host(out), np.log1p(np.exp(x)), rtol=1e-6)
+        out = copies.from_host(np.zeros_like(x), devices.cuda(0))
+        launch(users_kernel, (2,), (out, copies.from_host(x, devices.cuda(0)), 20), {"BLOCK": 16}, devices.cuda(0))
+        np.testing.assert_allclose(copies.to_host(out), np.log1p(np.exp(x)), rtol=1e-6)
     assert compile_ahead(users_kernel, ("*fp32", "*fp32", "i32"), {"BLOCK": 16}).name == "softplus"
 
 

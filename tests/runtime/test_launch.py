@@ -13,7 +13,7 @@ import pytest
 
 from tritensor import cuda, devices, drivers, settings
 from tritensor.errors import DeviceError, KernelError, KernelMemoryError
-from tritensor.memory import buffer
+from tritensor.memory import copies
 from tritensor.runtime.launch import bind, device_function, kernel, launch
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def device():
 
 
 def on_device(array, dtype=None):
-    return buffer.from_host(np.ascontiguousarray(array, dtype), devices.cuda(0))
+    return copies.from_host(np.ascontiguousarray(array, dtype), devices.cuda(0))
 
 
 def zeros(shape, dtype=np.float32):
@@ -76,7 +76,7 @@ def apply_pair_kernel(outs, in_ptr, count, BODY: tl.constexpr, BLOCK: tl.constex
 def applied(body, x, out_dtype=None, block=16):
     out = zeros(x.shape, out_dtype or x.dtype)
     run(apply_kernel, (-(-x.size // block),), (out, on_device(x), x.size), BODY=body, BLOCK=block)
-    return buffer.to_host(out)
+    return copies.to_host(out)
 
 
 X = np.linspace(-3, 5, 37, dtype=np.float32)
@@ -97,8 +97,8 @@ def test_body_is_a_constant_and_may_call_others_and_return_several_values():
     assert np.array_equal(applied(square, X), X * X)
     outs = zeros(37), zeros(37)
     run(apply_pair_kernel, (3,), (outs, on_device(X), 37), BODY=square_and_cube, BLOCK=16)
-    assert np.array_equal(buffer.to_host(outs[0]), X * X)
-    assert np.array_equal(buffer.to_host(outs[1]), X * X * X)
+    assert np.array_equal(copies.to_host(outs[0]), X * X)
+    assert np.array_equal(copies.to_host(outs[1]), X * X * X)
 
 
 def test_closures_with_the_same_text_are_different_bodies():
@@ -171,11 +171,11 @@ def test_the_grid_runs_in_the_order_that_is_set(order):
     seen, slot, total = zeros(6, np.int32), zeros(2, np.int32), zeros(1, BFLOAT16)
     with settings.grid_order(order):
         run(order_kernel, (3, 2), (seen, slot, total))
-    got = buffer.to_host(seen).tolist()
+    got = copies.to_host(seen).tolist()
     forward = [0, 3, 1, 4, 2, 5]
     assert sorted(got) == list(range(6))
-    assert buffer.to_host(slot).tolist() == [6, 5]
-    assert buffer.to_host(total)[0] == 15
+    assert copies.to_host(slot).tolist() == [6, 5]
+    assert copies.to_host(total)[0] == 15
     if order == "shuffle":
         assert got not in (forward, forward[::-1])
     else:
@@ -186,7 +186,7 @@ def test_a_grid_of_nothing_launches_nothing():
     out = zeros(4)
     run(apply_kernel, (0,), (out, out, 4), BODY=square, BLOCK=4)
     run(apply_kernel, (2, 0), (out, out, 4), BODY=square, BLOCK=4)
-    assert not buffer.to_host(out).any()
+    assert not copies.to_host(out).any()
 
 
 def test_threads_may_launch_at_the_same_time():
@@ -229,8 +229,8 @@ def test_a_late_launch_is_taken_down_as_it_was_asked_for():
         x, out = on_device(X), zeros(37)
         with settings.sanitize(False):
             run(apply_kernel, (1,), (out[:8], x, 16), BODY=square, BLOCK=16)
-        assert buffer.to_host(seen).tolist() == [5, 2, 4, 1, 3, 0]
-        assert buffer.to_host(out).tolist() == [*(X * X)[:16], *[0.0] * 21]
+        assert copies.to_host(seen).tolist() == [5, 2, 4, 1, 3, 0]
+        assert copies.to_host(out).tolist() == [*(X * X)[:16], *[0.0] * 21]
         run(apply_kernel, (1,), (zeros(40), x, 37), BODY=square, BLOCK=64)
         del x, out, seen, slot, total
         driver.synchronize(0)  # the stream runs in order, so memory that was given back in it is still there
@@ -258,8 +258,8 @@ def test_a_bound_launch_takes_other_arrays():
     x, out, other = on_device(X), zeros(37), zeros(37)
     bound = bind(apply_kernel, (3,), (out, x, 37), {"BODY": square, "BLOCK": 16}, devices.cuda(0))
     bound(other, x)
-    assert not buffer.to_host(out).any()
-    assert np.array_equal(buffer.to_host(other), X * X)
+    assert not copies.to_host(out).any()
+    assert np.array_equal(copies.to_host(other), X * X)
 
 
 # ---- failures ---------------------------------------------------------------------------------------------------

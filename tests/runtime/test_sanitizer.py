@@ -9,7 +9,7 @@ import pytest
 
 from tritensor import devices, drivers, settings
 from tritensor.errors import KernelMemoryError
-from tritensor.memory import buffer
+from tritensor.memory import copies
 from tritensor.runtime.launch import kernel, launch
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def device():
 
 
 def on_device(array, dtype=None):
-    return buffer.from_host(np.ascontiguousarray(array, dtype), devices.cuda(0))
+    return copies.from_host(np.ascontiguousarray(array, dtype), devices.cuda(0))
 
 
 def zeros(shape, dtype=np.float32):
@@ -60,7 +60,7 @@ def test_reads_and_writes_out_of_bounds_are_refused():
 def test_masked_lanes_may_point_anywhere():
     x, out = on_device(X[:8]), zeros(8)
     run(shift_kernel, (1,), (out, x, 7, 1), BLOCK=1024)
-    assert np.array_equal(buffer.to_host(out)[:7], X[1:8])
+    assert np.array_equal(copies.to_host(out)[:7], X[1:8])
     run(shift_kernel, (1,), (out[:0], x[:0], 0, 0), BLOCK=1024)
 
 
@@ -71,14 +71,14 @@ def test_an_argument_does_not_reach_into_its_neighbour_in_the_same_memory():
         run(shift_kernel, (1,), (second, first, 8, 1), BLOCK=8)
     with settings.sanitize(False):
         run(shift_kernel, (1,), (second, first, 8, 1), BLOCK=8)
-    assert buffer.to_host(whole)[8:].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert copies.to_host(whole)[8:].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_views_with_negative_strides_stay_inside_their_memory():
     x, out = on_device(X[:8]), zeros(8)
 
     run(reverse_kernel, (1,), (out, x[::-1], -1), BLOCK=8)
-    assert np.array_equal(buffer.to_host(out), X[:8][::-1])
+    assert np.array_equal(copies.to_host(out), X[:8][::-1])
     with pytest.raises(KernelMemoryError, match=r"argument 1 \(in_ptr\)"):
         run(reverse_kernel, (1,), (out, x[::-1], 1), BLOCK=8)
 
@@ -102,7 +102,7 @@ def test_a_pointer_from_a_table_may_go_to_any_live_memory_and_nowhere_else():
     table = on_device([array.data_ptr() for array in arrays], np.int64)
     out = zeros(16)
     run(table_kernel, (2,), (out, table, 0), BLOCK=8)
-    assert np.array_equal(buffer.to_host(out), X[:16])
+    assert np.array_equal(copies.to_host(out), X[:16])
     with pytest.raises(KernelMemoryError, match="reads element"):
         run(table_kernel, (2,), (out, table, 1 << 30), BLOCK=8)
 
@@ -115,7 +115,7 @@ def claim_kernel(slot_ptr, value):
 def test_compare_and_swap_is_guarded_too():
     slot = zeros(2, np.int32)
     run(claim_kernel, (3,), (slot, 7))
-    assert buffer.to_host(slot).tolist() == [7, 0]
+    assert copies.to_host(slot).tolist() == [7, 0]
     with pytest.raises(KernelMemoryError, match=r"updates element 0 of argument 0 \(slot_ptr\)"):
         run(claim_kernel, (1,), (slot[:0], 7))
 
@@ -128,6 +128,6 @@ def count_kernel(count_ptr, index_ptr, BLOCK: tl.constexpr):
 def test_atomics_are_guarded_too():
     count = zeros(4, np.int32)
     run(count_kernel, (1,), (count, on_device([0, 3, 3, 1], np.int64)), BLOCK=4)
-    assert buffer.to_host(count).tolist() == [1, 1, 0, 2]
+    assert copies.to_host(count).tolist() == [1, 1, 0, 2]
     with pytest.raises(KernelMemoryError, match=r"updates element 4 of argument 0 \(count_ptr\)"):
         run(count_kernel, (1,), (count, on_device([0, 4, 3, 1], np.int64)), BLOCK=4)

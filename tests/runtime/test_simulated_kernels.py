@@ -10,7 +10,7 @@ import pytest
 
 from tritensor import devices, drivers, dtypes
 from tritensor.errors import KernelError
-from tritensor.memory import buffer
+from tritensor.memory import copies
 from tritensor.runtime.launch import Float64, Int64, device_function, kernel, launch
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def device():
 
 
 def on_device(array, dtype=None):
-    return buffer.from_host(np.ascontiguousarray(array, dtype), devices.cuda(0))
+    return copies.from_host(np.ascontiguousarray(array, dtype), devices.cuda(0))
 
 
 def zeros(shape, dtype=np.float32):
@@ -55,7 +55,7 @@ def apply_kernel(out_ptr, in_ptr, count, BODY: tl.constexpr, BLOCK: tl.constexpr
 def applied(body, x, out_dtype=None, block=16):
     out = zeros(x.shape, out_dtype or x.dtype)
     run(apply_kernel, (-(-x.size // block),), (out, on_device(x), x.size), BODY=body, BLOCK=block)
-    return buffer.to_host(out)
+    return copies.to_host(out)
 
 
 # ---- the language ---------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_loops_with_run_time_bounds(step):
     out = zeros(1)
     run(loop_kernel, (1,), (out, on_device(x), 37, step), BLOCK=8)
     total = x.sum() * 2**step
-    assert buffer.to_host(out)[0] == (-total if step > 2 else total) + 8
+    assert copies.to_host(out)[0] == (-total if step > 2 else total) + 8
 
 
 @kernel
@@ -99,12 +99,12 @@ def typed_kernel(single_ptr, double_ptr, long_ptr, single, double, long, FLAG: t
 def test_numbers_arrive_with_their_types():
     single, double, long = zeros(1), zeros(1, np.float64), zeros(1, np.int64)
     run(typed_kernel, (1,), (single, double, long, 0.1, Float64(0.1), Int64(2**40)), FLAG=True, TYPE=dtypes.int64)
-    assert buffer.to_host(single)[0] == np.float32(0.1) + np.float32(0.1)
-    assert buffer.to_host(double)[0] == 0.1
-    assert buffer.to_host(long)[0] == 3 * 2**40
+    assert copies.to_host(single)[0] == np.float32(0.1) + np.float32(0.1)
+    assert copies.to_host(double)[0] == 0.1
+    assert copies.to_host(long)[0] == 3 * 2**40
     run(typed_kernel, (1,), (single, double, long, 1e300, Float64(1e300), Int64(1)), FLAG=False, TYPE=dtypes.int64)
-    assert buffer.to_host(single)[0] == np.inf
-    assert buffer.to_host(long)[0] == 3 * 2**40
+    assert copies.to_host(single)[0] == np.inf
+    assert copies.to_host(long)[0] == 3 * 2**40
 
 
 @kernel
@@ -122,9 +122,9 @@ def constants_kernel(out_ptr, options, in_ptr):
 def test_strings_bools_and_none_are_constants():
     out = zeros(1)
     run(constants_kernel, (1,), (out, ("negate", True, None), on_device([3.0], np.float32)))
-    assert buffer.to_host(out)[0] == -4
+    assert copies.to_host(out)[0] == -4
     run(constants_kernel, (1,), (out, ("keep", False, 5), on_device([3.0], np.float32)))
-    assert buffer.to_host(out)[0] == 3
+    assert copies.to_host(out)[0] == 3
 
 
 @kernel
@@ -142,7 +142,7 @@ def test_dot(dtype):
     out = zeros((16, 16))
     run(dot_kernel, (1,), (out, on_device(x), on_device(y)), SIZE=16)
     expected = x.astype(np.float64) @ y.astype(np.float64)
-    np.testing.assert_allclose(buffer.to_host(out), expected, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(copies.to_host(out), expected, rtol=1e-5, atol=1e-4)
 
 
 @device_function
@@ -237,7 +237,7 @@ def truth_kernel(out_ptr, x_ptr):
 def test_bools_add_modulo_two_as_on_a_device():
     out = zeros(4, bool)
     run(truth_kernel, (1,), (out, on_device([True, True, False, True])))
-    assert buffer.to_host(out).tolist() == [False, True, True, False]
+    assert copies.to_host(out).tolist() == [False, True, True, False]
 
 
 @device_function
@@ -261,8 +261,8 @@ def test_reduce_with_a_combine_function_of_several_values():
     x = np.random.default_rng(1).standard_normal((4, 64)).astype(np.float32) + 100
     mean, var = zeros(4), zeros(4)
     run(welford_kernel, (1,), (mean, var, on_device(x)), ROWS=4, COLS=64)
-    np.testing.assert_allclose(buffer.to_host(mean), x.mean(1), rtol=1e-6)
-    np.testing.assert_allclose(buffer.to_host(var), x.astype(np.float64).var(1), rtol=1e-3)
+    np.testing.assert_allclose(copies.to_host(mean), x.mean(1), rtol=1e-6)
+    np.testing.assert_allclose(copies.to_host(var), x.astype(np.float64).var(1), rtol=1e-3)
 
 
 @device_function
@@ -293,7 +293,7 @@ def test_folds_and_scans():
     x[3, 2] = x[3, 5] = 2.0  # a tie
     out = zeros((8, 8))
     run(folds_kernel, (1,), (out, on_device(x)), SIZE=8)
-    got = buffer.to_host(out)
+    got = copies.to_host(out)
     np.testing.assert_allclose(got[0], x.sum(0), rtol=1e-6)
     assert np.array_equal(got[1], x.max(1))
     assert np.array_equal(got[2], x.argmax(1))
@@ -319,7 +319,7 @@ def philox_kernel(out_ptr, seed, SIZE: tl.constexpr):
 def test_wide_products_keep_their_upper_half():
     out = zeros((2, 64), np.int32)
     run(philox_kernel, (1,), (out, 12345), SIZE=64)
-    got = buffer.to_host(out)
+    got = copies.to_host(out)
     exact = [(i * 0x9E3779B97F4A7C15 % 2**64) * ((i + 77) * 0xBF58476D1CE4E5B9 % 2**64) >> 80 for i in range(64)]
     assert got[1].tolist() == [((value & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000 for value in exact]
     assert len(set(got[0].tolist())) == 64

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tritensor
 from tritensor import devices, drivers, nn
 from tritensor.errors import ArgumentError, CheckpointError, DeviceError
-from tritensor.memory import buffer
+from tritensor.memory import copies
 from tritensor.serialization import load, load_into, save
 from tritensor.tensor import wrap
 
@@ -28,7 +28,7 @@ PLACES = ("cpu", "cuda:0", "cuda:1")
 def on(place, array=VALUES):
     """The array as a tensor on a device."""
     place = devices.resolve(place)
-    return wrap(array.copy() if place.type == "cpu" else buffer.from_host(array, place))
+    return wrap(array.copy() if place.type == "cpu" else copies.from_host(array, place))
 
 
 def saved(obj):
@@ -197,7 +197,7 @@ def moved_to(obj, place):
     if isinstance(obj, tritensor.Tensor):
         if place == "cpu":
             return obj
-        moved = wrap(buffer.from_host(np.ascontiguousarray(obj._data).reshape(obj.shape), devices.resolve(place)))
+        moved = wrap(copies.from_host(np.ascontiguousarray(obj._data).reshape(obj.shape), devices.resolve(place)))
         if isinstance(obj, tritensor.nn.Parameter):
             return tritensor.nn.Parameter(moved, obj.requires_grad)
         moved.requires_grad = obj.requires_grad

@@ -335,9 +335,9 @@ def test_whole_modules_and_tensors_that_we_lack_are_refused_by_name():
 def test_a_cuda_tag_survives_the_way_through_torch():
     with tritensor.cuda.simulate(devices=2):
         from tritensor import devices
-        from tritensor.memory import buffer
+        from tritensor.memory import copies
 
-        file = _saved(wrap(buffer.from_host(np.arange(3), devices.cuda(1))))
+        file = _saved(wrap(copies.from_host(np.arange(3), devices.cuda(1))))
         assert torch.load(file, map_location="cpu").tolist() == [0, 1, 2]
         file.seek(0)
         with pytest.raises(RuntimeError, match="Attempting to deserialize object on a CUDA device"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes
-from ..memory.buffer import DeviceArray
+from ..memory.array import DeviceArray
 from ..tensor import Tensor
 from .mode import recording
 from .tape import GradientPlan, Node

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import devices
 from ..errors import ArgumentError, DeviceMismatchError, explain
-from ..memory.buffer import DeviceArray
+from ..memory.array import DeviceArray
 from ..runtime.launch import kernel, launch
 from ..tensor import Tensor
 

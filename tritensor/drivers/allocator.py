@@ -68,7 +68,7 @@ class Block:
 
     __slots__ = ("address", "bin", "owner", "size", "use", "users")
 
-    # What the memory was first used as, for out-of-memory reports and the sanitizer: a form (`form.Form`), in debug
+    # What the memory was first used as, for out-of-memory reports and the sanitizer: a form (`array.Form`), in debug
     # mode with the line that asked for it.
     use: Any
 

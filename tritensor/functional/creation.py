@@ -10,8 +10,8 @@ import numpy as np
 from .. import devices, dtypes
 from ..errors import ArgumentError, DtypeError, explain
 from ..layout import check_shape
-from ..memory import buffer
-from ..memory.buffer import DeviceArray
+from ..memory import buffer, copies
+from ..memory.array import DeviceArray
 from ..operator import registry
 from ..public import method, public
 from ..size import Size
@@ -118,7 +118,7 @@ _PYTHON_TYPES: dict[Any, Any] = {float: lambda: dtypes.float64, int: lambda: dty
 def place(array: np.ndarray, device: Any, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """A host array as a tensor on `device`."""
     where = devices.resolve(device)
-    result = wrap(array if where is devices.cpu else buffer.from_host(array, where))
+    result = wrap(array if where is devices.cpu else copies.from_host(array, where))
     if pin_memory and where is devices.cpu:
         result = result.pin_memory()
     if requires_grad:

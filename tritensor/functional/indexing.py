@@ -13,7 +13,7 @@ from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..inplace import check_writable, in_place, in_place_form
 from ..kernels.indexing import family as kernels
 from ..kernels.indexing import host as host
-from ..memory.buffer import DeviceArray
+from ..memory.array import DeviceArray
 from ..operator import registry
 from ..public import method, public
 from ..tensor import Tensor

@@ -17,8 +17,8 @@ from ..drivers import Stream, active
 from ..errors import ArgumentError, DeviceError, DtypeError, explain
 from ..inplace import check_writable, write
 from ..kernels.elementwise.family import copy_into
-from ..memory import buffer, sending
-from ..memory.buffer import DeviceArray
+from ..memory import buffer, copies, sending
+from ..memory.array import DeviceArray
 from ..operator import registry
 from ..public import method
 from ..tensor import Tensor, wrap
@@ -136,9 +136,9 @@ def _moved(x: Tensor, where: devices.device, kind: np.dtype, non_blocking: bool)
         elif not data.is_contiguous():
             data = cast_on_device(data, data.dtype)
         if where is devices.cpu:
-            host = buffer.to_host(data, non_blocking and kind == data.dtype)
+            host = copies.to_host(data, non_blocking and kind == data.dtype)
             return host if kind == data.dtype else _cast(host, kind)
-        moved = buffer.copy_across(data, where, non_blocking)
+        moved = copies.copy_across(data, where, non_blocking)
         return moved if kind == data.dtype else cast_on_device(moved, kind)
     host = x._host_array()
     if where is devices.cpu:
@@ -146,8 +146,8 @@ def _moved(x: Tensor, where: devices.device, kind: np.dtype, non_blocking: bool)
     if dtypes.of(kind).is_complex:
         raise DtypeError(explain("complex dtypes are on the CPU only", f"asked for {dtypes.of(kind)} on {where}"))
     if kind.itemsize > host.itemsize and not dtypes.of(host.dtype).is_complex:
-        return cast_on_device(buffer.from_host(host, where, non_blocking), kind)
-    return buffer.from_host(_cast(host, kind), where, non_blocking)
+        return cast_on_device(copies.from_host(host, where, non_blocking), kind)
+    return copies.from_host(_cast(host, kind), where, non_blocking)
 
 
 def _cast(array: Any, kind: np.dtype) -> np.ndarray:
@@ -197,9 +197,9 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     layout.broadcast_strides(tuple(src.shape), (0,) * src.ndim, tuple(self.shape))
     if _goes_straight(self, src):
         if self._data.__class__ is np.ndarray:
-            buffer.to_host(src._data, into=self._data)
+            copies.to_host(src._data, into=self._data)
         elif not (non_blocking and src._pinned and sending.can_be_sent(src) and sending.send(self._data, src)):
-            buffer.copy_into(self._data, src._host_array(), non_blocking)
+            copies.copy_into(self._data, src._host_array(), non_blocking)
         counter = self._counter = self._counter or [0, 0]
         counter[0] += 1
         return self
@@ -251,7 +251,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
         raise DtypeError(explain(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned"))
     if active() is None or self._pinned:
         return self
-    result = wrap(buffer.pin(self._host_array()))
+    result = wrap(copies.pin(self._host_array()))
     result._pinned = True
     return result
 

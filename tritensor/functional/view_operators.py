@@ -15,7 +15,7 @@ import numpy as np
 from .. import layout
 from ..autograd.mode import recording
 from ..autograd.tape import GradientPlan, Node, record
-from ..memory.buffer import DeviceArray
+from ..memory.array import DeviceArray
 from ..tensor import Tensor
 
 __all__ = ["View", "view_registry"]

@@ -2,7 +2,7 @@
 
 What `x.to("cuda", non_blocking=True)` copies may not change with `x` afterwards. Memory that only `x` has a way to is
 read in place, and `x` holds a `PendingArray` until somebody wants to know what is in it, and waits. Any other memory is
-copied to pinned memory of our own first (`buffer.from_host`), which takes the host 100 us a MiB.
+copied to pinned memory of our own first (`copies.from_host`), which takes the host 100 us a MiB.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy as np
 
 from ..drivers import ledger
 from ..drivers.allocator import DIRECT, PinnedBlock, is_pinned
-from .buffer import DeviceArray, ready
+from .array import DeviceArray
+from .copies import ready
 from .pending import Departure, PendingArray
 
 __all__ = ["can_be_sent", "send"]

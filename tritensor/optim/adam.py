@@ -15,7 +15,7 @@ from ..errors import DeviceError, explain
 from ..functional.creation import tensor, zeros
 from ..kernels.optimizer.rates import AdamRates
 from ..kernels.optimizer.steps import Step, adam, adam_amsgrad
-from ..memory.buffer import DeviceArray
+from ..memory.array import DeviceArray
 from ..tensor import Tensor, wrap
 from .optimizer import Optimizer, new_state
 

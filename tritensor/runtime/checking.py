@@ -18,7 +18,8 @@ import numpy as np
 from .. import dtypes
 from ..drivers.capture import capturing
 from ..errors import KernelMismatchError, explain
-from ..memory.buffer import DeviceArray, to_host
+from ..memory.array import DeviceArray
+from ..memory.copies import to_host
 from ..operator import Operator
 
 __all__ = ["compare_with_reference", "mismatch", "tolerance"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .. import dtypes
 from ..drivers.capture import capturing
 from ..drivers.protocol import AbstractDriver, DeviceProperties
-from ..memory.buffer import DeviceArray
+from ..memory.array import DeviceArray
 from . import program as plans
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from .. import devices, dtypes, settings
 from ..drivers import ledger
 from ..drivers.driver import CONTEXT_LOST, FATAL
 from ..errors import DeviceError, KernelError, explain
-from ..memory.form import Form, form_of_new
+from ..memory.array import Form, form_of_new
 from .source import Float64, Int64, Kernel
 
 if TYPE_CHECKING:

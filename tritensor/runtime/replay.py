@@ -1,7 +1,7 @@
 """Replays: what an operator did on a device, done again on other memory.
 
 What `Operator.__call__` works out for a call (checked arguments, dtypes, the results' shapes, launches) depends on the
-forms of its inputs (`form.Form`), on its metadata and on its numbers, not on what is in memory. So the first call with
+forms of its inputs (`array.Form`), on its metadata and on its numbers, not on what is in memory. So the first call with
 a combination is recorded, and later ones allocate, launch and wrap: 1 to 4 us, in place of 25 to 60.
 
 An operator that looks into memory or counts its calls must not be repeated: families say by `repeatable` that theirs
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import dtypes, settings
 from ..memory import buffer
-from ..memory.buffer import Buffer, DeviceArray
-from ..memory.form import Form
+from ..memory.array import DeviceArray, Form
+from ..memory.buffer import Buffer
 from ..tensor import Tensor, wrap
 from .program import float_bits, refused
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
 from ..memory import buffer
-from ..memory.buffer import Buffer, DeviceArray
+from ..memory.array import DeviceArray
+from ..memory.buffer import Buffer
 from ..tensor import Tensor
 from . import program as plans
 from .replay import Replay, Step, active, converter

@@ -10,7 +10,7 @@ from typing import Any
 from .. import dtypes
 from ..devices import device
 from ..errors import CheckpointError, DtypeError, explain
-from ..memory import buffer
+from ..memory import copies
 from ..tensor import Tensor, wrap
 from .atomic import atomic_path
 from .builder import StorageRecord, StorageType
@@ -94,7 +94,7 @@ def load_safetensors(path: Any, restore: Callable[[StorageRecord], device]) -> d
         for name, (dtype, _) in _describe(path, file).items():
             place = restore(StorageRecord(name, 0, "cpu", StorageType("Untyped", dtype, False)))
             array = file.get_tensor(name)
-            loaded[name] = wrap(array if place.type == "cpu" else buffer.from_host(array, place))
+            loaded[name] = wrap(array if place.type == "cpu" else copies.from_host(array, place))
     return loaded
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..memory import buffer
+from ..memory import copies
+from ..memory.array import DeviceArray
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 
@@ -33,7 +34,7 @@ class SavedStorage:
         """The bytes in order, on the host, in pieces."""
         for start in range(0, self.nbytes, STAGING):
             piece = self.memory[start : start + STAGING]
-            yield piece.data if isinstance(piece, np.ndarray) else buffer.to_host(piece).data
+            yield piece.data if isinstance(piece, np.ndarray) else copies.to_host(piece).data
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def contiguous_host(tensor: Tensor) -> np.ndarray:
 
 
 def _device_view(data: Any) -> tuple[SavedStorage, int, tuple[int, ...]]:
-    whole = buffer.DeviceArray(data.buffer, (data.buffer.nbytes,), (1,), 0, np.dtype(np.uint8), data.device)
+    whole = DeviceArray(data.buffer, (data.buffer.nbytes,), (1,), 0, np.dtype(np.uint8), data.device)
     storage = SavedStorage(("cuda", id(data.buffer)), whole, data.buffer.nbytes, str(data.device), data.buffer)
     return storage, data.offset, tuple(data.strides)
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from .. import drivers
 from ..devices import device
-from ..memory import buffer
+from ..memory import buffer, copies
+from ..memory.array import DeviceArray
 from ..nn.parameter import Parameter
 from ..tensor import Tensor, wrap
 from .builder import Builder, StorageRecord, StoredTensor
@@ -93,8 +94,8 @@ class TensorBuilder(Builder):
 def view_of(stored: StoredTensor, memory: Any) -> Any:
     """The array that a record describes, over flat memory of bytes on either kind of device."""
     dtype = stored.dtype.numpy
-    if isinstance(memory, buffer.DeviceArray):
-        return buffer.DeviceArray(memory.buffer, stored.size, stored.stride, stored.offset, dtype, memory.device)
+    if isinstance(memory, DeviceArray):
+        return DeviceArray(memory.buffer, stored.size, stored.stride, stored.offset, dtype, memory.device)
     if 0 in stored.size:
         try:
             return np.empty(stored.size, dtype)
@@ -116,16 +117,16 @@ def read_storage(checkpoint: Checkpoint, storage: StorageRecord, memory: Any) ->
     while reader.left:
         piece = staging[: min(staging.size, reader.left)]
         reader.read_into(piece)
-        buffer.copy_into(memory[start : start + piece.size], piece)
+        copies.copy_into(memory[start : start + piece.size], piece)
         start += piece.size
 
 
 def resolve(stored: StoredTensor) -> Any:
     """The bytes of a storage after the conjugation or negation that PyTorch had put off."""
     memory = stored.storage.memory
-    host = memory if isinstance(memory, np.ndarray) else buffer.to_host(memory)
+    host = memory if isinstance(memory, np.ndarray) else copies.to_host(memory)
     whole = host[: host.size // stored.dtype.itemsize * stored.dtype.itemsize].view(stored.dtype.numpy)
     whole = np.conj(whole) if stored.conjugate else whole
     whole = np.negative(whole) if stored.negative else whole
     resolved = np.ascontiguousarray(whole).view(np.uint8)
-    return resolved if isinstance(memory, np.ndarray) else buffer.from_host(resolved, memory.device)
+    return resolved if isinstance(memory, np.ndarray) else copies.from_host(resolved, memory.device)

@@ -19,8 +19,8 @@ from ... import dtypes
 from ...autograd.mode import no_grad
 from ...errors import DistError, DtypeError, explain
 from ...inplace import write
-from ...memory import buffer
-from ...memory.buffer import DeviceArray
+from ...memory import copies
+from ...memory.array import DeviceArray
 from ...tensor import Tensor, wrap
 from ..failure import launched
 from ..reduce_op import ReduceOp
@@ -73,7 +73,7 @@ def outgoing(x: Tensor) -> np.ndarray:
     with no_grad():
         data = x.detach().contiguous()._data
     if data.__class__ is DeviceArray:
-        waiting = buffer.to_host(data, non_blocking=True)  # into pinned memory, which MPI then reads and writes
+        waiting = copies.to_host(data, non_blocking=True)  # into pinned memory, which MPI then reads and writes
         return waiting if isinstance(waiting, np.ndarray) else waiting.wait()  # type: ignore[no-any-return]
     return wrap(data)._host_array()
 
@@ -86,7 +86,7 @@ def incoming(x: Tensor, array: np.ndarray) -> None:
         changed = x._counter = x._counter or [0, 0]
         changed[0] += 1
     elif data.__class__ is DeviceArray and data.is_contiguous():
-        buffer.copy_into(data, array)
+        copies.copy_into(data, array)
         changed = x._counter = x._counter or [0, 0]
         changed[0] += 1
     else:

@@ -18,7 +18,7 @@ from ...drivers.streams import Event, Stream
 from ...errors import DeviceMismatchError, DistError, DtypeError, explain
 from ...functional.creation import empty
 from ...inplace import write
-from ...memory import buffer
+from ...memory import copies
 from ...tensor import Tensor
 from ..reduce_op import ReduceOp
 from .mpi import MpiBackend
@@ -198,7 +198,7 @@ class NcclBackend(MpiBackend):
         """Start to reduce `parts`; every process gets the result of the part of its own number in `x`."""
         joined = empty(self.size, *x.shape, dtype=x.dtype, device=x.device)
         for rank, part in enumerate(parts):
-            buffer.copy_into(joined[rank]._data, self._dense(part)._data)
+            copies.copy_into(joined[rank]._data, self._dense(part)._data)
         rows, operator = self._reducible(joined, op)
         own = empty(x.numel(), dtype=rows.dtype, device=x.device)
         sent, received = _Span(rows), _Span(own)
@@ -216,7 +216,7 @@ def _overwrite(x: Tensor, result: Tensor) -> None:
             write(x, result.to(x.dtype))
         return
     if result.data_ptr() != x.data_ptr():
-        buffer.copy_into(x._data, result._data)
+        copies.copy_into(x._data, result._data)
     changed = x._counter = x._counter or [0, 0]
     changed[0] += 1
 

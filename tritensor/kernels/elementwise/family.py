@@ -28,7 +28,7 @@ import numpy as np
 
 from ... import dtypes, layout
 from ...inplace import in_place_form
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...operator import Operator, Rule, registry
 from ...public import publish
 from ...runtime import replay

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import dtypes, settings
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...runtime.launch import Bound, DeviceFunction, Float64, Int64, bind, device_function, kernel
 from ..addressing import collapse_dims, offset_of
 from .tiles import bind_tiles, plan_tiles, sorted_dims

@@ -17,7 +17,7 @@ from ...autograd.mode import recording
 from ...autograd.tape import _INSIDE, Node, inside_package, next_age
 from ...errors import ArgumentError, ShapeError
 from ...inplace import check_writable, in_place
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...operator import Operator, Plan
 from ...public import method
 from ...runtime import replay

@@ -20,7 +20,7 @@ import numpy as np
 from ... import devices, dtypes, layout
 from ...drivers.capture import capturing
 from ...errors import BoundsError, DtypeError, ShapeError, explain
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...operator import Operator
 from ...rules import ANY
 from ...tensor import Tensor

@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import dtypes, layout
 from ...errors import ShapeError
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...operator import Operator
 from ...rules import ANY
 from ..elementwise.family import copy_into

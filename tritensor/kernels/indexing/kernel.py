@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import dtypes, layout, settings
-from ...memory import buffer
-from ...memory.buffer import DeviceArray
+from ...memory import buffer, copies
+from ...memory.array import DeviceArray
 from ...runtime.launch import Float64, Int64, device_function, kernel, launch
 from ..addressing import collapse_dims, offset_of
 
@@ -230,7 +230,7 @@ def device_range(x: DeviceArray) -> tuple[int, int]:
         x.device,
         name="index_range",
     )
-    found = buffer.to_host(out)
+    found = copies.to_host(out)
     return int(found[0].min()), int(found[1].max())
 
 
@@ -268,10 +268,10 @@ def device_nonzero(x: DeviceArray) -> DeviceArray:
     shape, strides = (x.shape, x.strides) if rank else ((1,), (0,))
     constants = {"RANK": len(shape), "BLOCK": block}
     launch(count_kernel, (blocks,), (counts, x, shape, strides, count), constants, x.device, name="count_nonzero")
-    ends = np.cumsum(buffer.to_host(counts))
+    ends = np.cumsum(copies.to_host(counts))
     out = buffer.empty((int(ends[-1]), rank), _INT64, x.device)
     if out.size:
-        starts = buffer.from_host(ends - np.diff(ends, prepend=0), x.device)
+        starts = copies.from_host(ends - np.diff(ends, prepend=0), x.device)
         launch(
             coordinates_kernel, (blocks,), (out, x, starts, shape, strides, count), constants, x.device, name="nonzero"
         )

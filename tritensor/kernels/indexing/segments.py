@@ -16,7 +16,7 @@ import numpy as np
 
 from ... import dtypes, layout, settings
 from ...memory import buffer
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...runtime.launch import Int64, device_function, kernel, launch
 from ..addressing import collapse_dims, offset_of
 from .kernel import Walk, as_number, place_of, spread

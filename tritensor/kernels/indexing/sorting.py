@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes, layout
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...operator import Operator
 from ...rules import REAL, compute_dtype
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ... import dtypes, settings
 from ...memory import buffer
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...runtime.launch import kernel, launch
 from ..addressing import collapse_dims, offset_of
 

@@ -16,7 +16,8 @@ import numpy as np
 from ... import dtypes, layout
 from ...autograd.mode import recording
 from ...errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
-from ...memory import buffer
+from ...memory import copies
+from ...memory.array import DeviceArray
 from ...operator import Operator, registry
 from ...rules import Rule
 from ...tensor import Tensor, wrap
@@ -122,8 +123,8 @@ class Matmul(Operator):
         x, y = arrays[0], arrays[1]
         activation = metadata.get("activation")
         bias = arrays[2] if len(arrays) == 3 else None
-        if bias is not None and not isinstance(bias, buffer.DeviceArray):  # a CPU tensor without dimensions
-            bias = buffer.from_host(np.array(bias, x.dtype), x.device)
+        if bias is not None and not isinstance(bias, DeviceArray):  # a CPU tensor without dimensions
+            bias = copies.from_host(np.array(bias, x.dtype), x.device)
         body = None if activation is None else _body(registry[activation])
         y = y.transpose((1, 0)) if self.transposed else y
         launch_product(outs[0], x, y, bias, body)

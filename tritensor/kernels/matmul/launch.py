@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import dtypes, layout, settings
 from ...memory import buffer
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...runtime.launch import Bound, bind
 from ..addressing import collapse_dims
 from .blocks import Blocks, Problem, choose, is_streamed

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import dtypes
-from ...memory import buffer
-from ...memory.buffer import DeviceArray
+from ...memory import buffer, copies
+from ...memory.array import DeviceArray
 from ...runtime.launch import device_function, kernel, launch
 from ...tensor import Tensor, wrap
 from .multi_tensor import block_size
@@ -118,7 +118,7 @@ class Gathered:
         self.block = block_size([(array,) for array in self.arrays], _BYTES)
         self.programs = min(max(-(-largest // self.block), 1), _MOST_PROGRAMS)
         rows = np.array([addresses, [array.size for array in self.arrays]], np.int64).T
-        self.table = buffer.constant(np.ascontiguousarray(rows), self.device)
+        self.table = copies.constant(np.ascontiguousarray(rows), self.device)
         self.aligned = all(address & 15 == 0 for address in addresses)
 
     def _launch(self, kernel: Any, argument: DeviceArray, name: str, **constants: Any) -> None:

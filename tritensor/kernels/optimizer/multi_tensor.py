@@ -21,8 +21,8 @@ from ... import dtypes, settings
 from ...drivers.capture import capturing
 from ...errors import ShapeError, explain
 from ...inplace import check_writable
-from ...memory import buffer
-from ...memory.buffer import DeviceArray
+from ...memory import buffer, copies
+from ...memory.array import DeviceArray
 from ...runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
 from ...tensor import Tensor
 from ..elementwise.family import copy_into
@@ -158,7 +158,7 @@ class Batch:
         self.rows = np.zeros((self.length, roles + 3), np.int64)
         self.rows[:, roles] = sizes
         self.rows[1:, roles + 1] = np.cumsum(programs)[:-1]
-        self.owners = buffer.constant(np.repeat(np.arange(self.length, dtype=np.int32), programs), self.device)
+        self.owners = copies.constant(np.repeat(np.arange(self.length, dtype=np.int32), programs), self.device)
         self.table: DeviceArray | None = None
         self.addresses: list[int] = []
 
@@ -213,10 +213,10 @@ class Batch:
         if len(found) > self.length * roles:
             self.rows[:, self.extra] = found[self.length * roles :]
         if captured:
-            return buffer.constant(self.rows, self.device)
+            return copies.constant(self.rows, self.device)
         if self.table is None:
             self.table = buffer.empty(self.rows.shape, self.rows.dtype, self.device)
-        buffer.copy_into(self.table, self.rows)
+        copies.copy_into(self.table, self.rows)
         self.addresses = addresses
         return self.table
 

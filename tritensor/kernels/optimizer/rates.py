@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import settings
-from ...memory import buffer
-from ...memory.buffer import DeviceArray
+from ...memory import buffer, copies
+from ...memory.array import DeviceArray
 from ...runtime.launch import Float64, kernel, launch
 from ...tensor import Tensor
 from .multi_tensor import Batch
@@ -38,7 +38,7 @@ class GivenRate:
 
     def read(self, found: DeviceArray, position: int) -> dict[str, float]:
         """The rate, for the reference."""
-        return {"lr": buffer.to_host(found).item()}
+        return {"lr": copies.to_host(found).item()}
 
 
 @kernel
@@ -126,4 +126,4 @@ class AdamRates:
 
     def read(self, found: DeviceArray, position: int) -> dict[str, float]:
         """One tensor's numbers, for the reference."""
-        return dict(zip(self.columns, buffer.to_host(found[position]).tolist(), strict=True))
+        return dict(zip(self.columns, copies.to_host(found[position]).tolist(), strict=True))

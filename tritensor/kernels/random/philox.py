@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import dtypes, settings
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...operator import Operator
 from ...rules import FLOATING
 from ...runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import dtypes, settings
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...operator import Operator
 from ...rules import REAL
 from ...runtime.launch import Float64, Int64, kernel, launch

@@ -26,7 +26,7 @@ import numpy as np
 from ... import dtypes, layout
 from ...autograd.mode import recording
 from ...errors import ArgumentError, RangeError, ShapeError, explain
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...operator import Operator
 from ...public import public
 from ...rules import FloatingOnly, Rule, compute_dtype

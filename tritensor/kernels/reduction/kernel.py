@@ -16,7 +16,7 @@ import numpy as np
 
 from ... import dtypes, settings
 from ...memory import buffer
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
 from ..addressing import collapse_dims, in_units, offset_of, unit_of
 

@@ -10,7 +10,7 @@ import numpy as np
 from ... import dtypes, layout, settings
 from ...errors import ArgumentError
 from ...memory import buffer
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...operator import Operator
 from ...rules import SUMS, compute_dtype
 from ...runtime.launch import kernel, launch

@@ -13,7 +13,7 @@ import numpy as np
 from ... import dtypes, layout
 from ...autograd.mode import recording
 from ...errors import ArgumentError
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...operator import Operator
 from ...rules import Floating, Rule, compute_dtype
 from ...runtime.source import device_function

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import dtypes, settings
 from ...memory import buffer
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...runtime.launch import Float64, Int64, kernel, launch
 from ...runtime.source import device_function
 from ..addressing import collapse_dims, in_units, offset_of, unit_of

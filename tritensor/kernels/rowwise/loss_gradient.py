@@ -17,7 +17,7 @@ import numpy as np
 
 from ... import dtypes
 from ...autograd.mode import recording
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...tensor import Tensor, wrap
 from .losses import ClassLoss, cross_entropy, cross_entropy_backward
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import dtypes, settings
 from ...memory import buffer
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...runtime.launch import Int64, kernel, launch
 from ...runtime.source import device_function
 from ..reduction.family import Parts

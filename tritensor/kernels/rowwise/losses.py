@@ -18,7 +18,7 @@ from ... import dtypes
 from ...autograd.mode import recording
 from ...autograd.tape import GradientPlan, Node, record
 from ...errors import DtypeError, RangeError, explain
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...operator import Operator
 from ...rules import FLOATING, Floating
 from ...tensor import Tensor, wrap

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ... import dtypes, settings
 from ...memory import buffer
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...runtime.launch import kernel, launch
 from ..addressing import in_units, unit_of
 from ..reduction.family import Parts

@@ -13,7 +13,7 @@ import numpy as np
 
 from ... import dtypes
 from ...autograd.mode import recording
-from ...memory.buffer import DeviceArray
+from ...memory.array import DeviceArray
 from ...operator import Operator
 from ...rules import Floating
 from ...runtime.source import device_function
