@@ -284,6 +284,7 @@ from .generators import initial_seed as initial_seed
 from .generators import manual_seed as manual_seed
 from .generators import seed as seed
 from .generators import set_rng_state as set_rng_state
+from .layout import Size as Size
 from .printing import set_printoptions as set_printoptions
 from .random import bernoulli as bernoulli
 from .random import multinomial as multinomial
@@ -297,7 +298,6 @@ from .random import randn_like as randn_like
 from .random import randperm as randperm
 from .serialization import load as load
 from .serialization import save as save
-from .size import Size as Size
 from .tensor import Tensor as Tensor
 from .tensor import is_tensor as is_tensor
 

@@ -21,10 +21,10 @@ from . import autograd, devices, dtypes
 from .autograd import tape
 from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
 from .host_access import HostAccess, owns_all
+from .layout import Size
 from .memory.array import DeviceArray
 from .memory.pending import PendingArray
 from .public import methods_of, public
-from .size import Size
 
 if TYPE_CHECKING:
     from .autograd.tape import Node

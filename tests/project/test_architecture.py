@@ -25,7 +25,7 @@ LADDER = [
     ("dtypes", "devices"),
     ("layout", "drivers", "memory"),
     ("autograd",),
-    ("tensor", "host_access", "size", "printing"),
+    ("tensor", "host_access", "printing"),
     ("operator", "rules", "inplace", "runtime"),
     ("kernels",),
     ("functional", "random", "generators", "function"),
