@@ -38,7 +38,12 @@ JOBS: tuple[tuple[str, ...], ...] = (
         "tests/devices/test_buffer.py",
     ),
     ("tests/functional/test_losses.py", "tests/functional/test_indexing.py"),
-    ("tests/optim/test_optim.py", "tests/functional/test_random.py", "tests/devices/test_graphs.py"),
+    (
+        "tests/optim/test_optim.py",
+        "tests/optim/test_optimizer_state.py",
+        "tests/functional/test_random.py",
+        "tests/devices/test_graphs.py",
+    ),
     (
         "tests/nn/test_nn_layers.py",
         "tests/runtime/test_elementwise_kernel.py",

@@ -80,7 +80,18 @@ def _left_behind() -> list[str]:
 # What these hold of kernels on a simulated device must hold on a real one: `--devices cuda` runs them there.
 KERNELS = frozenset(
     f"test_{name}"
-    for name in ("operators", "matmul", "reductions", "rowwise", "losses", "indexing", "views", "optim", "graphs")
+    for name in (
+        "operators",
+        "matmul",
+        "reductions",
+        "rowwise",
+        "losses",
+        "indexing",
+        "views",
+        "optim",
+        "optimizer_state",
+        "graphs",
+    )
 )
 # These are about simulation: after a device-side assertion a real device does nothing more for the process, and calls
 # that are repeated on one allocate by another function.

@@ -19,7 +19,7 @@ from tritensor.kernels.optimizer import rates as step_rates
 from tritensor.kernels.optimizer import steps as optimizers
 
 from ..runtime.interpreted_device import interpreted_device
-from .test_optim import SETTINGS
+from .formulas import SETTINGS
 
 if importlib.util.find_spec("triton") is None:
     pytest.skip("kernels need Triton", allow_module_level=True)
