@@ -1,4 +1,4 @@
-"""One launch for all parameters: what it computes, what it keeps on the device, and what it refuses."""
+"""One launch for all parameters: what it computes, what it keeps on the device, and what finds its mistakes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,20 @@ import importlib.util
 import re
 import weakref
 
-import numpy as np
 import pytest
 
 import tritensor as torch
 from tritensor import cuda, nn, optim, settings
 from tritensor.errors import DeviceMismatchError, KernelMemoryError, KernelMismatchError, ShapeError
 from tritensor.kernels.optimizer import multi_tensor
-from tritensor.kernels.optimizer import rates as step_rates
 from tritensor.kernels.optimizer import steps as optimizers
 
 from ..runtime.interpreted_device import interpreted_device
 from .formulas import SETTINGS
+from .many_parameters import SHAPES, assert_equal_state, give_gradients, parameters
 
 if importlib.util.find_spec("triton") is None:
     pytest.skip("kernels need Triton", allow_module_level=True)
-
-SHAPES = [(5, 7), (1,), (), (0, 3), (300,), (4, 4, 4)]
 
 
 @pytest.fixture
@@ -40,27 +37,6 @@ def launches(monkeypatch):
 
     monkeypatch.setattr(interpreter, "prepare", noted)
     return names
-
-
-def parameters(shapes, device, kind=torch.float32, seed=0):
-    rng = np.random.default_rng(seed)
-    return [nn.Parameter(torch.tensor(rng.standard_normal(shape), dtype=kind).to(device)) for shape in shapes]
-
-
-def give_gradients(params, seed, without=()):
-    rng = np.random.default_rng(seed)
-    for position, param in enumerate(params):
-        gradient = torch.tensor(rng.standard_normal(tuple(param.shape)), dtype=param.dtype)
-        param.grad = None if position in without else gradient.to(param.device)
-
-
-def assert_equal_state(one, other, ours, theirs, rtol=1e-5, atol=1e-6):
-    for a, b in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(a.detach().cpu(), b.detach().cpu(), rtol=rtol, atol=atol)
-        mine, its = one.state[a], other.state[b]
-        assert set(mine) == set(its)
-        for key in its:
-            torch.testing.assert_close(mine[key].cpu(), its[key].cpu(), rtol=rtol, atol=atol)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -291,91 +267,6 @@ def test_the_host_path_of_a_real_device_computes_the_same(monkeypatch):
             assert_equal_state(one, other, ours, theirs)
 
 
-# ---- captured steps' counts and rates ---------------------------------------------------------------------------
-
-
-def test_a_capturable_state_counts_on_the_device_and_has_pytorchs_form():
-    with cuda.simulate(devices=2):
-        params = parameters([(4,), (5,)], "cuda:1")
-        optimizer = optim.Adam(params, capturable=True)
-        give_gradients(params, 0)
-        optimizer.step()
-        optimizer.step()
-        state = optimizer.state_dict()
-        assert state["param_groups"][0]["capturable"] is True
-        for entry in state["state"].values():
-            step = entry["step"]
-            assert (step.dtype, str(step.device), tuple(step.shape), step.item()) == (torch.float32, "cuda:1", (), 2.0)
-        # a state that was counted on the host goes on, and so does this one on another device
-        plain = optim.Adam(parameters([(4,), (5,)], "cpu"))
-        plain.load_state_dict(state)
-        moved = parameters([(4,), (5,)], "cuda:0")
-        other = optim.Adam(moved, capturable=True)
-        other.load_state_dict(state)
-        with cuda.transfers() as copies:
-            optimizer.step()
-        assert copies.entries == []
-        give_gradients(moved, 1)
-        other.step()
-        assert [(str(entry["step"].device), entry["step"].item()) for entry in other.state.values()] == [
-            ("cuda:0", 3.0)
-        ] * 2
-        other.param_groups[0]["capturable"] = False
-        other.step()
-        assert [str(entry["step"].device) for entry in other.state.values()] == ["cpu"] * 2
-        other.param_groups[0]["capturable"] = True
-        other.step()
-        assert [entry["step"].item() for entry in other.state.values()] == [5.0] * 2
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda params, lr: optim.SGD(params, lr=lr, momentum=0.9, weight_decay=0.1),
-        lambda params, lr: optim.SGD(params, lr=lr),
-        lambda params, lr: optim.AdamW(params, lr=lr, capturable=True),
-        lambda params, lr: optim.AdamW(params, lr=lr),
-    ],
-)
-@pytest.mark.parametrize("where", ["cpu", "cuda:0", "cuda:1"])
-def test_a_learning_rate_may_be_a_tensor(make, where):
-    with cuda.simulate(devices=2), torch.testing.checked():
-        ours, theirs = parameters([(4,), (5, 2)], "cuda:0"), parameters([(4,), (5, 2)], "cpu")
-        lr = torch.tensor(0.25, device=where)
-        one, other = make(ours, lr), make(theirs, 0.25)
-        schedules = [optim.lr_scheduler.ExponentialLR(each, 0.5) for each in (one, other)]
-        for seed in range(3):
-            give_gradients(ours, seed)
-            give_gradients(theirs, seed)
-            one.step()
-            other.step()
-            for schedule in schedules:
-                schedule.step()
-            assert one.param_groups[0]["lr"] is lr
-            assert lr.item() == pytest.approx(other.param_groups[0]["lr"])
-        for a, b in zip(ours, theirs, strict=True):
-            torch.testing.assert_close(a.detach().cpu(), b.detach(), rtol=1e-5, atol=1e-6)
-
-
-def test_a_rate_on_a_device_serves_parameters_on_the_cpu_too():
-    with cuda.simulate(devices=1):
-        params = [*parameters([(4,)], "cuda"), *parameters([(4,)], "cpu")]
-        for param in params:
-            param.grad = torch.ones(4, device=param.device)
-        optim.SGD(params, lr=torch.tensor(0.5, device="cuda")).step()
-        torch.testing.assert_close(params[0].detach().cpu(), params[1].detach())
-        assert not torch.equal(params[1].detach(), parameters([(4,)], "cpu")[0].detach())
-
-
-def test_rates_are_exact_to_the_last_digits():
-    """1 - beta2 ** step in float32 alone would be off by a part in 10,000 at the first step."""
-    with cuda.simulate(devices=1):
-        param = nn.Parameter(torch.zeros(1, device="cuda", dtype=torch.float64))
-        param.grad = torch.ones(1, device="cuda", dtype=torch.float64)
-        optim.Adam([param], lr=1.0, eps=0.0, capturable=True).step()
-        assert param.item() == pytest.approx(-1.0, rel=1e-12)
-
-
 # ---- what finds mistakes ----------------------------------------------------------------------------------------
 
 
@@ -438,71 +329,3 @@ def test_the_debug_line_names_the_launch(capsys):
         optim.SGD(params, lr=0.1).step()
     line = capsys.readouterr().err
     assert re.match(r"tritensor: sgd tensors=2, elements=9 -> float32\[5\] on cuda:0: ", line)
-
-
-# ---- compiled ahead ---------------------------------------------------------------------------------------------
-
-TARGETS = [
-    ("cuda", 90),
-    *(pytest.param(target, marks=pytest.mark.slow) for target in (("cuda", 80), ("cuda", 100), ("hip", "gfx942"))),
-]
-OPERATORS = [
-    optimizers.adam,
-    *(
-        pytest.param(operator, marks=pytest.mark.slow)
-        for operator in (optimizers.adam_amsgrad, optimizers.sgd, optimizers.sgd_momentum)
-    ),
-]
-
-
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: str(target[1]))
-@pytest.mark.parametrize("kind", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
-@pytest.mark.parametrize("captured", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_tensors_found_by_a_table_move_in_vectors_and_nothing_spills(captured, operator, kind, target, tmp_path):
-    from tritensor.runtime.launch import DeviceFunction, compile_ahead, device_function
-
-    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[kind]
-    body = operator.body if isinstance(operator.body, DeviceFunction) else device_function(operator.body, operator.name)
-    roles, numbers = len(operator.inputs), len(operator.metadata)
-    constants = {
-        "BODY": body,
-        "KINDS": (dtype,) * roles,
-        "COMPUTE": torch.float32,
-        "COLUMNS": (-1,) * numbers,
-        "ROW": 0,
-        "ALIGNED": True,
-        "WIDTH": roles + 3,
-        "BLOCK": 4096 // dtype.itemsize,
-    }
-    signature = ("*i64:16", "*i32:16", ("fp32",) * numbers, "*fp32:16" if captured else None)
-    if captured:
-        constants.update(COLUMNS=tuple(range(numbers)), ROW=numbers)
-    with settings.cache_dir(str(tmp_path)):
-        facts = compile_ahead(multi_tensor.multi_tensor_kernel, signature, constants, target, name=operator.name)
-    assert facts.local_bytes == 0
-    if target[0] == "hip":
-        loads = len(re.findall(r"(?:global|flat)_load_dwordx4", facts.asm["amdgcn"]))
-        stores = len(re.findall(r"(?:global|flat)_store_dwordx4", facts.asm["amdgcn"]))
-    elif "sass" in facts.asm:
-        loads = len(re.findall(r"\bLDG?\.E\.128", facts.asm["sass"]))
-        stores = len(re.findall(r"\bSTG?\.E\.128", facts.asm["sass"]))
-    else:
-        pytest.skip("Triton's package has no disassembler here")
-    vectors = 1 if target[0] == "hip" else 2  # of each tensor in a whole block: a warp has 64 threads there
-    assert loads >= vectors * roles
-    assert stores >= vectors * (roles - 1)
-
-
-@pytest.mark.slow
-def test_the_kernel_of_the_rates_compiles(tmp_path):
-    from tritensor.runtime.launch import compile_ahead
-
-    for lr, in_memory in (("*fp32", True), ("fp64", False)):
-        with settings.cache_dir(str(tmp_path)):
-            facts = compile_ahead(
-                step_rates.adam_rates_kernel,
-                ("*fp32:16", "*i64:16", lr, "fp64", "fp64", "fp64", "i32"),
-                {"COLUMN": 6, "WIDTH": 7, "IN_MEMORY": in_memory, "BLOCK": 128},
-            )
-        assert facts.local_bytes == 0
