@@ -37,7 +37,7 @@ JOBS: tuple[tuple[str, ...], ...] = (
         "tests/devices/test_transfer.py",
         "tests/devices/test_buffer.py",
     ),
-    ("tests/functional/test_losses.py", "tests/functional/test_indexing.py"),
+    ("tests/functional/test_losses.py", "tests/functional/indexing"),
     (
         "tests/optim/test_optim.py",
         "tests/optim/test_optimizer_state.py",
