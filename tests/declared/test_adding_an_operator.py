@@ -1,30 +1,39 @@
-"""Adding an elementwise operator is one declaration of 20 lines or fewer and nothing else.
+"""An elementwise operator is one new file, and so is a reduction: everything else is made from the declaration.
 
-The test declares one, runs the derived tests on it, and removes it.
+The test adds one of each to a copy of the project and asks for all of it there: public function, methods, gradients,
+lines of the type stubs and of the documentation, derived tests, rows of the benchmark.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+import os
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import tritensor as torch
-from tritensor import dtypes
-from tritensor.kernels.elementwise.family import Elementwise, elementwise
-from tritensor.kernels.reduction.family import reduction, spread
-from tritensor.operator import registry
-from tritensor.rules import FLOAT, REAL_FLOAT
+ROOT = Path(__file__).resolve().parents[2]
+needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
 
-from . import test_operators as derived
+BOUNDED = '''"""A bounded function."""
 
-TRITON = importlib.util.find_spec("triton") is not None
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...rules import FLOAT
+from .family import elementwise
+
+if TYPE_CHECKING:
+    import triton.language as tl
 
 
-# declaration
 @elementwise(FLOAT)
 def bounded(x):
     """x / (1 + |x|): between -1 and 1."""
@@ -33,86 +42,139 @@ def bounded(x):
 
 @bounded.kernel
 def _(x):
-    return x / (1 + tl.abs(x))  # noqa: F821 - the language that every body is given
+    return x / (1 + tl.abs(x))
 
 
 @bounded.gradient
 def _(grad, x):
     d = 1 + x.abs()
     return grad / (d * d)
+'''
+
+SQUARES = '''"""Sums of squares."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...rules import REAL_FLOAT
+from ...runtime.source import device_function
+from .family import reduction, spread
+from .sums import add, fold_sum, zero
 
 
-# end
+@reduction(REAL_FLOAT)
+def sum_of_squares(x, *, dim=None, keepdim=False):
+    """The sum of the squares of all elements, or along `dim`."""
+    return np.add.reduce(x * x, dim, keepdims=keepdim)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def removed_at_the_end() -> Iterator[None]:
-    registry["bounded"] = bounded
-    yield
-    del registry["bounded"]
-    for name in ("bounded", "bounded_"):
-        delattr(torch.Tensor, name)
+@device_function
+def _square(values, index, numbers):
+    return (values[0] * values[0],)
 
 
-# Other modules' tests are made from the registry when they are collected: it holds the operator in this module only.
-del registry["bounded"]
+sum_of_squares.kernel(fold_sum, add, zero, start=_square)
+sum_of_squares.gradient(lambda grad, x, dim, keepdim: 2 * x * spread(grad, x.shape, dim, keepdim))
+'''
+
+CALLS = """
+import tritensor as torch
+x = torch.tensor([-3.0, 0.0, 1.0], requires_grad=True)
+for y in (torch.bounded(x), torch.nn.functional.bounded(x), x.bounded(), torch.bounded(input=x)):
+    assert y.tolist() == [-0.75, 0.0, 0.5] and y.grad_fn.name() == "BoundedBackward0", y
+y.sum().backward()
+assert x.grad.tolist() == [0.0625, 1.0, 0.25]
+z = torch.tensor([1.0])
+assert z.bounded_() is z and z.item() == 0.5
+assert torch.arange(3).bounded().dtype is torch.float32
+m = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+assert torch.sum_of_squares(m).item() == m.sum_of_squares().item() == 30
+assert torch.sum_of_squares(m, 0, keepdim=True).tolist() == [[10, 20]]
+assert m.sum_of_squares(axis=-1).tolist() == [5, 25]
+m.sum_of_squares().backward()
+assert m.grad.tolist() == [[2, 4], [6, 8]]
+assert not hasattr(torch.Tensor, "sum_of_squares_")
+assert {"bounded", "sum_of_squares"} <= {*torch.__all__} & {*torch.functional.__all__}
+print("all of it")
+"""
 
 
-def test_the_declaration_is_short() -> None:
-    text = Path(__file__).read_text(encoding="utf-8")
-    declaration = text.partition("# declaration\n")[2].partition("# end\n")[0]
-    assert 0 < len([line for line in declaration.splitlines() if line.strip()]) <= 20
+class Checkout:
+    """A copy of the project with the two files added."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("tritensor", "tests", "benchmarks", "tools", "docs"):
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "results"))
+        for name in ("conftest.py", "pyproject.toml"):
+            shutil.copy(ROOT / name, folder)
+        kernels = folder / "tritensor" / "kernels"
+        (kernels / "elementwise" / "bounded.py").write_text(BOUNDED, encoding="utf-8")
+        (kernels / "reduction" / "squares.py").write_text(SQUARES, encoding="utf-8")
+
+    def run(self, *arguments: str) -> str:
+        """What Python prints there."""
+        result = subprocess.run(
+            [sys.executable, *arguments],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(self.folder)},
+        )
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
+
+    def text(self, *path: str) -> str:
+        return self.folder.joinpath(*path).read_text(encoding="utf-8")
 
 
-def test_it_is_everything_that_an_operator_is() -> None:
-    x = torch.tensor([-3.0, 0.0, 1.0], requires_grad=True)
-    y = x.bounded()
-    assert y.tolist() == [-0.75, 0.0, 0.5] and y.grad_fn.name() == "BoundedBackward0"
-    y.sum().backward()
-    assert x.grad.tolist() == [0.0625, 1.0, 0.25]
-    assert isinstance(registry["bounded"], Elementwise)
-    assert torch.arange(3).bounded().dtype is torch.float32
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    return Checkout(tmp_path_factory.mktemp("project"))
 
 
-@pytest.mark.skipif(not TRITON, reason="simulated kernels need Triton")
-@pytest.mark.parametrize("dtype", derived.dtypes_of(bounded), ids=derived.case_id)
-def test_kernel_matches_reference(dtype: dtypes.dtype) -> None:
-    derived.test_kernel_matches_reference(bounded, dtype)
+def test_an_elementwise_declaration_is_short() -> None:
+    declaration = BOUNDED[BOUNDED.index("@elementwise") :]
+    assert len([line for line in declaration.splitlines() if line.strip()]) <= 20
 
 
-@pytest.mark.skipif(not TRITON, reason="simulated kernels need Triton")
-def test_kernel_in_every_layout_and_on_special_values() -> None:
-    derived.test_kernel_takes_every_layout(bounded)
-    for dtype in (dtypes.float32, dtypes.float64):
-        derived.test_special_values(bounded, dtype)
+def test_it_is_a_public_function_and_methods(checkout: Checkout) -> None:
+    assert checkout.run("-c", CALLS) == "all of it\n"
 
 
-@pytest.mark.parametrize("order", [1, 2])
-def test_gradient(order: int) -> None:
-    derived.test_gradient_matches_finite_difference(bounded, order)
+def test_it_is_in_the_stubs_and_on_the_page_of_operators(checkout: Checkout) -> None:
+    checkout.run("-m", "tools.generate")
+    functions, package = (
+        checkout.text("tritensor", "functional", "__init__.pyi"),
+        checkout.text("tritensor", "__init__.pyi"),
+    )
+    tensor, page = checkout.text("tritensor", "tensor.pyi"), checkout.text("docs", "operators.md")
+    bounded = '"""x / (1 + |x|): between -1 and 1."""'
+    squares = '"""The sum of the squares of all elements, or along `dim`."""'
+    assert f"def bounded(input: Tensor) -> Tensor:\n    {bounded}\n" in functions
+    parameters = "dim: int | Sequence[int] | None = None, keepdim: bool = False, **others: Any"
+    assert f"def sum_of_squares(input: Tensor, {parameters}) -> Tensor:\n    {squares}\n" in functions
+    for name in ("bounded", "sum_of_squares"):
+        assert f"from .functional import {name} as {name}\n" in package and f'    "{name}",\n' in package
+    assert f"    def bounded(self) -> Tensor:\n        {bounded}\n" in tensor
+    assert f"    def bounded_(self) -> Tensor:\n        {bounded}\n" in tensor
+    assert "    def sum_of_squares(self, dim: _Int | Sequence[_Int] | None = None" in tensor
+    assert "| `bounded(x)` | x / (1 + \\|x\\|): between -1 and 1. |" in page and "`bounded_`" in page
+    assert "| `sum_of_squares(x, dim=None, keepdim=False)` | The sum of the squares" in page
 
 
-def test_in_place() -> None:
-    derived.test_in_place_equals_out_of_place(bounded)
+@needs_triton
+def test_its_tests_are_derived_and_pass(checkout: Checkout) -> None:
+    """Kernel against reference over dtypes and layouts, special values, gradients, in place, compiled code."""
+    files = ["tests/declared/test_operators.py", "tests/declared/test_operators_compile.py"]
+    printed = checkout.run("-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", "bounded or sum_of_squares")
+    passed = re.search(r"(\d+) passed", printed)
+    assert passed is not None and int(passed[1]) >= 20, printed
 
 
-@pytest.mark.skipif(not TRITON, reason="compiling needs Triton")
-def test_it_compiles_to_vector_loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    from . import test_operators_compile as compiled
-
-    compiled.test_every_body_compiles_without_spills(bounded, ("cuda", 90), monkeypatch)
-    compiled.test_contiguous_elements_move_in_vectors(bounded, dtypes.float32, monkeypatch)
-
-
-def test_a_reduction_brings_its_samples() -> None:
-    """Its family knows how it is called: the derived tests need nothing but the declaration."""
-
-    @reduction(REAL_FLOAT)
-    def sum_of_squares(x, *, dim=None, keepdim=False):
-        """The sum of the squares along `dim`."""
-        return np.add.reduce(x * x, dim, keepdims=keepdim)
-
-    del registry["sum_of_squares"]
-    sum_of_squares.gradient(lambda grad, x, dim, keepdim: 2 * x * spread(grad, x.shape, dim, keepdim))
-    derived.test_gradient_matches_finite_difference(sum_of_squares, 1)
-    derived.test_gradient_matches_finite_difference(sum_of_squares, 2)
+def test_it_has_a_row_in_the_benchmark(checkout: Checkout) -> None:
+    pytest.importorskip("pytest_benchmark")
+    rows = ["benchmarks/test_operators.py", "-k", "bounded or sum_of_squares"]
+    printed = checkout.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "--benchmark-disable", *rows)
+    assert re.search(r"[2-9] passed", printed), printed

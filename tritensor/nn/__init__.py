@@ -1,83 +1,48 @@
-"""Layers, losses and the Module that they are built from."""
+"""Layers, losses and the Module that they are built from. A layer is public when its module's `__all__` names it."""
 
 from __future__ import annotations
 
-from . import functional, init, parallel, parameter, utils
-from .activation import (
-    ELU,
-    GELU,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    ReLU,
-    ReLU6,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softplus,
-    Softsign,
-    Tanh,
-    Tanhshrink,
+from . import (
+    activation,
+    containers,
+    dropout,
+    embedding,
+    functional,
+    init,
+    linear,
+    loss,
+    module,
+    normalization,
+    parallel,
+    parameter,
+    parameter_containers,
+    shape,
+    utils,
 )
+from .activation import *
 from .audit import audit
-from .containers import ModuleDict, ModuleList, Sequential
-from .dropout import Dropout
-from .embedding import Embedding
-from .linear import Identity, Linear
-from .loss import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
-from .module import Module
-from .normalization import LayerNorm, RMSNorm
+from .containers import *
+from .dropout import *
+from .embedding import *
+from .linear import *
+from .loss import *
+from .module import *
+from .normalization import *
 from .parallel import DataParallel
-from .parameter import Buffer, Parameter
-from .parameter_containers import ParameterDict, ParameterList
+from .parameter import *
+from .parameter_containers import *
 from .paths import parameter_path
-from .shape import Flatten
+from .shape import *
 
-__all__ = [  # noqa: RUF022 - in the order of sorted(), as everywhere
-    "BCEWithLogitsLoss",
-    "Buffer",
-    "CrossEntropyLoss",
-    "DataParallel",
-    "Dropout",
-    "ELU",
-    "Embedding",
-    "Flatten",
-    "GELU",
-    "Hardtanh",
-    "Identity",
-    "L1Loss",
-    "LayerNorm",
-    "LeakyReLU",
-    "Linear",
-    "LogSigmoid",
-    "LogSoftmax",
-    "MSELoss",
-    "Mish",
-    "Module",
-    "ModuleDict",
-    "ModuleList",
-    "NLLLoss",
-    "Parameter",
-    "ParameterDict",
-    "ParameterList",
-    "RMSNorm",
-    "ReLU",
-    "ReLU6",
-    "Sequential",
-    "SiLU",
-    "Sigmoid",
-    "Softmax",
-    "Softplus",
-    "Softsign",
-    "Tanh",
-    "Tanhshrink",
-    "audit",
-    "functional",
-    "init",
-    "parallel",
-    "parameter",
-    "parameter_path",
-    "utils",
-]
+__all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
+__all__ += activation.__all__
+__all__ += containers.__all__
+__all__ += dropout.__all__
+__all__ += embedding.__all__
+__all__ += linear.__all__
+__all__ += loss.__all__
+__all__ += module.__all__
+__all__ += normalization.__all__
+__all__ += parameter.__all__
+__all__ += parameter_containers.__all__
+__all__ += shape.__all__
