@@ -13,6 +13,7 @@ import warnings
 from typing import Any
 
 from . import autograd, functional, random
+from . import function as _function  # noqa: F401 - puts Function and gradcheck into `autograd`
 from . import printing as _printing  # noqa: F401 - its set_printoptions is public
 from .public import PACKAGE as _PACKAGE
 from .version import __version__

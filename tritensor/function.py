@@ -11,6 +11,7 @@ from . import autograd, dtypes
 from .autograd.mode import recording
 from .autograd.tape import GradientPlan, Node, Slot, record
 from .errors import ArgumentError, AutogradError, explain
+from .functional.creation import zeros
 from .tensor import Tensor, wrap
 
 __all__ = ["Function", "GradcheckError", "gradcheck", "gradgradcheck"]
@@ -77,8 +78,6 @@ class _Backward(GradientPlan):
         """Call `backward` and check what it returns."""
         given = [gradient] if node.outputs == 1 else list(gradient)
         if self.ctx.materialize_grads:
-            from .functional.creation import zeros
-
             given = [
                 zeros(shape, dtype=dtype, device=device) if value is None else value
                 for value, (shape, dtype, device) in zip(given, self.outputs, strict=True)
@@ -311,3 +310,8 @@ def gradgradcheck(
         return tuple(g if g is not None else x * 0 for g, x in zip(found, active, strict=True))
 
     return gradcheck(first, (*inputs, *weights), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+
+
+autograd.Function = Function
+autograd.gradcheck = gradcheck
+autograd.gradgradcheck = gradgradcheck

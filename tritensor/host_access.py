@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,6 @@ from .errors import ArgumentError, AutogradError, ShapeError, explain
 from .memory.array import DeviceArray
 from .memory.copies import to_host
 from .memory.pending import PendingArray
-
-if TYPE_CHECKING:
-    from .tensor import Tensor
 
 __all__ = ["HostAccess", "owns_all"]
 
@@ -42,7 +38,6 @@ class HostAccess:
 
         numel: Any
         detach: Any
-        __getitem__: Any
 
     def _host_array(self) -> np.ndarray:
         """The CPU tensor's array, after waiting for an unfinished copy."""
@@ -149,8 +144,3 @@ class HostAccess:
         if self.ndim == 0:
             raise ArgumentError("len() of a 0-d tensor")
         return int(self._data.shape[0])
-
-    def __iter__(self) -> Iterator[Tensor]:
-        if self.ndim == 0:
-            raise ArgumentError("iteration over a 0-d tensor")
-        return iter([self[position] for position in range(len(self))])

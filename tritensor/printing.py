@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from . import dtypes
 from .public import public
-
-if TYPE_CHECKING:
-    from .tensor import Tensor
 
 __all__ = ["format_tensor", "set_printoptions"]
 
@@ -135,7 +132,7 @@ def _lines(array: np.ndarray, indent: int, summarize: bool, formatter: Any) -> s
     return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(texts) + "]"
 
 
-def format_tensor(tensor: Tensor, prefix: str = "tensor(") -> str:
+def format_tensor(tensor: Any, prefix: str = "tensor(") -> str:
     """The text of `repr(tensor)`."""
     array = tensor.detach()._to_host()
     dtype = tensor.dtype

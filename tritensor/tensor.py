@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -439,6 +439,11 @@ class Tensor(HostAccess):
         from .printing import format_tensor
 
         return format_tensor(self)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.ndim == 0:
+            raise ArgumentError("iteration over a 0-d tensor")
+        return iter([self[position] for position in range(len(self))])
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild, (self.__class__, self._to_host(), str(self.device), self._needs)

@@ -33,11 +33,7 @@ __all__ = [
     "set_grad_enabled",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """`Function`, `gradcheck` and `gradgradcheck` live above the tensor and are loaded when asked for."""
-    if name in ("Function", "gradcheck", "gradgradcheck"):
-        from .. import function
-
-        return getattr(function, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Written on tensors, so they stand above them: `tritensor.function` puts them here when it is imported.
+Function: Any
+gradcheck: Any
+gradgradcheck: Any

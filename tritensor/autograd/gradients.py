@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from .. import dtypes
 from ..memory.array import DeviceArray
-from ..tensor import Tensor
 from .mode import recording
 from .tape import GradientPlan, Node
-
-if TYPE_CHECKING:
-    from ..operator import Operator
 
 __all__ = ["Plan"]
 
 ndarray = np.ndarray
+
+
+class Declaration(Protocol):
+    """What a plan reads of an operator."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    metadata: dict[str, Any]
+    variadic: bool
+    rule: Any
+    gradients_of: dict[str, Callable[..., Any]]
+    joint_gradient: Callable[..., Any] | None
+    device_gradient: Callable[..., Any] | None
 
 
 class Plan(GradientPlan):
@@ -43,7 +53,7 @@ class Plan(GradientPlan):
         "simple",
     )
 
-    def __init__(self, operator: Operator, mask: tuple[bool, ...]) -> None:
+    def __init__(self, operator: Declaration, mask: tuple[bool, ...]) -> None:
         self.name = "".join(part.capitalize() for part in operator.name.split("_")) + "Backward0"
         names = operator.inputs if not operator.variadic else tuple(f"x{i}" for i in range(len(mask)))
         joint = operator.joint_gradient
@@ -77,7 +87,7 @@ class Plan(GradientPlan):
         )
         self.has_tensors = self.saves_output or any(kind in ("input", "inputs") for kind, _ in self.capture)
 
-    def keep(self, inputs: Sequence[Any], outputs: Sequence[Tensor], metadata: dict[str, Any]) -> tuple[Any, ...]:
+    def keep(self, inputs: Sequence[Any], outputs: Sequence[Any], metadata: dict[str, Any]) -> tuple[Any, ...]:
         """The values that a node of this plan saves; outputs without their node, so that no cycle arises."""
         saved = []
         for kind, key in self.capture:
@@ -149,7 +159,7 @@ def _evaluator(calls: Sequence[tuple[Any, tuple[int, ...]]]) -> Any:
 _FLOAT32, _FLOAT64 = dtypes.float32.numpy, dtypes.float64.numpy
 
 
-def _source(operator: Operator, name: str, names: tuple[str, ...], mask: tuple[bool, ...]) -> tuple[str, Any]:
+def _source(operator: Declaration, name: str, names: tuple[str, ...], mask: tuple[bool, ...]) -> tuple[str, Any]:
     """What a gradient function's parameter stands for."""
     if name in operator.outputs:
         return "output", operator.outputs.index(name)
@@ -166,7 +176,7 @@ def _source(operator: Operator, name: str, names: tuple[str, ...], mask: tuple[b
     raise TypeError(f"gradient of {operator.name}: no input, output or metadata is called {name!r}")
 
 
-def _reattach(value: Tensor, node: Node) -> Tensor:
+def _reattach(value: Any, node: Node) -> Any:
     """A saved output as part of the graph again, for second derivatives."""
     tensor = value.detach()
     if value.dtype.category >= dtypes.FLOATING:
