@@ -20,6 +20,7 @@ from .autograd.mode import recording
 from .autograd.tape import GradientPlan, Node, record
 from .errors import AutogradError, DtypeError, ShapeError, explain
 from .memory.array import DeviceArray
+from .operator import copy_into
 from .tensor import Tensor, wrap
 
 __all__ = ["check_writable", "in_place", "in_place_form", "write"]
@@ -109,8 +110,6 @@ def write(x: Tensor, result: Tensor) -> None:
     device.
     """
     if x._data.__class__ is DeviceArray:
-        from .kernels.elementwise.family import copy_into
-
         # a view of the memory that is written: reading and writing it in one kernel would be a race on a GPU
         shared = result._data.buffer is x._data.buffer
         copy_into(x._data, result.detach().clone()._data if shared else result._data)

@@ -47,6 +47,7 @@ __all__ = [
     "Plan",
     "Rule",
     "compute_dtype",
+    "copy_into",
     "registry",
 ]
 
@@ -475,3 +476,8 @@ def _wrapped(value: int, kind: np.dtype) -> Any:
     except OverflowError:
         return np.array(value % (1 << 8 * kind.itemsize), f"u{kind.itemsize}").view(kind)[()]
     return value
+
+
+def copy_into(out: DeviceArray, x: DeviceArray) -> None:
+    """Copy `x`'s elements over `out`'s, any layouts and dtypes, one shape, one device."""
+    registry["copy"].start([out], [x], dtypes.of(out.dtype), {})

@@ -16,10 +16,9 @@ from ..autograd.tape import GradientPlan, Node, record
 from ..drivers import Stream, active
 from ..errors import ArgumentError, DeviceError, DtypeError, explain
 from ..inplace import check_writable, write
-from ..kernels.elementwise.family import copy_into
 from ..memory import buffer, copies, sending
 from ..memory.array import DeviceArray
-from ..operator import registry
+from ..operator import copy_into, registry
 from ..public import method
 from ..tensor import Tensor, wrap
 

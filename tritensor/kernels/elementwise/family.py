@@ -29,14 +29,14 @@ import numpy as np
 from ... import dtypes, layout
 from ...inplace import in_place_form
 from ...memory.array import DeviceArray
-from ...operator import Operator, Rule, registry
+from ...operator import Operator, Rule
 from ...public import publish
 from ...runtime import replay
 from ...runtime.trace import record_call
 from ...tensor import Tensor
 from .methods import attach, binary, function_of, in_place_method, plain, reflected, unary
 
-__all__ = ["Elementwise", "copy_into", "elementwise"]
+__all__ = ["Elementwise", "elementwise"]
 
 # dtypes that NumPy computes in directly and exactly as PyTorch does; half precision goes by way of float32
 _DIRECT = frozenset(entry.numpy for entry in dtypes.ALL if entry not in (dtypes.float16, dtypes.bfloat16))
@@ -210,8 +210,3 @@ def elementwise(
         for name in operator.methods:
             publish(name, function_of(operator, name))
     return operator
-
-
-def copy_into(out: DeviceArray, x: DeviceArray) -> None:
-    """Copy `x`'s elements over `out`'s, any layouts and dtypes, one shape, one device."""
-    registry["copy"].start([out], [x], dtypes.of(out.dtype), {})

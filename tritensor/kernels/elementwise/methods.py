@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,10 +23,9 @@ from ...public import method
 from ...runtime import replay
 from ...tensor import Tensor, wrap
 
-if TYPE_CHECKING:
-    from .family import Elementwise
-
 __all__ = ["attach", "binary", "function_of", "in_place_method", "plain", "record_simple", "reflected", "unary"]
+
+Elementwise = Any  # `family.Elementwise`, which is built on this file
 
 ndarray = np.ndarray
 _new = object.__new__

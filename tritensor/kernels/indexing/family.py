@@ -21,10 +21,9 @@ from ... import devices, dtypes, layout
 from ...drivers.capture import capturing
 from ...errors import BoundsError, DtypeError, ShapeError, explain
 from ...memory.array import DeviceArray
-from ...operator import Operator
+from ...operator import Operator, copy_into
 from ...rules import ANY
 from ...tensor import Tensor
-from ..elementwise.family import copy_into
 
 if TYPE_CHECKING:
     from .kernel import Walk

@@ -10,9 +10,8 @@ import numpy as np
 from ... import dtypes, layout
 from ...errors import ShapeError
 from ...memory.array import DeviceArray
-from ...operator import Operator
+from ...operator import Operator, copy_into
 from ...rules import ANY
-from ..elementwise.family import copy_into
 
 __all__ = ["cat"]
 

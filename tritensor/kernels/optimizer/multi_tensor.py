@@ -23,9 +23,9 @@ from ...errors import ShapeError, explain
 from ...inplace import check_writable
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
+from ...operator import copy_into
 from ...runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
 from ...tensor import Tensor
-from ..elementwise.family import copy_into
 
 if TYPE_CHECKING:
     import triton.language as tl

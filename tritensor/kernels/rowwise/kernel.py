@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ... import dtypes, settings
 from ...memory import buffer
 from ...memory.array import DeviceArray
+from ...operator import copy_into
 from ...runtime.launch import Float64, Int64, kernel, launch
 from ...runtime.source import device_function
 from ..addressing import collapse_dims, in_units, offset_of, unit_of
-from ..elementwise.family import copy_into
 from ..reduction.kernel import power_of_two, reach
 
 if TYPE_CHECKING:
