@@ -30,7 +30,11 @@ JOBS: tuple[tuple[str, ...], ...] = (
     (_KERNELS, "-k", "int"),
     ("tests/declared/test_operators.py", "--deselect", _KERNELS),
     ("tests/functional/test_matmul.py",),
-    ("tests/functional/test_reductions.py", "tests/functional/test_rowwise.py"),
+    (
+        "tests/functional/test_reductions.py",
+        "tests/functional/test_reductions_on_devices.py",
+        "tests/functional/test_rowwise.py",
+    ),
     (
         "tests/devices/test_cuda.py",
         "tests/devices/test_cuda_driver.py",

@@ -84,6 +84,7 @@ KERNELS = frozenset(
         "operators",
         "matmul",
         "reductions",
+        "reductions_on_devices",
         "rowwise",
         "losses",
         "indexing",
