@@ -1,4 +1,4 @@
-"""Matrix products: ranks, strides, dtypes, precision, what is refused, and the code that comes out of the kernel."""
+"""Matrix products: ranks, strides, dtypes, precision, gradients, and the code that runs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 import tritensor as torch
 from tritensor import dtypes, settings
 from tritensor.functional import addmm, bmm, dot, inner, linear, matmul, mm, mv, outer
-from tritensor.kernels.matmul import family as family
+from tritensor.kernels.matmul import family
 from tritensor.kernels.matmul.kernel import matmul_kernel
 from tritensor.memory import buffer
 
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
+from .products import EXACT, assert_close, expected, needs_triton, numbers
 
 SHAPES = [
     ((2, 3), (3, 4)),
@@ -38,33 +38,6 @@ SHAPES = [
     ((2, 0, 3), (3, 4)),
     ((1, 1), (1, 1)),
 ]
-EXACT = ["int64", "int32", "int16", "uint8"]
-TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-13}
-
-
-def numbers(shape, dtype, seed=0):
-    rng = np.random.default_rng((seed, *shape))
-    kind = getattr(dtypes, dtype).numpy
-    drawn = rng.integers(-5, 6, shape) if dtype in EXACT else rng.standard_normal(shape)
-    return np.asarray(drawn).astype(kind)
-
-
-def expected(a, b):
-    """The product summed in float64 (or in the integers' own ring)."""
-    if a.dtype.kind in "iu":
-        return np.matmul(a, b)
-    return np.matmul(a.astype(np.float64), b.astype(np.float64))
-
-
-def assert_close(result, wanted, depth):
-    found = result.detach().cpu().numpy()
-    assert found.shape == wanted.shape
-    name = result.dtype.name
-    if name in EXACT:
-        np.testing.assert_array_equal(found, wanted)
-    else:
-        bound = TOLERANCE[name] * max(depth, 1) ** 0.5 * 4
-        np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=bound, atol=bound)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", *EXACT])
@@ -324,100 +297,6 @@ def test_named_products():
         np.testing.assert_allclose(result.numpy(), wanted, rtol=1e-12)
 
 
-# ---- what is refused ----------------------------------------------------------------------------------------------
-
-
-def ones(*shape, dtype=torch.float32):
-    return torch.ones(*shape, dtype=dtype)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: ones(2, 3) @ ones(2, 3), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x3\)"),
-        (lambda: ones(4, 2, 3) @ ones(2, 3), r"mat1 and mat2 shapes cannot be multiplied \(8x3 and 2x3\)"),
-        (lambda: ones(2) @ ones(3, 2), r"mat1 and mat2 shapes cannot be multiplied \(1x2 and 3x2\)"),
-        (
-            lambda: ones(4, 2, 3) @ ones(4, 2, 3),
-            r"Expected size for first two dimensions of batch2 tensor to be: \[4, 3\] but got: \[4, 2\].",
-        ),
-        (lambda: ones(4, 2, 3) @ ones(5, 3, 2), r"The size of tensor a \(4\) must match the size of tensor b \(5\)"),
-        (lambda: ones(2, 3) @ ones(2), r"size mismatch, got input \(2\), mat \(2x3\), vec \(2\)"),
-        (lambda: ones(2) @ ones(3), r"inconsistent tensor size, expected tensor \[2\] and src \[3\]"),
-        (lambda: ones() @ ones(3, 3), r"both arguments to matmul need to be at least 1D, but they are 0D and 2D"),
-        (lambda: mm(ones(2), ones(3, 3)), "self must be a matrix"),
-        (lambda: mm(ones(2, 2), ones(3)), "mat2 must be a matrix"),
-        (lambda: bmm(ones(2, 2), ones(3, 3, 3)), "batch1 must be a 3D tensor"),
-        (lambda: bmm(ones(2, 2, 2), ones(3, 3)), "batch2 must be a 3D tensor"),
-        (lambda: bmm(ones(1, 2, 2), ones(2, 2, 2)), "Expected size for first two dimensions of batch2 tensor"),
-        (lambda: mv(ones(2), ones(3)), r"vector \+ matrix @ vector expected, got 1, 1, 1"),
-        (lambda: dot(ones(2, 2), ones(3)), "1D tensors expected, but got 2D and 1D tensors"),
-        (lambda: inner(ones(2, 2), ones(3)), r"inner\(\) the last dimension must match"),
-        (lambda: outer(ones(2, 2), ones(3)), "outer: Expected 1-D argument self, but got 2-D"),
-        (lambda: outer(ones(2), ones(3, 3)), "outer: Expected 1-D argument vec2, but got 2-D"),
-        (lambda: addmm(ones(4), ones(2, 3), ones(4, 3)), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x3\)"),
-        (lambda: addmm(ones(4), ones(3), ones(3, 4)), "mat1 must be a matrix, got 1-D tensor"),
-        (lambda: addmm(ones(3), ones(2, 3), ones(3, 4)), r"The expanded size of the tensor \(4\) must match"),
-        (lambda: addmm(ones(3), ones(2, 3), ones(3, 4), alpha=2), r"The expanded size of the tensor \(4\) must match"),
-        (lambda: linear(ones(2, 3), ones(4, 2)), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x4\)"),
-        (lambda: linear(ones(3), ones(4, 2)), r"mat1 and mat2 shapes cannot be multiplied \(1x3 and 2x4\)"),
-        (
-            lambda: linear(ones(2, 3), ones(4, 3), ones(5)),
-            r"The expanded size of the tensor \(4\) must match the existing",
-        ),
-        (lambda: linear(ones(2, 3), ones(3), ones()), "mat2 must be a matrix, got 1-D tensor"),
-    ],
-)
-def test_shapes_that_do_not_fit_are_refused_in_pytorchs_words(call, message):
-    with pytest.raises(RuntimeError, match=message):
-        call()
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: ones(2, 3) @ ones(3, 2, dtype=torch.float64),
-            "expected m1 and m2 to have the same dtype, but got: float != double",
-        ),
-        (
-            lambda: ones(2, 3, dtype=torch.int64) @ ones(3, 2),
-            "expected m1 and m2 to have the same dtype, but got: long int != float",
-        ),
-        (lambda: ones(2, 2, dtype=torch.float16) @ ones(2, 2, dtype=torch.bfloat16), "got: c10::Half != c10::BFloat16"),
-        (
-            lambda: linear(ones(2, 3), ones(4, 3), ones(4, dtype=torch.float64)),
-            "to have the same dtype, but got: float != double",
-        ),
-        (lambda: ones(2, 2, dtype=torch.bool) @ ones(2, 2, dtype=torch.bool), "not implemented for 'Bool'"),
-    ],
-)
-def test_dtypes_are_never_mixed(call, message):
-    with pytest.raises(RuntimeError, match=message):
-        call()
-
-
-def test_only_tensors_are_multiplied():
-    x = torch.ones(2, 2)
-    for call in (lambda: x @ 2, lambda: 2 @ x, lambda: x @ None, lambda: np.ones((2, 2), np.float32) @ x):
-        with pytest.raises(TypeError):
-            call()
-    with pytest.raises(TypeError, match=r"matmul\(\): argument 'other' \(position 2\) must be Tensor, not NoneType"):
-        matmul(x, None)
-    with pytest.raises(TypeError, match=r"linear\(\): argument 'bias' \(position 3\) must be Tensor, not float"):
-        family.linear(x, x, 1.0)
-
-
-@needs_triton
-def test_operands_on_different_devices_are_named():
-    with torch.cuda.simulate(devices=2):
-        x = torch.ones(2, 2)
-        with pytest.raises(RuntimeError, match=r"(?s)Expected all tensors to be on the same device.*weight.*cuda:1"):
-            linear(x.cuda(0), x.cuda(1))
-        with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
-            x @ x.cuda()
-
-
 # ---- precision, and offsets that are far -----------------------------------------------------------------------------
 
 
@@ -460,101 +339,3 @@ def test_offsets_of_64_bits_reach_the_same_elements():
         }
         launch(matmul_kernel, (4,), (out._data, x, y, (), *sizes), constants, out.device)
         assert_close(out, expected(a, b), 40)
-
-
-# ---- einsum -------------------------------------------------------------------------------------------------------
-
-
-EQUATIONS = [
-    ("ij,jk->ik", (2, 3), (3, 4)),
-    ("ij,jk", (2, 3), (3, 4)),
-    ("ij->ji", (2, 3)),
-    ("ii", (3, 3)),
-    ("ii->i", (3, 3)),
-    ("ij->", (2, 3)),
-    ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)),
-    ("...ij,...jk->...ik", (5, 2, 3), (3, 4)),
-    ("i,j->ij", (2,), (3,)),
-    ("ij,ij->ij", (2, 3), (2, 3)),
-    ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)),
-    ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)),
-    ("...i->...", (2, 3)),
-    ("b...->...", (2, 3)),
-    (" i j , j k -> i k ", (2, 3), (3, 4)),
-    ("aab->b", (2, 2, 3)),
-    ("i...,i...->...", (2, 3), (2, 4, 3)),
-    ("ab,ab->", (2, 3), (2, 3)),
-    ("ba,cb", (2, 3), (4, 2)),
-    ("...a,...a", (2, 3), (2, 3)),
-    ("i,i,i->", (3,), (3,), (3,)),
-    ("ij,kl->", (2, 3), (4, 5)),
-    ("ij,j->j", (0, 3), (3,)),
-]
-
-
-@pytest.mark.parametrize("case", EQUATIONS, ids=str)
-def test_einsum(case):
-    equation, *shapes = case
-    arrays = [numbers(shape, "float64", seed) for seed, shape in enumerate(shapes)]
-    wanted = np.einsum(equation, *arrays)
-    found = torch.einsum(equation, *[torch.from_numpy(array) for array in arrays])
-    assert found.shape == wanted.shape
-    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(
-        torch.einsum(equation, [torch.from_numpy(array) for array in arrays]).numpy(), wanted, atol=1e-12
-    )
-
-
-def test_einsum_broadcasts_dimensions_of_size_1():
-    x, y = torch.from_numpy(numbers((2, 3), "float64")), torch.from_numpy(numbers((1, 3), "float64", 1))
-    np.testing.assert_allclose(torch.einsum("ab,ab->", x, y).numpy(), (x.numpy() * y.numpy()).sum())
-    np.testing.assert_allclose(torch.einsum("ab,ab->ab", x, y).numpy(), x.numpy() * y.numpy())
-
-
-def test_einsum_has_gradients():
-    x = torch.from_numpy(numbers((2, 2, 3), "float64")).requires_grad_()
-    y = torch.from_numpy(numbers((3, 2), "float64", 1)).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x, y: torch.einsum("aij,ja->ai", x, y), (x, y))
-    assert torch.autograd.gradgradcheck(lambda x, y: torch.einsum("aai,ia->a", x, y), (x, y))
-
-
-@pytest.mark.parametrize(
-    ("equation", "shapes", "message"),
-    [
-        (
-            "ij,jk",
-            [(2, 3), (2, 3)],
-            "subscript j has size 2 for operand 1 which does not broadcast with previously seen size 3",
-        ),
-        ("ij", [(2, 3), (3, 4)], "more operands were provided than specified in the equation"),
-        ("ij,jk", [(2, 3)], "fewer operands were provided than specified in the equation"),
-        (
-            "ijk",
-            [(2, 3)],
-            r"the number of subscripts in the equation \(3\) does not match the number of dimensions \(2\)",
-        ),
-        (
-            "ijk...",
-            [(2, 3)],
-            r"the number of subscripts in the equation \(3\) does not match the number of dimensions \(2\)",
-        ),
-        ("ij->ik", [(2, 3)], "output subscript k does not appear in the equation for any input operand"),
-        ("ij->ii", [(2, 3)], "output subscript i appears more than once in the output"),
-        ("i1", [(2, 3)], "invalid subscript given at index 1 in the equation string"),
-        ("ij->i->j", [(2, 3)], "invalid subscript given at index 5 in the equation string"),
-        ("ii", [(2, 3)], "subscript i is repeated for operand 0 but the sizes don't match, 3 != 2"),
-        ("ij->i.", [(2, 3)], r"found '.' for output that is not part of any ellipsis \(...\)"),
-        ("..ij", [(2, 3)], "found '.' for operand 0 that is not part of any ellipsis"),
-        ("...i...", [(2, 3)], "found '.' for operand 0 for which an ellipsis was already found"),
-    ],
-)
-def test_equations_that_do_not_fit_are_refused(equation, shapes, message):
-    with pytest.raises(RuntimeError, match=message):
-        torch.einsum(equation, *[torch.ones(shape) for shape in shapes])
-
-
-def test_einsum_needs_an_equation_and_operands():
-    with pytest.raises(ValueError, match="must specify the equation string and at least one operand"):
-        torch.einsum("")
-    with pytest.raises(TypeError, match="the equation must be a string"):
-        torch.einsum(torch.ones(2), [0])
