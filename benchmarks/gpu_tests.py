@@ -45,7 +45,7 @@ JOBS: tuple[tuple[str, ...], ...] = (
     (
         "tests/optim/test_optim.py",
         "tests/optim/test_optimizer_state.py",
-        "tests/functional/test_random.py",
+        "tests/functional/random",
         "tests/devices/test_graphs.py",
     ),
     (

@@ -92,8 +92,8 @@ def elementwise_inputs(
 
 # Families whose results are not a function of their inputs, and where their tests are.
 TESTED_ALONE = {
-    "random": "tests/functional/test_random.py",
-    "dropout": "tests/functional/test_random.py",
+    "random": "tests/functional/random/test_random.py",
+    "dropout": "tests/functional/random/test_dropout.py",
     "range": "tests/functional/test_creation.py",
 }
 

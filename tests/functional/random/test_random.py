@@ -1,12 +1,8 @@
-"""Random numbers: the published words of Philox, one sequence on every device, distributions, generators, dropout."""
+"""Random numbers: the published words of Philox, one sequence on every device, distributions, what is refused."""
 
 from __future__ import annotations
 
-import copy
 import math
-import pickle
-import re
-import threading
 
 import numpy as np
 import pytest
@@ -14,10 +10,9 @@ import pytest
 import tritensor as torch
 from tritensor import settings
 from tritensor.kernels.random import philox as kernels
-from tritensor.random import generator_of
 
 F = torch.nn.functional
-
+FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 # From Random123's table of known answers: counter, key, result.
 KNOWN = [
     ((0, 0, 0, 0), 0, (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
@@ -28,13 +23,6 @@ KNOWN = [
         (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
     ),
 ]
-
-
-@pytest.fixture
-def simulated():
-    pytest.importorskip("triton")
-    with torch.cuda.simulate(devices=2):
-        yield torch.device("cuda:1")
 
 
 # ---- Philox ---------------------------------------------------------------------------------------------------
@@ -75,9 +63,6 @@ def test_the_kernel_draws_the_published_words(simulated) -> None:
         assert copies.to_host(out).tolist() == [(word >> 8) / 2**24 for word in KNOWN[0][2]]
 
 
-# ---- one sequence everywhere ----------------------------------------------------------------------------------
-
-FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 DRAWS = {
     "rand": [lambda place, kind=kind: torch.rand(7, 3, device=place, dtype=kind) for kind in FLOATS],
     "rand of odd sizes": [lambda place, size=size: torch.rand(size, device=place) for size in (1, 2, 3, 5, 0, (2, 0))],
@@ -242,89 +227,6 @@ def test_multinomial() -> None:
     assert torch.multinomial(weights, 2).shape == (2, 2) and weights[0].multinomial(1).dtype is torch.int64
 
 
-# ---- generators -----------------------------------------------------------------------------------------------
-
-
-def test_manual_seed_returns_the_cpus_generator_and_seeds_all(simulated) -> None:
-    assert torch.manual_seed(7) is torch.default_generator
-    assert torch.initial_seed() == 7 and torch.cuda.initial_seed() == 7
-    expected = torch.rand(3)
-    assert torch.equal(torch.rand(3, device="cuda:0").cpu(), expected)
-    assert torch.equal(torch.rand(3, device="cuda:1").cpu(), expected)  # a generator of its own
-    assert torch.manual_seed(-1).initial_seed() == 2**64 - 1
-
-
-def test_cuda_has_seeds_and_states_of_its_own(simulated) -> None:
-    torch.manual_seed(1)
-    before = torch.initial_seed()
-    torch.cuda.manual_seed(5)
-    assert torch.initial_seed() == before and torch.cuda.initial_seed() == 5
-    state = torch.cuda.get_rng_state()
-    first = torch.rand(2, device="cuda")
-    torch.cuda.set_rng_state(state)
-    assert torch.equal(torch.rand(2, device="cuda"), first)
-    torch.cuda.manual_seed_all(6)
-    assert torch.equal(torch.rand(2, device="cuda:0").cpu(), torch.rand(2, device="cuda:1").cpu())
-    assert torch.cuda.get_rng_state("cuda:1").dtype is torch.uint8
-
-
-def test_a_state_brings_the_sequence_back() -> None:
-    generator = torch.Generator().manual_seed(2**64 - 3)
-    torch.rand(5, generator=generator)
-    state = generator.get_state()
-    assert state.dtype is torch.uint8 and state.shape == (16,)
-    other = generator.clone_state()
-    copies = [copy.deepcopy(generator), pickle.loads(pickle.dumps(generator)), other]
-    expected = torch.randn(4, generator=generator)
-    for again in copies:
-        assert torch.equal(torch.randn(4, generator=again), expected)
-    assert torch.equal(torch.randn(4, generator=generator.set_state(state)), expected)
-    state = torch.get_rng_state()
-    expected = torch.rand(2)
-    torch.set_rng_state(state)
-    assert torch.equal(torch.rand(2), expected)
-
-
-def test_fork_rng_puts_the_generators_back() -> None:
-    torch.manual_seed(3)
-    expected = torch.rand(2)
-    torch.manual_seed(3)
-    with torch.random.fork_rng():
-        torch.manual_seed(9)
-        torch.rand(2)
-    assert torch.equal(torch.rand(2), expected)
-    with torch.random.fork_rng(enabled=False):
-        torch.manual_seed(9)
-    assert torch.initial_seed() == 9
-
-
-def test_seeds_that_nobody_can_foresee_differ() -> None:
-    generator = torch.Generator()
-    assert generator.initial_seed() == 67280421310721
-    assert repr(generator) == "<tritensor.Generator on cpu, seed 67280421310721, 0 calls>"
-    assert generator.seed() != generator.seed() and generator.seed() == generator.initial_seed()
-    assert torch.seed() == torch.initial_seed() != torch.seed()
-
-
-def test_threads_never_share_a_call() -> None:
-    generator, calls = torch.Generator(), []
-    threads = [threading.Thread(target=lambda: calls.extend(generator.advance() for _ in range(500))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(calls)) == len(calls) == 4000
-
-
-def test_a_generator_of_another_device_is_refused(simulated) -> None:
-    with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found 'cuda'"):
-        torch.rand(2, generator=torch.Generator("cuda:1"))
-    with pytest.raises(RuntimeError, match="Expected a 'cuda' device type for generator but found 'cpu'"):
-        torch.zeros(2, device=simulated).normal_(generator=torch.Generator())
-    assert torch.rand(2, generator=torch.Generator(device="cuda:1"), device=simulated).shape == (2,)
-    assert torch.Generator("cuda").device == torch.device("cuda:0")
-
-
 # ---- bad input ------------------------------------------------------------------------------------------------
 
 REFUSED = [
@@ -378,144 +280,3 @@ def test_a_leaf_is_not_filled() -> None:
     with torch.no_grad():
         assert x.uniform_() is x and x.min().item() > 0
     assert torch.rand(2, requires_grad=True).requires_grad and torch.randint(2, (2,), dtype=torch.float32).is_leaf
-
-
-# ---- dropout --------------------------------------------------------------------------------------------------
-
-
-def test_dropout_drops_its_share_and_scales_the_rest() -> None:
-    torch.manual_seed(0)
-    x = torch.ones(200, 300)
-    for p in (0.1, 0.5, 0.9):
-        y = F.dropout(x, p)
-        assert abs((y == 0).numpy().mean() - p) < 0.01
-        assert set(np.unique(y.numpy())) == {np.float32(0), np.float32(1 / (1 - p))}
-    assert not torch.equal(F.dropout(x, 0.5), F.dropout(x, 0.5))
-    assert F.dropout(x, 1.0).sum().item() == 0 and (F.dropout(x, 1 - 1e-7) == 0).all()
-
-
-def test_dropout_does_nothing_in_evaluation() -> None:
-    x = torch.ones(3)
-    assert F.dropout(x, 0.5, training=False) is x and F.dropout(x, 0.0) is x
-
-
-@pytest.mark.parametrize("p", [-0.1, 1.5, math.nan])
-def test_dropout_refuses_what_is_no_probability(p) -> None:
-    with pytest.raises(ValueError, match=f"dropout probability has to be between 0 and 1, but got {p}"):
-        F.dropout(torch.ones(2), p)
-
-
-def test_dropout_refuses_integers() -> None:
-    with pytest.raises(RuntimeError, match="\"dropout\" not implemented for 'Long'"):
-        F.dropout(torch.ones(2, dtype=torch.int64), 0.5)
-
-
-def test_the_gradient_of_dropout_has_the_same_mask_and_nothing_saved() -> None:
-    x = torch.ones(50, requires_grad=True)
-    y = F.dropout(x * 1, 0.4)
-    assert not any(isinstance(value, torch.Tensor) for value in y.grad_fn.saved)
-    (y * y).sum().backward()
-    assert x.grad.tolist() == pytest.approx([2 / 0.36 if kept else 0 for kept in (y != 0).tolist()])
-
-
-def test_dropout_has_second_derivatives() -> None:
-    x = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64, requires_grad=True)
-    y = F.dropout(x, 0.5) ** 3
-    (first,) = torch.autograd.grad(y.sum(), x, create_graph=True)
-    (second,) = torch.autograd.grad(first.sum(), x)
-    kept = (y != 0).double()
-    assert second.tolist() == pytest.approx((6 * 8 * x.detach() * kept).tolist())
-
-
-@pytest.mark.parametrize("kind", FLOATS, ids=str)
-def test_dropout_is_the_same_on_every_device_and_layout(kind, simulated) -> None:
-    base = torch.arange(1.0, 61.0).to(kind).view(3, 4, 5)
-    for block in (0, 1, 4):
-        for view in (
-            lambda x: x,
-            lambda x: x.permute(2, 0, 1),
-            lambda x: x[:, ::2, 1:],
-            lambda x: x[0, 0, 0],
-            lambda x: x[:0],
-            lambda x: x[:1].expand(4, 4, 5),
-        ):
-            with settings.block(block):
-                torch.manual_seed(3)
-                expected = F.dropout(view(base), 0.3)
-                torch.manual_seed(3)
-                assert F.dropout(view(base.to(simulated)), 0.3).cpu().tolist() == expected.tolist()
-    torch.manual_seed(3)
-    plain = F.dropout(base, 0.3)
-    torch.manual_seed(3)
-    assert torch.equal(F.dropout(base.transpose(0, 1).contiguous().transpose(0, 1), 0.3), plain)
-
-
-def test_dropout_in_place_keeps_nan(simulated) -> None:
-    for place in ("cpu", simulated):
-        x = torch.full((100,), math.nan, device=place)
-        assert F.dropout(x, 0.5, inplace=True) is x and torch.isnan(x).all()
-
-
-# ---- compiled for devices that are not there ------------------------------------------------------------------
-
-TARGETS = [("cuda", 80), ("cuda", 90), ("cuda", 100), ("hip", "gfx942")]
-
-
-@pytest.fixture
-def compile_ahead(tmp_path):
-    pytest.importorskip("triton")
-    from tritensor.runtime.launch import compile_ahead
-
-    with settings.cache_dir(str(tmp_path)):
-        yield compile_ahead
-
-
-@pytest.mark.parametrize("target", TARGETS, ids=str)
-def test_random_kernels_compile_and_store_whole_vectors(target, compile_ahead) -> None:
-    cases = [
-        (kernels.uniform, torch.float32, (), False),
-        (kernels.normal, torch.float32, (), False),
-        (kernels.uniform, torch.float64, (), True),
-        (kernels.integers, torch.int64, ("i64", "i64"), True),
-    ]
-    for operator, kind, numbers, wide in cases:
-        constants = {"BODY": operator.device_body(), "OUT_DTYPE": kind, "WIDE": wide, "INDEX64": False, "BLOCK": 128}
-        signature = (f"*{kind.triton}:16", "i64", "i64", numbers, "i32:16")
-        facts = compile_ahead(kernels.random_kernel, signature, constants, target, name=f"random_{operator.name}")
-        assert facts.name == f"random_{operator.name}"
-        # the library's sine has a table for huge angles on the stack, which ours never need
-        assert facts.local_bytes <= (40 if operator is kernels.normal else 0)
-        if target[0] == "cuda":
-            assert set(re.findall(r"\bSTG\.E[\w.]*", facts.asm["sass"])) == {"STG.E.128"}
-
-
-@pytest.mark.parametrize("target", TARGETS, ids=str)
-def test_dropout_compiles_to_whole_vectors(target, compile_ahead) -> None:
-    for kind in (torch.float32, torch.bfloat16):
-        constants = {"OUT_DTYPE": kind, "COMPUTE": torch.float32, "RANK": 1, "INDEX64": False, "BLOCK": 128}
-        pointer = f"*{kind.triton}:16"
-        signature = (pointer, pointer, ("i32:1",), ("i32:16",), "i64", "i64", "i32", "fp32", "i32:16")
-        facts = compile_ahead(kernels.dropout_kernel, signature, constants, target)
-        assert facts.local_bytes == 0
-        if target[0] == "cuda":
-            assert set(re.findall(r"\b(?:STG|LDG)\.E[\w.]*", facts.asm["sass"])) <= {"STG.E.128", "LDG.E.128"}
-
-
-def test_dropout_counts_in_64_bits_where_it_must(simulated) -> None:
-    from tritensor.memory import buffer, copies
-    from tritensor.runtime.launch import Int64, launch
-
-    x = torch.ones(40, device=simulated)
-    out = buffer.empty((40,), np.dtype(np.float32), simulated)
-    constants = {"OUT_DTYPE": torch.float32, "COMPUTE": torch.float32, "RANK": 1, "INDEX64": True, "BLOCK": 2}
-    arguments = (out, x._data, (1,), (40,), Int64(5), Int64(6), 32768, 2.0, 40)
-    launch(kernels.dropout_kernel, (3,), arguments, constants, simulated)
-    expected = kernels.dropout(torch.ones(40), p=0.5, seed=5, offset=6)
-    assert copies.to_host(out).tolist() == expected.tolist()
-
-
-def test_default_generators_are_made_once(simulated) -> None:
-    torch.manual_seed(11)
-    assert generator_of(simulated) is generator_of(simulated)
-    assert generator_of(simulated).initial_seed() == 11
-    assert generator_of(torch.device("cpu")) is torch.default_generator
