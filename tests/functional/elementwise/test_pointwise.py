@@ -1,8 +1,7 @@
-"""Elementwise functions: PyTorch's semantics and words, against definitions from Python's own mathematics."""
+"""Elementwise operators: PyTorch's semantics and words for arithmetic, comparison, logic, bits and choices."""
 
 from __future__ import annotations
 
-import math
 import operator as python
 
 import numpy as np
@@ -13,25 +12,7 @@ from tritensor.kernels.elementwise.family import Elementwise
 from tritensor.kernels.elementwise.select import masked, select
 from tritensor.operator import registry
 
-F = torch.nn.functional
-INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
-nan, inf = math.nan, math.inf
-
-
-@pytest.fixture(params=["cpu", "cuda"], autouse=False)
-def place(request):
-    """Run a test on the CPU and in simulation."""
-    if request.param == "cpu":
-        yield torch.device("cpu")
-        return
-    pytest.importorskip("triton")
-    with torch.cuda.simulate(devices=1):
-        yield torch.device("cuda:0")
-
-
-def of(values, place, dtype=None):
-    return torch.tensor(values, dtype=dtype, device=place)
-
+from .values import INTEGERS, F, inf, nan, of
 
 # ---- the words of errors --------------------------------------------------------------------------------------
 
@@ -289,185 +270,6 @@ def test_shifts_by_all_bits_leave_the_sign(place) -> None:
         assert (200 >> of([3], place, kind)).tolist() == ([25] if bits > 8 or kind is torch.uint8 else [-7])
         if kind is not torch.uint8:
             assert (of([-8], place, kind) >> bits).tolist() == [-1] and (x >> -1).tolist() == [0, 0, 0]
-
-
-# ---- exponentials, angles, rounding ---------------------------------------------------------------------------
-
-FUNCTIONS = [
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "sqrt",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "erf",
-    "erfc",
-]
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_agree_with_pythons(name, place) -> None:
-    x = np.concatenate([np.linspace(-5, 5, 101), [0.47, -0.47, 4.0, 30.0, 1e-9, 80.0]])
-    scalar = getattr(math, name) if name != "exp2" else lambda value: 2.0**value
-
-    ends = {
-        ("log", 0.0): -inf,
-        ("log2", 0.0): -inf,
-        ("log10", 0.0): -inf,
-        ("log1p", -1.0): -inf,
-        ("atanh", 1.0): inf,
-        ("atanh", -1.0): -inf,
-    }
-
-    def exact(value: float) -> float:
-        try:
-            return scalar(value)
-        except ValueError:  # where Python raises, at an end of the domain or outside it
-            return ends.get((name, value), nan)
-
-    # as many units in the last place as the reference is from a correctly rounded result; float32 erf is rational
-    for kind, allowed in ((torch.float64, 4.0), (torch.float32, 7.0 if name == "erf" else 4.0)):
-        points = of(x, place, kind)
-        with np.errstate(all="ignore"):
-            got = getattr(torch, name)(points).cpu().numpy()
-            expected = np.array([exact(value) for value in points.cpu().double().tolist()])
-            units = np.abs(got - expected) / np.spacing(np.abs(expected).astype(got.dtype)).astype(np.float64)
-        wrong = ~((units <= allowed) | (got == expected) | (np.isnan(got) & np.isnan(expected)))
-        assert not wrong.any(), (points.cpu().numpy()[wrong][:3], got[wrong][:3], expected[wrong][:3])
-
-
-def test_erf_has_an_end(place) -> None:
-    x = of([-inf, inf, nan, -0.0, 40.0, -40.0, 27.0], place)
-    for kind in (torch.float32, torch.float64):
-        result = torch.erf(x.to(kind))
-        assert result.tolist() == pytest.approx([-1, 1, nan, 0, 1, -1, 1], nan_ok=True)
-        assert math.copysign(1, result[3].item()) == -1 and result.abs()[:2].tolist() == [1.0, 1.0]
-        assert torch.erfc(x.to(kind)).tolist()[:6] == pytest.approx([2, 0, nan, 1, 0, 2], nan_ok=True)
-    assert torch.erf(of(0.5, place)).item() == pytest.approx(math.erf(0.5))  # without dimensions
-    assert torch.erfc(of(27.0, place, torch.float64)).item() == pytest.approx(math.erfc(27.0), rel=1e-5)
-
-
-def test_two_operand_functions(place) -> None:
-    x, y = of([3.0, -1.0, 1e30, -inf], place), of([4.0, 2.0, 1e30, -inf], place)
-    assert torch.hypot(x, y).tolist() == pytest.approx([5, math.sqrt(5), math.sqrt(2) * 1e30, inf])
-    angles = [math.atan2(u, v) for u, v in zip(x.tolist(), y.tolist(), strict=True)]
-    assert torch.atan2(x, y).tolist() == pytest.approx(angles)
-    summed = torch.logaddexp(of([1.0, 1000.0, -inf], place), of([2.0, 1000.0, -inf], place)).tolist()
-    assert summed == pytest.approx([math.log(math.e + math.e**2), 1000 + math.log(2), -inf])
-    assert torch.rsqrt(of([4.0, 0.0], place)).tolist() == [0.5, inf]
-    assert torch.reciprocal(of([4], place)).tolist() == [0.25]
-
-
-def test_rounding(place) -> None:
-    x = of([-2.5, -0.5, 0.5, 1.5, 2.4, nan, inf], place)
-    assert torch.round(x).tolist() == pytest.approx([-2, 0, 0, 2, 2, nan, inf], nan_ok=True)
-    assert torch.floor(x).tolist() == pytest.approx([-3, -1, 0, 1, 2, nan, inf], nan_ok=True)
-    assert torch.ceil(x).tolist() == pytest.approx([-2, 0, 1, 2, 3, nan, inf], nan_ok=True)
-    assert torch.trunc(x).tolist() == pytest.approx([-2, 0, 0, 1, 2, nan, inf], nan_ok=True)
-    assert torch.frac(x[:5]).tolist() == pytest.approx([-0.5, -0.5, 0.5, 0.5, 0.4])
-    assert torch.round(of([1.25, 1234.5], place), decimals=1).tolist() == pytest.approx([1.2, 1234.5])
-    assert torch.round(of([1250.0, 1234.5], place), decimals=-2).tolist() == pytest.approx([1200, 1200])
-    big = of([2**62 + 1], place)
-    for function in (torch.round, torch.floor, torch.ceil, torch.trunc):
-        result = function(big)
-        assert result.tolist() == [2**62 + 1] and result.data_ptr() != big.data_ptr()
-    assert of([1.7], place).round_().tolist() == [2.0]
-
-
-def test_what_is_no_ordinary_number(place) -> None:
-    x = of([1.0, nan, inf, -inf], place)
-    assert torch.isnan(x).tolist() == [False, True, False, False]
-    assert torch.isinf(x).tolist() == [False, False, True, True]
-    assert torch.isfinite(x).tolist() == [True, False, False, False]
-    assert torch.nan_to_num(x, nan=2.0, posinf=3.0, neginf=-3.0).tolist() == [1, 2, 3, -3]
-    limits = torch.finfo(torch.float16)
-    assert torch.nan_to_num(x.half()).tolist() == [1, 0, limits.max, limits.min]
-    assert torch.nan_to_num(of([1, 2], place)).tolist() == [1, 2] and torch.isnan(of([1], place)).tolist() == [False]
-    assert x.nan_to_num_().isfinite().all()
-
-
-def test_closeness(place) -> None:
-    x = of([1.0, inf, nan], place)
-    assert torch.isclose(x, x).tolist() == [True, True, False]
-    assert torch.isclose(x, x, equal_nan=True).tolist() == [True, True, True]
-    assert torch.isclose(x, of([1.0 + 5e-6, -inf, 1.0], place)).tolist() == [True, False, False]
-    assert torch.isclose(of([100], place), of([101], place), rtol=0.02).item()
-    assert torch.isclose(of([True], place), of([True], place)).item()
-    assert torch.allclose(x[:2], x[:2]) and not torch.allclose(x[:1], x[:1] + 1)
-    assert torch.equal(x[:2], x[:2]) and not torch.equal(x, x) and not torch.equal(x[:2], x[:1])
-
-
-# ---- activations ----------------------------------------------------------------------------------------------
-
-
-def test_activations_against_their_formulas(place) -> None:
-    x = np.linspace(-6, 6, 41)
-    formulas = {
-        F.relu: lambda v: max(v, 0.0),
-        F.silu: lambda v: v / (1 + math.exp(-v)),
-        F.gelu: lambda v: 0.5 * v * (1 + math.erf(v / math.sqrt(2))),
-        (lambda t: F.gelu(t, approximate="tanh")): lambda v: (
-            0.5 * v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
-        ),
-        (lambda t: F.leaky_relu(t, 0.1)): lambda v: v if v > 0 else 0.1 * v,
-        (lambda t: F.leaky_relu(t, 1.5)): lambda v: v if v > 0 else 1.5 * v,
-        (lambda t: F.leaky_relu(t, -0.5)): lambda v: v if v > 0 else -0.5 * v,
-        (lambda t: F.elu(t, 1.5)): lambda v: v if v > 0 else 1.5 * math.expm1(v),
-        (lambda t: F.softplus(t, 2.0, 3.0)): lambda v: v if 2 * v > 3 else math.log1p(math.exp(2 * v)) / 2,
-        torch.sigmoid: lambda v: 1 / (1 + math.exp(-v)),
-        F.mish: lambda v: v * math.tanh(math.log1p(math.exp(v))),
-        F.logsigmoid: lambda v: -math.log1p(math.exp(-v)),
-        F.softsign: lambda v: v / (1 + abs(v)),
-        F.tanhshrink: lambda v: v - math.tanh(v),
-    }
-    for function, formula in formulas.items():
-        expected = [formula(value) for value in x]
-        np.testing.assert_allclose(function(of(x, place)).cpu().numpy(), expected, rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose(function(of(x, place, torch.float32)).cpu().numpy(), expected, rtol=2e-5, atol=1e-6)
-        assert function(of(x[3], place)).item() == pytest.approx(expected[3])
-
-
-def test_activations_of_what_is_no_ordinary_number(place) -> None:
-    x = of([nan, inf, -inf], place)
-    assert F.relu(x).tolist() == pytest.approx([nan, inf, 0], nan_ok=True)
-    assert torch.sigmoid(x).tolist() == pytest.approx([nan, 1, 0], nan_ok=True)
-    assert F.elu(x).tolist() == pytest.approx([nan, inf, -1], nan_ok=True)
-    assert F.softplus(x).tolist() == pytest.approx([nan, inf, 0], nan_ok=True)
-    assert F.leaky_relu(x).tolist() == pytest.approx([nan, inf, -inf], nan_ok=True)
-
-
-def test_relu_of_every_layout() -> None:
-    matrix = torch.randn(30, 40)
-    for x in (torch.randn(200, 200), matrix, matrix.t(), torch.randn(9)[::2], torch.randn(())):
-        assert F.relu(x).tolist() == torch.where(x > 0, x, torch.zeros_like(x)).tolist()
-        assert F.relu(x.double()).tolist() == F.relu(x).tolist()
-
-
-def test_relu_does_not_pass_a_gradient_where_it_is_zero() -> None:
-    x = torch.tensor([-1.0, 0.0, 2.0, nan], requires_grad=True)
-    x.relu().backward(torch.tensor([inf, nan, 3.0, 4.0]))
-    assert x.grad.tolist() == [0, 0, 3, 4]
-
-
-def test_activations_in_place() -> None:
-    for function in (F.relu, F.silu, F.elu, F.leaky_relu, F.mish, F.relu6):
-        x = torch.randn(5)
-        expected = function(x)
-        assert function(x, inplace=True) is x and torch.equal(x, expected)
 
 
 # ---- in place -------------------------------------------------------------------------------------------------

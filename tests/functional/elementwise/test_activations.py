@@ -1,0 +1,68 @@
+"""Activations: against their formulas, in every layout, in place, and their gradients."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import tritensor as torch
+
+from .values import F, inf, nan, of
+
+
+def test_activations_against_their_formulas(place) -> None:
+    x = np.linspace(-6, 6, 41)
+    formulas = {
+        F.relu: lambda v: max(v, 0.0),
+        F.silu: lambda v: v / (1 + math.exp(-v)),
+        F.gelu: lambda v: 0.5 * v * (1 + math.erf(v / math.sqrt(2))),
+        (lambda t: F.gelu(t, approximate="tanh")): lambda v: (
+            0.5 * v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
+        ),
+        (lambda t: F.leaky_relu(t, 0.1)): lambda v: v if v > 0 else 0.1 * v,
+        (lambda t: F.leaky_relu(t, 1.5)): lambda v: v if v > 0 else 1.5 * v,
+        (lambda t: F.leaky_relu(t, -0.5)): lambda v: v if v > 0 else -0.5 * v,
+        (lambda t: F.elu(t, 1.5)): lambda v: v if v > 0 else 1.5 * math.expm1(v),
+        (lambda t: F.softplus(t, 2.0, 3.0)): lambda v: v if 2 * v > 3 else math.log1p(math.exp(2 * v)) / 2,
+        torch.sigmoid: lambda v: 1 / (1 + math.exp(-v)),
+        F.mish: lambda v: v * math.tanh(math.log1p(math.exp(v))),
+        F.logsigmoid: lambda v: -math.log1p(math.exp(-v)),
+        F.softsign: lambda v: v / (1 + abs(v)),
+        F.tanhshrink: lambda v: v - math.tanh(v),
+    }
+    for function, formula in formulas.items():
+        expected = [formula(value) for value in x]
+        np.testing.assert_allclose(function(of(x, place)).cpu().numpy(), expected, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(function(of(x, place, torch.float32)).cpu().numpy(), expected, rtol=2e-5, atol=1e-6)
+        assert function(of(x[3], place)).item() == pytest.approx(expected[3])
+
+
+def test_activations_of_what_is_no_ordinary_number(place) -> None:
+    x = of([nan, inf, -inf], place)
+    assert F.relu(x).tolist() == pytest.approx([nan, inf, 0], nan_ok=True)
+    assert torch.sigmoid(x).tolist() == pytest.approx([nan, 1, 0], nan_ok=True)
+    assert F.elu(x).tolist() == pytest.approx([nan, inf, -1], nan_ok=True)
+    assert F.softplus(x).tolist() == pytest.approx([nan, inf, 0], nan_ok=True)
+    assert F.leaky_relu(x).tolist() == pytest.approx([nan, inf, -inf], nan_ok=True)
+
+
+def test_relu_of_every_layout() -> None:
+    matrix = torch.randn(30, 40)
+    for x in (torch.randn(200, 200), matrix, matrix.t(), torch.randn(9)[::2], torch.randn(())):
+        assert F.relu(x).tolist() == torch.where(x > 0, x, torch.zeros_like(x)).tolist()
+        assert F.relu(x.double()).tolist() == F.relu(x).tolist()
+
+
+def test_relu_does_not_pass_a_gradient_where_it_is_zero() -> None:
+    x = torch.tensor([-1.0, 0.0, 2.0, nan], requires_grad=True)
+    x.relu().backward(torch.tensor([inf, nan, 3.0, 4.0]))
+    assert x.grad.tolist() == [0, 0, 3, 4]
+
+
+def test_activations_in_place() -> None:
+    for function in (F.relu, F.silu, F.elu, F.leaky_relu, F.mish, F.relu6):
+        x = torch.randn(5)
+        expected = function(x)
+        assert function(x, inplace=True) is x and torch.equal(x, expected)
