@@ -1,4 +1,4 @@
-"""The tape: accumulation, modes, hooks, second order, errors that name the forward line, functions of one's own."""
+"""The tape: accumulation, modes, hooks, second order, and errors that name the forward line."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ import gc
 import importlib.util
 import threading
 import weakref
-from typing import Any
 
 import numpy as np
 import pytest
 
 import tritensor as torch
 from tritensor.autograd import Function
-from tritensor.nn import functional as F
+
+from .leaves import leaf
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
-
-
-def leaf(*values: float) -> torch.Tensor:
-    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
 
 
 def test_gradients_accumulate_over_uses_and_passes() -> None:
@@ -305,141 +301,6 @@ def test_error_in_a_gradient_names_the_forward_line() -> None:
     assert any("BrokenBackward" in note and "test_autograd.py" in note for note in caught.value.__notes__)
 
 
-# ---- Function -------------------------------------------------------------------------------------------------
-
-
-class Scale(Function):
-    """Two outputs, a number among the arguments, a saved tensor."""
-
-    @staticmethod
-    def forward(ctx, x, factor):
-        ctx.factor = factor
-        ctx.save_for_backward(x)
-        return x * factor, x + 1
-
-    @staticmethod
-    def backward(ctx, first, second):
-        (x,) = ctx.saved_tensors
-        return first * ctx.factor + second + x * 0, None
-
-
-def test_function_with_several_outputs() -> None:
-    x = leaf(1.0, 2.0)
-    a, b = Scale.apply(x, 3.0)
-    assert a.grad_fn is b.grad_fn and (a.output_nr, b.output_nr) == (0, 1)
-    (a + 10 * b).sum().backward()
-    assert x.grad.tolist() == [13.0, 13.0]
-    x.grad = None
-    Scale.apply(x, 3.0)[1].sum().backward()
-    assert x.grad.tolist() == [1.0, 1.0]
-    assert torch.autograd.gradcheck(lambda t: Scale.apply(t, 2.0), leaf(0.5, -0.5))
-
-
-def test_function_checks_what_backward_returns() -> None:
-    class Wrong(Function):
-        result: object = None
-
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            return Wrong.result
-
-    x = leaf(1.0, 2.0)
-    Wrong.result = torch.ones(3, dtype=torch.float64)
-    with pytest.raises(RuntimeError, match="returned an invalid gradient at index 0"):
-        Wrong.apply(x).sum().backward()
-    Wrong.result = (torch.ones(2), torch.ones(2))
-    with pytest.raises(RuntimeError, match="returned an incorrect number of gradients"):
-        Wrong.apply(x).sum().backward()
-    Wrong.result = "text"
-    with pytest.raises(TypeError, match="expected Variable or None"):
-        Wrong.apply(x).sum().backward()
-    Wrong.result = None
-    Wrong.apply(x).sum().backward()
-    assert x.grad is None
-
-
-def test_function_with_setup_context_and_marks() -> None:
-    class Split(Function):
-        @staticmethod
-        def forward(x):
-            return x * 2, (x > 0)
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.mark_non_differentiable(output[1])
-            ctx.set_materialize_grads(False)
-            ctx.save_for_backward(output[0])
-
-        @staticmethod
-        def backward(ctx, grad, none):
-            assert none is None
-            return grad * 2 + ctx.saved_tensors[0] * 0
-
-    x = leaf(1.0)
-    doubled, positive = Split.apply(x)
-    assert not positive.requires_grad
-    doubled.sum().backward()
-    assert x.grad.item() == 2.0
-    with pytest.raises(RuntimeError, match="second time"):
-        doubled.sum().backward()
-
-
-def test_function_returning_its_input() -> None:
-    class Same(Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * 5
-
-    x = leaf(1.0)
-    y = Same.apply(x)
-    assert y is not x and x.is_leaf
-    y.sum().backward()
-    assert x.grad.item() == 5.0
-    with torch.no_grad():
-        assert Same.apply(x) is x
-
-
-def test_function_without_its_methods() -> None:
-    class Empty(Function):
-        pass
-
-    class Forward(Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 1
-
-    with pytest.raises(RuntimeError, match="You must implement the forward function"):
-        Empty.apply(leaf(1.0))
-    with pytest.raises(RuntimeError, match="You must implement the backward function"):
-        Forward.apply(leaf(1.0)).sum().backward()
-
-
-def test_gradcheck_finds_a_wrong_gradient() -> None:
-    class Wrong(Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * x
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad
-
-    with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0 with respect to input 0"):
-        torch.autograd.gradcheck(Wrong.apply, leaf(2.0))
-    assert not torch.autograd.gradcheck(Wrong.apply, leaf(2.0), raise_exception=False)
-    with pytest.raises(ValueError, match="gradcheck expects at least one input"):
-        torch.autograd.gradcheck(lambda x: x, torch.ones(1))
-    assert torch.autograd.gradgradcheck(lambda x: x**3, leaf(1.0, 2.0))
-
-
 @pytest.mark.parametrize("size", [(), (3,), (1000,)])
 @pytest.mark.parametrize("uses", [1, 2, 31, 32, 33, 70])
 def test_a_leaf_that_is_used_many_times(size: tuple[int, ...], uses: int) -> None:
@@ -468,59 +329,6 @@ def test_an_overflow_in_a_leaf_is_silent() -> None:
             big = torch.full((size,), 3e38)
             (x * big + x * big + x * big).backward(torch.ones(size))
             assert x.grad[0].item() == float("inf")
-
-
-ACTIVATIONS: dict[str, Any] = {
-    "relu": F.relu,
-    "sigmoid": torch.sigmoid,
-    "tanh": torch.tanh,
-    "leaky_relu": lambda x: F.leaky_relu(x, 0.2),
-    "elu": lambda x: F.elu(x, 1.5),
-    "softplus": lambda x: F.softplus(x, 2.0, 3.0),
-    "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "silu": F.silu,
-}
-
-
-@pytest.mark.parametrize("name", ACTIVATIONS)
-def test_activations_have_first_and_second_derivatives(name: str) -> None:
-    x = torch.tensor([-4.0, -1.3, -0.2, 0.4, 1.1, 2.6], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(ACTIVATIONS[name], (x,))
-
-    def slope(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        (found,) = torch.autograd.grad((ACTIVATIONS[name](x) * weight).sum(), x, create_graph=True)
-        return found
-
-    weight = torch.tensor([0.3, -1.0, 2.0, 0.7, 1.0, -0.4], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(slope, (x, weight))
-
-
-@needs_triton
-@pytest.mark.parametrize("name", ACTIVATIONS)
-def test_an_activations_gradient_is_one_launch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tritensor.kernels.elementwise import kernel as elementwise_kernel
-
-    launched: list[str] = []
-    run = elementwise_kernel.launch_elementwise
-
-    def noted(operator: Any, *arguments: Any, **options: Any) -> None:
-        launched.append(operator.name)
-        run(operator, *arguments, **options)
-
-    values = torch.tensor([-4.0, -1.3, 0.0, 0.4, 25.0, torch.nan], dtype=torch.bfloat16)
-    found = []
-    with torch.cuda.simulate():
-        for device in ("cpu", "cuda"):
-            x = values.clone().to(device).requires_grad_()
-            out = ACTIVATIONS[name](x)
-            ones = torch.ones_like(out)
-            with monkeypatch.context() as patch:
-                patch.setattr(elementwise_kernel, "launch_elementwise", noted)
-                out.backward(ones)
-            found.append(x.grad.float().cpu())
-    assert launched == [f"{name}_gradient"]
-    assert torch.allclose(found[0], found[1], rtol=1e-2, atol=1e-3, equal_nan=True)
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_triton)])
