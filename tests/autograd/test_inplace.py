@@ -10,9 +10,7 @@ import pytest
 import tritensor as torch
 from tritensor import inplace
 
-
-def leaf(*values: float) -> torch.Tensor:
-    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+from .leaves import leaf
 
 
 def test_views_share_memory_and_version() -> None:
