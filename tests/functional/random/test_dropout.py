@@ -89,7 +89,7 @@ def test_dropout_in_place_keeps_nan(simulated) -> None:
 
 
 def test_dropout_counts_in_64_bits_where_it_must(simulated) -> None:
-    from tritensor.memory import buffer
+    from tritensor.memory import buffer, copies
     from tritensor.runtime.launch import Int64, launch
 
     x = torch.ones(40, device=simulated)
@@ -98,4 +98,4 @@ def test_dropout_counts_in_64_bits_where_it_must(simulated) -> None:
     arguments = (out, x._data, (1,), (40,), Int64(5), Int64(6), 32768, 2.0, 40)
     launch(kernels.dropout_kernel, (3,), arguments, constants, simulated)
     expected = kernels.dropout(torch.ones(40), p=0.5, seed=5, offset=6)
-    assert buffer.to_host(out).tolist() == expected.tolist()
+    assert copies.to_host(out).tolist() == expected.tolist()
