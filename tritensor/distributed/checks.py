@@ -8,13 +8,11 @@ that called it. If they differ, every process raises, and says what all of them 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ..autograd.tape import inside_package
 from ..errors import DistError, explain
-
-if TYPE_CHECKING:
-    from .process_group import ProcessGroup
 
 __all__ = ["RECORD", "Call", "compare"]
 
@@ -39,14 +37,18 @@ class Call(NamedTuple):
         return numbered + detail + tensor
 
 
-def compare(group: ProcessGroup, call: Call) -> None:
+def compare(exchange: Callable[[str, Call], list[str]], call: Call) -> None:
     """Have all processes tell what they are about to do.
+
+    Args:
+        exchange: sends a text to all processes and returns what each of them sent, by rank.
+        call: what this one is about to do.
 
     Raises:
         DistError: they are not about to do the same; it is raised in all of them.
     """
     # the line comes last: a long shape may cut it short, but never the other way round
-    found = [text.partition(_BETWEEN) for text in group.exchange(f"{call}{_BETWEEN}{_call_site()}", call)]
+    found = [text.partition(_BETWEEN) for text in exchange(f"{call}{_BETWEEN}{_call_site()}", call)]
     if len({what for what, _, _ in found}) == 1:
         return
     first = found[0][0]

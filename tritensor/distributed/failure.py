@@ -16,14 +16,23 @@ import sys
 import time
 import traceback
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .process_group import ProcessGroup
+from typing import Any, Protocol
 
 __all__ = ["arm", "launched", "unwatch", "watch"]
 
-_watched: ProcessGroup | None = None
+
+class Group(Protocol):
+    """What is needed of a process group, which is built on this file."""
+
+    rank: int
+    size: int
+    backend: Any
+
+    def close(self) -> None:
+        """Leave the job."""
+
+
+_watched: Group | None = None
 _hook_before: Any = None
 
 # Seconds between the message and the end. mpiexec drops what it has not read when a job is aborted: 1 message in 10.
@@ -50,7 +59,7 @@ def arm() -> None:
         _install()
 
 
-def watch(group: ProcessGroup) -> None:
+def watch(group: Group) -> None:
     """End the job of a group when this process fails, from now on."""
     global _watched
     _watched = group

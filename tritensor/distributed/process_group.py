@@ -100,7 +100,7 @@ class ProcessGroup:
         self.sequence += 1
         call = call._replace(sequence=self.sequence)
         if self.checked:
-            checks.compare(self, call)
+            checks.compare(self.exchange, call)
         work = Work(self, call, self._running_with(start()))
         if async_op:
             return work
