@@ -12,11 +12,12 @@ from ..autograd.mode import recording
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..inplace import check_writable, in_place, in_place_form
 from ..kernels.indexing import family as kernels
-from ..kernels.indexing import host as host
+from ..kernels.indexing.host import indexed_shape
 from ..memory.array import DeviceArray
 from ..operator import registry
 from ..public import method, public
 from ..tensor import Tensor
+from . import quick_indexing
 from .index_keys import is_basic, resolve
 from .views import basic_index
 
@@ -36,7 +37,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     kind = type(key)
     if kind is int or kind is slice or is_basic(key):
         return basic_index(self, key)
-    found = host.read(self, key)
+    found = quick_indexing.read(self, key)
     if found is not None:
         return found
     view, positions, dims = resolve(self, key)
@@ -57,7 +58,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if not isinstance(value, (Tensor, *_NUMBERS)):
         raise ArgumentError(f"can't assign a {_type_name(value)} to a {self.type()}")
     basic = is_basic(key)
-    if host.write(self, key, basic, value):
+    if quick_indexing.write(self, key, basic, value):
         return
     view, positions, dims = (basic_index(self, key), None, ()) if basic else resolve(self, key)
     if positions is None:
@@ -103,7 +104,7 @@ def put(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...], accumul
                     remedy=f"convert the value with .to({x.dtype})",
                 )
             )
-        value = _without_leading_ones(value, len(kernels.indexed_shape(x._data.shape, positions._data.shape[1:], dims)))
+        value = _without_leading_ones(value, len(indexed_shape(x._data.shape, positions._data.shape[1:], dims)))
     if accumulate or (recording.enabled and (x._needs or (isinstance(value, Tensor) and value._needs))):
         return in_place(x, kernels.index_put, positions, value, dims=dims, accumulate=accumulate)
     check_writable(x)
@@ -162,7 +163,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     kernels.check_bounds(vector, input._data.shape[dim] if input.ndim else 1, dim, False, "index out of range in self")
     if input.ndim == 0:
         return input.reshape(1)[vector].reshape(())
-    found = host.take(input, vector, dim, along=False)
+    found = quick_indexing.take(input, vector, dim, along=False)
     return kernels.index(input, _row(vector), dims=(dim,)) if found is None else found
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from .. import layout
 from ..errors import ArgumentError, ShapeError
-from ..kernels.indexing.host import join
 from ..kernels.indexing.joining import cat as cat_operator
 from ..public import public
 from ..tensor import Tensor
+from .quick_indexing import join
 
 
 def _tensors(name: str, tensors: Any) -> list[Any]:

@@ -6,11 +6,10 @@ from .. import dtypes
 from ..autograd.mode import no_grad
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..kernels.indexing import family as kernels
-from ..kernels.indexing import host as host
 from ..operator import registry
 from ..public import public
 from ..tensor import Tensor
-from . import creation
+from . import creation, quick_indexing
 from .indexing import scatter
 
 
@@ -85,7 +84,7 @@ def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -
 
 def _rows(input: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
     """The rows, of numbers that are in bounds."""
-    found = host.take(weight, input, 0, along=False)
+    found = quick_indexing.take(weight, input, 0, along=False)
     if found is not None:
         return found
     positions = input.unsqueeze(0)

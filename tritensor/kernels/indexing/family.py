@@ -24,6 +24,7 @@ from ...memory.array import DeviceArray
 from ...operator import Operator, copy_into
 from ...rules import ANY
 from ...tensor import Tensor
+from .host import add_at, indexed_shape, mesh
 
 if TYPE_CHECKING:
     from .kernel import Walk
@@ -34,8 +35,6 @@ __all__ = [
     "gather",
     "index",
     "index_put",
-    "indexed_shape",
-    "mesh",
     "nonzero_positions",
     "put_into",
     "scatter",
@@ -119,15 +118,6 @@ def _key(positions: np.ndarray, rank: int, dims: tuple[int, ...]) -> tuple[Any, 
     return tuple(key)
 
 
-def mesh(index: np.ndarray, dim: int) -> tuple[Any, ...]:
-    """NumPy's index of the places that `gather` and `scatter` mean: `index` along `dim`, own coordinates elsewhere."""
-    rank = index.ndim
-    return tuple(
-        index if axis == dim else np.arange(extent).reshape((-1,) + (1,) * (rank - axis - 1))
-        for axis, extent in enumerate(index.shape)
-    )
-
-
 def _flat_places(index: np.ndarray, x: np.ndarray, dim: int) -> np.ndarray:
     """The places of `mesh` counted through a row-major `x`: NumPy takes one index many times faster than several."""
     steps = layout.contiguous_strides(x.shape)
@@ -208,8 +198,6 @@ class _Index(Indexing):
     ) -> tuple[np.ndarray, ...]:
         """The reference; sums of whole rows in another way, with the same bits."""
         if metadata.get("accumulate") and compute is results[0]:
-            from .host import add_at
-
             found = add_at(arrays[0], arrays[1], arrays[2], metadata["dims"])
             if found is not None:
                 return (found,)
@@ -255,17 +243,6 @@ class _Gather(Indexing):
     def allocate(self, arrays: Any, results: Any, metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
         """The shape of `index`, or that of `x`."""
         return [(arrays[0].shape if len(arrays) == 3 else arrays[1].shape, results[0].numpy)]
-
-
-def indexed_shape(shape: tuple[int, ...], places: tuple[int, ...], dims: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of `x[...]`: the places stand where the indexed dimensions were if these are neighbours, else in front.
-
-    >>> indexed_shape((2, 3, 4), (7,), (1,)), indexed_shape((2, 3, 4), (7,), (0, 2))
-    ((2, 7, 4), (7, 3))
-    """
-    start = dims[0] if dims == tuple(range(dims[0], dims[0] + len(dims))) else 0
-    rest = [extent for dim, extent in enumerate(shape) if dim not in dims]
-    return (*rest[:start], *places, *rest[start:])
 
 
 # ---- bounds -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,116 @@
+"""Quick ways on the CPU to read, write and join, for the common cases; the operators' references are the rule.
+
+Each function returns None (or False) where the case is not a common one, or would end in an error: the operator then
+does it, or says what is wrong. Nothing has been changed by then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..autograd.mode import recording
+from ..inplace import check_writable
+from ..kernels.indexing.family import index, vouch
+from ..kernels.indexing.host import mesh
+from ..tensor import Tensor, wrap
+
+__all__ = ["join", "place", "read", "take", "write"]
+
+ndarray = np.ndarray
+_INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+_REFUSED = (IndexError, ValueError, TypeError, OverflowError)
+
+
+def place(key: Any) -> ndarray | None:
+    """An index along the first dimension, or a mask of the first ones, as an array; None for any other kind of key."""
+    if isinstance(key, Tensor):
+        where = key._data
+    elif type(key) is list and key and type(key[0]) is int:
+        try:
+            where = np.array(key)
+        except _REFUSED:  # numbers and something else: a list that stands for a tuple
+            return None
+    else:
+        where = key
+    if type(where) is not ndarray or where.ndim == 0 or (where.dtype != _INT64 and where.dtype != _BOOL):
+        return None
+    return where
+
+
+def read(x: Tensor, key: Any) -> Tensor | None:
+    """`x[key]` for one index tensor, list of integers or mask."""
+    data, where = x._data, place(key)
+    recorded = x._needs and recording.enabled
+    if where is None or type(data) is not ndarray or data.ndim == 0 or (recorded and where.dtype == _BOOL):
+        return None
+    try:
+        result = wrap(data[where])
+    except IndexError:
+        return None
+    if recorded:
+        positions: Tensor = (key if isinstance(key, Tensor) else wrap(where)).unsqueeze(0)
+        vouch(positions)
+        index.record((result,), (x, positions), {"dims": (0,)})
+    return result
+
+
+def write(x: Tensor, key: Any, basic: bool, value: Any) -> bool:
+    """`x[key] = value` where nothing is recorded, for a basic key, one index tensor or a mask; whether it was done."""
+    data = x._data
+    tensor = isinstance(value, Tensor)
+    source = value._data if tensor else value
+    if type(data) is not ndarray or (tensor and type(source) is not ndarray):
+        return False
+    if recording.enabled and (x._needs or x._origin is not None or (tensor and value._needs)):
+        return False
+    if basic:
+        parts = key if type(key) is tuple else (key,)
+        if any(type(part) is slice and part.step is not None for part in parts) or (
+            tensor and source.dtype.kind == "c"
+        ):
+            return False
+        where = key
+    else:
+        where = place(key)
+        if where is None or (tensor and source.dtype != data.dtype):
+            return False
+    check_writable(x)
+    try:
+        data[where] = source
+    except _REFUSED:
+        return False
+    counter = x._counter = x._counter or [0, 0]
+    counter[0] += 1
+    return True
+
+
+def take(x: Tensor, where: Tensor, dim: int, along: bool) -> Tensor | None:
+    """Slices of `x` (`along` False) or elements (as `gather`) at an index that has been checked, where no gradient is
+    wanted.
+    """
+    data, chosen = x._data, where._data
+    if type(data) is not ndarray or type(chosen) is not ndarray or (x._needs and recording.enabled) or data.ndim == 0:
+        return None
+    return wrap(data[mesh(chosen, dim)] if along else data.take(chosen, dim))
+
+
+def join(tensors: list[Tensor], dim: int, stacked: bool) -> Tensor | None:
+    """`cat` (or `stack`) of arrays of one dtype that no gradient is wanted of."""
+    arrays = [x._data for x in tensors]
+    kind = getattr(arrays[0], "dtype", None)
+    for x, array in zip(tensors, arrays, strict=True):
+        if type(array) is not ndarray or array.dtype is not kind or (x._needs and recording.enabled):
+            return None
+    try:
+        if not stacked:
+            return wrap(np.concatenate(arrays, dim))
+        if dim == 0:
+            joined = np.empty((len(arrays), *arrays[0].shape), kind)
+            for position, array in enumerate(arrays):
+                joined[position] = array
+            return wrap(joined)
+        return wrap(np.stack(arrays, dim))
+    except _REFUSED:
+        return None
