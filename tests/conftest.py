@@ -15,7 +15,6 @@ from tritensor import cuda, drivers, settings
 from tritensor.drivers import selection
 from tritensor.errors import DeviceError
 from tritensor.pytest_plugin import parse_devices
-from tritensor.runtime import program as plans
 from tritensor.runtime import replay
 
 # Programs that mpiexec runs, not tests: importing one starts a process group.
@@ -60,18 +59,14 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     yield
     found = _left_behind()
     if found:  # the next tests are to be judged by what they do themselves
-        plans._make, replay.active.wanted, replay.active.on = _MAKE, False, False
-        plans._plans.clear()
+        replay.stop()
+        selection._used.clear()
     assert not found, f"the test left behind {', '.join(found)}"
-
-
-_MAKE = plans._make
 
 
 def _left_behind() -> list[str]:
     places = {
-        "its own tritensor.kernels.plan._make": plans._make is not _MAKE,
-        "plans of kernels": any(plan.driver is not selection._real for plan in plans._plans.values()),
+        "a device of its own": bool(selection._used),
         "replays of calls": replay.active.wanted and selection._real is None,
     }
     return [what for what, is_there in places.items() if is_there]

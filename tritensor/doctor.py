@@ -40,8 +40,7 @@ def report() -> str:
         lines.append("No CUDA device is available:")
         lines += [f"  {line}" for line in missing()]
     else:
-        kind = "simulated in host memory" if driver.is_simulated else "real"
-        lines.append(f"{driver.device_count()} CUDA device(s), {kind}:")
+        lines.append(f"{driver.device_count()} CUDA device(s), {driver.kind}:")
         for index in range(driver.device_count()):
             free, total = cuda.mem_get_info(index)
             major, minor = cuda.get_device_capability(index)

@@ -17,7 +17,6 @@ import pytest
 
 import tritensor as torch
 from tritensor import nn, optim, settings
-from tritensor.drivers import require
 from tritensor.drivers.simulator import Simulator
 from tritensor.errors import KernelError
 from tritensor.nn import functional as F
@@ -28,7 +27,9 @@ if TYPE_CHECKING:
 
 pytest.importorskip("triton")
 
-from .test_operators_compile import SPARED, compiled_for, local_bytes
+from ..devices.compile_only import compile_only
+from ..runtime.interpreted_device import interpreted_device
+from .test_operators_compile import SPARED, local_bytes
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="takes address space without memory")
 
@@ -196,12 +197,11 @@ def test_kernels_reach_beyond_two_to_the_31(name: str, seen: Seen) -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_kernels_with_64_bit_offsets_do_not_spill(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_memory_alone(monkeypatch)
-    with compiled_for(("cuda", 90), monkeypatch) as found:
-        object.__setattr__(require().properties(0), "total_memory", 1 << 40)
-        with contextlib.suppress(IndexError):  # bounds that a kernel was to check
-            CALLS[name]()
-    assert found
-    for compiled in found:
+    # an index error: of bounds that a kernel was to check
+    with compile_only(("cuda", 90), memory=1 << 40) as device, contextlib.suppress(IndexError):
+        CALLS[name]()
+    assert device.made
+    for compiled in device.made:
         # for one more block per multiprocessor the assembler gives up 8 or 16 bytes a thread of copies and of integers
         # (3.6: up to 32), which have 64 to 80 registers of 255
         assert local_bytes(compiled, ("cuda", 90)) <= max(SPARED, 16), compiled.metadata.name
@@ -209,14 +209,12 @@ def test_kernels_with_64_bit_offsets_do_not_spill(name: str, monkeypatch: pytest
 
 @pytest.mark.parametrize("grid", [(1 << 31,), (1, 1 << 16), (1, 1, 1 << 16)])
 def test_a_grid_that_no_device_takes_is_refused_before_anything_runs(grid: tuple[int, ...]) -> None:
-    for real in (False, True):
-        with torch.cuda.simulate(), pytest.MonkeyPatch.context() as patch:
+    for device in (torch.cuda.simulate(), interpreted_device()):
+        with device:
             out = torch.zeros(4, dtype=torch.int32, device="cuda")
-            patch.setattr(Simulator, "is_simulated", not real)
             for start in (launch, bind):
                 with pytest.raises(KernelError, match=r"(?s)^count: .*CUDA takes at most 2147483647 x 65535 x 65535"):
                     start(count_kernel, grid, (out._data,), {}, out.device, name="count")
-            patch.undo()
             assert out.tolist() == [0] * 4
 
 

@@ -24,7 +24,8 @@ from tritensor.kernels.indexing.kernel import Walk
 from tritensor.operator import registry
 from tritensor.runtime import compiler
 
-from .test_operators_compile import SPARED, compiled_for, local_bytes
+from ..devices.compile_only import compile_only
+from .test_operators_compile import SPARED, local_bytes
 
 if "nvdisasm" not in compiler._tools():
     pytest.skip("Triton's package has no disassembler here", allow_module_level=True)
@@ -43,11 +44,11 @@ def on_device(*shape: int, dtype: Any = torch.float32) -> torch.Tensor:
     return torch.empty(*shape, dtype=dtype, device="cuda")
 
 
-def kernels_of(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, target: Any = ("cuda", 90)) -> list[Any]:
+def kernels_of(call: Callable[[], Any], target: Any = ("cuda", 90)) -> list[Any]:
     """What the launches of a call were compiled to; those that make its inputs are copies and fills to leave out."""
-    with compiled_for(target, monkeypatch) as found:
+    with compile_only(target) as device:
         call()
-    return found
+    return device.made
 
 
 def widths(compiled: Any, kind: str) -> Counter[str]:
@@ -88,8 +89,8 @@ ELEMENTWISE = {
 
 
 @pytest.mark.parametrize("case", slow("row", "transposed copy", cases=ELEMENTWISE))
-def test_elementwise_operands_move_in_vectors(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    (compiled,) = kernels_of(ELEMENTWISE[case], monkeypatch)
+def test_elementwise_operands_move_in_vectors(case: str) -> None:
+    (compiled,) = kernels_of(ELEMENTWISE[case])
     loads, stores = widths(compiled, "LDG"), widths(compiled, "STG")
     assert stores and set(stores) == {"128"}, stores
     # a column is one number a thread; a mask of 8-bit booleans is 64 bits beside 256 of float32
@@ -101,14 +102,14 @@ def test_elementwise_operands_move_in_vectors(case: str, monkeypatch: pytest.Mon
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS[1:], ids=lambda each: str(each[1]))
 @pytest.mark.parametrize("case", ELEMENTWISE)
-def test_no_form_spills_on_another_target(case: str, target: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    (compiled,) = kernels_of(ELEMENTWISE[case], monkeypatch, target)
+def test_no_form_spills_on_another_target(case: str, target: Any) -> None:
+    (compiled,) = kernels_of(ELEMENTWISE[case], target)
     assert local_bytes(compiled, target) <= SPARED
 
 
-def test_operands_of_many_dimensions_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operands_of_many_dimensions_compile() -> None:
     """A constant that a loop over the dimensions assigned twice was refused from three dimensions on."""
-    (compiled,) = kernels_of(lambda: on_device(8, 10, 12, 7)[:, ::2, ::2, ::2] + 1, monkeypatch)
+    (compiled,) = kernels_of(lambda: on_device(8, 10, 12, 7)[:, ::2, ::2, ::2] + 1)
     assert compiled.metadata.name == "elementwise_add"
 
 
@@ -125,8 +126,8 @@ REDUCED = {
 
 
 @pytest.mark.parametrize("case", slow("all", "rows of 1000", cases=REDUCED))
-def test_reductions_read_in_vectors(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    reduced = kernels_of(REDUCED[case], monkeypatch)[0]
+def test_reductions_read_in_vectors(case: str) -> None:
+    reduced = kernels_of(REDUCED[case])[0]
     assert set(widths(reduced, "LDG")) == {"128"}
 
 
@@ -140,8 +141,8 @@ ROWWISE = {
 
 
 @pytest.mark.parametrize("case", slow("softmax of 1000", cases=ROWWISE))
-def test_row_kernels_read_and_write_in_vectors(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    (rows,) = kernels_of(ROWWISE[case], monkeypatch)
+def test_row_kernels_read_and_write_in_vectors(case: str) -> None:
+    (rows,) = kernels_of(ROWWISE[case])
     assert set(widths(rows, "LDG")) == {"128"}
     stores = widths(rows, "STG")
     # layer norm also stores two numbers a row
@@ -158,10 +159,8 @@ def sums_at(width: int, dtype: Any) -> None:
 @pytest.mark.parametrize("target", TARGETS, ids=lambda each: str(each[1]))
 @pytest.mark.parametrize("dtype", [torch.float32, BF16, torch.float64, torch.int64], ids=str)
 @pytest.mark.parametrize("width", [1, 8, 1024])
-def test_sums_at_places_hold_a_block_in_registers(
-    width: int, dtype: Any, target: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = kernels_of(lambda: sums_at(width, dtype), monkeypatch, target)
+def test_sums_at_places_hold_a_block_in_registers(width: int, dtype: Any, target: Any) -> None:
+    found = kernels_of(lambda: sums_at(width, dtype), target)
     names = [compiled.metadata.name for compiled in found]
     assert names[-2:] == ["segment_sums_add_places", "join_segments_add_places_joined"]
     assert all(local_bytes(compiled, target) <= SPARED for compiled in found)
@@ -178,10 +177,8 @@ def backward_of_norm(rows: int, cols: int, dtype: Any) -> Any:
 @pytest.mark.parametrize("target", TARGETS, ids=lambda each: str(each[1]))
 @pytest.mark.parametrize("dtype", [torch.float32, BF16, torch.float64], ids=str)
 @pytest.mark.parametrize("cols", [100, 1000, 4096, 8192])
-def test_norm_backward_holds_a_row_and_its_sums_in_registers(
-    cols: int, dtype: Any, target: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = kernels_of(lambda: backward_of_norm(4096, cols, dtype), monkeypatch, target)
+def test_norm_backward_holds_a_row_and_its_sums_in_registers(cols: int, dtype: Any, target: Any) -> None:
+    found = kernels_of(lambda: backward_of_norm(4096, cols, dtype), target)
     one_pass = not (cols == 8192 and dtype is torch.float64)  # the one that would spill
     assert found[0].metadata.name == ("norm_backward_layer_norm" if one_pass else "rowwise_layer_norm_backward")
     assert all(local_bytes(compiled, target) <= SPARED for compiled in found)
@@ -201,10 +198,8 @@ def loss_with_gradient(classes: int, dtype: Any, weighted: bool) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, BF16, torch.float64], ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("classes", [10, 16384, 131072])
-def test_losses_hold_a_row_in_registers(
-    classes: int, weighted: bool, dtype: Any, target: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = kernels_of(lambda: loss_with_gradient(classes, dtype, weighted), monkeypatch, target)
+def test_losses_hold_a_row_in_registers(classes: int, weighted: bool, dtype: Any, target: Any) -> None:
+    found = kernels_of(lambda: loss_with_gradient(classes, dtype, weighted), target)
     assert all(local_bytes(compiled, target) <= SPARED for compiled in found)
     (rows,) = [compiled for compiled in found if compiled.metadata.name == "rowwise_cross_entropy"]
     if target == ("cuda", 90) and classes > 10:
@@ -215,10 +210,10 @@ def test_losses_hold_a_row_in_registers(
 @pytest.mark.parametrize("target", TARGETS, ids=lambda each: str(each[1]))
 @pytest.mark.parametrize("dtype", [torch.float32, BF16, torch.float64], ids=str)
 @pytest.mark.parametrize("cols", [1000, 4096, 16384, 262144])
-def test_softmax_holds_a_row_in_registers(cols: int, dtype: Any, target: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_softmax_holds_a_row_in_registers(cols: int, dtype: Any, target: Any) -> None:
     def call() -> None:
         for name, count in (("softmax", 1), ("softmax_backward", 2), ("log_softmax", 1)):
             registry[name](*[on_device(16, cols, dtype=dtype) for _ in range(count)], dim=1)
 
-    for compiled in kernels_of(call, monkeypatch, target):
+    for compiled in kernels_of(call, target):
         assert local_bytes(compiled, target) <= SPARED, compiled.metadata.name

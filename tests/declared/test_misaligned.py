@@ -38,7 +38,7 @@ def test_misaligned_operands_give_the_same_results(operator: Operator, monkeypat
         if size_of(each) < 400
     ]
     sample = max(found, key=size_of)
-    with interpreted_device(monkeypatch) as driver:
+    with interpreted_device() as driver:
 
         def called(place: Any) -> Any:
             return operator(*[place(x) if isinstance(x, Tensor) else x for x in on_cpu(sample)], **sample.metadata)

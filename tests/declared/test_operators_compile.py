@@ -1,7 +1,7 @@
 """Every operator's kernels, as its own host code launches them, compiled for every target without a GPU.
 
-The operators run on a driver that claims to be real: launches are compiled for the target and not run, so block sizes,
-specialisation and constants are those of a GPU.
+The operators run on a driver whose launches are compiled for the target and not run, so block sizes, specialisation and
+constants are those of a GPU.
 """
 
 from __future__ import annotations
@@ -9,23 +9,18 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib.metadata import version
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-import tritensor as torch
 from tritensor import dtypes, settings
-from tritensor.drivers.simulator import Simulator
-from tritensor.kernels.elementwise import kernel as elementwise_kernel
 from tritensor.kernels.elementwise.family import Elementwise
-from tritensor.kernels.matmul import launch as matmul_launch
 from tritensor.operator import Operator, registry
-from tritensor.runtime import program as plans
 
+from ..devices.compile_only import compile_only
 from .samples import Sample, dtypes_of, elementwise_inputs, has_samples, metadata_of, samples
 from .test_operators import case_id, generator, on_cpu, on_device
 
@@ -51,29 +46,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def compiled_for(target: tuple[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Launches in the block are compiled for `target` and not run; yields what was compiled."""
-    found: list[Any] = []
-
-    def make(
-        driver: Any, kernel: Any, signature: Any, constants: Any, device: int, warps: int, stages: int, name: Any
-    ) -> Any:
-        found.append(compiler.compile_kernel(kernel, signature, constants, target, warps, stages, name))
-        return SimpleNamespace(driver=driver, device=device, launch=lambda *arguments: None)
-
-    # what is chosen depends on the capability; AMD's devices have no tf32x3, like the oldest of NVIDIA's
-    capability = divmod(target[1], 10) if target[0] == "cuda" else (7, 5)
-    with torch.cuda.simulate(devices=1, capability=capability), monkeypatch.context() as patch:
-        patch.setattr(Simulator, "is_simulated", False)
-        patch.setattr(plans, "_make", make)
-        patch.setattr(plans, "_plans", {})
-        # launches remembered from another target
-        patch.setattr(elementwise_kernel, "_bound", {})
-        patch.setattr(matmul_launch, "_products", {})
-        yield found
-
-
 def example(operator: Operator, dtype: dtypes.dtype) -> Sample:
     """One call with enough elements for a whole block."""
     rng = generator("compile", operator.name)
@@ -86,16 +58,14 @@ def example(operator: Operator, dtype: dtypes.dtype) -> Sample:
     return samples(operator, dtype, generator("compile", operator.name))[max(sizes)[1]]
 
 
-def compile_operator(
-    operator: Operator, dtype: dtypes.dtype, target: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> list[Any]:
+def compile_operator(operator: Operator, dtype: dtypes.dtype, target: tuple[str, Any]) -> list[Any]:
     sample = example(operator, dtype)
-    with compiled_for(target, monkeypatch) as found:
+    with compile_only(target) as device:
         inputs = on_device(on_cpu(sample))
-        copies = len(found)
+        copies = len(device.made)
         with suppress(IndexError):  # bounds that the kernel was to check: the flag that was never written holds poison
             operator(*inputs, **sample.metadata)
-    return found[copies:]
+    return device.made[copies:]
 
 
 def local_bytes(compiled: Any, target: tuple[str, Any]) -> int:
@@ -107,11 +77,9 @@ def local_bytes(compiled: Any, target: tuple[str, Any]) -> int:
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: str(target[1]))
 @pytest.mark.parametrize("operator", OPERATORS, ids=case_id)
-def test_every_body_compiles_without_spills(
-    operator: Operator, target: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_body_compiles_without_spills(operator: Operator, target: tuple[str, Any]) -> None:
     dtype = dtypes.float32 if dtypes.float32 in dtypes_of(operator) else dtypes.int32
-    found = compile_operator(operator, dtype, target, monkeypatch)
+    found = compile_operator(operator, dtype, target)
     assert found, f"{operator.name} launched no kernel"
     # for arguments beyond 100,000 the library's sine counts in an array, which Triton 3.6 leaves on the stack
     allowed = 40 if operator.name in ("sin", "cos", "tan") else SPARED
@@ -123,15 +91,13 @@ def test_every_body_compiles_without_spills(
 @pytest.mark.parametrize(
     "operator", [op for op in OPERATORS if isinstance(op, Elementwise) and not op.kinds], ids=case_id
 )
-def test_contiguous_elements_move_in_vectors(
-    operator: Elementwise, dtype: dtypes.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_contiguous_elements_move_in_vectors(operator: Elementwise, dtype: dtypes.dtype) -> None:
     """On sm_90 every load and store of a contiguous operand is 128 bits wide (of a boolean result: as wide as fits)."""
     if dtype not in dtypes_of(operator):
         pytest.skip("takes no floating dtype")
     if "nvdisasm" not in compiler._tools():
         pytest.skip("Triton's package has no disassembler here")
-    (compiled,) = compile_operator(operator, dtype, ("cuda", 90), monkeypatch)
+    (compiled,) = compile_operator(operator, dtype, ("cuda", 90))
     sass = compiled.asm["sass"]
     # sine, cosine and tangent also read a table of 2/pi, for arguments beyond 100,000
     loads = [load for load in re.findall(r"\bLDG\.E(\S*)", sass) if ".CONSTANT" not in load]

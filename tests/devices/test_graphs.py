@@ -163,7 +163,7 @@ def test_replayed_training_is_the_same_when_streams_run_late(set_to_none):
 def test_replayed_training_on_the_host_path_of_a_real_device(monkeypatch):
     """Operators repeat their recorded calls there, in the steps before the capture and in the capture."""
     expected = eagerly("adam")
-    with interpreted_device(monkeypatch):
+    with interpreted_device():
         assert train("adam", 2) == expected
 
 
@@ -188,7 +188,7 @@ def test_graphs_of_two_devices_are_replayed_in_turn():
 
 def test_operators_that_repeat_recorded_calls_are_captured_too(monkeypatch, simulation):
     """On a real device's host path: calls that were recorded before the capture, and those that are recorded in it."""
-    with interpreted_device(monkeypatch) as driver:
+    with interpreted_device() as driver:
         x, w = torch.ones(4, 4, device="cuda"), torch.ones(4, 4, device="cuda")
         start = torch.ones(1, device="cuda")
 

@@ -67,7 +67,7 @@ def late(kind: str) -> Iterator[None]:
             if kind == "simulated":
                 stack.enter_context(cuda.simulate(devices=2, memory=MEMORY))
             else:
-                driver = stack.enter_context(interpreted_device(stack.enter_context(pytest.MonkeyPatch.context()), 2))
+                driver = stack.enter_context(interpreted_device(2))
                 object.__setattr__(driver.properties(0), "total_memory", MEMORY)
         yield
 

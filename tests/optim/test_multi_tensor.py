@@ -254,7 +254,7 @@ def test_the_host_path_of_a_real_device_computes_the_same(monkeypatch):
     theirs = parameters(SHAPES, "cpu")
     for options in ({}, {"capturable": True}):
         other = optim.AdamW(theirs, lr=0.1)
-        with interpreted_device(monkeypatch) as driver:
+        with interpreted_device() as driver:
             ours = [nn.Parameter(param.detach().to("cuda")) for param in theirs]
             one = optim.AdamW(ours, lr=0.1, **options)
             for seed in range(3):

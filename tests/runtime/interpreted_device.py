@@ -6,23 +6,19 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
-
-import pytest
 
 from tritensor import dtypes, settings
 from tritensor.drivers import selection
+from tritensor.drivers.cuda_kernels import CudaKernels
+from tritensor.drivers.loading import Loaded
 from tritensor.drivers.simulator import Simulator
-from tritensor.kernels.elementwise import kernel as elementwise_kernel
-from tritensor.kernels.matmul import launch as matmul_launch
-from tritensor.runtime import program as plans
 from tritensor.runtime import replay
 from tritensor.runtime.source import Float64, Int64
 
 
-class Interpreted(Simulator):
-    """Host memory like a simulator's; not simulated to whoever asks."""
+class Interpreted(CudaKernels, Simulator):
+    """Host memory like a simulator's; kernels as on a GPU, but for what is done with their code."""
 
     is_simulated = False
 
@@ -31,9 +27,15 @@ class Interpreted(Simulator):
         self.launches: list[tuple[str, tuple[Any, ...]]] = []
         self.failure: Exception | None = None
         self.placed: list[int] = []
-        self.scratch = 0  # bytes that a program of a kernel made from here on has for itself
+        self.scratch = 0  # bytes that a program of a kernel loaded from here on has for itself
 
-    def launch(self, queue: Any, grid: tuple[int, int, int], loaded: Any, *values: Any) -> None:
+    def build(self, index: int, source: Any) -> Loaded:
+        """Keep the kernel itself in place of its code."""
+        loaded = source.kernel, source.signature, source.constants, source.name or source.kernel.family, self.scratch
+        place = (lambda: self.placed.append(index)) if self.device_count() > 1 else None
+        return Loaded(loaded, self.launch_interpreted, lambda grid: grid, place, (self.scratch, 0))
+
+    def launch_interpreted(self, queue: Any, grid: tuple[int, int, int], loaded: Any, *values: Any) -> None:
         """What cuda-core's `launch` does."""
         from tritensor.runtime.interpreter import run as interpreter
 
@@ -48,20 +50,6 @@ class Interpreted(Simulator):
         assert values[-1] == 0 and (values[-2] != 0) == bool(scratch)
 
         self._push(queue, interpreter.prepare(kernel, grid, arguments, dict(constants), name, list, self.memory))
-
-    def make(
-        self, driver: Any, kernel: Any, signature: Any, constants: Any, device: int, warps: int, stages: int, name: Any
-    ) -> plans.Plan:
-        """What `plan._make` does."""
-        core = SimpleNamespace(
-            launch=self.launch,
-            LaunchConfig=lambda grid, block, shmem_size: grid,
-            Device=lambda index: SimpleNamespace(set_current=lambda: self.placed.append(index)),
-        )
-        metadata = SimpleNamespace(num_warps=warps, shared=0, global_scratch_size=self.scratch, profile_scratch_size=0)
-        name = name or kernel.family
-        loaded = kernel, signature, constants, name, self.scratch
-        return plans.Plan(driver, device, loaded, name, metadata, core, tuple(plans.pointers(signature)))
 
 
 class _Pointer:
@@ -100,19 +88,15 @@ def _argument(entry: Any, values: Iterator[Any]) -> Any:
 
 
 @contextmanager
-def interpreted_device(patch: pytest.MonkeyPatch, count: int = 1) -> Iterator[Interpreted]:
+def interpreted_device(count: int = 1) -> Iterator[Interpreted]:
     """The block's CUDA devices are interpreted ones that pass for real; nothing of them is remembered afterwards."""
     driver = Interpreted(count)
+    replay.stop()
     # nothing is known of the arrays that kernels may touch
-    with patch.context() as inner, settings.sanitize(False):
-        inner.setattr(selection, "_simulations", [driver])
-        inner.setattr(plans, "_make", driver.make)
-        inner.setattr(plans, "_plans", {})
-        inner.setattr(elementwise_kernel, "_bound", {})
-        inner.setattr(matmul_launch, "_products", {})
-        inner.setattr(replay.active, "wanted", False)
+    with selection.use(driver), settings.sanitize(False):
         replay.begin()
-        yield driver
-        driver.synchronize_all()
-    replay.active.wanted = False
-    replay.forget()
+        try:
+            yield driver
+            driver.synchronize_all()
+        finally:
+            replay.stop()

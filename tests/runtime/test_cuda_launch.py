@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tritensor import devices, drivers, dtypes, settings
+from tritensor import devices, dtypes, settings
+from tritensor.drivers import selection
+from tritensor.drivers.cuda_kernels import CudaKernels
+from tritensor.drivers.loading import Compiled
+from tritensor.drivers.simulator import Simulator
 from tritensor.errors import DeviceError, KernelError
 from tritensor.memory.array import DeviceArray
-from tritensor.runtime import program as plans
-from tritensor.runtime import replay
+from tritensor.runtime import program
 from tritensor.runtime.launch import Float64, Int64, bind, kernel, launch
 
 if TYPE_CHECKING:
@@ -66,27 +69,36 @@ class FakeBuffer:
         self.streams.append(stream)
 
 
+class Recorded(CudaKernels, Simulator):
+    """A driver that launches by the recorder in the place of cuda-core."""
+
+    def __init__(self, core):
+        super().__init__(1)
+        self.core = core
+
+    def device_count(self):
+        return self.core.devices
+
+    def current_stream(self, index):
+        return self.core.stream
+
+
 @pytest.fixture
 def gpu(monkeypatch):
     core = Recorder()
-    stream = SimpleNamespace(handle="stream", arena=object())
-    core.stream, core.devices = stream, 1
-    driver = SimpleNamespace(
-        is_simulated=False,
-        launched=[],
-        suspects=lambda: "",
-        capability=lambda index: (9, 0),
-        device_count=lambda: core.devices,
-        current_stream=lambda index: stream,
-    )
-    monkeypatch.setattr(drivers, "require", lambda: driver)
-    monkeypatch.setattr(plans, "_plans", {})
-    monkeypatch.setattr(replay, "begin", lambda: None)  # nothing can be repeated on what only writes down
+    core.stream, core.devices = SimpleNamespace(handle="stream", arena=arena()), 1
+    core.driver = Recorded(core)
+    monkeypatch.setattr(program, "watchers", [])  # nothing can be repeated on what only writes down
     monkeypatch.setitem(sys.modules, "cuda.core", core)
-    core.array = lambda address, shape=(64,), dtype=np.float32, arena=stream.arena: DeviceArray(
+    core.array = lambda address, shape=(64,), dtype=np.float32, arena=core.stream.arena: DeviceArray(
         FakeBuffer(address, arena), shape, (1,) * len(shape), 0, np.dtype(dtype), devices.cuda(0)
     )
-    return core
+    with selection.use(core.driver):
+        yield core
+
+
+def arena():
+    return SimpleNamespace(heap=SimpleNamespace(index=0))
 
 
 @kernel
@@ -185,7 +197,7 @@ def options_kernel(out_ptr, options):
 
 
 def test_memory_of_another_stream_is_told_of_this_one(gpu):
-    x = gpu.array(4096, arena=object())
+    x = gpu.array(4096, arena=arena())
     arguments = ((gpu.array(8192), gpu.array(12288)), x, 0.5, Float64(0), Int64(1), (1, 2, 3), 5)
     launch(many_kernel, (7,), arguments, {"FLAG": True}, devices.cuda(0))
     bound = bind(copy_kernel, (2,), (gpu.array(8192), gpu.array(4096), 64), {"BLOCK": 32}, devices.cuda(0))
@@ -250,24 +262,22 @@ class Blocks:
 
 
 def test_scratch_memory_is_given_to_a_kernel_that_asks_for_it(gpu):
-    launch_many(gpu)
-    (plan,) = plans._plans.values()
-    metadata = SimpleNamespace(num_warps=8, shared=16, global_scratch_size=256, profile_scratch_size=0)
-    plan = plans.Plan(plan.driver, 0, plan.kernel, "scratch", metadata, gpu, ())
+    loaded = gpu.driver.load(0, Compiled(b"\x7fELF", "many", 16, 8, 256, 0), "scratch")
+    scratched = program.Program(gpu.driver, 0, loaded, "scratch", ())
     stream = SimpleNamespace(handle="stream", arena=Blocks())
     taken = [("take", (256 * 6,), np.dtype(np.uint8), devices.cuda(0)), ("give", 1 << 20)]
     for times in (1, 2):
-        plan.launch(stream, (3, 2, 1), (1, 2))
+        scratched.launch(stream, (3, 2, 1), (1, 2))
         assert stream.arena.log == taken * times
         assert gpu.launches[-1][3] == (1, 2, 1 << 20, 0)
     assert gpu.configs[-1] == {"grid": (3, 2, 1), "block": (256, 1, 1), "shmem_size": 16}
     gpu.failure = RuntimeError("CUDA_ERROR_INVALID_VALUE")
     with pytest.raises(DeviceError, match="launch of scratch"):
-        plan.launch(stream, (3, 2, 1), (1, 2))
+        scratched.launch(stream, (3, 2, 1), (1, 2))
     assert stream.arena.log == taken * 3  # also where the launch fails
     for programs in range(1, 1100):  # grids that follow a changing size do not pile up
-        plan._scratch_blocks(stream, (programs, 1, 1))
-    assert len(plan._forms) <= 1024
+        scratched._scratch_blocks(stream, (programs, 1, 1))
+    assert len(scratched._forms) <= 1024
 
 
 def test_with_several_devices_the_right_one_is_made_current(gpu):
@@ -278,10 +288,10 @@ def test_with_several_devices_the_right_one_is_made_current(gpu):
 
 def test_configurations_do_not_pile_up(gpu):
     launch_many(gpu)
-    (plan,) = plans._plans.values()
+    (many,) = gpu.driver.programs.values()
     for size in range(2000):
-        plan.launch(gpu.stream, (size, 1, 1), ())
-    assert len(plan._configs) <= 1024
+        many.launch(gpu.stream, (size, 1, 1), ())
+    assert len(many._configs) <= 1024
 
 
 @pytest.mark.parametrize(

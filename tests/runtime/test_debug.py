@@ -98,7 +98,7 @@ PROPERTIES = {"clock_rate": 1_830_000, "memory_clock_rate": 2_619_000, "memory_b
 def test_a_real_device_is_held_against_its_limit(
     lines: Any, monkeypatch: pytest.MonkeyPatch, known: bool, capability: Any, call: Any, share: str | None
 ) -> None:
-    with interpreted_device(monkeypatch) as driver, settings.debug(2):
+    with interpreted_device() as driver, settings.debug(2):
         driver._properties = DeviceProperties("", *capability, 1 << 30, 132, **(PROPERTIES if known else {}))
         x = torch.ones(128, 128, device="cuda")
         lines()
@@ -113,26 +113,26 @@ def test_a_real_device_is_held_against_its_limit(
 def test_compiling_is_not_counted(lines: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 
-    from tritensor.runtime import program as plans
+    from tritensor.runtime import program
 
     # a context of its own: what was there before is the device's, and must not outlive it
-    with interpreted_device(monkeypatch) as driver, settings.debug(2), monkeypatch.context() as patch:
+    with interpreted_device() as driver, settings.debug(2), monkeypatch.context() as patch:
 
         def slowly(*arguments: Any) -> Any:
             time.sleep(1.5)
-            return driver.make(*arguments)
+            return build(*arguments)
 
-        x = torch.ones(3, device="cuda")
-        patch.setattr(plans, "_make", slowly)
+        x, build = torch.ones(3, device="cuda"), driver.build
+        patch.setattr(driver, "build", slowly)
         lines()
         x.exp()
         (line,) = lines()
     assert " s, " not in line
-    assert plans.recorder is None
+    assert program.recorder is None
 
 
 def test_a_limit_that_is_passed_is_not_named(lines: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with interpreted_device(monkeypatch) as driver, settings.debug(2):
+    with interpreted_device() as driver, settings.debug(2):
         driver._properties = DeviceProperties("", 9, 0, 1 << 30, 1, memory_clock_rate=1, memory_bus_width=1)
         torch.ones(5000, device="cuda")
     assert "of the device's" not in lines()[-1]

@@ -16,11 +16,14 @@ import numpy as np
 import pytest
 
 from tritensor import dtypes, settings
+from tritensor.drivers.cuda_kernels import CudaKernels
+from tritensor.drivers.loading import Compiled
+from tritensor.drivers.simulator import Simulator
 from tritensor.errors import DeviceError
-from tritensor.runtime import disk_cache, replay
-from tritensor.runtime import program as plans
-from tritensor.runtime.disk_cache import Compiled, load, path_of, store
+from tritensor.runtime import disk_cache
+from tritensor.runtime.disk_cache import load, path_of, store
 from tritensor.runtime.launch import device_function, kernel
+from tritensor.runtime.program import Source
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -66,7 +69,7 @@ def first_kernel(out_ptr, count, BODY: tl.constexpr, BLOCK: tl.constexpr = 16):
 
 def key(body: Any = inner, **changes: Any) -> Path:
     arguments: dict[str, Any] = {"kernel": first_kernel, "signature": SIGNATURE, "constants": {"BODY": body}}
-    arguments |= {"capability": (9, 0), "warps": 4, "stages": 3, "name": None}
+    arguments |= {"target": ("cuda", 90), "warps": 4, "stages": 3, "name": None}
     return path_of(**(arguments | changes))
 
 
@@ -85,7 +88,7 @@ def test_equal_arguments_have_one_key_and_others_another() -> None:
     different = [
         *(key(), key(scaled(2)), key(scaled(3)), key(scaled(2.0)), key(scaled(True)), key(scaled((2, 3)))),
         *(key(scaled(dtypes.float32)), key(scaled(inner)), key(scaled(outer)), key(scaled(None)), key(scaled(np))),
-        *(key(capability=(8, 0)), key(warps=8), key(stages=4), key(name="other"), key(signature=SIGNATURE[:1])),
+        *(key(target=("cuda", 80)), key(warps=8), key(stages=4), key(name="other"), key(signature=SIGNATURE[:1])),
         *(key(signature=(("*fp32", None), SIGNATURE[1])), key(constants={"BODY": inner, "BLOCK": 32})),
         *(key(constants={"BODY": inner, "BLOCK": True}), key(constants={"BODY": inner, "BLOCK": 16.0})),
     ]
@@ -216,10 +219,11 @@ def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path, monkeypatc
 WRITER = """
 import os, signal, sys
 from pathlib import Path
-from tritensor.kernels import disk_cache
+from tritensor.drivers.loading import Compiled
+from tritensor.runtime import disk_cache
 def kill(*paths): os.kill(os.getpid(), signal.SIGKILL)
 os.replace = kill
-disk_cache.store(Path(sys.argv[1]), disk_cache.Compiled(b"cubin", "add", 0, 4, 0, 0))
+disk_cache.store(Path(sys.argv[1]), Compiled(b"cubin", "add", 0, 4, 0, 0))
 """
 
 
@@ -267,7 +271,7 @@ def test_a_folder_that_cannot_be_written_to_is_read(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
-# ---- loading a plan -------------------------------------------------------------------------------------------------
+# ---- loading a kernel -----------------------------------------------------------------------------------------------
 
 
 class Core:
@@ -286,32 +290,35 @@ class Core:
         return SimpleNamespace(get_kernel=lambda name: SimpleNamespace(handle=name))
 
 
+class Device(CudaKernels, Simulator):
+    """A device that takes a kernel's code by cuda-core."""
+
+
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes a plan as a fresh process would; counts compilations in `made.count`."""
-    core = Core()
-    driver = SimpleNamespace(capability=lambda index: (9, 0), device_count=lambda: 1)
-    monkeypatch.setattr(plans, "_needs_cuda_core", lambda name: core)
-    monkeypatch.setattr(replay, "begin", lambda: None)
+    """Loads a kernel as a fresh process would; counts compilations in `made.count`."""
+    core, device = Core(), Device(1)
+    monkeypatch.setitem(sys.modules, "cuda.core", core)  # type: ignore[arg-type]
 
-    def compile(*arguments: Any) -> Compiled:
-        make.count += 1  # type: ignore[attr-defined]
-        return SOME
+    class Counted(Source):
+        def compile(self, target: Any) -> Compiled:
+            assert target == ("cuda", 90)
+            make.count += 1  # type: ignore[attr-defined]
+            return SOME
 
     def make() -> Any:
-        return plans._make(driver, first_kernel, SIGNATURE, {"BODY": inner}, 0, 4, 3, "op")
+        return device.build(0, Counted(first_kernel, SIGNATURE, {"BODY": inner}, 4, 3, "op"))
 
     make.core, make.count = core, 0  # type: ignore[attr-defined]
-    monkeypatch.setattr(plans, "_compile", compile)
     return make
 
 
 def test_a_kernel_is_compiled_once_for_all_processes(made: Any, folder: Path) -> None:
     for _ in range(3):
-        plan = made()
-        assert (plan.name, plan.kernel.handle, plan.scratch) == ("op", "add", [0, 16])
+        loaded = made()
+        assert (loaded.kernel.handle, loaded.scratch) == ("add", (0, 16))
     assert made.count == 1
-    assert made.core.loaded == [SOME.cubin] * 3
+    assert made.core.loaded == [SOME.binary] * 3
     assert len(kernels_in(folder)) == 1
 
 
@@ -328,8 +335,8 @@ def test_a_damaged_file_is_compiled_and_written_anew(made: Any, folder: Path) ->
 def test_code_that_the_driver_refuses_is_compiled_anew_and_then_reported(made: Any, folder: Path) -> None:
     made()
     (path,) = kernels_in(folder)
-    store(path, SOME._replace(cubin=b"of another driver"))
-    made.core.refuses = lambda cubin: cubin != SOME.cubin
+    store(path, SOME._replace(binary=b"of another driver"))
+    made.core.refuses = lambda cubin: cubin != SOME.binary
     made()
     assert made.count == 2
     assert load(path) == SOME

@@ -16,6 +16,8 @@ from tritensor.memory import buffer, copies
 from tritensor.memory.array import DeviceArray
 from tritensor.runtime.launch import launch
 
+from ..devices.compile_only import compile_only
+
 if TYPE_CHECKING:
     import triton.language as tl
 
@@ -204,7 +206,6 @@ def test_a_last_block_that_is_not_full_is_compiled_apart():
 def test_offsets_beyond_32_bits_take_64(monkeypatch):
     bound = []
     monkeypatch.setattr(family, "bind", lambda *args, **options: bound.append(args) or (lambda *arrays: None))
-    monkeypatch.setattr(family, "_bound", {})
     small = new((4, 4), np.float32)
     far = DeviceArray(small.buffer, (4, 4), (1 << 30, 1), 0, small.dtype, small.device)
     for array in (small, far):
@@ -217,16 +218,24 @@ def test_offsets_beyond_32_bits_take_64(monkeypatch):
     assert np.array_equal(copies.to_host(small), x - 1)
 
 
-def test_remembered_launches_do_not_pile_up(monkeypatch):
+def test_remembered_launches_do_not_pile_up(simulation, monkeypatch):
     monkeypatch.setattr(family, "bind", lambda *args, **options: lambda *arrays: None)
-    monkeypatch.setattr(family, "_bound", {})
     x = new((4,), np.float32)
     for number in range(5000):
-        launch_elementwise(SUBTRACT, [x], [x, number], dtypes.float32, {})
-    assert len(family._bound) <= 4096
+        launch_elementwise(SUBTRACT, [x], [x, 1], dtypes.float32, {"mode": str(number)})
+    assert 0 < len(simulation.prepared) <= 4096
 
 
-def test_a_real_device_moves_4_kb_in_a_program(simulation, monkeypatch):
-    arrays = {size: new((8,), dtype) for size, dtype in ((8, np.float64), (4, np.float32), (2, np.float16))}
-    monkeypatch.setattr(type(simulation), "is_simulated", False)
-    assert [family._block_size([arrays[2]], [array], 8) for array in arrays.values()] == [512, 1024, 2048]
+def test_a_real_device_moves_4_kb_in_a_program(monkeypatch):
+    blocks = []
+
+    def bind(kernel, grid, arguments, constants, device, **options):
+        blocks.append(constants["BLOCK"])
+        return lambda *arrays: None
+
+    monkeypatch.setattr(family, "bind", bind)
+    with compile_only():
+        arrays = [buffer.empty((8,), np.dtype(kind), devices.cuda(0)) for kind in (np.float64, np.float32, np.float16)]
+        for x in arrays:
+            launch_elementwise(SUBTRACT, [arrays[2]], [x, 1], dtypes.float32, {})
+    assert blocks == [512, 1024, 2048]

@@ -29,7 +29,7 @@ REPEATABLE = [op for op in sorted(registry.values(), key=lambda op: op.name) if 
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Interpreted]:
-    with interpreted_device(monkeypatch, count=2) as driver:
+    with interpreted_device(2) as driver:
         yield driver
 
 
@@ -571,7 +571,7 @@ def test_a_recording_that_fails_leaves_nothing_behind(gpu: Interpreted) -> None:
 
 
 def test_memory_runs_out_on_the_short_way_as_on_the_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    with interpreted_device(monkeypatch) as driver:
+    with interpreted_device() as driver:
         object.__setattr__(driver._properties, "total_memory", 64 << 10)
         x = torch.ones(1024, device="cuda")
         held = [x + x for _ in range(2)]

@@ -84,7 +84,7 @@ X = np.linspace(-3, 5, 37, dtype=np.float32)
 
 def test_importing_a_kernel_module_imports_neither_triton_nor_cuda():
     code = (
-        "import sys, tritensor.kernels.elementwise_kernel; print({'triton', 'cuda.core', 'torch'} & set(sys.modules))"
+        "import sys, tritensor.kernels.elementwise.kernel; print({'triton', 'cuda.core', 'torch'} & set(sys.modules))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "set()"
@@ -295,10 +295,7 @@ def test_the_wrong_number_of_arguments_is_refused():
 
 
 def test_without_triton_a_launch_says_what_to_install(monkeypatch):
-    import tritensor.kernels
-
-    monkeypatch.delitem(sys.modules, "tritensor.kernels.interpreter", raising=False)
-    monkeypatch.delattr(tritensor.kernels, "interpreter", raising=False)
+    monkeypatch.delitem(sys.modules, "tritensor.runtime.interpreter.run", raising=False)
     monkeypatch.setitem(sys.modules, "triton", None)
     arguments, constants = (zeros(4), zeros(4), 4), {"BODY": square, "BLOCK": 4}
     with pytest.raises(DeviceError, match=r'(?s)square: .*needs Triton.*pip install "tritensor\[triton\]"'):

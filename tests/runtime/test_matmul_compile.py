@@ -202,7 +202,7 @@ def test_every_configuration_compiles_for_blackwell(product: str, blocks: Blocks
 
 
 def test_descriptors_are_made_in_scratch_memory_aligned_for_them() -> None:
-    """What `plan.Plan` relies on: a size for each program in multiples of 128 bytes, aligned to 128 at most."""
+    """What `program.Program` relies on: a size for each program in multiples of 128 bytes, aligned to 128 at most."""
     seen = []
     compile_kernel = compiler.compile_kernel
 

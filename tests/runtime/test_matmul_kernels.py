@@ -30,7 +30,6 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return bind(kernel, *arguments, **options)
 
     monkeypatch.setattr(matmul_launch, "bind", noted)
-    monkeypatch.setattr(matmul_launch, "_products", {})
     return found
 
 
@@ -229,7 +228,7 @@ def test_programs_go_from_tile_to_tile(kernels: list[str], monkeypatch: pytest.M
     with torch.cuda.simulate(capability=(9, 0)) as driver, settings.block(16):
         for processors, programs in ((5, 5), (9, 9), (10, 18), (100, 18)):
             driver._properties = dataclasses.replace(driver._properties, multi_processor_count=processors)
-            matmul_launch._products.clear()
+            driver.prepared.clear()
             close(x.cuda() @ y.cuda(), x @ y, 32)
             assert grids[-1] == (programs,)
 
@@ -269,7 +268,7 @@ def test_a_tile_outside_of_its_array_is_neither_read_nor_written() -> None:
 @pytest.mark.parametrize("scratch", [0, 384])
 def test_products_run_from_plain_numbers(scratch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they are launched on a real device, first and repeated, with and without scratch memory for descriptors."""
-    with interpreted_device(monkeypatch) as gpu, settings.block(16):
+    with interpreted_device() as gpu, settings.block(16):
         gpu.scratch = scratch
         for shapes in (((40, 16), (16, 24)), ((20, 100), (100, 24)), ((2, 100), (100, 24)), ((3, 24, 16), (3, 16, 24))):
             x, y = drawn(shapes[0], torch.float32), drawn(shapes[1], torch.float32, 1)

@@ -50,7 +50,7 @@ def two(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         with cuda.simulate(devices=2):
             yield request.param
     else:
-        with interpreted_device(monkeypatch, count=2):
+        with interpreted_device(2):
             yield request.param
 
 

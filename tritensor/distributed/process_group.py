@@ -218,7 +218,7 @@ def init_process_group(
         if given not in (-1, known):
             raise ValueError(f"init_process_group(): {name}={given}, but MPI says {known}; leave it out")
     driver = active()
-    made.open(checked=bool(settings.debug.value) or (driver is not None and driver.is_simulated))
+    made.open(checked=bool(settings.debug.value) or (driver is not None and driver.checks_by_default))
     _default = made
     failure.watch(made)
 

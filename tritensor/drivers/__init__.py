@@ -1,8 +1,8 @@
 """Drivers: where device memory, streams and events come from.
 
-There are two, behind one protocol (`Driver`): `cuda`, on cuda-core, and `simulator`, on host memory. Above this package
-only the launch of a kernel asks which one it has. Importing it imports neither CUDA nor Triton: a driver is looked for
-when it is first asked for.
+There are two, behind one protocol (`Driver`): `cuda`, on cuda-core, and `simulator`, on host memory. No code above this
+package asks which one it has: a driver launches kernels itself, and says what its callers depend on. Importing it
+imports neither CUDA nor Triton: a driver is looked for when it is first asked for.
 """
 
 from __future__ import annotations

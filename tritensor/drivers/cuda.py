@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import DeviceError, explain
+from .cuda_kernels import CudaKernels
 from .driver import CONTEXT_LOST, FATAL, Driver
 from .protocol import DeviceProperties, OutOfRoom
 from .streams import Stream
@@ -83,7 +84,7 @@ def _describe(bindings: Any, status: int) -> str:
     return f"{texts[0]} ({texts[1]})" if len(texts) == 2 else f"error {status}"
 
 
-class CudaDriver(Driver):
+class CudaDriver(CudaKernels):
     """The driver of the CUDA devices of this machine. A queue is a cuda.core.Stream, a mark a cuda.core.Event."""
 
     _alive: ClassVar[weakref.WeakSet[CudaDriver]] = weakref.WeakSet()
@@ -387,7 +388,7 @@ class _Forked(CudaDriver):
     def __getattribute__(self, name: str) -> Any:
         if name == "free":  # tensors that the child inherited may go; their memory is the parent's
             return lambda *_: None
-        if name in ("__class__", "is_simulated"):
+        if name in ("__class__", "is_simulated", "lacks_nccl", "checks_by_default"):
             return object.__getattribute__(self, name)
         raise DeviceError(
             explain(

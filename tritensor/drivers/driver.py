@@ -41,7 +41,9 @@ class Driver(AbstractDriver):
         self._lock = threading.RLock()
         self.captures: dict[int, Capture] = {}  # by the id of the queue that is being captured
         self.pools: WeakValueDictionary[Any, Pool] = WeakValueDictionary()  # by handle and ordinal
-        # What was launched last, for the error of a kernel that fails unseen: plans and graphs, or texts. To add one
+        self.programs: dict[Any, Any] = {}  # loaded kernels, by what they were compiled for
+        self.prepared: dict[Any, Any] = {}  # launches that are repeated, by the operator and its operands' forms
+        # What was launched last, for the error of a kernel that fails unseen: programs and graphs, or texts. To add one
         # costs 25 ns.
         self.launched: deque[Any] = deque(maxlen=32)
 

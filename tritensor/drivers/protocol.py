@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from .. import devices
 from ..errors import DeviceError, explain
+
+if TYPE_CHECKING:
+    from .loading import LaunchRequest
+
+_T = TypeVar("_T")
 
 __all__ = ["AbstractDriver", "DeviceProperties", "OutOfRoom"]
 
@@ -50,10 +55,17 @@ class AbstractDriver(ABC):
     """
 
     is_simulated = False
+    #: what the devices are, for a report of the installation
+    kind = "real"
+    #: why NCCL cannot carry the devices' tensors; empty where it can
+    lacks_nccl = "NCCL carries tensors of NVIDIA's devices"
+    #: whether checks that cost time at each call are made without being asked for
+    checks_by_default = False
 
     # What `driver.Driver` implements, and narrows the types of, for those below it.
     captures: dict[int, Any]  # by the id of the queue that is being captured
     pinned: Any  # the pool of pinned host memory
+    prepared: dict[Any, Any]  # launches that are repeated, by the operator and its operands
 
     @abstractmethod
     def heap(self, index: int) -> Any:
@@ -204,6 +216,20 @@ class AbstractDriver(ABC):
     @abstractmethod
     def elapsed(self, start: Any, end: Any) -> float:
         """Milliseconds between two marks recorded with timing, both done."""
+
+    # -- kernels; drivers that run compiled ones share `compiling.CompilingDriver`
+
+    @abstractmethod
+    def launch(self, stream: Any, request: LaunchRequest) -> None:
+        """Run a kernel behind what the stream holds now."""
+
+    @abstractmethod
+    def prepare(self, stream: Any, request: LaunchRequest) -> tuple[Any, list[Any]] | None:
+        """The program of a launch that is to be repeated, and its values; None where each is prepared anew."""
+
+    @abstractmethod
+    def pick(self, compiled: _T, interpreted: _T) -> _T:
+        """The one of two choices (block sizes above all) that suits the way kernels are run here."""
 
     # -- graphs
 

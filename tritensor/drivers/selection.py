@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from .driver import Driver
     from .simulator import Simulator
 
-__all__ = ["active", "doctor", "require", "simulate"]
+__all__ = ["active", "doctor", "require", "simulate", "use"]
 
-_simulations: list[Driver] = []
+_used: list[Driver] = []
 _by_setting: dict[int, Driver] = {}
 _lock = threading.Lock()
 _asked = False
@@ -28,8 +28,8 @@ _missing: list[str] = []
 
 def active() -> Driver | None:
     """The driver in use, or None where there is no CUDA device and none is simulated. Costs 60 ns."""
-    if _simulations:
-        return _simulations[-1]
+    if _used:
+        return _used[-1]
     count = settings.simulate_cuda.value
     if count:
         return _by_setting.get(count) or _simulator(count)
@@ -120,13 +120,22 @@ def simulate(
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
         raise ArgumentError(f"simulate(): devices must be an int of at least 1, got {devices!r}")
     simulation = Simulator(devices, parse_memory(memory), capability, name)
+    try:
+        with use(simulation):
+            yield simulation
+            simulation.synchronize_all()
+    finally:
+        simulation.close()
+
+
+@contextmanager
+def use(driver: Driver) -> Iterator[None]:
+    """Have a driver's devices be the CUDA devices of a block of code."""
     before = current_index()
-    _simulations.append(simulation)
+    _used.append(driver)
     set_current_index(0)
     try:
-        yield simulation
-        simulation.synchronize_all()
+        yield
     finally:
-        _simulations.remove(simulation)
+        _used.remove(driver)
         set_current_index(before)
-        simulation.close()

@@ -16,7 +16,7 @@ import weakref
 from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from .driver import Driver
 from .protocol import DeviceProperties, OutOfRoom
 
 if TYPE_CHECKING:
+    from .loading import LaunchRequest
     from .streams import Stream
 
 __all__ = ["Mark", "Queue", "Simulator", "parse_memory"]
@@ -43,6 +44,7 @@ _UNITS = {
     "GIB": 2**30,
     "TIB": 2**40,
 }
+_T = TypeVar("_T")
 _ALIGNMENT = 256
 _POISON = 0xFF  # as bytes of any floating type: NaN
 
@@ -135,6 +137,9 @@ class Simulator(Driver):
     """The driver of simulated devices."""
 
     is_simulated = True
+    kind = "simulated in host memory"
+    lacks_nccl = "the devices are simulated"
+    checks_by_default = True
 
     def __init__(
         self, count: int, memory: int = 16 << 30, capability: tuple[int, int] = (9, 0), name: str | None = None
@@ -338,6 +343,23 @@ class Simulator(Driver):
 
     def destroy_graph(self, graph: Any) -> None:
         graph.clear()
+
+    # -- kernels
+
+    def launch(self, stream: Stream, request: LaunchRequest) -> None:
+        index = stream.arena.heap.index
+        # Memory may be given back before a late kernel runs, behind it in the stream's order; a prompt one runs at
+        # once, and one that is captured at each replay.
+        late = settings.simulate_late.value and id(stream.handle) not in self.captures
+        live = self.spans(index) if late else None
+        run = request.interpreted(stream, lambda: self.spans(index) if live is None else live, self.memory)
+        self._push(stream.handle, run)
+
+    def prepare(self, stream: Stream, request: LaunchRequest) -> None:
+        return None
+
+    def pick(self, compiled: _T, interpreted: _T) -> _T:
+        return interpreted
 
     # -- running
 

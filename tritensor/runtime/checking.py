@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from ..drivers.capture import capturing
 from ..errors import KernelMismatchError, explain
 from ..memory.array import DeviceArray
 from ..memory.copies import to_host
-from ..operator import Operator
+
+if TYPE_CHECKING:
+    from .protocol import Operator
 
 __all__ = ["compare_with_reference", "mismatch", "tolerance"]
 

@@ -24,10 +24,14 @@ from triton.language.extra import libdevice
 from triton.runtime.jit import JITFunction
 
 from .. import dtypes, settings
+from ..drivers.loading import Compiled, Target
 from ..errors import DeviceError, KernelError, explain
 from .source import DeviceFunction, Kernel, rebuild
 
-__all__ = ["CompiledFacts", "compile_ahead", "compile_kernel"]
+__all__ = ["CompiledFacts", "compile_ahead", "compile_kernel", "compiled_from"]
+
+# Triton's name for the machine code, by backend.
+_BINARY = {"cuda": "cubin", "hip": "hsaco"}
 
 # One compilation at a time: a kernel's name for profilers is passed to Triton through the kernel's JITFunction.
 _lock = threading.RLock()
@@ -112,7 +116,7 @@ def compile_kernel(
     kernel: Kernel,
     signature: tuple,
     constants: Mapping[str, Any],
-    target: tuple[str, int | str],
+    target: Target,
     warps: int,
     stages: int,
     name: str | None = None,
@@ -168,6 +172,13 @@ def compile_kernel(
             ) from error
 
 
+def compiled_from(made: Any, target: Target) -> Compiled:
+    """What a launch needs of Triton's CompiledKernel."""
+    metadata = made.metadata
+    scratch = [getattr(metadata, f"{kind}_scratch_size", 0) or 0 for kind in ("global", "profile")]
+    return Compiled(made.asm[_BINARY[target[0]]], metadata.name, metadata.shared, metadata.num_warps, *scratch)
+
+
 def _specialise(entry: Any, path: tuple[int, ...], values: dict, attributes: dict) -> Any:
     """The type of one argument for ASTSource; divisibility goes to `attributes`, integers of 1 to `values`."""
     if not entry or isinstance(entry[0], tuple):
@@ -221,7 +232,7 @@ def compile_ahead(
     kernel: Kernel,
     signature: Sequence[Any],
     constants: Mapping[str, Any],
-    target: tuple[str, int | str] = ("cuda", 90),
+    target: Target = ("cuda", 90),
     warps: int = 4,
     stages: int = 3,
     name: str | None = None,
@@ -240,11 +251,11 @@ def compile_ahead(
     """
     compiled = compile_kernel(kernel, tuple(map(_parse_type, signature)), constants, target, warps, stages, name)
     asm = {stage: text for stage, text in compiled.asm.items() if isinstance(text, str)}
+    binary = compiled.asm[_BINARY[target[0]]]
     if target[0] == "hip":
-        binary, text = compiled.asm["hsaco"], asm["amdgcn"]
+        text = asm["amdgcn"]
         registers, local_bytes = _amd_number(text, "vgpr_count"), _amd_number(text, "private_segment_fixed_size") or 0
     else:
-        binary = compiled.asm["cubin"]
         registers, local_bytes = _cubin_usage(binary)
         if "nvdisasm" in _tools():
             asm["sass"] = compiled.asm["sass"]

@@ -23,32 +23,22 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import dtypes, settings
+from ..drivers.loading import Compiled, Target
 from .source import Kernel, _Function, names_in
 
-__all__ = ["Compiled", "load", "path_of", "store"]
+__all__ = ["load", "path_of", "store"]
 
 _MAGIC = b"tritensor kernel 1\n"
-
-
-class Compiled(NamedTuple):
-    """What a launch needs of a compiled kernel."""
-
-    cubin: bytes
-    name: str
-    shared: int
-    num_warps: int
-    global_scratch_size: int
-    profile_scratch_size: int
 
 
 def path_of(
     kernel: Kernel,
     signature: Any,
     constants: Mapping[str, Any],
-    capability: tuple[int, int],
+    target: Target,
     warps: int,
     stages: int,
     name: str | None,
@@ -57,7 +47,7 @@ def path_of(
     values = {**kernel.defaults, **constants}
     text = repr(
         (
-            *(_toolchain(), tuple(sorted(_environment().items())), capability, warps, stages, name, signature),
+            *(_toolchain(), tuple(sorted(_environment().items())), target, warps, stages, name, signature),
             *(_text(kernel), sorted((key, _text(value)) for key, value in values.items())),
         )
     )
@@ -79,20 +69,20 @@ def load(path: Path) -> Compiled | None:
     except OSError:
         return None
     try:
-        magic, header, cubin = content[: len(_MAGIC)], *content[len(_MAGIC) :].split(b"\n", 1)
+        magic, header, binary = content[: len(_MAGIC)], *content[len(_MAGIC) :].split(b"\n", 1)
         facts = json.loads(header)
-        if magic != _MAGIC or hashlib.sha256(cubin).hexdigest() != facts.pop("sha256"):
+        if magic != _MAGIC or hashlib.sha256(binary).hexdigest() != facts.pop("sha256"):
             return None
-        return Compiled(cubin, **facts)
+        return Compiled(binary, **facts)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
 def store(path: Path, compiled: Compiled) -> None:
     """Keep a kernel for the next process. A folder that cannot be written to is no error: nothing is kept then."""
-    facts = {**compiled._asdict(), "sha256": hashlib.sha256(compiled.cubin).hexdigest()}
-    del facts["cubin"]
-    content = _MAGIC + json.dumps(facts).encode() + b"\n" + compiled.cubin
+    facts = {**compiled._asdict(), "sha256": hashlib.sha256(compiled.binary).hexdigest()}
+    del facts["binary"]
+    content = _MAGIC + json.dumps(facts).encode() + b"\n" + compiled.binary
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

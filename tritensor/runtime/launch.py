@@ -3,20 +3,21 @@
     launch(copy_kernel, (blocks,), (out, x, count), {"BLOCK": 1024}, device, name="copy")
 
 A real device runs the kernel compiled for the dtypes and alignment of its arrays and a few properties of its integers
-(`plan.py`); a simulated one runs it in Triton's interpreter, in the order of the current stream (`interpreter.py`).
-Triton and cuda-core are imported by the first launch.
+(`program.py`); a simulated one runs it in Triton's interpreter, in the order of the current stream (`interpreter/`).
+Which of the two happens is the driver's choice. Triton and cuda-core are imported by the first launch.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator, Mapping, Sequence
-from types import ModuleType
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .. import drivers, settings
-from ..errors import DeviceError, KernelError, explain
-from . import program as plans
+from .. import drivers
+from ..drivers.loading import Target
+from ..errors import KernelError, explain
+from . import program
+from .needs_triton import needs_triton
+from .program import Program, find, float_bits, given_first, specialise
 from .source import DeviceFunction, Float64, Int64, Kernel, device_function, kernel
 
 __all__ = [
@@ -78,13 +79,7 @@ def launch(
             for array in row:
                 if array.buffer.arena is not stream.arena:
                     array.buffer.record_stream(stream)
-    if driver.is_simulated:
-        _simulate(driver, stream, kernel, sizes, arguments, dict(constants), name, reaches)
-        return
-    values: list[Any] = []
-    signature = plans.specialise(arguments, values, stream)
-    plan = plans.find(driver, kernel, signature, constants, device.index, warps, stages, name)
-    plan.launch(stream, sizes, values)
+    driver.launch(stream, Request(kernel, sizes, arguments, constants, warps, stages, name, reaches))
 
 
 def _three(grid: Sequence[int], kernel: Kernel, name: str | None) -> tuple[int, int, int]:
@@ -103,22 +98,23 @@ def _three(grid: Sequence[int], kernel: Kernel, name: str | None) -> tuple[int, 
 class Bound:
     """A launch that is repeated with other arrays of the same dtypes, shapes and strides. Made by `bind`."""
 
-    __slots__ = ("_arguments", "_options", "_plan", "_sizes", "_tail")
+    __slots__ = ("_arguments", "_options", "_program", "_sizes", "_tail")
 
-    def __init__(self, arguments: tuple, options: dict[str, Any], plan: Any, sizes: tuple, tail: tuple) -> None:
-        self._arguments, self._options, self._plan, self._sizes, self._tail = arguments, options, plan, sizes, tail
+    def __init__(self, arguments: tuple, options: dict[str, Any], program: Any, sizes: tuple, tail: tuple) -> None:
+        self._arguments, self._options, self._program = arguments, options, program
+        self._sizes, self._tail = sizes, tail
 
     def __call__(self, *values: Any) -> None:
         """Launch with these arrays (and numbers) in place of the bound ones, counted through the arguments in order."""
-        plan = self._plan
-        if plan is not None:
-            stream = plan.driver.current_stream(plan.device)
+        program = self._program
+        if program is not None:
+            stream = program.driver.current_stream(program.device)
             taken: list[float] = []
             alignment = 0
             for value in values:
                 kind = value.__class__
                 if kind is float:
-                    taken.append(plans.float_bits(value))
+                    taken.append(float_bits(value))
                 elif kind is Int64:
                     taken.append(int(value))
                 elif kind is Float64:
@@ -131,7 +127,7 @@ class Bound:
                     alignment |= address
                     taken.append(address)
             if not alignment & 15:
-                plan.launch(stream, self._sizes, (*taken, *self._tail))
+                program.launch(stream, self._sizes, (*taken, *self._tail))
                 return
         kernel, grid, arguments, constants, device = self._arguments
         launch(kernel, grid, _fill(arguments, iter(values)), constants, device, **self._options)
@@ -160,17 +156,15 @@ def bind(
     """
     driver = drivers.require()
     sizes = _three(grid, kernel, name)
-    plan, tail = None, ()
-    if not driver.is_simulated and 0 not in sizes:
-        stream = driver.current_stream(device.index)
-        values: list[Any] = []
-        signature = plans.specialise(arguments, values, stream)
+    loaded, tail = None, ()
+    if 0 not in sizes:
+        request = Request(kernel, sizes, arguments, constants, warps, stages, name)
+        found = driver.prepare(driver.current_stream(device.index), request)
         given = len(list(_arrays(arguments, numbers)))
-        if plans.given_first(signature, given):
-            plan = plans.find(driver, kernel, signature, constants, device.index, warps, stages, name)
-            tail = tuple(values[given:])
+        if found is not None and given_first(request.signature, given):
+            loaded, tail = found[0], tuple(found[1][given:])
     options = {"warps": warps, "stages": stages, "name": name}
-    return Bound((kernel, grid, _emptied(arguments, numbers), constants, device), options, plan, sizes, tail)
+    return Bound((kernel, grid, _emptied(arguments, numbers), constants, device), options, loaded, sizes, tail)
 
 
 _PLAIN = (int, float, str)
@@ -209,39 +203,56 @@ def _fill(arguments: tuple, arrays: Iterator[Any]) -> tuple:
     )
 
 
-def _simulate(
-    driver: Any,
-    stream: Any,
-    kernel: Kernel,
-    sizes: tuple,
-    arguments: tuple,
-    constants: dict[str, Any],
-    name: str | None,
-    reaches: Reaches | None,
-) -> None:
-    interpreter = _needs_triton("interpreter.run", name or kernel.__name__)
-    for array in _arrays(arguments):
-        array.buffer.record_stream(stream)
-    index = stream.device.index
-    # Memory may be given back before a late kernel runs, behind it in the stream's order; a prompt one runs at once,
-    # and one that is captured at each replay.
-    late = settings.simulate_late.value and id(stream.handle) not in driver.captures
-    live = driver.spans(index) if late else None
-    name = name or kernel.family
-    run = interpreter.prepare(
-        *(kernel, sizes, arguments, constants, name),
-        lambda: driver.spans(index) if live is None else live,
-        driver.memory,
-        reaches,
-    )
-    driver.submit(stream, run)
+class Request:
+    """One launch, in whichever way the driver wants it (`drivers.loading.LaunchRequest`)."""
+
+    __slots__ = ("arguments", "constants", "grid", "kernel", "name", "reaches", "signature", "stages", "warps")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, int, int],
+        arguments: tuple,
+        constants: Mapping[str, Any],
+        warps: int,
+        stages: int,
+        name: str | None,
+        reaches: Reaches | None = None,
+    ) -> None:
+        self.kernel, self.grid, self.arguments, self.constants = kernel, grid, arguments, constants
+        self.warps, self.stages, self.name, self.reaches = warps, stages, name, reaches
+        self.signature: tuple[Any, ...] = ()  # what `compiled` has found
+
+    def compiled(self, driver: Any, stream: Any) -> tuple[Program, list[Any]]:
+        """The program, which is compiled and loaded unless the driver has it, and the values to launch it with."""
+        values: list[Any] = []
+        self.signature = signature = specialise(self.arguments, values, stream)
+        index = stream.arena.heap.index
+        return find(driver, self.kernel, signature, self.constants, index, self.warps, self.stages, self.name), values
+
+    def interpreted(
+        self, stream: Any, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]
+    ) -> Callable[[], None]:
+        """The launch as a function on host memory; `spans` are the buffers, `memory` the bytes at an address."""
+        interpreter = needs_triton("interpreter.run", self.name or self.kernel.__name__)
+        for array in _arrays(self.arguments):
+            array.buffer.record_stream(stream)
+        if program.recorder is not None:
+            program.recorder.interpreted()
+        run: Callable[[], None] = interpreter.prepare(
+            *(self.kernel, self.grid, self.arguments, dict(self.constants), self.name or self.kernel.family),
+            spans,
+            memory,
+            self.reaches,
+        )
+        return run
 
 
 def compile_ahead(
     kernel: Kernel,
     signature: Sequence[Any],
     constants: Mapping[str, Any],
-    target: tuple[str, int | str] = ("cuda", 90),
+    target: Target = ("cuda", 90),
     warps: int = 4,
     stages: int = 3,
     name: str | None = None,
@@ -263,19 +274,5 @@ def compile_ahead(
         KernelError: Triton refuses the kernel.
         DeviceError: Triton is not installed.
     """
-    compiler = _needs_triton("compiler", name or kernel.__name__)
+    compiler = needs_triton("compiler", name or kernel.__name__)
     return compiler.compile_ahead(kernel, signature, constants, target, warps, stages, name)
-
-
-def _needs_triton(module: str, name: str) -> ModuleType:
-    """A module of this package that imports Triton."""
-    try:
-        return importlib.import_module(f".{module}", __package__)
-    except ImportError as error:
-        raise DeviceError(
-            explain(
-                f"{name}: running kernels needs Triton, which cannot be imported",
-                str(error),
-                remedy='pip install "tritensor[triton]" (Linux)',
-            )
-        ) from error

@@ -17,10 +17,10 @@ from .. import dtypes
 from ..drivers.capture import capturing
 from ..drivers.protocol import AbstractDriver, DeviceProperties
 from ..memory.array import DeviceArray
-from . import program as plans
+from . import program
 
 if TYPE_CHECKING:
-    from ..operator import Operator
+    from .protocol import Operator
 
 __all__ = ["logged", "peak_bandwidth", "peak_flops"]
 
@@ -75,15 +75,11 @@ def logged(
         return
     queue = driver.current_stream(index).handle  # type: ignore[arg-type]
     timer = _Timer(driver, queue)
-    if driver.is_simulated:
-        timer.begin()
+    program.recorder, before = timer, program.recorder
+    try:
         operator.launch(list(outs), arrays, compute, metadata)
-    else:
-        plans.recorder, before = timer, plans.recorder
-        try:
-            operator.launch(list(outs), arrays, compute, metadata)
-        finally:
-            plans.recorder = before
+    finally:
+        program.recorder = before
     if timer.start is None or not any(out.size for out in outs):  # nothing was done for no elements
         return
     end = driver.record(queue, timing=True)
@@ -96,8 +92,9 @@ def logged(
         speed, unit, limit = operations / seconds, "FLOP/s", peak_flops(properties, dtypes.of(kinds[0]))
     else:
         speed, unit, limit = moved / seconds, "B/s", peak_bandwidth(properties)
-    # a limit that was passed is not the one that holds: float32 products in tf32, operands that stayed in the cache
-    known = not driver.is_simulated and speed <= limit
+    # a limit that was passed is not the one that holds: float32 products in tf32, operands that stayed in the cache;
+    # one that is not known is 0
+    known = 0 < speed <= limit
     share = f", {speed / limit:.0%} of the device's {_scaled(limit)}{unit}" if known else ""
     names = ", ".join(
         _described(value) for value in [*arrays, *(f"{name}={value}" for name, value in metadata.items())]
@@ -116,12 +113,12 @@ class _Timer:
         self.driver, self.queue = driver, queue
         self.start: Any = None
 
-    def begin(self) -> None:
-        self.start = self.driver.record(self.queue, timing=True)
-
-    def launched(self, plan: Any, grid: Any, values: Sequence[Any]) -> Sequence[Any]:
+    def interpreted(self) -> None:
         if self.start is None:
-            self.begin()
+            self.start = self.driver.record(self.queue, timing=True)
+
+    def launched(self, program: Any, grid: Any, values: Sequence[Any]) -> Sequence[Any]:
+        self.interpreted()
         return values
 
 

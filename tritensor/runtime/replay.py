@@ -19,12 +19,12 @@ from ..memory import buffer
 from ..memory.array import DeviceArray, Form
 from ..memory.buffer import Buffer
 from ..tensor import Tensor, wrap
-from .program import float_bits, refused
+from .program import Program, float_bits, watchers
 
 if TYPE_CHECKING:
-    from ..operator import Operator
+    from .protocol import Operator
 
-__all__ = ["Replay", "Step", "active", "begin", "converter", "key_of", "table"]
+__all__ = ["Replay", "Step", "active", "begin", "converter", "key_of", "stop", "table"]
 
 _make = object.__new__
 _tables: list[dict[Any, Replay | None]] = []
@@ -42,10 +42,16 @@ active = _Mode()
 
 
 def begin() -> None:
-    """Repeat calls from here on; called when the first kernel is loaded on a real device."""
+    """Repeat calls from here on; called when the first kernel is loaded on a device."""
     if not active.wanted:
         active.wanted = True
         forget()
+
+
+def stop() -> None:
+    """Repeat no calls until the next kernel is loaded; for a device that is gone."""
+    active.wanted = False
+    forget()
 
 
 def forget() -> None:
@@ -57,6 +63,7 @@ def forget() -> None:
 
 
 settings.watchers.append(forget)
+watchers.append(begin)
 
 
 def table() -> dict[Any, Replay | None]:
@@ -123,20 +130,20 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
-def _prepared(plan: Any, grid: tuple[int, int, int], values: list[tuple[Any, Any]]) -> tuple[Any, ...] | None:
+def _prepared(program: Program, grid: tuple[int, int, int], values: list[tuple[Any, Any]]) -> tuple[Any, ...] | None:
     """A launch that begins with two or more places as they are, and goes on with numbers: a function to call first (or
-    None), cuda-core's launch, grid, kernel, what picks the places, and the numbers. None for another launch."""
-    if plan.scratch:
+    None), the driver's launch, grid, kernel, what picks the places, and the numbers. None for another launch."""
+    if program.scratch:
         return None
     count = sum(1 for source, _ in values if source is not None)
     if count < 2 or any(source is None or value for source, value in values[:count]):
         return None
     picked = itemgetter(*[source for source, _ in values[:count]])
-    return (*plan.prepared(grid), picked, (*[value for _, value in values[count:]], 0, 0))
+    return (*program.prepared(grid), picked, (*[value for _, value in values[count:]], 0, 0))
 
 
-# A plan, the grid, and the values as (source, value); see `Replay`.
-Step = tuple[Any, tuple[int, int, int], list[tuple[Any, Any]]]
+# A program, the grid, and the values as (source, value); see `Replay`.
+Step = tuple[Program, tuple[int, int, int], list[tuple[Any, Any]]]
 
 
 class Replay:
@@ -185,11 +192,11 @@ class Replay:
         missing: tuple[None, ...],
         alike: bool,
     ) -> None:
-        plan = steps[0][0]
+        program = steps[0][0]
         self.metadata, self.missing, self.alike = metadata, missing, alike
-        self.driver, self.index, self.threads = plan.driver, plan.device, plan.driver.threads
+        self.driver, self.index, self.threads = program.driver, program.device, program.driver.threads
         self.forms, self.results, self.steps = forms, results, steps
-        self.note = plan.driver.launched.append
+        self.note = program.driver.launched.append
         self.numbers, self.named = numbers, named
         self.launches = [_prepared(*step) for step in steps]
         # what `changed` needs: a single launch that allocates nothing
@@ -200,7 +207,7 @@ class Replay:
             sources = [source for source, _ in steps[0][2] if source is not None]
             if sources == [inputs, *range(inputs)]:
                 place, launch, config, kernel, _, tail = self.launches[0]
-                self.quick = place, launch, config, kernel, forms[0], tail, plan
+                self.quick = place, launch, config, kernel, forms[0], tail, program
 
     def run(self, inputs: Sequence[Any], metadata: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """The results for inputs of the recorded forms; None where they need the long way after all."""
@@ -238,9 +245,9 @@ class Replay:
 
     def _repeat(self, stream: Any, places: list[Any]) -> None:
         """Make the launches."""
-        for (plan, grid, values), prepared in zip(self.steps, self.launches):
+        for (program, grid, values), prepared in zip(self.steps, self.launches):
             if prepared is None or buffer.trace is not None:
-                plan.launch(
+                program.launch(
                     stream,
                     grid,
                     [
@@ -255,8 +262,8 @@ class Replay:
                     place()
                 launch(*(stream.handle, config, kernel) + picked(places) + tail)  # noqa: RUF005  as below
             except Exception as error:
-                raise refused(plan.name, error, driver=self.driver) from error
-            self.note(plan)
+                raise self.driver.refused(program.name, error) from error
+            self.note(program)
 
     def tape(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """The metadata for the tape: what was recorded, with this call's numbers."""
@@ -325,7 +332,7 @@ class Replay:
                 place()
             launch(*(stream.handle, config, kernel) + picked((left, right)) + tail)  # noqa: RUF005  as below
         except Exception as error:
-            raise refused(self.steps[0][0].name, error, driver=self.driver) from error
+            raise self.driver.refused(self.steps[0][0].name, error) from error
         self.note(self.steps[0][0])
         return True
 
@@ -333,7 +340,7 @@ class Replay:
         """Allocate, launch, wrap: all in one place, because each call of a function more costs 3% of the whole."""
         if buffer.trace is not None:  # another call is being recorded, and this launch may be part of it
             return None
-        place, launch, config, kernel, form, tail, plan = self.quick
+        place, launch, config, kernel, form, tail, program = self.quick
         arena = stream.arena
         heap = arena.heap
         try:
@@ -355,8 +362,8 @@ class Replay:
             # joined by +, which is 40 ns quicker than unpacking
             launch(*(stream.handle, config, kernel, address) + operands + tail)  # noqa: RUF005
         except Exception as error:
-            raise refused(plan.name, error, driver=self.driver) from error
-        self.note(plan)
+            raise self.driver.refused(program.name, error) from error
+        self.note(program)
         array = _make(DeviceArray)
         array.buffer = memory
         array.shape = form.shape

@@ -15,12 +15,13 @@ from ..memory import buffer
 from ..memory.array import DeviceArray
 from ..memory.buffer import Buffer
 from ..tensor import Tensor
-from . import program as plans
+from . import program
+from .program import Program
 from .replay import Replay, Step, active, converter
 
 if TYPE_CHECKING:
     from ..drivers import Stream
-    from ..operator import Operator
+    from .protocol import Operator
 
 __all__ = ["Address", "Recording", "record_call"]
 
@@ -87,14 +88,19 @@ class Recording:
             self.arrays.append(array)
             array.buffer.address = Address.of(array.buffer.address, -len(self.arrays), 0)
 
-    def launched(self, plan: plans.Plan, grid: tuple[int, int, int], values: Sequence[Any]) -> list[Any]:
+    def launched(self, program: Program, grid: tuple[int, int, int], values: Sequence[Any]) -> list[Any]:
         """Note a launch; returns its values as plain numbers."""
         if threading.get_ident() == self.thread:
-            self.launches.append((plan, grid, tuple(values)))
-            pointers = [value for value, is_pointer in zip(values, plan.pointers, strict=True) if is_pointer]
+            self.launches.append((program, grid, tuple(values)))
+            pointers = [value for value, is_pointer in zip(values, program.pointers, strict=True) if is_pointer]
             if any(value.__class__ is not Address for value in pointers):
                 self.repeatable = False
         return [int(value) if value.__class__ is Address else value for value in values]
+
+    def interpreted(self) -> None:
+        """Note a launch that cannot be repeated."""
+        if threading.get_ident() == self.thread:
+            self.repeatable = False
 
 
 def record_call(
@@ -124,11 +130,11 @@ def record_call(
             notes.stand_in(value, position) if value.__class__ is DeviceArray else value
             for position, value in enumerate(arrays)
         ]
-        buffer.trace, plans.recorder = notes.allocated, notes
+        buffer.trace, program.recorder = notes.allocated, notes
         try:
             outs = run(stand_ins)
         finally:
-            buffer.trace = plans.recorder = None
+            buffer.trace = program.recorder = None
             for array in notes.arrays:
                 array.buffer.address = int(array.buffer.address)
     rest = inputs[len(given[0]) :]
@@ -158,14 +164,14 @@ def _replay_of(
     named = [(name, converter(compute)) for name in numeric] if operator.takes_numbers else []
     first = len(given[0]) + len(named)
     steps: list[Step] = []
-    for plan, grid, values in notes.launches:
+    for loaded, grid, values in notes.launches:
         pairs = [
             (value.source if value.source >= 0 else first - 1 - value.source, value.delta)
             if value.__class__ is Address
             else (None, value)
             for value in values
         ]
-        steps.append((plan, grid, pairs))
+        steps.append((loaded, grid, pairs))
     if operator.takes_numbers:
         # the kernel's first values are the results, then inputs and metadata in the call's order
         slots, at = steps[0][2], len(outs) or 1  # where the first input is the result as well, there is one

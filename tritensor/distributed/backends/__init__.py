@@ -21,7 +21,7 @@ def is_mpi_available() -> bool:
 def is_nccl_available() -> bool:
     """Whether nccl4py is installed and there is a real GPU."""
     driver = active()
-    return driver is not None and not driver.is_simulated and importlib.util.find_spec("nccl") is not None
+    return driver is not None and not driver.lacks_nccl and importlib.util.find_spec("nccl") is not None
 
 
 def open_backend(name: str, timeout: float) -> Backend:

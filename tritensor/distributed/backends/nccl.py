@@ -79,11 +79,11 @@ class NcclBackend(MpiBackend):
 
     def __init__(self, timeout: float) -> None:
         driver = active()
-        if driver is None or driver.is_simulated:
+        if driver is None or driver.lacks_nccl:
             raise DistError(
                 explain(
                     "ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
-                    "the devices are simulated" if driver is not None else "",
+                    "" if driver is None else driver.lacks_nccl,
                     remedy='use the backend "mpi", which carries tensors of any device',
                 )
             )

@@ -1,0 +1,61 @@
+"""A device that kernels are compiled for and that runs none of them: the target need not be there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tritensor.drivers import selection
+from tritensor.drivers.compiling import CompilingDriver
+from tritensor.drivers.loading import Compiled, Loaded, Target
+from tritensor.drivers.simulator import Simulator
+from tritensor.errors import DeviceError
+from tritensor.runtime import replay
+
+
+class CompileOnly(CompilingDriver, Simulator):
+    """Memory and streams on the host, as a simulator's; launches end with the compiler.
+
+    Attributes:
+        made: what Triton made of the kernels, in the order of their first launches.
+    """
+
+    is_simulated = False
+
+    def __init__(self, target: Target = ("cuda", 90), memory: int = 16 << 30) -> None:
+        backend, arch = target
+        # what is chosen depends on the capability; AMD's devices have no tf32x3, like the oldest of NVIDIA's
+        capability = divmod(int(arch), 10) if backend == "cuda" else (7, 5)
+        super().__init__(1, memory, capability)
+        self.architecture = target
+        self.made: list[Any] = []
+
+    def target(self, index: int) -> Target:
+        return self.architecture
+
+    def build(self, index: int, source: Any) -> Loaded:
+        from tritensor.runtime import compiler
+
+        what = source.kernel, source.signature, source.constants
+        made = compiler.compile_kernel(*what, self.architecture, source.warps, source.stages, source.name)
+        self.made.append(made)
+        return self.load(index, compiler.compiled_from(made, self.architecture), source.label)
+
+    def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
+        return Loaded(compiled.name, lambda *values: None, lambda grid: grid)
+
+    def refused(self, label: str, error: Exception) -> DeviceError:
+        raise AssertionError(f"the launch of {label} cannot fail") from error
+
+
+@contextmanager
+def compile_only(target: Target = ("cuda", 90), memory: int = 16 << 30) -> Iterator[CompileOnly]:
+    """The block's CUDA device is one that kernels are compiled for and not run on."""
+    driver = CompileOnly(target, memory)
+    try:
+        with selection.use(driver):
+            yield driver
+    finally:
+        driver.close()
+        replay.stop()

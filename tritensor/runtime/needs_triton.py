@@ -1,0 +1,28 @@
+"""Modules that import Triton, found when the first kernel is launched."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from ..errors import DeviceError, explain
+
+__all__ = ["needs_triton"]
+
+
+def needs_triton(module: str, name: str) -> ModuleType:
+    """A module of this package that imports Triton; `name` is the operator that needs it.
+
+    Raises:
+        DeviceError: Triton is not installed.
+    """
+    try:
+        return importlib.import_module(f".{module}", __package__)
+    except ImportError as error:
+        raise DeviceError(
+            explain(
+                f"{name}: running kernels needs Triton, which cannot be imported",
+                str(error),
+                remedy='pip install "tritensor[triton]" (Linux)',
+            )
+        ) from error

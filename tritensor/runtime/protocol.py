@@ -1,0 +1,41 @@
+"""What the runtime needs to know of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .. import dtypes
+    from ..memory.buffer import DeviceArray
+
+__all__ = ["Operator"]
+
+
+class Operator(Protocol):
+    """An operator as far as launching, repeating, checking and timing it goes; `tritensor.operator` has all of it."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    kinds: dict[str, dtypes.dtype]
+    takes_numbers: bool
+
+    def launch(
+        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
+    ) -> None:
+        """Run the kernels."""
+
+    def compute(
+        self,
+        arrays: Sequence[Any],
+        compute: dtypes.dtype,
+        results: tuple[dtypes.dtype, ...],
+        metadata: dict[str, Any],
+    ) -> tuple[np.ndarray, ...]:
+        """The reference's results."""
+
+    def cost(self, outs: Sequence[DeviceArray], arrays: Sequence[Any], metadata: dict[str, Any]) -> tuple[int, int]:
+        """Bytes that are moved at least, and operations."""
