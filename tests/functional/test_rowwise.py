@@ -375,11 +375,8 @@ def test_offsets_of_64_bits(monkeypatch):
 
 
 def test_a_device_chooses_tiles_by_itself():
-    class Array:
-        buffer = type("Buffer", (), {"driver": type("Driver", (), {"is_simulated": False})})
-
     def tile(rows, cols, inner=True, held=1):
-        return rowwise_kernel._tile(Array, rows, cols, inner, held)
+        return rowwise_kernel._compiled_tile(rows, cols, inner, held, rowwise_kernel._TILE)
 
     assert tile(4096, 1000) == (1, 1024, 4)
     assert tile(4096, 100) == (32, 128, 4) and tile(4096, 100, held=2) == (16, 128, 4) and tile(3, 100) == (4, 128, 4)

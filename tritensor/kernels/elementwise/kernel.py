@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ... import dtypes, settings
+from ... import dtypes
 from ...memory.array import DeviceArray
 from ...runtime.launch import Bound, DeviceFunction, Float64, Int64, bind, device_function, kernel
 from ..addressing import collapse_dims, offset_of
-from .tiles import bind_tiles, plan_tiles, sorted_dims
+from ..blocks import block_size, forced_block
+from .tiles import SIDE, bind_tiles, plan_tiles, sorted_dims
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -19,8 +20,7 @@ __all__ = ["elementwise_kernel", "launch_elementwise"]
 # Bytes of the widest operand that one program moves: 1024 float32 or 2048 bfloat16 elements, two 16-byte vectors for
 # each of 128 threads.
 _PROGRAM_BYTES = 4096
-# Fewer, larger blocks suit a simulated device: each step of the interpreter costs 10 us whatever the block's size.
-_SIMULATED_BLOCK = 1 << 16
+_INTERPRETED_BLOCK, _INTERPRETED_SIDE = 1 << 16, 256
 
 
 @device_function
@@ -139,7 +139,7 @@ def launch_elementwise(
             int64), and constants of the compilation (bool, str, None).
     """
     first = outs[0]
-    key: list[Any] = [operator, compute, settings.block.value, first.buffer.arena.driver.is_simulated]
+    key: list[Any] = [operator, compute, forced_block()]
     values: list[Any] = list(outs)
     key += [out.form for out in outs]
     for name, value in zip(operator.inputs, operands):
@@ -157,17 +157,15 @@ def launch_elementwise(
             key.append(kind)
             values.append(_number(value, compute))
     signature = tuple(key)
-    bound = _bound.get(signature)
+    prepared = first.buffer.arena.driver.prepared
+    bound = prepared.get(signature)
     if bound is None:
         if first.size == 0:
             return
-        if len(_bound) >= 4096:  # shapes that change with every step must not pile up
-            _bound.clear()
-        bound = _bound[signature] = _prepare(operator, outs, operands, compute, metadata)
+        if len(prepared) >= 4096:  # shapes that change with every step must not pile up
+            prepared.clear()
+        bound = prepared[signature] = _prepare(operator, outs, operands, compute, metadata)
     bound(*values)
-
-
-_bound: dict[tuple[Any, ...], Bound] = {}
 
 
 def _prepare(
@@ -197,11 +195,12 @@ def _prepare(
         for value in metadata.values()
     )
     constants = {"BODY": body, "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs), "COMPUTE": kinds}
-    block = _block_size(outs, arrays, count)
-    tiles = plan_tiles(sizes, strides, block, outs[0].buffer.driver.is_simulated)
+    wide = max(array.itemsize for array in (*outs, *arrays))
+    whole = block_size(outs[0], _PROGRAM_BYTES // wide, interpreted=_INTERPRETED_BLOCK)
+    tiles = plan_tiles(sizes, strides, whole, block_size(outs[0], SIDE, interpreted=_INTERPRETED_SIDE))
     if tiles is not None:
-        wide = max(array.itemsize for array in (*outs, *arrays))
         return bind_tiles(tiles, sizes, strides, outs, ins, numbers, constants, operator.name, wide)
+    block = block_size(outs[0], _PROGRAM_BYTES // wide, interpreted=_INTERPRETED_BLOCK, count=count)
     pending = iter(strides[len(outs) :])
     in_strides = tuple(next(pending) if value.__class__ is DeviceArray else () for value in operands)
     reach = max(sum((size - 1) * abs(step) for size, step in zip(sizes, steps, strict=True)) for steps in strides)
@@ -228,11 +227,3 @@ def _number(value: Any, compute: dtypes.dtype) -> Any:
     if not compute.is_floating_point:
         return Int64(value)
     return Float64(value) if compute is dtypes.float64 else float(value)
-
-
-def _block_size(outs: Sequence[DeviceArray], arrays: Sequence[DeviceArray], count: int) -> int:
-    if settings.block.value:
-        return settings.block.value
-    if outs[0].buffer.driver.is_simulated:
-        return min(_SIMULATED_BLOCK, 1 << (count - 1).bit_length())
-    return _PROGRAM_BYTES // max(array.itemsize for array in (*outs, *arrays))

@@ -13,23 +13,21 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ... import settings
 from ...runtime.launch import Bound, bind, device_function, kernel
 from ..addressing import collapse_dims, in_units, offset_of, unit_of
+from ..blocks import power_of_two
 
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["Tiles", "bind_tiles", "plan_tiles", "sorted_dims", "tile_kernel"]
+__all__ = ["SIDE", "Tiles", "bind_tiles", "plan_tiles", "sorted_dims", "tile_kernel"]
 
 Steps = Sequence[Sequence[int]]
 
 # Fewer columns than this are no row: half of a warp's lanes would have nothing to do.
 _LEAST = 32
 # The side of a crossed tile: 64 float32 are two cache lines in either direction, 64 bfloat16 one.
-_SIDE = 64
-# A simulated tile: each step of the interpreter costs 10 us whatever the tile's size.
-_SIMULATED_TILE = 1 << 16
+SIDE = 64
 
 
 @device_function
@@ -184,47 +182,40 @@ def sorted_dims(sizes: tuple[int, ...], strides: Steps) -> tuple[tuple[int, ...]
     return collapse_dims([sizes[dim] for dim in order], [[steps[dim] for dim in order] for steps in strides])
 
 
-def plan_tiles(sizes: Sequence[int], strides: Steps, block: int, simulated: bool) -> Tiles | None:
-    """How to take collapsed dimensions in tiles of about `block` elements; None where one row of them is as good.
+def plan_tiles(sizes: Sequence[int], strides: Steps, block: int, side: int = SIDE) -> Tiles | None:
+    """How to take collapsed dimensions in tiles of about `block` elements, or of `side` by `side` where the operands
+    disagree about which dimension lies side by side; None where one row of them is as good.
 
-    >>> plan_tiles((4096, 1000), [(1000, 1), (0, 1)], 1024, False)  # a row that is broadcast
+    >>> plan_tiles((4096, 1000), [(1000, 1), (0, 1)], 1024)  # a row that is broadcast
     Tiles(batch=(), rows=(0,), row_block=1, col_block=1024)
-    >>> plan_tiles((8, 512, 512), [(262144, 512, 1), (262144, 1, 512)], 1024, False)  # transposed
+    >>> plan_tiles((8, 512, 512), [(262144, 512, 1), (262144, 1, 512)], 1024)  # transposed
     Tiles(batch=(0,), rows=(1,), row_block=64, col_block=64)
-    >>> plan_tiles((4096, 3), [(3, 1), (0, 1)], 1024, False)
+    >>> plan_tiles((4096, 3), [(3, 1), (0, 1)], 1024)
     """
     last = len(sizes) - 1
-    forced = settings.block.value
     if last == 0:
         return None
     crossed = [dim for steps in strides[1:] if steps[last] not in (0, 1) for dim in range(last) if abs(steps[dim]) == 1]
     if crossed:
-        side = forced or (256 if simulated else _SIDE)
         whole = side * side
         rows = max(crossed, key=lambda dim: (crossed.count(dim), sizes[dim]))
-        row_block = min(_power_of_two(sizes[rows]), side)
-        col_block = min(_power_of_two(sizes[last]), whole // row_block)
-        row_block = min(_power_of_two(sizes[rows]), whole // col_block)
+        row_block = min(power_of_two(sizes[rows]), side)
+        col_block = min(power_of_two(sizes[last]), whole // row_block)
+        row_block = min(power_of_two(sizes[rows]), whole // col_block)
         return Tiles(tuple(dim for dim in range(last) if dim != rows), (rows,), row_block, col_block)
-    if sizes[last] < (min(forced, _LEAST) if forced else _LEAST):
+    if sizes[last] < min(block, _LEAST):
         return None
-    if simulated and not forced:
-        block = _SIMULATED_TILE
     col_block = _column_block(sizes[last], block)
     rows_in_all = 1
     for size in sizes[:last]:
         rows_in_all *= size
-    return Tiles((), tuple(range(last)), min(_power_of_two(rows_in_all), max(1, block // col_block)), col_block)
-
-
-def _power_of_two(value: int) -> int:
-    return 1 << (value - 1).bit_length()
+    return Tiles((), tuple(range(last)), min(power_of_two(rows_in_all), max(1, block // col_block)), col_block)
 
 
 def _column_block(cols: int, block: int) -> int:
     """The widest tile that leaves at most an eighth of its lanes without work, else the one that leaves fewest."""
     if cols <= block:
-        return _power_of_two(cols)
+        return power_of_two(cols)
     widths = [block >> step for step in range(4) if block >> step >= min(block, 128)]
     idle = {width: -(-cols // width) * width - cols for width in widths}
     return next((width for width in widths if idle[width] * 8 <= cols), min(widths, key=lambda width: idle[width]))

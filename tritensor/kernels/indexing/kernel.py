@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes, layout, settings
+from ... import dtypes, layout
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
 from ...runtime.launch import Float64, Int64, device_function, kernel, launch
 from ..addressing import collapse_dims, offset_of
+from ..blocks import block_size
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -163,8 +164,7 @@ def move(walk: Walk, out: DeviceArray, source: Any, into: bool) -> None:
         operands.append(spread(dense, walk.shape))
     shape, (own, along, *rest) = collapse_dims(walk.shape, operands)
     dense_steps = rest[0] if rest else ()
-    simulated = out.buffer.arena.driver.is_simulated
-    block = settings.block.value or (min(1 << (count - 1).bit_length(), 1 << 16) if simulated else 1024)
+    block = block_size(out, 1024, interpreted=1 << 16, count=count)
     reach = [abs(step) * size for steps in (own, dense_steps) for step, size in zip(steps, shape, strict=False)]
     kind = dtypes.of(out.dtype)
     constants = {
@@ -219,7 +219,7 @@ def device_range(x: DeviceArray) -> tuple[int, int]:
     """The smallest and the largest element of an integer array that has some; the host waits for them."""
     count = x.size
     shape, (strides,) = collapse_dims(x.shape, [x.strides])
-    block = settings.block.value or (1 << 16 if x.buffer.arena.driver.is_simulated else 4096)
+    block = block_size(x, 4096, interpreted=1 << 16)
     blocks = -(-count // block)
     out = buffer.empty((2, blocks), _INT64, x.device)
     launch(
@@ -262,7 +262,7 @@ def device_nonzero(x: DeviceArray) -> DeviceArray:
     rank, count = x.ndim, x.size
     if count == 0:
         return buffer.empty((0, rank), _INT64, x.device)
-    block = settings.block.value or (1 << 14 if x.buffer.arena.driver.is_simulated else 1024)
+    block = block_size(x, 1024, interpreted=1 << 14)
     blocks = -(-count // block)
     counts = buffer.empty((blocks,), _INT64, x.device)
     shape, strides = (x.shape, x.strides) if rank else ((1,), (0,))

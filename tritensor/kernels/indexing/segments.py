@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes, layout, settings
+from ... import dtypes, layout
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...runtime.launch import Int64, device_function, kernel, launch
 from ..addressing import collapse_dims, offset_of
+from ..blocks import block_size, forced_block, power_of_two
 from .kernel import Walk, as_number, place_of, spread
 from .sorting_kernel import stable_order
 
@@ -273,11 +274,9 @@ def add_at(walk: Walk, out: DeviceArray, source: Any) -> None:
 
 def _block(count: int, width: int, out: DeviceArray) -> tuple[int, int]:
     """Places and columns of a block."""
-    forced, simulated = settings.block.value, out.buffer.arena.driver.is_simulated
-    tile = 1 << 14 if simulated else _TILE
-    block_r = min(1 << (width - 1).bit_length(), forced or (4096 if simulated else _WIDTH))
-    block_p = min(1 << (count - 1).bit_length(), max(tile // block_r, 1))
-    return min(block_p, forced) if forced else block_p, block_r
+    tile = out.buffer.driver.pick(_TILE, 1 << 14)
+    block_r = min(power_of_two(width), block_size(out, _WIDTH, interpreted=4096))
+    return min(power_of_two(count), max(tile // block_r, 1), forced_block() or tile), block_r
 
 
 def _sorted_destinations(walk: Walk, place_shape: tuple[int, ...], out: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
@@ -285,7 +284,7 @@ def _sorted_destinations(walk: Walk, place_shape: tuple[int, ...], out: DeviceAr
     count, numbers = prod(place_shape), prod(walk.key_shape)
     kind = np.dtype(np.int32 if numbers < 1 << 31 else np.int64)
     keys = buffer.empty((count,), kind, out.device)
-    block = settings.block.value or (1 << 14 if out.buffer.arena.driver.is_simulated else 1024)
+    block = block_size(out, 1024, interpreted=1 << 14)
     along = [walk.position_strides[dim] for dim in walk.dims]
     shape, (position_steps, base_steps) = collapse_dims(place_shape, [along, walk.key_base])
     sizes = tuple(Int64(size) for size in walk.sizes)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ... import dtypes, settings
+from ... import dtypes
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...runtime.launch import kernel, launch
 from ..addressing import collapse_dims, offset_of
+from ..blocks import block_size
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -88,8 +89,7 @@ def stable_order(keys: DeviceArray, bits: int, origins: DeviceArray | None = Non
         the sorted keys, and the origin of each. The inputs' memory is used for scratch.
     """
     count, device = keys.size, keys.device
-    simulated = keys.buffer.arena.driver.is_simulated
-    block = settings.block.value or (min(1 << max(count - 1, 0).bit_length(), 1 << 12) if simulated else 512)
+    block = block_size(keys, 512, interpreted=1 << 12, count=count)
     blocks = -(-count // block)
     digits = 1 << _BITS
     starts = buffer.empty((digits * blocks,), np.dtype(np.int32), device)
@@ -105,7 +105,7 @@ def stable_order(keys: DeviceArray, bits: int, origins: DeviceArray | None = Non
             running_sum_kernel,
             (1,),
             (starts, starts.size),
-            {"BLOCK": settings.block.value or 2048},
+            {"BLOCK": block_size(keys, 2048)},
             device,
             name="sort_sum",
         )
@@ -204,7 +204,7 @@ def sort_along(values: DeviceArray, indices: DeviceArray, x: DeviceArray, dim: i
     kind = dtypes.of(x.dtype)
     bits = 32 if kind.is_floating_point and kind.itemsize == 2 else kind.itemsize * 8
     name = "float" if kind.is_floating_point else "signed" if kind.is_signed else "unsigned"
-    block = settings.block.value or (1 << 14 if x.buffer.arena.driver.is_simulated else 1024)
+    block = block_size(x, 1024, interpreted=1 << 14)
     grid = (-(-count // block),)
     x_shape, (x_strides,) = collapse_dims(x.shape, [x.strides])
     keys = buffer.empty((count,), np.dtype(np.uint64 if bits == 64 else np.uint32), device)

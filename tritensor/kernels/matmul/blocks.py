@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ... import settings
 from ...drivers import DeviceProperties
+from ..blocks import forced_block, power_of_two
 
-__all__ = ["DESCRIBED", "POINTERS", "Blocks", "Problem", "choose", "is_streamed"]
+__all__ = ["DESCRIBED", "POINTERS", "Blocks", "Problem", "choose", "choose_interpreted", "is_streamed"]
 
 
 class Blocks(NamedTuple):
@@ -105,10 +105,10 @@ _FROM_REGISTERS = {
     "tf32x3": (Blocks(64, 128, 32, 8, 3), Blocks(64, 64, 32, 4, 3)),
 }
 
-# In simulation a step of the interpreter costs about the same whatever its size, so few large tiles are fastest.
-_SIMULATED = Blocks(256, 256, 256, 4, 1)
-_SIMULATED_SUM = Blocks(32, 32, 32, 4, 1)
-_SIMULATED_STREAMED = 1 << 18
+# Where kernels are interpreted.
+_INTERPRETED = Blocks(256, 256, 256, 4, 1)
+_INTERPRETED_SUM = Blocks(32, 32, 32, 4, 1)
+_INTERPRETED_STREAMED = 1 << 18
 
 # What moving a row or column of a tile costs, in products: a tile of 64x64 then comes to 1.4 times the time per product
 # of one of 128x256.
@@ -127,7 +127,7 @@ _SUMS = 256
 _STREAMED_ROWS = 4
 
 
-def choose(problem: Problem, device: DeviceProperties, simulated: bool = False) -> Blocks:
+def choose(problem: Problem, device: DeviceProperties) -> Blocks:
     """The blocks, and the kernel, for a product on a device.
 
     Few rows: the other operand is streamed. Otherwise the tiles are those that take the least time by `_cost`, large
@@ -150,16 +150,12 @@ def choose(problem: Problem, device: DeviceProperties, simulated: bool = False) 
     >>> choose(Problem("half", 1, 4096, 4096, along=True), h200)
     Blocks(rows=1, cols=16, depth=256, warps=4, stages=1, kernel='streamed', split=1, pieces=1)
     """
+    if forced_block():
+        return _forced(problem, device)
     processors = device.multi_processor_count
     if is_streamed(problem.rows):
-        return _streamed(problem, processors, simulated)
-    described = problem.describable and problem.product in DESCRIBED and device.major in (9, 10)
-    if settings.block.value:
-        return _forced(problem, described, max(_power_of_two(settings.block.value), 16))
-    if simulated:
-        blocks = _clamped(_SIMULATED_SUM if problem.product == "sum" else _SIMULATED, problem)
-        return blocks._replace(kernel="descriptors") if described else blocks
-    if described:
+        return _streamed(problem, processors)
+    if _is_described(problem, device):
         # tf32 spills where an activation joins a tile of 128x256, which on sm_100 takes 272 KB of shared memory anyway
         spared = problem.product == "tf32" and (problem.epilogue or device.major > 9)
         table = DESCRIBED[problem.product][spared:]
@@ -177,24 +173,37 @@ def choose(problem: Problem, device: DeviceProperties, simulated: bool = False) 
     return _split(_fitted(_clamped(blocks, problem), problem, device), problem, processors)
 
 
-def _forced(problem: Problem, described: bool, edge: int) -> Blocks:
+def choose_interpreted(problem: Problem, device: DeviceProperties) -> Blocks:
+    """The same where kernels are interpreted: a step costs about the same whatever its size, so few large tiles."""
+    if forced_block():
+        return _forced(problem, device)
+    if is_streamed(problem.rows):
+        rows, depth = power_of_two(problem.rows), min(power_of_two(problem.depth), 1024)
+        return Blocks(
+            rows, min(power_of_two(problem.cols), _INTERPRETED_STREAMED // (rows * depth)), depth, 4, 1, "streamed"
+        )
+    blocks = _clamped(_INTERPRETED_SUM if problem.product == "sum" else _INTERPRETED, problem)
+    return blocks._replace(kernel="descriptors") if _is_described(problem, device) else blocks
+
+
+def _is_described(problem: Problem, device: DeviceProperties) -> bool:
+    return problem.describable and problem.product in DESCRIBED and device.major in (9, 10)
+
+
+def _forced(problem: Problem, device: DeviceProperties) -> Blocks:
     """Tiles of `settings.block`, cut in every way that there is, so that small arrays meet all of the kernels' code."""
-    if described:
+    edge = max(power_of_two(forced_block()), 16)
+    if is_streamed(problem.rows):
+        split = 3 if problem.depth > 4 * edge else 1
+        return Blocks(power_of_two(problem.rows), edge, edge, 4, 1, "streamed", split=split)
+    if _is_described(problem, device):
         return Blocks(edge, edge, edge, 4, 1, "descriptors", pieces=2)
     return Blocks(edge, edge, edge, 4, 1, split=3 if problem.product != "sum" and problem.depth > 4 * edge else 1)
 
 
-def _streamed(problem: Problem, processors: int, simulated: bool) -> Blocks:
+def _streamed(problem: Problem, processors: int) -> Blocks:
     """Up to four 16-byte vectors for each of 128 threads at a time."""
-    rows, vector = _power_of_two(problem.rows), 16 // problem.itemsize
-    if settings.block.value:
-        edge = max(_power_of_two(settings.block.value), 16)
-        return Blocks(rows, edge, edge, 4, 1, "streamed", split=3 if problem.depth > 4 * edge else 1)
-    if simulated:
-        depth = min(_power_of_two(problem.depth), 1024)
-        return Blocks(
-            rows, min(_power_of_two(problem.cols), _SIMULATED_STREAMED // (rows * depth)), depth, 4, 1, "streamed"
-        )
+    rows, vector = power_of_two(problem.rows), 16 // problem.itemsize
     # bytes have the most sums: 4 vectors of them spill with Triton 3.6, and 2 with 3.9
     most = _VECTORS if problem.itemsize > 1 else 1
     vectors = min(most, 2 * _VECTORS // rows, _SUMS // (rows * vector * max(problem.itemsize, 4)))
@@ -203,11 +212,11 @@ def _streamed(problem: Problem, processors: int, simulated: bool) -> Blocks:
     elements = depth * cols
     if problem.along and (problem.depth < depth or problem.cols < cols):
         # one side is short: more of the tile along the other, and half as much of it, or bfloat16 spills
-        depth = min(depth, max(_power_of_two(problem.depth), vector))
-        cols = min(elements // 2 // depth, _power_of_two(problem.cols))
+        depth = min(depth, max(power_of_two(problem.depth), vector))
+        cols = min(elements // 2 // depth, power_of_two(problem.cols))
         depth = elements // 2 // cols
     elif problem.cols < cols:
-        cols = max(_power_of_two(problem.cols), vector)
+        cols = max(power_of_two(problem.cols), vector)
         depth = elements // 2 // cols
     blocks = Blocks(rows, cols, depth, _WARPS, 1, "streamed")
     return _split(blocks, problem, processors)
@@ -241,12 +250,7 @@ def _fitted(blocks: Blocks, problem: Problem, device: DeviceProperties) -> Block
 def _clamped(blocks: Blocks, problem: Problem) -> Blocks:
     """No block larger than what it is to hold; 16 is the least that a tensor core takes."""
     return blocks._replace(
-        rows=min(blocks.rows, max(_power_of_two(problem.rows), 16)),
-        cols=min(blocks.cols, max(_power_of_two(problem.cols), 16)),
-        depth=min(blocks.depth, max(_power_of_two(problem.depth), 16)),
+        rows=min(blocks.rows, max(power_of_two(problem.rows), 16)),
+        cols=min(blocks.cols, max(power_of_two(problem.cols), 16)),
+        depth=min(blocks.depth, max(power_of_two(problem.depth), 16)),
     )
-
-
-def _power_of_two(size: int) -> int:
-    """The smallest power of two that is not smaller."""
-    return 1 << max(size - 1, 0).bit_length()

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import dtypes, layout, settings
+from ... import dtypes, layout
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...runtime.launch import Bound, bind
 from ..addressing import collapse_dims
-from .blocks import Blocks, Problem, choose, is_streamed
+from ..blocks import block_size, forced_block
+from .blocks import Blocks, Problem, choose, choose_interpreted, is_streamed
 from .descriptors import described_matmul_kernel
 from .kernel import finish_kernel, matmul_kernel
 from .matvec import matvec_kernel
@@ -82,7 +83,6 @@ class _Product(NamedTuple):
 
 
 _REMEMBERED = 4096
-_products: dict[tuple[Any, ...], _Product] = {}
 
 
 def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray | None, body: Any) -> None:
@@ -98,13 +98,14 @@ def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: Devic
     capability = driver.capability(out.device.index or 0)
     precision = product_for(capability)
     aligned = not (out.data_ptr() | x.data_ptr() | y.data_ptr()) & 15
-    key: tuple[Any, ...] = (body, precision, settings.block.value, out.device, capability, driver.is_simulated, aligned)
+    key: tuple[Any, ...] = (body, precision, forced_block(), out.device, capability, aligned)
     key += tuple([(array.dtype, array.shape, array.strides) for array in arrays])
-    product = _products.get(key)
+    prepared = driver.prepared
+    product = prepared.get(key)
     if product is None:
-        if len(_products) >= _REMEMBERED:  # shapes that change with every step must not pile up
-            _products.clear()
-        product = _products[key] = _prepare(out, x, y, bias, body, precision, aligned)
+        if len(prepared) >= _REMEMBERED:  # shapes that change with every step must not pile up
+            prepared.clear()
+        product = prepared[key] = _prepare(out, x, y, bias, body, precision, aligned)
     if product.mirrored:
         x, y = y, x
     if product.finish is None:
@@ -139,7 +140,7 @@ def _prepare(
         bias is not None or body is not None,
         shape.y.row == 1,
     )
-    blocks = choose(problem, device, driver.is_simulated)
+    blocks = driver.pick(choose, choose_interpreted)(problem, device)
     biases = () if bias is None else (bias,)
     constants: dict[str, Any] = {"EPILOGUE": body, "OUT_DTYPE": dtypes.of(out.dtype), "BIAS_ROWS": shape.bias.row != 0}
     options: dict[str, Any] = {
@@ -259,7 +260,7 @@ def _described(shape: _Geometry, blocks: Blocks, constants: dict[str, Any], prod
 def _finish(out: DeviceArray, parts: DeviceArray, bias: DeviceArray | None, body: Any) -> Bound:
     """The second step of a split product."""
     shape, (steps,) = collapse_dims(out.shape, [_spread(bias, out.shape)])
-    block = settings.block.value or 1024
+    block = block_size(out, 1024)
     constants = {"EPILOGUE": body, "OUT_DTYPE": dtypes.of(out.dtype), "RANK": len(shape), "BLOCK": block}
     arguments = (out, parts, () if bias is None else (bias,), out.size, parts.shape[0], shape, steps)
     return bind(finish_kernel, (-(-out.size // block),), arguments, constants, out.device, name="matmul_finish")

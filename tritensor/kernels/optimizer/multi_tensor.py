@@ -26,6 +26,7 @@ from ...memory.array import DeviceArray
 from ...operator import copy_into
 from ...runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
 from ...tensor import Tensor
+from .. import blocks
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -34,7 +35,7 @@ __all__ = ["Batch", "Entries", "Rates", "Tables", "block_size", "check_entry", "
 
 # Bytes of the widest operand that one program moves; see `elementwise_kernel`.
 _PROGRAM_BYTES = 4096
-_SIMULATED_BLOCK = 1 << 16
+_INTERPRETED_BLOCK = 1 << 16
 
 Arrays = Sequence[Sequence[DeviceArray]]
 Entries = list[tuple[Tensor, ...]]
@@ -270,12 +271,8 @@ def _packed(array: DeviceArray) -> DeviceArray:
 
 def block_size(arrays: Arrays, nbytes: int) -> int:
     """Elements per program, of which the widest operand's take `nbytes` on a device."""
-    if settings.block.value:
-        return settings.block.value
-    if arrays[0][0].buffer.arena.driver.is_simulated:
-        largest = max(entry[0].size for entry in arrays)
-        return min(_SIMULATED_BLOCK, 1 << max(largest - 1, 0).bit_length())
-    return nbytes // max(array.itemsize for array in arrays[0])
+    largest, widest = max(entry[0].size for entry in arrays), max(array.itemsize for array in arrays[0])
+    return blocks.block_size(arrays[0][0], nbytes // widest, interpreted=_INTERPRETED_BLOCK, count=largest)
 
 
 class Tables:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ... import settings
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
 from ...runtime.launch import Float64, kernel, launch
 from ...tensor import Tensor
+from ..blocks import block_size
 from .multi_tensor import Batch
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class AdamRates:
         rates = buffer.empty((batch.length, 4), batch.compute.numpy, batch.device)
         lr: Any = self.lr
         in_memory = isinstance(lr, Tensor)
-        block = settings.block.value or 128
+        block = block_size(rates, 128)
         launch(
             adam_rates_kernel,
             (-(-batch.length // block),),

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes, settings
+from ... import dtypes
 from ...memory.array import DeviceArray
 from ...operator import Operator
 from ...rules import FLOATING
 from ...runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
 from ...tensor import Tensor, wrap
 from ..addressing import collapse_dims, offset_of
+from ..blocks import block_size
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -162,10 +163,8 @@ def _key(seed: Any) -> Any:
 
 
 def _block_size(out: DeviceArray, groups: int) -> int:
-    """Counters per program: one for each of 128 threads; in simulation as many as there are, up to 16,384."""
-    if settings.block.value:
-        return settings.block.value
-    return min(1 << 14, 1 << max(groups - 1, 0).bit_length()) if out.buffer.driver.is_simulated else 128
+    """Counters per program: one for each of 128 threads."""
+    return block_size(out, 128, interpreted=1 << 14, count=groups)
 
 
 @device_function

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes, settings
+from ... import dtypes
 from ...memory.array import DeviceArray
 from ...operator import Operator
 from ...rules import REAL
 from ...runtime.launch import Float64, Int64, kernel, launch
 from ...tensor import Tensor, wrap
+from ..blocks import block_size
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -47,7 +48,7 @@ class Range(Operator):
         step = metadata["step"] if end is None else (end - start) / max(count - 1, 1)
         whole = isinstance(start, int) and isinstance(step, int) and end is None
         number: type[Int64] | type[Float64] = Int64 if whole else Float64
-        block = settings.block.value or (1 << 14 if out.buffer.driver.is_simulated else 1024)
+        block = block_size(out, 1024, interpreted=1 << 14)
         launch(
             range_kernel,
             (-(-count // block),),

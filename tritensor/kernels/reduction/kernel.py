@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes, settings
+from ... import dtypes
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
 from ..addressing import collapse_dims, in_units, offset_of, unit_of
+from ..blocks import forced_tile, power_of_two
 
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["launch_reduction", "power_of_two", "reach", "reduce_arrays", "reduction_kernel"]
+__all__ = ["launch_reduction", "reach", "reduce_arrays", "reduction_kernel"]
 
 # Elements of one program's tile: with 4 warps 32 registers a thread for each value of a state.
 _TILE = 4096
@@ -32,7 +33,7 @@ _LONG = 1024
 # Programs per multiprocessor that are enough to keep its memory pipeline full.
 _PROGRAMS = 4
 # A simulated tile: each step of the interpreter costs 10 us whatever the tile's size.
-_SIMULATED_TILE = 1 << 16
+_INTERPRETED_TILE = 1 << 16
 
 
 @device_function
@@ -269,7 +270,7 @@ def reduce_arrays(
     if splits > 1:
         results = [buffer.empty((splits, rows), kind.numpy, outs[0].device) for _, kind in identity]
         finish = bare_state
-    wide = max(max(reach(array) for array in ins), splits * rows, cols) + _SIMULATED_TILE >= 1 << 31
+    wide = max(max(reach(array) for array in ins), splits * rows, cols) + _INTERPRETED_TILE >= 1 << 31
     launch(
         reduction_kernel,
         (-(-rows // row_block), splits),
@@ -393,11 +394,6 @@ def _collapse(
     return collapse_dims(sizes, [[array.strides[dim] for dim in dims] for array in arrays])
 
 
-def power_of_two(value: int) -> int:
-    """The smallest power of two that is not below `value`."""
-    return 1 << max(value - 1, 0).bit_length()
-
-
 def _tile(
     x: DeviceArray, rows: int, cols: int, inner: bool, width: int, whole: bool = False
 ) -> tuple[int, int, int, int]:
@@ -409,25 +405,21 @@ def _tile(
         whole: no row may be cut into parts.
     """
     driver = x.buffer.driver
-    forced, tile = settings.block.value, _TILE
+    forced = forced_tile(rows, cols)
+    tile = driver.pick(_TILE // 2 if width > 1 else _TILE, _INTERPRETED_TILE)
     if forced:
-        col_block = min(power_of_two(cols), forced)
-        row_block = min(power_of_two(rows), max(1, forced // 4))
+        row_block, col_block = forced
+    elif inner:
+        col_block = min(power_of_two(cols), tile)
+        most = tile // col_block
+        row_block = min(power_of_two(rows), driver.pick(1 if cols >= _LONG else most, most))
     else:
-        if driver.is_simulated:
-            tile = _SIMULATED_TILE
-        elif width > 1:
-            tile //= 2
-        if inner:
-            col_block = min(power_of_two(cols), tile)
-            row_block = 1 if cols >= _LONG and not driver.is_simulated else min(power_of_two(rows), tile // col_block)
-        else:
-            row_block = min(power_of_two(rows), tile if driver.is_simulated else 128)
-            col_block = min(power_of_two(cols), tile // row_block)
+        row_block = min(power_of_two(rows), driver.pick(128, tile))
+        col_block = min(power_of_two(cols), tile // row_block)
     part = max(cols, 1)
     programs = -(-rows // row_block)
     enough = driver.properties(x.device.index).multi_processor_count * _PROGRAMS  # type: ignore[arg-type]
     if not whole and cols > 2 * col_block and programs * 2 <= enough:
         wanted = -(-cols * programs // enough)
         part = -(-max(wanted, 2 * col_block) // col_block) * col_block
-    return row_block, col_block, part, 8 if row_block * col_block > 4096 and not driver.is_simulated else 4
+    return row_block, col_block, part, 8 if row_block * col_block > 4096 else 4

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes, layout, settings
+from ... import dtypes, layout
 from ...errors import ArgumentError
 from ...memory import buffer
 from ...memory.array import DeviceArray
@@ -16,7 +16,8 @@ from ...rules import SUMS, compute_dtype
 from ...runtime.launch import kernel, launch
 from ...tensor import Tensor
 from ..addressing import collapse_dims, offset_of
-from .kernel import power_of_two, reach, state_dtype
+from ..blocks import forced_tile, power_of_two
+from .kernel import reach, state_dtype
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["cumsum"]
 
 _TILE = 2048
-_SIMULATED_TILE = 1 << 14
+_INTERPRETED_TILE = 1 << 14
 # A row with more columns than this is cut into parts, unless rows alone fill the device.
 _LONG = 8 * _TILE
 
@@ -188,7 +189,7 @@ def launch_scan(out: DeviceArray, x: DeviceArray, compute: dtypes.dtype, dim: in
                 "RANK": len(sizes),
                 "REVERSE": reverse,
                 "MODE": mode,
-                "INDEX64": max(reach(x), reach(out), cols) + _SIMULATED_TILE >= 1 << 31,
+                "INDEX64": max(reach(x), reach(out), cols) + _INTERPRETED_TILE >= 1 << 31,
                 "ROWS": row_block,
                 "COLS": col_block,
             },
@@ -207,11 +208,11 @@ def launch_scan(out: DeviceArray, x: DeviceArray, compute: dtypes.dtype, dim: in
 def _tile(x: DeviceArray, rows: int, cols: int, inner: bool) -> tuple[int, int, int]:
     """Rows and columns of a tile, and columns per part."""
     driver = x.buffer.driver
-    forced = settings.block.value
+    forced = forced_tile(rows, cols)
     if forced:
-        row_block, col_block = min(power_of_two(rows), max(1, forced // 4)), min(power_of_two(cols), forced)
+        row_block, col_block = forced
         return row_block, col_block, cols if cols <= 4 * col_block else 2 * col_block
-    tile = _SIMULATED_TILE if driver.is_simulated else _TILE
+    tile = driver.pick(_TILE, _INTERPRETED_TILE)
     if inner:
         col_block = min(power_of_two(cols), tile)
         row_block = min(power_of_two(rows), tile // col_block)

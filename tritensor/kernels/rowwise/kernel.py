@@ -12,14 +12,15 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ... import dtypes, settings
+from ... import dtypes
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operator import copy_into
 from ...runtime.launch import Float64, Int64, kernel, launch
 from ...runtime.source import device_function
 from ..addressing import collapse_dims, in_units, offset_of, unit_of
-from ..reduction.kernel import power_of_two, reach
+from ..blocks import forced_tile, power_of_two
+from ..reduction.kernel import reach
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -30,7 +31,7 @@ __all__ = ["RowBodies", "contiguous", "launch_rows", "rowwise_kernel"]
 _LONGEST = 16384
 # Elements of a tile of several rows: 32 a thread with 4 warps.
 _TILE = 4096
-_SIMULATED_TILE = 1 << 16
+_INTERPRETED_TILE = 1 << 16
 
 
 class RowBodies(NamedTuple):
@@ -300,7 +301,7 @@ def launch_rows(
             "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs),
             "ROW_OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in row_outs),
             "RANK": len(sizes),
-            "INDEX64": span + _SIMULATED_TILE >= 1 << 31,
+            "INDEX64": span + _INTERPRETED_TILE >= 1 << 31,
             "UNITS": (
                 unit_of(step for each in steps[:second] for step in each),
                 unit_of(_col_stride(array, dim) for array in (*outs, *ins)),
@@ -337,12 +338,15 @@ def _tile(
     x: DeviceArray, rows: int, cols: int, inner: bool, width: int, most_rows: int = _TILE
 ) -> tuple[int, int, int]:
     """Rows (at most `most_rows`) and columns of a tile, and warps; `width` values of 32 bits are held per element."""
-    if settings.block.value:
-        forced = settings.block.value
-        return min(power_of_two(rows), max(1, forced // 4)), min(power_of_two(cols), forced), 4
-    if x.buffer.driver.is_simulated:
-        col_block = min(power_of_two(cols), _SIMULATED_TILE)
-        return min(power_of_two(rows), _SIMULATED_TILE // col_block), col_block, 4
+    forced = forced_tile(rows, cols)
+    if forced:
+        return *forced, 4
+    col_block = min(power_of_two(cols), _INTERPRETED_TILE)
+    interpreted = min(power_of_two(rows), _INTERPRETED_TILE // col_block), col_block, 4
+    return x.buffer.driver.pick(_compiled_tile(rows, cols, inner, width, most_rows), interpreted)
+
+
+def _compiled_tile(rows: int, cols: int, inner: bool, width: int, most_rows: int) -> tuple[int, int, int]:
     if not inner:
         row_block = min(power_of_two(rows), 64)
         return row_block, min(power_of_two(cols), _TILE // width // row_block), 4

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ... import dtypes, settings
+from ... import dtypes
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...runtime.launch import Int64, kernel, launch
 from ...runtime.source import device_function
+from ..blocks import block_size
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import merge_logs
@@ -195,7 +196,7 @@ def scale_kernel(x_ptr, factor_ptr, count, COMPUTE: tl.constexpr, BLOCK: tl.cons
 
 def launch_scale(x: DeviceArray, factor: DeviceArray) -> None:
     """Multiply a contiguous array by the only element of another, in place."""
-    block = settings.block.value or (1 << 16 if x.buffer.arena.driver.is_simulated else 4096)
+    block = block_size(x, 4096, interpreted=1 << 16)
     launch(
         scale_kernel,
         (-(-x.size // block),),

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ... import dtypes, settings
+from ... import dtypes
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...runtime.launch import kernel, launch
 from ..addressing import in_units, unit_of
+from ..blocks import block_size, power_of_two
 from ..reduction.family import Parts
-from ..reduction.kernel import power_of_two, reach, reduce_arrays
+from ..reduction.kernel import reach, reduce_arrays
 from ..reduction.sums import add, fold_sum, zero
 from .kernel import contiguous
 
@@ -30,7 +31,7 @@ __all__ = ["fits", "launch_norm_backward", "norm_backward_kernel"]
 _LONGEST = 32 << 10
 # Elements of a tile: 8 a thread with 4 warps.
 _TILE = 1024
-_SIMULATED_TILE = 1 << 16
+_INTERPRETED_TILE = 1 << 16
 # Warps per multiprocessor that keep its memory pipeline full, each program with a row of partial sums to write.
 _WARPS = 32
 
@@ -129,7 +130,7 @@ def launch_norm_backward(
     rows, cols = x.shape
     driver = x.buffer.driver
     grad, x = (array if array.strides[1] == 1 else contiguous(array) for array in (grad, x))
-    tile = settings.block.value or (_SIMULATED_TILE if driver.is_simulated else _TILE)
+    tile = block_size(x, _TILE, interpreted=_INTERPRETED_TILE)
     col_block = power_of_two(cols)
     row_block = min(power_of_two(rows), max(1, tile // col_block))
     warps = 16 if col_block > 4096 else 8 if col_block > 2048 else 4
@@ -160,7 +161,7 @@ def launch_norm_backward(
             "COMPUTE": compute,
             "OUT_DTYPE": dtypes.of(outs[0].dtype),
             "UNITS": (unit_of([*steps, cols]), unit_of([cols])),
-            "INDEX64": max(reach(grad), reach(x), rows * cols) + _SIMULATED_TILE >= 1 << 31,
+            "INDEX64": max(reach(grad), reach(x), rows * cols) + _INTERPRETED_TILE >= 1 << 31,
             "ROWS": row_block,
             "COLS": col_block,
         },
