@@ -45,7 +45,7 @@ PROGRAM = """
 from __future__ import annotations
 import numpy as np
 from tritensor import devices; from tritensor.memory import buffer, copies
-from tritensor.kernels.launch import Float64, Int64, bind, kernel, launch
+from tritensor.runtime.launch import Float64, Int64, bind, kernel, launch
 
 @kernel
 def numbers_kernel(outs, scale, precise, long, strides, count, BLOCK: tl.constexpr):

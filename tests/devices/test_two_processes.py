@@ -97,9 +97,9 @@ import sys
 import numpy as np
 import tritensor as torch
 from tritensor import nn
-from tritensor.kernels import plan
+from tritensor.runtime.program import Source
 if sys.argv[1:] == ["from the cache"]:
-    plan._compile = None
+    Source.compile = None
 from tritensor.nn import functional as F
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).to("cuda")

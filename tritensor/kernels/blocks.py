@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .. import settings
 
 if TYPE_CHECKING:
-    from ..memory.buffer import DeviceArray
+    from ..memory.array import DeviceArray
 
 __all__ = ["block_size", "forced_block", "forced_tile", "power_of_two"]
 

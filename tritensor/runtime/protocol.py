@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .. import dtypes
-    from ..memory.buffer import DeviceArray
+    from ..memory.array import DeviceArray
 
 __all__ = ["Operator"]
 
