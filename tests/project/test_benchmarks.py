@@ -271,10 +271,10 @@ def test_inputs_that_are_filled_repeat_what_was_drawn(monkeypatch: pytest.Monkey
 
 def test_pieces_of_the_optimizer_row_are_all_of_it() -> None:
     for total in (100_000_000, 30_000, 2500):
-        sizes = gpu_rows.pieces(total)
+        sizes = gpu_rows.optimizers.pieces(total)
         assert sum(sizes) == total
         assert min(sizes) > 0
-    assert len(gpu_rows.pieces(100_000_000)) == 300
+    assert len(gpu_rows.optimizers.pieces(100_000_000)) == 300
 
 
 def serve_badly(connection: Any, mood: str) -> None:

@@ -1,0 +1,23 @@
+"""What is measured on a GPU: one list of rows, for `python -m benchmarks.gpu`, pytest-benchmark and the figures' table.
+
+`row` says what a row is; the other modules list them by what is measured.
+"""
+
+from __future__ import annotations
+
+from .by_row import BY_ROW
+from .host import HOSTS, STARTS, TRANSFERS
+from .memory import MEMORY
+from .optimizers import OPTIMIZERS
+from .products import LINEAR, PRODUCTS
+from .row import DEVICE, HOST, START, TRANSFER, Row, Target, toy
+
+__all__ = ["DEVICE", "HOST", "ROWS", "START", "TRANSFER", "Row", "Target", "toy"]
+
+# In the order in which they are measured: what has a gate comes before what has none.
+ROWS = tuple(
+    sorted(
+        (*PRODUCTS, LINEAR, *MEMORY, *BY_ROW, *OPTIMIZERS, *HOSTS, *TRANSFERS, *STARTS),
+        key=lambda row: not row.targets,
+    )
+)

@@ -1,0 +1,88 @@
+"""One step of Adam on the parameters of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from math import prod
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cases import Case
+from benchmarks.training import Arrays
+
+from .row import Row, Target
+
+_RATE, _DECAY, _STEPS = 1e-3, 1e-2, 3
+
+
+def pieces(total: int) -> list[int]:
+    """Sizes of 300 parameters (6 of a toy): of three, two matrices and a vector."""
+    count = 300 if total > 1_000_000 else 6
+    vector = min(1000, total // (2 * count))
+    matrix = (total - vector * count // 3) // (2 * count // 3)
+    sizes = [matrix, matrix, vector] * (count // 3)
+    return [*sizes[:-1], total - sum(sizes[:-1])]
+
+
+def _optimizer(kind: str, option: str, torch: ModuleType, tensors: Mapping[str, Any]) -> dict[str, object]:
+    """`step()` is one step of all parameters; `trained()` is by how much `_STEPS` move them."""
+    sizes = pieces(tensors["w"].numel())
+    weights, grads = ([part.clone() for part in tensors[name].split(sizes)] for name in "wg")
+    params = [weight.requires_grad_() for weight in weights]
+    for param, grad in zip(params, grads, strict=True):
+        param.grad = grad
+    chosen: dict[str, Any] = {option: True} if option else {}
+    optimizer = getattr(torch.optim, kind)(params, lr=_RATE, weight_decay=_DECAY, **chosen)
+
+    def trained() -> tuple[Any, ...]:
+        for _ in range(_STEPS):
+            optimizer.step()
+        before = tensors["w"].split(sizes)
+        return tuple(after.detach() - was for after, was in zip(params, before, strict=True))
+
+    return {"step": optimizer.step, "trained": trained}
+
+
+def _exact_optimizer(kind: str, arrays: Arrays) -> np.ndarray:
+    start, grad = (arrays[name].astype(np.float64) for name in "wg")
+    weight, mean, square = start.copy(), np.zeros_like(start), np.zeros_like(start)
+    for count in range(1, _STEPS + 1):
+        g = grad
+        if kind == "AdamW":
+            weight *= 1 - _RATE * _DECAY
+        else:
+            g = grad + _DECAY * weight
+        mean, square = 0.9 * mean + 0.1 * g, 0.999 * square + 0.001 * g * g
+        weight -= _RATE / (1 - 0.9**count) * mean / (np.sqrt(square / (1 - 0.999**count)) + 1e-8)
+    return weight - start
+
+
+def _adam(kind: str) -> Row:
+    # small weights, so that what three steps add is not lost in their rounding
+    case = Case(
+        kind.lower(),
+        f"{kind}, 100 M parameters in 300 tensors, fp32",
+        "step()",
+        {"w": (100_000_000,), "g": (100_000_000,)},
+        {},
+        numpy=None,
+        prepare=partial(_optimizer, kind, ""),
+        check="trained()",
+        exact=partial(_exact_optimizer, kind),
+        nonfinite=False,
+        scale=0.05,
+    )
+    return Row(
+        case,
+        {"w": (30_000,), "g": (30_000,)},
+        {"torch fused": Target(0.97, 1.03), "torch foreach": Target(1.8, 2.2)},
+        peers=("torch fused", "torch foreach"),
+        prepares={f"torch {name}": partial(_optimizer, kind, name) for name in ("fused", "foreach")},
+        moved=lambda shapes: 28 * prod(shapes["w"]),
+    )
+
+
+OPTIMIZERS = (_adam("Adam"), _adam("AdamW"))
