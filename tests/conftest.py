@@ -17,6 +17,20 @@ from tritensor.errors import DeviceError
 from tritensor.pytest_plugin import parse_devices
 from tritensor.runtime import replay
 
+# What these assert for several files is told with its values, as an assertion of a test is.
+pytest.register_assert_rewrite(
+    *(
+        f"tests.{module}"
+        for module in (
+            "functional.against_torch.side_by_side",
+            "functional.indexing.arrays",
+            "functional.matmul.products",
+            "nn.models",
+            "optim.many_parameters",
+        )
+    )
+)
+
 # Programs that mpiexec runs, not tests: importing one starts a process group.
 collect_ignore = ["distributed/programs"]
 
