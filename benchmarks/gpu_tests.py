@@ -38,6 +38,8 @@ JOBS: tuple[tuple[str, ...], ...] = (
     (
         "tests/devices/test_cuda.py",
         "tests/devices/test_cuda_driver.py",
+        "tests/devices/test_cuda_discovery.py",
+        "tests/devices/test_cuda_failures.py",
         "tests/devices/test_transfer.py",
         "tests/devices/test_buffer.py",
     ),

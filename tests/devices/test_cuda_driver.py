@@ -9,137 +9,22 @@ from __future__ import annotations
 import gc
 import os
 import threading
-import types
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tritensor import cuda, devices, drivers
 from tritensor import settings as options
-from tritensor.drivers import cuda as real
-from tritensor.drivers.allocator import is_pinned
 from tritensor.errors import DeviceError
 from tritensor.memory import buffer, copies
 
-from . import libcuda_stub
-
-HERE = Path(__file__).parent
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 F32 = np.dtype(np.float32)
 
 
 def numbers(*shape):
     return np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
-
-
-# -- what is found
-
-
-class Bindings:
-    """As much of cuda.bindings.driver as looking for devices takes."""
-
-    CUresult = int
-
-    def __init__(self, init=0, count=1):
-        self.init, self.count = init, count
-
-    def cuInit(self, flags):
-        if isinstance(self.init, Exception):
-            raise self.init
-        return (self.init,)
-
-    def cuDeviceGetCount(self):
-        return 0, self.count
-
-    def cuGetErrorString(self, status):
-        return 0, b"it is tired"
-
-    def cuGetErrorName(self, status):
-        return 0, b"CUDA_ERROR_TIRED"
-
-
-@pytest.fixture
-def modules(monkeypatch):
-    """What `import cuda.bindings.driver` and `import cuda.core` give; None for a package that is not installed."""
-    found = {"cuda.core": types.SimpleNamespace(Device=None, EventOptions=dict)}
-
-    def import_module(name):
-        if found.get(name) is None:
-            raise ModuleNotFoundError(f"No module named {name!r}")
-        return found[name]
-
-    monkeypatch.setattr(real.importlib, "import_module", import_module)
-    return found
-
-
-@pytest.mark.parametrize(("there", "words"), [(False, real.NO_DRIVER), (True, "No CUDA device can be used.")])
-def test_a_missing_package_is_said_apart_from_a_missing_driver(modules, monkeypatch, there, words):
-    monkeypatch.setattr(real, "_library_is_there", lambda: there)
-    driver, reasons = real.find()
-    assert driver is None
-    assert reasons[0] == words
-    assert "cuda-core" in reasons[-1]
-    assert "No module named 'cuda.bindings.driver'" in reasons[-1]
-
-
-@pytest.mark.parametrize(
-    ("bindings", "words", "fact"),
-    [
-        (Bindings(init=OSError("no libcuda")), real.NO_DRIVER, "no libcuda"),
-        (Bindings(init=100), "No CUDA GPUs are available", "finds no device"),
-        (Bindings(count=0), "No CUDA GPUs are available", "finds no device"),
-        (Bindings(init=999), "CUDA could not be started", "it is tired (CUDA_ERROR_TIRED)"),
-    ],
-)
-def test_why_there_is_no_device_is_said(modules, bindings, words, fact):
-    modules["cuda.bindings.driver"] = bindings
-    driver, reasons = real.find()
-    assert driver is None
-    assert reasons[0] == words
-    assert fact in "\n".join(reasons)
-
-
-def test_hidden_devices_are_pointed_out(modules, monkeypatch):
-    modules["cuda.bindings.driver"] = Bindings(count=0)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert "CUDA_VISIBLE_DEVICES is ''" in real.find()[1][-1]
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert real.find()[1][-1] == ""
-
-
-@pytest.mark.parametrize("place", ["cuda.core", "cuda.core.experimental"])
-@pytest.mark.parametrize("spelling", ["timing_enabled", "enable_timing"])
-def test_older_versions_of_cuda_core_are_taken_too(modules, place, spelling):
-    class EventOptions:
-        def __init__(self, **given):
-            if set(given) != {spelling}:
-                raise TypeError(given)
-            self.timing = given[spelling]
-
-    modules["cuda.core"] = types.SimpleNamespace()
-    modules[place] = types.SimpleNamespace(Device=None, EventOptions=EventOptions)
-    modules["cuda.bindings.driver"] = Bindings(count=3)
-    driver, reasons = real.find()
-    assert reasons == []
-    assert driver.device_count() == 3
-    assert not driver.is_simulated
-    assert (driver._plain_event.timing, driver._timed_event.timing) == (False, True)
-
-
-def test_a_library_that_is_not_there_is_not_loaded(monkeypatch):
-    def load(name):
-        assert "cuda" in name
-        raise OSError(name)
-
-    monkeypatch.setattr(real.ctypes, "CDLL", load)
-    assert not real._library_is_there()
-    monkeypatch.setattr(real.ctypes, "CDLL", lambda name: None)
-    assert real._library_is_there()
-
-
-# -- a device, or the stub of one
 
 
 @pytest.fixture
@@ -457,107 +342,9 @@ def test_a_forked_child_says_that_it_cannot_use_cuda(driver):
     assert stream.query()
 
 
-# -- the stub
-
-
-@pytest.fixture(scope="module")
-def stub(tmp_path_factory):
-    """Runs Python with the stub as its libcuda."""
-    if os.environ.get("STUB_DEVICES"):
-        pytest.skip("this is the stub")
-    environment = libcuda_stub.environment(tmp_path_factory.mktemp("stub"))
-    return lambda *arguments, **variables: libcuda_stub.run({**environment, **variables}, *arguments)
-
-
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_driver_works_on_a_stub(stub, count):
     result = stub("-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", __file__, STUB_DEVICES=str(count))
     assert result.returncode == 0, result.stdout + result.stderr
     assert "no CUDA device here" not in result.stdout
     assert ("one device only" in result.stdout) == (count == 1)
-
-
-FAULT = """
-import os
-from tritensor import cuda
-stream, event = cuda.Stream(), cuda.Event()
-event.record(stream)
-for status in ("700", "719"):
-    os.environ["STUB_STATUS"] = status
-    for use in (stream.synchronize, event.synchronize, cuda.synchronize, stream.query):
-        try:
-            use()
-        except RuntimeError as error:
-            print(type(error).__name__, error)
-os.environ["STUB_STATUS"] = "600"
-print(stream.query(), event.query())
-"""
-
-
-def test_a_failed_device_is_reported_where_it_is_waited_for(stub):
-    text = stub("-c", FAULT).stdout
-    assert text.count("DeviceError CUDA error: an illegal memory access was encountered\n") == 2, text
-    assert text.count("DeviceError CUDA error: an illegal memory access was encountered (CUDA_ERROR") == 2, text
-    assert text.count("DeviceError CUDA error: work that was waited for has failed\n") == 2, text
-    assert text.count("DeviceError CUDA error: stub error (CUDA_ERROR_STUB)") == 2, text
-    assert text.count("CUDA_LAUNCH_BLOCKING=1") == 8
-    assert text.endswith("False False\n")
-
-
-LOST = """
-import gc, os
-import numpy as np
-import tritensor as torch
-from tritensor import cuda
-x = torch.from_numpy(np.ones(1000, np.float32)).cuda()
-side, event = cuda.Stream(), cuda.Event()
-with cuda.stream(side):
-    y = x.to("cpu", non_blocking=True)
-    z = torch.from_numpy(np.ones(1000, np.float32)).cuda()
-sources = [torch.from_numpy(np.ones(300000, np.float32)).pin_memory() for _ in range(2)]
-copies = [source.to("cuda", non_blocking=True) for source in sources]
-os.environ["STUB_LOST"] = "700"
-for use in (x.cpu, lambda: torch.empty(1 << 20, device="cuda"), lambda: torch.ones(3).cuda(), cuda.synchronize,
-            event.record, side.synchronize, lambda: side.wait_stream(cuda.current_stream()), y.numpy, cuda.empty_cache):
-    try:
-        use()
-    except RuntimeError as error:
-        text = str(error)
-        print(text.startswith("CUDA error: an illegal memory access was encountered"), "context is lost" in text)
-assert sources[0].sum().item() == 300000  # what was to be copied is the host's
-del x, y, z, side, sources, copies
-gc.collect()
-"""
-
-
-def test_a_lost_context_is_said_by_every_later_call_and_tensors_may_still_go(stub):
-    result = stub("-W", "error", "-c", LOST)
-    assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == "True True\n" * 9
-
-
-def test_tensors_may_live_to_the_end_of_the_program(stub):
-    code = """
-import atexit, numpy as np
-from tritensor import cuda, devices
-from tritensor.memory import buffer, copies
-from tritensor.drivers.allocator import is_pinned
-array = copies.from_host(np.ones(3, "f4"), devices.cuda(0))
-array.buffer.record_stream(cuda.Stream())
-pending = copies.to_host(array, non_blocking=True)
-pinned = copies.pin(np.ones(3))
-cycle = [array]
-cycle.append(cycle)
-atexit.register(lambda: print(copies.to_host(array)))
-"""
-    for variables in ({}, {"STUB_DEVICES": "0", "TRITENSOR_SIMULATE_CUDA": "1"}):
-        result = stub("-W", "error", "-c", code, **variables)
-        assert (result.returncode, result.stdout, result.stderr) == (0, "[1. 1. 1.]\n", "")
-
-
-def test_a_driver_without_a_device_is_no_driver(stub):
-    code = "from tritensor import cuda; print(cuda.is_available(), cuda.device_count()); cuda.synchronize()"
-    result = stub("-c", code, STUB_DEVICES="0")
-    assert result.stdout == "False 0\n"
-    assert "DeviceError: No CUDA GPUs are available" in result.stderr
-    assert "TRITENSOR_SIMULATE_CUDA=1" in result.stderr
