@@ -16,6 +16,7 @@ import pytest
 
 from tritensor import cuda, devices, drivers
 from tritensor import settings as options
+from tritensor.drivers.allocator import is_pinned
 from tritensor.errors import DeviceError
 from tritensor.memory import buffer, copies
 

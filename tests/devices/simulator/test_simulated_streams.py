@@ -11,7 +11,7 @@ import pytest
 from tritensor import devices
 from tritensor import settings as options
 from tritensor.drivers import Event, Stream, simulate
-from tritensor.memory import buffer
+from tritensor.memory import copies
 
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 
@@ -21,7 +21,7 @@ class Cell:
 
     def __init__(self, driver, value=0.0, device=CUDA0):
         self.driver = driver
-        self.array = buffer.from_host(np.full(4, value, np.float32), device)
+        self.array = copies.from_host(np.full(4, value, np.float32), device)
         driver.synchronize(device.index)
 
     def view(self):
@@ -34,7 +34,7 @@ class Cell:
         self.driver.submit(stream, lambda: np.copyto(self.view(), other.view()))
 
     def value(self):
-        return float(buffer.to_host(self.array)[0])
+        return float(copies.to_host(self.array)[0])
 
 
 def test_work_of_one_stream_runs_in_order(simulator):
@@ -173,7 +173,7 @@ def test_what_the_host_sees_of_a_copy_is_what_it_has_waited_for(simulator):
     current = simulator.current_stream(0)
     other, third = simulator.create_stream(0), simulator.create_stream(0)
     before = current.record_event()
-    pending = buffer.to_host(x.array, non_blocking=True)
+    pending = copies.to_host(x.array, non_blocking=True)
     after = current.record_event()
     other.wait_event(before)
     third.wait_event(after)
@@ -188,7 +188,7 @@ def test_what_the_host_sees_of_a_copy_is_what_it_has_waited_for(simulator):
 def test_every_kind_of_wait_delivers(simulator, way):
     x = Cell(simulator, 3.0)
     stream = simulator.current_stream(0)
-    pending = buffer.to_host(x.array, non_blocking=True)
+    pending = copies.to_host(x.array, non_blocking=True)
     event = stream.record_event()
     if way == "query":
         while not stream.query():

@@ -14,7 +14,7 @@ from tritensor import settings as options
 from tritensor.drivers import Stream, selection, simulate
 from tritensor.drivers.simulator import Simulator, parse_memory
 from tritensor.errors import ArgumentError, DeviceError
-from tritensor.memory import buffer
+from tritensor.memory import buffer, copies
 
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 
@@ -109,13 +109,13 @@ def test_the_setting_simulates_as_many_devices_as_it_says():
 def test_simulations_nest_and_put_back_what_was_there():
     with simulate(devices=2) as outer:
         outer.set_device(1)
-        array = buffer.from_host(np.ones(2, np.float32), CUDA1)
+        array = copies.from_host(np.ones(2, np.float32), CUDA1)
         with simulate(devices=1) as inner:
             assert drivers.active() is inner
             assert devices.current_index() == 0
         assert drivers.active() is outer
         assert devices.current_index() == 1
-        np.testing.assert_array_equal(buffer.to_host(array), [1, 1])
+        np.testing.assert_array_equal(copies.to_host(array), [1, 1])
     assert devices.current_index() == 0
 
 
@@ -131,15 +131,15 @@ def test_an_exception_leaves_a_simulation_as_well():
 def test_tensors_of_a_finished_simulation_say_so(late_streams):
     with options.simulate_late(late_streams):
         with simulate(devices=2) as driver:
-            array = buffer.from_host(np.ones(2, np.float32), CUDA0)
-            pending = buffer.to_host(array, non_blocking=True)
+            array = copies.from_host(np.ones(2, np.float32), CUDA0)
+            pending = copies.to_host(array, non_blocking=True)
             stream = driver.create_stream(0)
             array.buffer.record_stream(stream)
         for use in (
             array.data_ptr,
-            lambda: buffer.to_host(array),
-            lambda: buffer.copy_into(array, np.ones(2, "f4")),
-            lambda: buffer.copy_across(array, CUDA0),
+            lambda: copies.to_host(array),
+            lambda: copies.copy_into(array, np.ones(2, "f4")),
+            lambda: copies.copy_across(array, CUDA0),
             lambda: driver.submit(stream, print),
         ):
             with pytest.raises(DeviceError, match=r"^CUDA error: the simulated device is gone"), simulate():
@@ -158,7 +158,7 @@ def test_streams_and_events_of_a_finished_simulation_say_so():
     stream.synchronize()
     event.synchronize()
     with simulate() as driver:
-        array = buffer.from_host(np.ones(2, np.float32), CUDA0)
+        array = copies.from_host(np.ones(2, np.float32), CUDA0)
         current = driver.current_stream(0)
         uses = [
             stream.record_event,
@@ -171,24 +171,24 @@ def test_streams_and_events_of_a_finished_simulation_say_so():
         for use in uses:
             with pytest.raises(DeviceError, match=r"^CUDA error: the simulated device is gone"):
                 use()
-        np.testing.assert_array_equal(buffer.to_host(array), [1, 1])
+        np.testing.assert_array_equal(copies.to_host(array), [1, 1])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_goes_on_with_its_own_copy_of_a_simulation(simulator):
-    array = buffer.from_host(np.ones(2, np.float32), CUDA0)
+    array = copies.from_host(np.ones(2, np.float32), CUDA0)
     with warnings.catch_warnings(action="ignore"):  # Python warns of forking beside threads
         child = os.fork()
     if child == 0:
         right = False
         try:
-            right = buffer.to_host(array).tolist() == [1, 1]
-            buffer.copy_into(array, np.zeros(2, np.float32))
-            right = right and buffer.to_host(array).tolist() == [0, 0]
+            right = copies.to_host(array).tolist() == [1, 1]
+            copies.copy_into(array, np.zeros(2, np.float32))
+            right = right and copies.to_host(array).tolist() == [0, 0]
         finally:
             os._exit(0 if right else 1)
     assert os.waitpid(child, 0)[1] == 0
-    np.testing.assert_array_equal(buffer.to_host(array), [1, 1])
+    np.testing.assert_array_equal(copies.to_host(array), [1, 1])
 
 
 def test_an_unfinished_copy_of_a_simulation_that_broke_off_is_no_trap():
@@ -196,7 +196,7 @@ def test_an_unfinished_copy_of_a_simulation_that_broke_off_is_no_trap():
 
     def break_off():
         with simulate():
-            kept.append(buffer.to_host(buffer.from_host(np.ones(2, np.float32), CUDA0), non_blocking=True))
+            kept.append(copies.to_host(copies.from_host(np.ones(2, np.float32), CUDA0), non_blocking=True))
             raise KeyError
 
     with options.simulate_late(True), pytest.raises(KeyError):
@@ -207,7 +207,7 @@ def test_an_unfinished_copy_of_a_simulation_that_broke_off_is_no_trap():
 
 
 def test_memory_outside_of_every_allocation_is_refused(simulator):
-    array = buffer.from_host(np.ones(2, np.float32), CUDA0)
+    array = copies.from_host(np.ones(2, np.float32), CUDA0)
     assert simulator.memory(array.data_ptr() + 4, 4).view(np.float32) == 1
     for address, nbytes in [(array.data_ptr(), 1 << 20), (array.data_ptr() - 1, 1), (0, 1)]:
         with pytest.raises(DeviceError, match=r"^CUDA error: an illegal memory access was encountered"):
