@@ -1,4 +1,4 @@
-"""Optimizers."""
+"""Optimizers, and schedules of their learning rates."""
 
 from __future__ import annotations
 
