@@ -129,6 +129,12 @@ def test_files_can_be_held_in_one_look(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
 
 
+@pytest.mark.parametrize("path", [path for path in FILES if path.parent != PACKAGE / "drivers"], ids=module_name)
+def test_a_simulator_is_a_driver_like_another(path: Path) -> None:
+    """What differs between drivers is a driver's to do: nothing outside of `drivers/` asks which one it has."""
+    assert "is_simulated" not in path.read_text(encoding="utf-8")
+
+
 def tracked_files() -> list[Path]:
     """The files that belong to the project."""
     listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT)
