@@ -4,8 +4,7 @@ On the CPU `_data` is a `numpy.ndarray`; on a CUDA device it is a `DeviceArray`;
 host is a `PendingArray` until its first reader waits for it. Everything else has a class-level default, so making a
 tensor sets one attribute.
 
-Operators attach themselves as methods from the registry (`tritensor/operator.py`); this file holds what is not an
-operator: identity, attributes, host access, gradient fields.
+Operators and functions become methods where they are declared (`tritensor/public.py`); here is what is not an operator.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ class Tensor(HostAccess):
     default floating dtype, as in PyTorch.
     """
 
-    # The five fields that every tensor has are slots (setting one costs 10 ns, a sixth entry in `__dict__` 40); what
-    # few
+    # The five fields that every tensor has are slots (setting one costs 10 ns, a sixth entry in `__dict__` 40); what few
     # tensors have is in `__dict__`, with a class-level default.
     __slots__ = ("__dict__", "__weakref__", "_counter", "_data", "_needs", "_node", "_origin")
 
