@@ -4,9 +4,11 @@
 
 The device is a stub of libcuda (tests/devices/libcuda_with_kernels.c, built in a temporary folder): memory is on the
 host, and a launch returns at once and computes nothing. Everything above the driver is the real thing: dispatch, the
-plan, memory from the free list, cuda-core's launch of a kernel that Triton compiled for sm_90, the tape. So a row says
-what our side of a call costs before the driver's own 1 to 2 us, beside a whole call of torch on the CPU, its arithmetic
-included; the two are timed in one process, in blocks of A B B A. A whole run writes benchmarks/results/host.json."""
+replay, memory from the free list, cuda-core's launch of a kernel that Triton compiled for sm_90, the tape. So a row
+says what our side of a call costs before the driver's own 1 to 2 us, beside a whole call of torch on the CPU, its
+arithmetic included; the two are timed in one process, in blocks of A B B A. A whole run writes
+benchmarks/results/host.json.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ def parts(ours: ModuleType) -> dict[str, Callable[[int], float]]:
     out = a + b
     known = operator.registry["add"].replays[a._data.form, b._data.form]
     assert known is not None, "a + b is not repeated"
-    _, launch, config, kernel, _, tail, _ = known.quick
+    _, launch, config, kernel, _, tail, _ = known.single
     names = {
         "new": buffer.new,
         "arena": a._data.buffer.arena,

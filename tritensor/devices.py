@@ -1,6 +1,4 @@
-"""Where tensors live: the `device` object, the current CUDA device of a thread, and the default device of new
-tensors.
-"""
+"""Where tensors live: the `device` object, the current CUDA device of a thread, the default device of new tensors."""
 
 from __future__ import annotations
 

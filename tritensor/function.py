@@ -9,7 +9,7 @@ import numpy as np
 
 from . import autograd, dtypes
 from .autograd.mode import recording
-from .autograd.tape import GradientPlan, Node, Slot, record
+from .autograd.tape import Gradient, Node, Slot, record
 from .errors import ArgumentError, AutogradError, explain
 from .functional.creation import zeros
 from .tensor import Tensor, wrap
@@ -61,8 +61,8 @@ class FunctionCtx:
         self.materialize_grads = value
 
 
-class _Backward(GradientPlan):
-    """The plan of a Function's node."""
+class _Backward(Gradient):
+    """What backward calls for a Function."""
 
     def __init__(
         self, function: type[Function], ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: Sequence[Tensor]
@@ -162,10 +162,10 @@ class Function:
             for out in outputs
         )
         tensors = [out for out in own if isinstance(out, Tensor)]
-        plan = _Backward(cls, ctx, args, tensors)
+        backward = _Backward(cls, ctx, args, tensors)
         saved = tuple(value.detach() if any(value is out for out in outputs) else value for value in ctx._saved)
         versions = tuple(value._version if isinstance(value, Tensor) else None for value in saved)
-        node = record(plan, tuple(args[i]._edge() for i in plan.positions), saved, versions, None, len(tensors))
+        node = record(backward, tuple(args[i]._edge() for i in backward.positions), saved, versions, None, len(tensors))
         ctx._node = node if saved else None
         for index, out in enumerate(tensors):
             if id(out) in ctx._no_gradient or out.dtype.category < dtypes.FLOATING:

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import dtypes
 from .autograd.mode import recording
-from .autograd.tape import GradientPlan, Node, record
+from .autograd.tape import Gradient, Node, record
 from .errors import AutogradError, DtypeError, ShapeError, explain
 from .memory.array import DeviceArray
 from .operator import copy_into
@@ -106,9 +106,7 @@ def in_place_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def write(x: Tensor, result: Tensor) -> None:
-    """Put `result`'s elements into `x`'s memory and its history in place of `x`'s; both have one shape, dtype,
-    device.
-    """
+    """Put `result`'s elements into `x`'s memory and its history in place of `x`'s; shape, dtype, device are equal."""
     if x._data.__class__ is DeviceArray:
         # a view of the memory that is written: reading and writing it in one kernel would be a race on a GPU
         shared = result._data.buffer is x._data.buffer
@@ -154,8 +152,8 @@ def _rebase(x: Tensor, result: Tensor, counter: list[int]) -> None:
         edges = [root._edge()] if root._needs else []
         if result._needs:
             edges.append(result._edge())
-        plan = _Overwrite(chain, root._needs, result._needs)
-        root._node = record(plan, tuple(edges))
+        backward = _Overwrite(chain, root._needs, result._needs)
+        root._node = record(backward, tuple(edges))
         root._needs = True
         counter[1] += 1
         x._edge()
@@ -167,7 +165,7 @@ def _rebase(x: Tensor, result: Tensor, counter: list[int]) -> None:
     counter[1] += 1
 
 
-class _Pass(GradientPlan):
+class _Pass(Gradient):
     """The gradient of a plain copy."""
 
     name = "CopyBackwards"
@@ -176,7 +174,7 @@ class _Pass(GradientPlan):
         return (gradient,)
 
 
-class _Overwrite(GradientPlan):
+class _Overwrite(Gradient):
     """The gradient of a tensor after the region that a view showed was overwritten."""
 
     name = "CopySlices"

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from . import devices, dtypes, errors, settings
-from .autograd.gradients import Plan
+from .autograd.gradients import OperatorGradient
 from .autograd.mode import recording
 from .autograd.tape import record
 from .errors import ArgumentError, DeviceMismatchError, DtypeError, explain
@@ -44,7 +44,7 @@ __all__ = [
     "REAL_FLOAT",
     "Number",
     "Operator",
-    "Plan",
+    "OperatorGradient",
     "Rule",
     "compute_dtype",
     "copy_into",
@@ -138,7 +138,7 @@ class Operator:
         self.joint_gradient: Callable[..., Any] | None = None
         self.device_gradient: Callable[..., Any] | None = None
         self.kinds: dict[str, dtypes.dtype] = {}
-        self.plans: dict[tuple[bool, ...], Plan | None] = {}
+        self.backwards: dict[tuple[bool, ...], OperatorGradient | None] = {}
         self.replays = replay.table()
         self.body: Any = None
         self.__name__ = name
@@ -437,33 +437,33 @@ class Operator:
         mask = tuple([isinstance(value, Tensor) and value._needs for value in inputs])
         if True not in mask:
             return
-        plan = self.plan(mask)
+        backward = self.backward_for(mask)
         out = outputs[0]
-        if plan is None or out.dtype.category < dtypes.FLOATING:
+        if backward is None or out.dtype.category < dtypes.FLOATING:
             return
         edges, reduce, fits = [], [], True
-        for position in plan.positions:
+        for position in backward.positions:
             value = inputs[position]
             edges.append(value._edge())
             reduce.append((value.shape, value.dtype))
             fits = fits and value._data.shape == out._data.shape and value._data.dtype == out._data.dtype
-        saved = plan.keep(inputs, outputs, metadata)
+        saved = backward.keep(inputs, outputs, metadata)
         versions = None
-        if plan.has_tensors:
+        if backward.has_tensors:
             versions = tuple([value._version if isinstance(value, Tensor) else None for value in saved])
-        out._node = record(plan, tuple(edges), saved, versions, None if fits else tuple(reduce))
+        out._node = record(backward, tuple(edges), saved, versions, None if fits else tuple(reduce))
         out._needs = True
 
-    def plan(self, mask: tuple[bool, ...]) -> Plan | None:
-        """The plan for a subset of inputs that need a gradient; None when none of these has one."""
+    def backward_for(self, mask: tuple[bool, ...]) -> OperatorGradient | None:
+        """What backward calls for a subset of inputs that need a gradient; None when none of these has one."""
         try:
-            return self.plans[mask]
+            return self.backwards[mask]
         except KeyError:
-            plan: Plan | None = Plan(self, mask)
-            if not plan.positions:  # type: ignore[union-attr]
-                plan = None
-            self.plans[mask] = plan
-            return plan
+            backward: OperatorGradient | None = OperatorGradient(self, mask)
+            if not backward.positions:  # type: ignore[union-attr]
+                backward = None
+            self.backwards[mask] = backward
+            return backward
 
     def __repr__(self) -> str:
         return f"<{self.family} operator {self.signature()}>"

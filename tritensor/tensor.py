@@ -42,8 +42,8 @@ class Tensor(HostAccess):
     default floating dtype, as in PyTorch.
     """
 
-    # The five fields that every tensor has are slots (setting one costs 10 ns, a sixth entry in `__dict__` 40); what few
-    # tensors have is in `__dict__`, with a class-level default.
+    # The five fields that every tensor has are slots (setting one costs 10 ns, a sixth entry in `__dict__` 40); what
+    # few tensors have is in `__dict__`, with a class-level default.
     __slots__ = ("__dict__", "__weakref__", "_counter", "_data", "_needs", "_node", "_origin")
 
     _data: Any
@@ -387,9 +387,7 @@ class Tensor(HostAccess):
         return self._retains
 
     def _edge(self) -> Any:
-        """Where gradients of the tensor go: its node (one output of it, where there are several), or the leaf
-        itself.
-        """
+        """Where gradients of the tensor go: its node (one output of it, if there are several), or the leaf itself."""
         if self._origin is not None:
             self._refresh(self._origin)
         return self._node or self

@@ -903,8 +903,7 @@ class Tensor:
     def _accumulate(self, gradient: Tensor, create_graph: _Bool) -> None:
         """Add a gradient to `.grad`; one that nobody else holds is taken over without a copy."""
     def _edge(self) -> Any:
-        """Where gradients of the tensor go: its node (one output of it, where there are several), or the leaf
-        itself."""
+        """Where gradients of the tensor go: its node (one output of it, if there are several), or the leaf itself."""
     def _forget(self) -> None:
         """Drop what was remembered: the elements are others now, or may be."""
     def _host_array(self) -> np.ndarray:

@@ -1,8 +1,7 @@
 """Tests of every registered operator, derived from the registry.
 
 The kernel must agree with the reference on every dtype and layout, the gradient with its finite difference, the
-in-place
-form with the other, and every kernel must compile for every target without a GPU.
+in-place form with the other, and every kernel must compile for every target without a GPU.
 """
 
 from __future__ import annotations

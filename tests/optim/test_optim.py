@@ -60,7 +60,7 @@ def test_the_quick_step_equals_the_reference(operator, changed, size, monkeypatc
     ]
     expected = operator(*tensors, **numbers)
     expected = expected if isinstance(expected, tuple) else (expected,)
-    assert steps.Step(operator, numbers).quick(tensors[0], tensors[1], tensors[2:])
+    assert steps.Step(operator, numbers).in_place(tensors[0], tensors[1], tensors[2:])
     for got, want in zip([tensors[0], *tensors[2:]], expected, strict=True):
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-12, atol=1e-15)
 

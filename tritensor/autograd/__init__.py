@@ -14,10 +14,10 @@ from .mode import (
     recording,
     set_grad_enabled,
 )
-from .tape import GradientPlan, Node, Slot, record
+from .tape import Gradient, Node, Slot, record
 
 __all__ = [
-    "GradientPlan",
+    "Gradient",
     "Handle",
     "Node",
     "Slot",

@@ -1,4 +1,4 @@
-"""How an operator's declared gradients become the plan of a node."""
+"""How an operator's declared gradients become what backward calls for a node."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from .. import dtypes
 from ..memory.array import DeviceArray
 from .mode import recording
-from .tape import GradientPlan, Node
+from .tape import Gradient, Node
 
-__all__ = ["Plan"]
+__all__ = ["OperatorGradient"]
 
 ndarray = np.ndarray
 
 
 class Declaration(Protocol):
-    """What a plan reads of an operator."""
+    """What an `OperatorGradient` reads of an operator."""
 
     name: str
     inputs: tuple[str, ...]
@@ -32,10 +32,10 @@ class Declaration(Protocol):
     device_gradient: Callable[..., Any] | None
 
 
-class Plan(GradientPlan):
+class OperatorGradient(Gradient):
     """How to compute an operator's gradients when a given subset of its inputs needs one.
 
-    A plan is made once per subset. `capture` says what a node must keep, in terms of the call: input tensors or
+    One is made per subset. `capture` says what a node must keep, in terms of the call: input tensors or
     numbers, outputs, metadata, or the shape of an input (a gradient function names them by its parameters).
     """
 
@@ -88,7 +88,7 @@ class Plan(GradientPlan):
         self.has_tensors = self.saves_output or any(kind in ("input", "inputs") for kind, _ in self.capture)
 
     def keep(self, inputs: Sequence[Any], outputs: Sequence[Any], metadata: dict[str, Any]) -> tuple[Any, ...]:
-        """The values that a node of this plan saves; outputs without their node, so that no cycle arises."""
+        """The values that a node saves for it; outputs without their node, so that no cycle arises."""
         saved = []
         for kind, key in self.capture:
             if kind == "input":

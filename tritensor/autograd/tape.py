@@ -1,8 +1,8 @@
 """The tape: what is recorded in the forward pass, and how gradients flow back along it.
 
 An operator that runs on a tensor requiring a gradient leaves a `Node` on its result. A node knows its operator's
-`Plan` (which gradient functions to call and what they read), the edges to the nodes of its inputs (a leaf tensor stands
-for itself) and the values that the gradient functions read, each tensor with the version it had.
+`Gradient` (which gradient functions to call and what they read), the edges to the nodes of its inputs (a leaf tensor
+stands for itself) and the values that the gradient functions read, each tensor with the version it had.
 
 `propagate` visits nodes from the newest to the oldest. A node is always newer than its inputs, so when it is reached
 every contribution to its gradient has arrived: a heap ordered by age replaces PyTorch's dependency count.
@@ -23,7 +23,7 @@ from numpy import add, asarray, errstate, ndarray
 from ..errors import AutogradError, explain
 from .mode import recording
 
-__all__ = ["GradientPlan", "Node", "Slot", "propagate", "record"]
+__all__ = ["Gradient", "Node", "Slot", "propagate", "record"]
 
 next_age = count(1).__next__
 _FREED: Any = ("freed",)
@@ -45,7 +45,7 @@ class Node:
     """One recorded operation.
 
     Attributes:
-        plan: how to compute the gradients; anything with `name` and `run(node, gradient)`.
+        backward: how to compute the gradients; anything with `name` and `run(node, gradient)`.
         next: for each gradient that `run` returns, what it goes to: a node, a leaf tensor, or the `Slot` of a node with
             several outputs.
         saved: what the gradient functions read; tensors among them are checked against `versions`.
@@ -58,18 +58,18 @@ class Node:
     __slots__ = (
         "__weakref__",
         "age",
+        "backward",
         "code",
         "hooks",
         "instruction",
         "next",
         "outputs",
-        "plan",
         "reduce",
         "saved",
         "versions",
     )
 
-    plan: Any  # a GradientPlan
+    backward: Any  # a Gradient
     next: tuple[Any, ...]
     age: int
     saved: tuple[Any, ...]
@@ -82,13 +82,11 @@ class Node:
 
     def name(self) -> str:
         """PyTorch's name of the node, such as "MulBackward0"."""
-        return str(self.plan.name)
+        return str(self.backward.name)
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """The nodes that this one passes gradients to, each with the index of its output; leaves stand for
-        themselves.
-        """
+        """The nodes that this one passes gradients to, each with the index of its output; a leaf stands for itself."""
         return tuple((edge.node, edge.index) if edge.__class__ is Slot else (edge, 0) for edge in self.next)
 
     def __repr__(self) -> str:
@@ -131,7 +129,7 @@ class Node:
 
 
 def record(
-    plan: Any,
+    backward: Any,
     next: tuple[Any, ...],
     saved: tuple[Any, ...] = (),
     versions: tuple[Any, ...] | None = None,
@@ -140,7 +138,7 @@ def record(
 ) -> Node:
     """A new node; see `Node` for the arguments. It notes the line outside of this package that is being run."""
     node = Node()
-    node.plan = plan
+    node.backward = backward
     node.next = next
     node.age = next_age()
     node.saved = saved
@@ -155,7 +153,7 @@ def record(
     return node
 
 
-class GradientPlan:
+class Gradient:
     """How a node computes gradients: `run(node, gradient)` returns one for each of the node's edges.
 
     Attributes:
@@ -220,7 +218,7 @@ def propagate(
                 node = newest
             newest = None
             gradient = pending.pop(node)
-            plan = node.plan
+            backward = node.backward
             if node.hooks is not None:
                 gradient = _run_hooks(node, _as_tensors(gradient))
             if wanted is not None:
@@ -238,12 +236,12 @@ def propagate(
                             if version is not None and version != (0 if value._counter is None else value._counter[0]):
                                 node.check_saved()
                 parts = None
-                if plan.arithmetic and not create_graph:
+                if backward.arithmetic and not create_graph:
                     array = gradient if type(gradient) is ndarray else gradient._data
                     if type(array) is ndarray:
-                        parts = plan.run_on_arrays(saved, array)
+                        parts = backward.run_on_arrays(saved, array)
                 if parts is None:
-                    parts = plan.run(node, _as_tensors(gradient))
+                    parts = backward.run(node, _as_tensors(gradient))
                 if saved and not retain_graph:
                     node.saved, node.versions = _FREED, None
             except Exception as error:

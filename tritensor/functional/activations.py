@@ -13,8 +13,8 @@ from ..kernels.random.philox import dropout as dropout_operator
 from ..public import public
 from ..tensor import Tensor
 
-_quick_silu: Any = activations.silu.quick
-_GELU: dict[str, Any] = {"none": activations.gelu.quick, "tanh": activations.gelu_tanh.quick}
+_quick_silu: Any = activations.silu.method
+_GELU: dict[str, Any] = {"none": activations.gelu.method, "tanh": activations.gelu_tanh.method}
 
 
 def _apply(operator: Callable[..., Tensor], input: Tensor, inplace: bool, **metadata: Any) -> Tensor:

@@ -184,9 +184,7 @@ def _converted(array: np.ndarray, kind: np.dtype) -> np.ndarray:
 
 @public("asarray", functional=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """`data` as a tensor, sharing memory where no copy is needed: a tensor of this dtype and device is returned
-    itself.
-    """
+    """`data` as a tensor, sharing memory where no copy is needed; a tensor of this dtype and device is returned."""
     if isinstance(data, Tensor):
         return data.to(device=data.device if device is None else device, dtype=dtype)
     array = data if isinstance(data, np.ndarray) else _as_array(data, dtype is not None)

@@ -46,8 +46,8 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return _checked_alpha(arithmetic.add_scaled(input, other, alpha=-alpha), alpha)
 
 
-_quick_add: Any = arithmetic.add.quick
-_quick_sub: Any = arithmetic.sub.quick
+_quick_add: Any = arithmetic.add.method
+_quick_sub: Any = arithmetic.sub.method
 
 
 def _checked_alpha(result: Tensor, alpha: Any) -> Tensor:
@@ -78,7 +78,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     raise ShapeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}")
 
 
-_quick_div: Any = arithmetic.div.quick
+_quick_div: Any = arithmetic.div.method
 
 
 @public("clip", method=True, in_place=in_place_form)
@@ -228,8 +228,8 @@ def _with_alpha(function: Callable[..., Tensor], plain: Callable[..., Tensor]) -
     return call
 
 
-method("add_")(_with_alpha(add, arithmetic.add.changing))
-method("sub_", "subtract_")(_with_alpha(sub, arithmetic.sub.changing))
+method("add_")(_with_alpha(add, arithmetic.add.method_in_place))
+method("sub_", "subtract_")(_with_alpha(sub, arithmetic.sub.method_in_place))
 
 
 @method("__invert__")

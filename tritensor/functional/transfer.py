@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import devices, dtypes, layout
 from ..autograd.mode import recording
-from ..autograd.tape import GradientPlan, Node, record
+from ..autograd.tape import Gradient, Node, record
 from ..drivers import Stream, active
 from ..errors import ArgumentError, DeviceError, DtypeError, explain
 from ..inplace import check_writable, write
@@ -29,7 +29,7 @@ _SIGNATURES = (
 )
 
 
-class _ToCopy(GradientPlan):
+class _ToCopy(Gradient):
     """The gradient of a move or conversion: back to the source's device and dtype."""
 
     name = "ToCopyBackward0"

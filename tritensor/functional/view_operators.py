@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import layout
 from ..autograd.mode import recording
-from ..autograd.tape import GradientPlan, Node, record
+from ..autograd.tape import Gradient, Node, record
 from ..memory.array import DeviceArray
 from ..tensor import Tensor
 
@@ -60,7 +60,7 @@ class View:
         result._counter = counter
         result._origin = (x, self, arguments, counter[1])
         if x._needs and recording.enabled:
-            result._node = record(_ViewPlan(self, shape, arguments), (x._edge(),))
+            result._node = record(_ViewGradient(self, shape, arguments), (x._edge(),))
             result._needs = True
         else:
             result._node = None
@@ -71,7 +71,7 @@ class View:
         return f"<view operator {self.name}>"
 
 
-class _ViewPlan(GradientPlan):
+class _ViewGradient(Gradient):
     __slots__ = ("arguments", "shape", "view")
 
     def __init__(self, view: View, shape: tuple[int, ...], arguments: tuple[Any, ...]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autograd.mode import is_grad_enabled
-from ..autograd.tape import GradientPlan, Node, Slot, record
+from ..autograd.tape import Gradient, Node, Slot, record
 from ..tensor import Tensor, wrap
 from ..utils.hooks import RemovableHandle
 
@@ -91,8 +91,8 @@ def _run_pre_hooks(
     return args, kwargs
 
 
-class _Boundary(GradientPlan):
-    """The plan of a node that passes gradients on unchanged, after showing all of them at once to a callback."""
+class _Boundary(Gradient):
+    """The gradient of a node that passes gradients on unchanged, after showing all of them at once to a callback."""
 
     def __init__(self, name: str, callback: Callable[[tuple[Any, ...]], Sequence[Any]]) -> None:
         self.name = name

@@ -130,7 +130,7 @@ class Adam(Optimizer):
             if there:
                 on_devices.setdefault(count, []).append(param)
                 continue
-            if not step.quick(param, grad, _averages(state, amsgrad)):
+            if not step.in_place(param, grad, _averages(state, amsgrad)):
                 step(param, grad, _averages(self.state_of(param), amsgrad))
             # counted once the step has been made; in place, as in PyTorch
             counter._data.fill(count)

@@ -124,7 +124,7 @@ class SGD(Optimizer):
                 buffer = new_state(param)
                 first(param, grad, (buffer,))
                 self.state[param]["momentum_buffer"] = buffer
-            elif not later.quick(param, grad, (buffer,)):
+            elif not later.in_place(param, grad, (buffer,)):
                 later(param, grad, (self.state_of(param)["momentum_buffer"],))
         if on_devices[True]:
             states = [new[param] for param in on_devices[True]]

@@ -164,9 +164,9 @@ class Replay:
 
     __slots__ = (
         "alike",
-        "change",
         "driver",
         "forms",
+        "in_place",
         "index",
         "launches",
         "metadata",
@@ -174,8 +174,8 @@ class Replay:
         "named",
         "note",
         "numbers",
-        "quick",
         "results",
+        "single",
         "steps",
         "threads",
     )
@@ -199,19 +199,19 @@ class Replay:
         self.note = program.driver.launched.append
         self.numbers, self.named = numbers, named
         self.launches = [_prepared(*step) for step in steps]
-        # what `changed` needs: a single launch that allocates nothing
-        self.change = None if forms or numbers or named or len(steps) > 1 else self.launches[0]
+        # what `launch_in_place` needs: a single launch that allocates nothing
+        self.in_place = None if forms or numbers or named or len(steps) > 1 else self.launches[0]
         # what the other quick paths below need: a single launch, of the inputs in their order into one result
-        self.quick: Any = None
+        self.single: Any = None
         if len(steps) == len(forms) == 1 and not named and self.launches[0] is not None:
             sources = [source for source, _ in steps[0][2] if source is not None]
             if sources == [inputs, *range(inputs)]:
                 place, launch, config, kernel, _, tail = self.launches[0]
-                self.quick = place, launch, config, kernel, forms[0], tail, program
+                self.single = place, launch, config, kernel, forms[0], tail, program
 
     def run(self, inputs: Sequence[Any], metadata: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """The results for inputs of the recorded forms; None where they need the long way after all."""
-        if self.quick is not None and not self.numbers:
+        if self.single is not None and not self.numbers:
             arrays = [value._data for value in inputs if value is not None]
             quick = self.unary(*arrays) if len(arrays) == 1 else self.binary(*arrays) if len(arrays) == 2 else None
             if quick is not None:
@@ -274,7 +274,7 @@ class Replay:
     def unary(self, x: DeviceArray) -> Tensor | None:
         """The result for one array."""
         stream = self.threads.current.get(self.index)
-        if self.quick is None or stream is None or x.buffer.arena is not stream.arena:
+        if self.single is None or stream is None or x.buffer.arena is not stream.arena:
             return None
         address = x.buffer.address
         if x.offset:
@@ -284,7 +284,7 @@ class Replay:
     def binary(self, x: DeviceArray, y: DeviceArray) -> Tensor | None:
         """The result for two arrays."""
         stream = self.threads.current.get(self.index)
-        if self.quick is None or stream is None:
+        if self.single is None or stream is None:
             return None
         arena = stream.arena
         first, second = x.buffer, y.buffer
@@ -300,7 +300,7 @@ class Replay:
     def number(self, x: DeviceArray, value: Any) -> Tensor | None:
         """The result for an array and a number, in whichever order they were recorded."""
         stream = self.threads.current.get(self.index)
-        if self.quick is None or stream is None or x.buffer.arena is not stream.arena:
+        if self.single is None or stream is None or x.buffer.arena is not stream.arena:
             return None
         address = x.buffer.address
         if x.offset:
@@ -312,10 +312,10 @@ class Replay:
             return None
         return self._launch(stream, (address, bits) if position else (bits, address))
 
-    def changed(self, x: DeviceArray, y: DeviceArray) -> bool:
+    def launch_in_place(self, x: DeviceArray, y: DeviceArray) -> bool:
         """Launch on two arrays what writes into the first of them; False where nothing was done."""
         stream = self.threads.current.get(self.index)
-        if self.change is None or stream is None or buffer.trace is not None:
+        if self.in_place is None or stream is None or buffer.trace is not None:
             return False
         arena = stream.arena
         first, second = x.buffer, y.buffer
@@ -326,7 +326,7 @@ class Replay:
             left += x.offset * x.dtype.itemsize
         if y.offset:
             right += y.offset * y.dtype.itemsize
-        place, launch, config, kernel, picked, tail = self.change
+        place, launch, config, kernel, picked, tail = self.in_place
         try:
             if place is not None:
                 place()
@@ -340,7 +340,7 @@ class Replay:
         """Allocate, launch, wrap: all in one place, because each call of a function more costs 3% of the whole."""
         if buffer.trace is not None:  # another call is being recorded, and this launch may be part of it
             return None
-        place, launch, config, kernel, form, tail, program = self.quick
+        place, launch, config, kernel, form, tail, program = self.single
         arena = stream.arena
         heap = arena.heap
         try:

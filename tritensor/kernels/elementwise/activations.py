@@ -50,8 +50,8 @@ def relu_gradient(grad, result):
     return masked(~(result <= 0), grad)
 
 
-relu.gradient(lambda grad, out: relu_gradient.quick(grad, out))
-relu_gradient.gradients(grad=lambda again, result: relu_gradient.quick(again, result))
+relu.gradient(lambda grad, out: relu_gradient.method(grad, out))
+relu_gradient.gradients(grad=lambda again, result: relu_gradient.method(again, result))
 
 
 @relu_gradient.kernel
@@ -186,8 +186,8 @@ def _silu_bend(again, grad, x):
     return again * grad * share * (1 - share) * (2 + x * (1 - 2 * share))
 
 
-silu.gradient(lambda grad, x: silu_gradient.quick(grad, x))
-silu_gradient.gradients(grad=lambda again, x: silu_gradient.quick(again, x), x=_silu_bend)
+silu.gradient(lambda grad, x: silu_gradient.method(grad, x))
+silu_gradient.gradients(grad=lambda again, x: silu_gradient.method(again, x), x=_silu_bend)
 
 
 @silu_gradient.kernel
@@ -281,9 +281,9 @@ def _gelu_gradient(grad: np.ndarray, x: np.ndarray) -> np.ndarray:
     return grad * share
 
 
-gelu.gradient(lambda grad, x: gelu_gradient.quick(grad, x))
+gelu.gradient(lambda grad, x: gelu_gradient.method(grad, x))
 gelu_gradient.gradients(
-    grad=lambda again, x: gelu_gradient.quick(again, x),
+    grad=lambda again, x: gelu_gradient.method(again, x),
     x=lambda again, grad, x: again * grad * (x * x * -0.5).exp() * _DENSITY * (2 - x * x),
 )
 
@@ -328,8 +328,8 @@ def _gelu_tanh_bend(again, grad, x):
     return again * grad * (1 - bent * bent) * (once - x * bent * once * once + 0.5 * x * twice)
 
 
-gelu_tanh.gradient(lambda grad, x: gelu_tanh_gradient.quick(grad, x))
-gelu_tanh_gradient.gradients(grad=lambda again, x: gelu_tanh_gradient.quick(again, x), x=_gelu_tanh_bend)
+gelu_tanh.gradient(lambda grad, x: gelu_tanh_gradient.method(grad, x))
+gelu_tanh_gradient.gradients(grad=lambda again, x: gelu_tanh_gradient.method(again, x), x=_gelu_tanh_bend)
 
 
 @gelu_tanh_gradient.kernel

@@ -47,14 +47,14 @@ class Elementwise(Operator):
 
     Attributes:
         methods: names of the Tensor methods, those of Python's own syntax left out; each is a public function too.
-        quick, changing: the method, and the method that changes its tensor in place.
+        method, method_in_place: the Tensor methods, as functions.
     """
 
     family = "elementwise"
     repeatable = takes_numbers = True
     methods: tuple[str, ...] = ()
-    quick: Any = None
-    changing: Any = None
+    method: Any = None
+    method_in_place: Any = None
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Elementwise(Operator):
         self.direct = frozenset(d for d in allowed if rule.lowest <= dtypes.of(d).category <= rule.highest)
         self.fixed = None if rule.result is None else rule.result.numpy
         self.ufunc = isinstance(reference, np.ufunc)
-        self.changes = replay.table()  # how calls are repeated whose result is their first input
+        self.replays_in_place = replay.table()  # how calls are repeated whose result is their first input
 
     def allocate(
         self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
@@ -96,7 +96,7 @@ class Elementwise(Operator):
         layout.broadcast_shapes(*[value._data.shape for value in inputs if isinstance(value, Tensor)])
         return inputs, metadata
 
-    def change(self, key: Any, given: tuple[Any, ...], metadata: dict[str, Any]) -> bool:
+    def launch_in_place(self, key: Any, given: tuple[Any, ...], metadata: dict[str, Any]) -> bool:
         """Launch with the first input's memory as the result; False where the result is of another shape or dtype."""
         passed = metadata
         inputs, metadata = self._bind(given, metadata)
@@ -112,10 +112,10 @@ class Elementwise(Operator):
             self.start(arrays[:1], arrays, compute, metadata)
             return []
 
-        if key is None or key in self.changes:
+        if key is None or key in self.replays_in_place:
             run([self._device_operand(value) for value in inputs])
         else:
-            record_call(self, self.changes, key, (given, passed), inputs, compute, metadata, run)
+            record_call(self, self.replays_in_place, key, (given, passed), inputs, compute, metadata, run)
         return True
 
     def launch(
@@ -186,7 +186,7 @@ def elementwise(
     operator.methods = tuple([name for name in names if name not in syntax])
     simple = len(operator.outputs) == 1 and not operator.metadata and not operator.kinds
     count = len(operator.inputs)
-    operator.quick = (
+    operator.method = (
         unary(operator) if simple and count == 1 else binary(operator) if simple and count == 2 else plain(operator)
     )
     changes = rule.result is None
@@ -195,17 +195,19 @@ def elementwise(
             bool(names) and len(operator.outputs) == 1 and (changes or (rule.result is dtypes.bool_ and count == 2))
         )
     if in_place:
-        operator.changing = in_place_method(operator) if changes else in_place_form(operator)
+        operator.method_in_place = in_place_method(operator) if changes else in_place_form(operator)
     if syntax:
-        attach(operator, binary(operator, syntax=True) if count == 2 else operator.quick, *syntax)
+        attach(operator, binary(operator, syntax=True) if count == 2 else operator.method, *syntax)
         if count == 2 and changes:
             stems = [name.strip("_") for name in syntax]
             attach(operator, reflected(operator), *[f"__r{stem}__" for stem in stems])
-            attach(operator, operator.changing, *[f"__i{stem}__" for stem in stems])
+            attach(operator, operator.method_in_place, *[f"__i{stem}__" for stem in stems])
     if operator.methods:
-        attach(operator, operator.quick, *operator.methods)
+        attach(operator, operator.method, *operator.methods)
     if in_place:
-        attach(operator, operator.changing, *([f"{name}_" for name in operator.methods] or [f"{operator.name}_"]))
+        attach(
+            operator, operator.method_in_place, *([f"{name}_" for name in operator.methods] or [f"{operator.name}_"])
+        )
     if function:
         for name in operator.methods:
             publish(name, function_of(operator, name))

@@ -18,7 +18,7 @@ from ...autograd.tape import _INSIDE, Node, inside_package, next_age
 from ...errors import ArgumentError, ShapeError
 from ...inplace import check_writable, in_place
 from ...memory.array import DeviceArray
-from ...operator import Operator, Plan
+from ...operator import Operator, OperatorGradient
 from ...public import method
 from ...runtime import replay
 from ...tensor import Tensor, wrap
@@ -44,17 +44,17 @@ def function_of(operator: Elementwise, name: str) -> Any:
     """The public function of an operator; one with parameter names of its own is called as it is."""
     if operator.inputs not in (("x",), ("x", "y")) or operator.metadata:
         return operator
-    quick = operator.quick
+    call = operator.method
     made: Callable[..., Tensor]
     if len(operator.inputs) == 1:
 
         def made(input: Tensor) -> Tensor:
-            return quick(input) if isinstance(input, Tensor) else _refuse(name, input)  # type: ignore[no-any-return]
+            return call(input) if isinstance(input, Tensor) else _refuse(name, input)  # type: ignore[no-any-return]
 
     else:
 
         def made(input: Any, other: Any) -> Tensor:
-            return quick(input, other) if isinstance(input, Tensor) else operator(input, other)  # type: ignore[no-any-return]
+            return call(input, other) if isinstance(input, Tensor) else operator(input, other)  # type: ignore[no-any-return]
 
     made.__name__ = made.__qualname__ = name
     made.__module__ = "tritensor.functional"
@@ -89,9 +89,9 @@ def unary(operator: Elementwise) -> Callable[..., Tensor]:
             if again is None:
                 return operator(self)  # type: ignore[no-any-return]
             if self._needs and recording.enabled:
-                plan = operator.plans.get(_ONE) or operator.plan(_ONE)
-                if plan is not None:
-                    record_simple(plan, again, (self,), (self._edge(),), _getframe(1))
+                backward = operator.backwards.get(_ONE) or operator.backward_for(_ONE)
+                if backward is not None:
+                    record_simple(backward, again, (self,), (self._edge(),), _getframe(1))
             return again
         try:
             out = reference(x)
@@ -103,9 +103,9 @@ def unary(operator: Elementwise) -> Callable[..., Tensor]:
         result._data = out
         result._counter = result._origin = None
         if self._needs and recording.enabled:
-            plan = operator.plans.get(_ONE) or operator.plan(_ONE)
-            if plan is not None:
-                record_simple(plan, result, (self,), (self._edge(),), _getframe(1))
+            backward = operator.backwards.get(_ONE) or operator.backward_for(_ONE)
+            if backward is not None:
+                record_simple(backward, result, (self,), (self._edge(),), _getframe(1))
                 return result
         result._needs = False
         result._node = None
@@ -119,16 +119,18 @@ _ZERO = (0,)
 _BOTH_KEPT = (0, 1)
 
 
-def record_simple(plan: Plan, result: Tensor, inputs: tuple[Any, ...], edges: tuple[Any, ...], frame: Any) -> None:
+def record_simple(
+    backward: OperatorGradient, result: Tensor, inputs: tuple[Any, ...], edges: tuple[Any, ...], frame: Any
+) -> None:
     """Record a call without metadata, broadcasting or casts: what `Operator.record` does, for the quick paths."""
     result._node = node = Node()
     result._needs = True
-    node.plan = plan
+    node.backward = backward
     node.next = edges
     node.age = next_age()
     node.reduce = node.hooks = None
     node.outputs = 1
-    _save(node, plan, result, inputs)
+    _save(node, backward, result, inputs)
     code = frame.f_code
     while _INSIDE.get(code.co_filename, True) and inside_package(code.co_filename):
         frame = frame.f_back
@@ -137,11 +139,11 @@ def record_simple(plan: Plan, result: Tensor, inputs: tuple[Any, ...], edges: tu
     node.instruction = frame.f_lasti
 
 
-def _save(node: Node, plan: Plan, result: Tensor, inputs: tuple[Any, ...]) -> None:
+def _save(node: Node, backward: OperatorGradient, result: Tensor, inputs: tuple[Any, ...]) -> None:
     """Fill in what a node saves, with the versions of the tensors among it."""
-    simple = plan.simple
+    simple = backward.simple
     if simple is None:
-        node.saved = saved = plan.keep(inputs, (result,), {})
+        node.saved = saved = backward.keep(inputs, (result,), {})
     elif not simple:
         node.saved = ()
         node.versions = None
@@ -172,18 +174,18 @@ def _record_pair(operator: Operator, result: Tensor, x: Tensor, y: Any, number: 
     else:
         mask = _SECOND
         edges = (y._node or y if y._origin is None else y._edge(),)
-    plan = operator.plans.get(mask) or operator.plan(mask)
-    if not alike or plan is None or len(edges) != len(plan.positions):
+    backward = operator.backwards.get(mask) or operator.backward_for(mask)
+    if not alike or backward is None or len(edges) != len(backward.positions):
         result._needs, result._node = False, None
         operator.record((result,), (x, y), {})
         return
     node = Node()
-    node.plan = plan
+    node.backward = backward
     node.next = edges
     node.age = next_age()
     node.reduce = node.hooks = None
     node.outputs = 1
-    kept = plan.simple
+    kept = backward.simple
     if kept == ():
         node.saved = ()
         node.versions = None
@@ -192,7 +194,7 @@ def _record_pair(operator: Operator, result: Tensor, x: Tensor, y: Any, number: 
         first, second = x._counter, y._counter
         node.versions = (0 if first is None else first[0], 0 if second is None else second[0])
     else:
-        _save(node, plan, result, (x, y))
+        _save(node, backward, result, (x, y))
     code = frame.f_code
     while _INSIDE.get(code.co_filename, True) and inside_package(code.co_filename):
         frame = frame.f_back
@@ -263,9 +265,7 @@ _OPERANDS = (Tensor, bool, int, float, complex, np.generic, ndarray)
 
 
 def reflected(operator: Elementwise) -> Callable[..., Any]:
-    """The method for an operand on the left that is no tensor: `2 - x`. A number beside a CPU array goes the quick
-    way.
-    """
+    """The method for an operand on the left that is no tensor: `2 - x`. With a CPU array it calls the reference."""
     reference, direct, fixed = operator.reference, operator.direct, operator.fixed
     floating = frozenset(d for d in direct if dtypes.of(d).category == dtypes.FLOATING)
 
@@ -279,9 +279,9 @@ def reflected(operator: Elementwise) -> Callable[..., Any]:
             again = None if known is None else known.number(x, other)
             if again is not None:
                 if self._needs and recording.enabled:
-                    plan = operator.plans.get(_SECOND) or operator.plan(_SECOND)
-                    if plan is not None:
-                        record_simple(plan, again, (other, self), (self._edge(),), _getframe(1))
+                    backward = operator.backwards.get(_SECOND) or operator.backward_for(_SECOND)
+                    if backward is not None:
+                        record_simple(backward, again, (other, self), (self._edge(),), _getframe(1))
                 return again
             return operator(other, self) if isinstance(other, _OPERANDS) else NotImplemented
         try:
@@ -292,9 +292,9 @@ def reflected(operator: Elementwise) -> Callable[..., Any]:
             out = asarray(out, x.dtype if fixed is None else fixed)
         result = wrap(out)
         if self._needs and recording.enabled:
-            plan = operator.plans.get(_SECOND) or operator.plan(_SECOND)
-            if plan is not None:
-                record_simple(plan, result, (other, self), (self._edge(),), _getframe(1))
+            backward = operator.backwards.get(_SECOND) or operator.backward_for(_SECOND)
+            if backward is not None:
+                record_simple(backward, result, (other, self), (self._edge(),), _getframe(1))
         return result
 
     return call
@@ -336,8 +336,10 @@ def _change_on_device(x: Tensor, operator: Elementwise, args: tuple[Any, ...], m
         y = args[0]
         data, other = x._data, y._data
         if other.__class__ is DeviceArray and not ((x._needs or y._needs) and recording.enabled):
-            known = operator.changes.get((data._form, other._form)) if other.buffer is not data.buffer else None
-            if known is not None and known.changed(data, other):
+            known = (
+                operator.replays_in_place.get((data._form, other._form)) if other.buffer is not data.buffer else None
+            )
+            if known is not None and known.launch_in_place(data, other):
                 counter = x._counter = x._counter or [0, 0]
                 counter[0] += 1
                 return True
@@ -354,11 +356,11 @@ def _change_on_device(x: Tensor, operator: Elementwise, args: tuple[Any, ...], m
             if other.buffer is data.buffer and (other.form is not data.form or other.offset != data.offset):
                 return False
     key = replay.key_of(operator, inputs, metadata) if replay.active.on else None
-    known = None if key is None else operator.changes.get(key)
+    known = None if key is None else operator.replays_in_place.get(key)
     if x._origin is not None or known is None:
         check_writable(x)
     if known is None or known.run(inputs, metadata) is None:
-        if not operator.change(key, inputs, metadata):
+        if not operator.launch_in_place(key, inputs, metadata):
             return False
     counter = x._counter = x._counter or [0, 0]
     counter[0] += 1

@@ -300,9 +300,13 @@ def quick_matmul(x: Tensor, y: Tensor) -> Any:
         return matmul(x, y)
     if recording.enabled and (x._needs or y._needs):
         needs = (x._needs, y._needs)
-        plan: Any = matmul.plans.get(needs) or matmul.plan(needs)
+        backward: Any = matmul.backwards.get(needs) or matmul.backward_for(needs)
         record_simple(
-            plan, result, (x, y), tuple([x._edge() if i == 0 else y._edge() for i in plan.positions]), _getframe(1)
+            backward,
+            result,
+            (x, y),
+            tuple([x._edge() if i == 0 else y._edge() for i in backward.positions]),
+            _getframe(1),
         )
     return result
 
@@ -327,9 +331,9 @@ def quick_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> A
     needs = (input._needs, weight._needs, bias is not None and bias._needs)
     result = wrap(out)
     if recording.enabled and True in needs:
-        plan: Any = linear.plans.get(needs) or linear.plan(needs)
+        backward: Any = linear.backwards.get(needs) or linear.backward_for(needs)
         inputs: Any = (input, weight, bias)
-        record_simple(plan, result, inputs, tuple([inputs[i]._edge() for i in plan.positions]), _getframe(1))
+        record_simple(backward, result, inputs, tuple([inputs[i]._edge() for i in backward.positions]), _getframe(1))
     return result
 
 

@@ -224,7 +224,7 @@ class Step:
         self.prepare, self.run = in_place[operator]
         self.constants: dict[Any, tuple[Any, ...]] = {}
 
-    def quick(self, param: Tensor, grad: Tensor, state: Sequence[Tensor]) -> bool:
+    def in_place(self, param: Tensor, grad: Tensor, state: Sequence[Tensor]) -> bool:
         """Make the step where the in-place function takes all arrays as they are, and say whether it did.
 
         They are host arrays of one shape and one dtype that NumPy computes in, without gaps. Floating-point warnings
@@ -269,7 +269,7 @@ class Step:
             DeviceMismatchError: they are on different devices.
             Nothing has changed then.
         """
-        if self.quick(param, grad, state):
+        if self.in_place(param, grad, state):
             return
         operator, tensors = self.operator, (param, grad, *state)
         check_entry(operator, tensors)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import layout
 from ...autograd.mode import recording
-from ...autograd.tape import GradientPlan, record
+from ...autograd.tape import Gradient, record
 from ...errors import ArgumentError, explain
 from ...tensor import Tensor, wrap
 from .host import add_up
@@ -139,28 +139,30 @@ def quick_sum(operator: Any, input: Any, dim: Any, keepdim: Any) -> Tensor | Non
     if input._needs and recording.enabled:
         shape = x.shape
         dims = tuple(range(len(shape))) if dim is None else layout.normalize_dims(dim, len(shape)) if shape else ()
-        plan = _quick_plans.get(operator.name) or _quick_plans.setdefault(operator.name, _QuickSpread(operator))
-        result._node = record(plan, (input._edge(),), (shape, dims, keepdim))
+        backward = _quick_gradients.get(operator.name) or _quick_gradients.setdefault(
+            operator.name, _QuickSpread(operator)
+        )
+        result._node = record(backward, (input._edge(),), (shape, dims, keepdim))
         result._needs = True
     return result
 
 
-class _QuickSpread(GradientPlan):
-    """The plan of nodes that `quick_sum` records: the sum's (mean's) own, and a way to do it on arrays."""
+class _QuickSpread(Gradient):
+    """What backward calls for nodes that `quick_sum` records: the sum's (mean's) own, and a way to do it on arrays."""
 
-    __slots__ = ("mean", "name", "plan")
+    __slots__ = ("backward", "mean", "name")
 
     arithmetic = True
 
     def __init__(self, operator: Any) -> None:
-        plan: Any = operator.plan((True,))
-        self.plan = plan
-        self.name = plan.name
+        backward: Any = operator.backward_for((True,))
+        self.backward = backward
+        self.name = backward.name
         self.mean = operator.name == "mean"
 
     def run(self, node: Any, gradient: Any) -> Any:
         """By the operator's gradient function, whose values are saved in its order."""
-        return self.plan.run(node, gradient)
+        return self.backward.run(node, gradient)
 
     def run_on_arrays(self, values: tuple[Any, ...], array: np.ndarray) -> list[np.ndarray] | None:
         """The gradient repeated over the reduced dimensions, without a copy."""
@@ -181,4 +183,4 @@ class _QuickSpread(GradientPlan):
         return [spread]
 
 
-_quick_plans: dict[str, _QuickSpread] = {}
+_quick_gradients: dict[str, _QuickSpread] = {}

@@ -39,7 +39,7 @@ class Rowwise(Operator):
     def __init__(self, name: str, reference: Callable[..., Any], rule: Rule, **names: Any) -> None:
         super().__init__(name, reference, rule, **names)
         #: a quicker way on the CPU: `(rows, out)`, contiguous arrays of two dimensions
-        self.quick: Callable[[np.ndarray, np.ndarray], None] | None = None
+        self.by_rows: Callable[[np.ndarray, np.ndarray], None] | None = None
         self.bodies = RowBodies()
 
     def kernel(self, apply: Any, summary: Any, merge: Any) -> Operator:  # type: ignore[override]
@@ -62,7 +62,7 @@ class Rowwise(Operator):
         """The operator's call, in fewer steps for CPU tensors of float32 or float64 along the last dimension."""
         x = getattr(input, "_data", None)
         if (
-            self.quick is None
+            self.by_rows is None
             or x.__class__ is not ndarray
             or x.dtype.char not in "fd"
             or not x.flags.c_contiguous
@@ -75,7 +75,7 @@ class Rowwise(Operator):
         width = x.shape[-1]
         out = np.empty(x.shape, x.dtype)
         with np.errstate(all="ignore"):
-            self.quick(x.reshape(-1, width), out.reshape(-1, width))
+            self.by_rows(x.reshape(-1, width), out.reshape(-1, width))
         result = wrap(out)
         if input._needs and recording.enabled:
             self.record((result,), (input,), {"dim": x.ndim - 1, "dtype": None})
@@ -98,7 +98,7 @@ class Rowwise(Operator):
         """The reference, or the quicker way for contiguous rows."""
         x = arrays[0]
         if (
-            self.quick is not None
+            self.by_rows is not None
             and metadata["dim"] == x.ndim - 1
             and x.dtype == compute.numpy
             and x.size
@@ -108,7 +108,7 @@ class Rowwise(Operator):
             out = np.empty(x.shape, x.dtype)
             width = x.shape[-1]
             with np.errstate(all="ignore"):
-                self.quick(x.reshape(-1, width), out.reshape(-1, width))
+                self.by_rows(x.reshape(-1, width), out.reshape(-1, width))
             return (out,)
         return super().compute(arrays, compute, results, metadata)
 
@@ -225,7 +225,7 @@ def _softmax_rows(x: np.ndarray, out: np.ndarray) -> None:
         np.divide(e, exponentials(x[start : start + step], e)[1], e)
 
 
-softmax.quick = _softmax_rows
+softmax.by_rows = _softmax_rows
 
 
 @device_function
@@ -274,7 +274,7 @@ def _log_softmax_rows(x: np.ndarray, out: np.ndarray) -> None:
             np.subtract(np.subtract(part, top, result), logs, result)
 
 
-log_softmax.quick = _log_softmax_rows
+log_softmax.by_rows = _log_softmax_rows
 
 
 @device_function

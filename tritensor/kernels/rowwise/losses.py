@@ -16,7 +16,7 @@ import numpy as np
 
 from ... import dtypes
 from ...autograd.mode import recording
-from ...autograd.tape import GradientPlan, Node, record
+from ...autograd.tape import Gradient, Node, record
 from ...errors import DtypeError, RangeError, explain
 from ...memory.array import DeviceArray
 from ...operator import Operator
@@ -238,8 +238,8 @@ def _ones(count: int, dtype: np.dtype) -> np.ndarray:
     return np.ones((count, 1), dtype)
 
 
-class _QuickGradient(GradientPlan):
-    """The plan of nodes that `quick_cross_entropy` records: from saved exponentials, unless it is recorded itself."""
+class _QuickGradient(Gradient):
+    """What backward calls for `quick_cross_entropy`: from saved exponentials, unless it is recorded itself."""
 
     __slots__ = ()
 
