@@ -353,7 +353,7 @@ class Simulator(Driver):
         late = settings.simulate_late.value and id(stream.handle) not in self.captures
         live = self.spans(index) if late else None
         run = request.interpreted(stream, lambda: self.spans(index) if live is None else live, self.memory)
-        self._push(stream.handle, run)
+        self.submit(stream, run)
 
     def prepare(self, stream: Stream, request: LaunchRequest) -> None:
         return None
