@@ -48,7 +48,7 @@ JOBS: tuple[tuple[str, ...], ...] = (
         "tests/optim/test_optim.py",
         "tests/optim/test_optimizer_state.py",
         "tests/functional/random",
-        "tests/devices/test_graphs.py",
+        "tests/devices/graphs",
     ),
     (
         "tests/nn/test_nn_layers.py",

@@ -105,6 +105,8 @@ KERNELS = frozenset(
         "optim",
         "optimizer_state",
         "graphs",
+        "graph_training",
+        "captures_refused",
     )
 )
 # These are about simulation: after a device-side assertion a real device does nothing more for the process, and calls
