@@ -22,6 +22,7 @@ pytest.register_assert_rewrite(
     *(
         f"tests.{module}"
         for module in (
+            "devices.late_programs",
             "functional.against_torch.side_by_side",
             "functional.indexing.arrays",
             "functional.matmul.products",
