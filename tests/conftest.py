@@ -13,6 +13,7 @@ import pytest
 
 from tritensor import cuda, drivers, settings
 from tritensor.drivers import selection
+from tritensor.drivers.simulator import Simulator
 from tritensor.errors import DeviceError
 from tritensor.pytest_plugin import parse_devices
 from tritensor.runtime import replay
@@ -75,13 +76,13 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     found = _left_behind()
     if found:  # the next tests are to be judged by what they do themselves
         replay.stop()
-        selection._used.clear()
+        selection._used[:] = [driver for driver in selection._used if type(driver) is Simulator]
     assert not found, f"the test left behind {', '.join(found)}"
 
 
 def _left_behind() -> list[str]:
     places = {
-        "a device of its own": bool(selection._used),
+        "a device of its own": any(type(driver) is not Simulator for driver in selection._used),
         "replays of calls": replay.active.wanted and selection._real is None,
     }
     return [what for what, is_there in places.items() if is_there]

@@ -64,14 +64,15 @@ def test_a_lost_context_is_said_by_every_later_call_and_tensors_may_still_go(stu
 def test_tensors_may_live_to_the_end_of_the_program(stub):
     code = """
 import atexit, numpy as np
-from tritensor import buffer, cuda, devices
-array = buffer.from_host(np.ones(3, "f4"), devices.cuda(0))
+from tritensor import cuda, devices
+from tritensor.memory import copies
+array = copies.from_host(np.ones(3, "f4"), devices.cuda(0))
 array.buffer.record_stream(cuda.Stream())
-pending = buffer.to_host(array, non_blocking=True)
-pinned = buffer.pin(np.ones(3))
+pending = copies.to_host(array, non_blocking=True)
+pinned = copies.pin(np.ones(3))
 cycle = [array]
 cycle.append(cycle)
-atexit.register(lambda: print(buffer.to_host(array)))
+atexit.register(lambda: print(copies.to_host(array)))
 """
     for variables in ({}, {"STUB_DEVICES": "0", "TRITENSOR_SIMULATE_CUDA": "1"}):
         result = stub("-W", "error", "-c", code, **variables)
