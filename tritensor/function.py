@@ -76,13 +76,13 @@ class _Backward(Gradient):
 
     def run(self, node: Node, gradient: Any) -> list[Any]:
         """Call `backward` and check what it returns."""
-        given = [gradient] if node.outputs == 1 else list(gradient)
+        gradients = [gradient] if node.outputs == 1 else list(gradient)
         if self.ctx.materialize_grads:
-            given = [
+            gradients = [
                 zeros(shape, dtype=dtype, device=device) if value is None else value
-                for value, (shape, dtype, device) in zip(given, self.outputs, strict=True)
+                for value, (shape, dtype, device) in zip(gradients, self.outputs, strict=True)
             ]
-        returned = self.function.backward(self.ctx, *given)
+        returned = self.function.backward(self.ctx, *gradients)
         parts = returned if isinstance(returned, tuple) else (returned,)
         while len(parts) > self.count and parts[-1] is None:
             parts = parts[:-1]

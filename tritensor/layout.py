@@ -367,8 +367,8 @@ def index(shape: Shape, strides: Strides, offset: int, key: Any) -> tuple[Shape,
         RangeError: an index out of bounds, or more indices than dimensions. ArgumentError: anything but a basic index.
     """
     keys = key if type(key) is tuple else (key,)
-    taken = sum(1 for each in keys if each is not None and each is not Ellipsis)
-    if taken > len(shape):
+    indexed = sum(1 for each in keys if each is not None and each is not Ellipsis)
+    if indexed > len(shape):
         if not shape:
             raise RangeError(
                 explain(
@@ -386,11 +386,11 @@ def index(shape: Shape, strides: Strides, offset: int, key: Any) -> tuple[Shape,
             sizes.append(1)
             steps.append(0)
         elif each is Ellipsis:
-            skip = len(shape) - taken
+            skip = len(shape) - indexed
             sizes.extend(shape[dim : dim + skip])
             steps.extend(strides[dim : dim + skip])
             # a second ellipsis stands for nothing, as in PyTorch
-            dim, taken = dim + skip, len(shape)
+            dim, indexed = dim + skip, len(shape)
         elif type(each) is slice:
             first, size, step = _slice(each, shape[dim])
             sizes.append(size)

@@ -187,13 +187,13 @@ def randint(
     Raises:
         ShapeError: there is no integer between the bounds.
     """
-    given = list(bounds)
-    if size is None and given:
-        size = given.pop()
-    if high is None and given:
-        high = given.pop()
-    low = given.pop() if low is None and given else low or 0
-    if given or high is None or not isinstance(size, (tuple, list)):
+    values = list(bounds)
+    if size is None and values:
+        size = values.pop()
+    if high is None and values:
+        high = values.pop()
+    low = values.pop() if low is None and values else low or 0
+    if values or high is None or not isinstance(size, (tuple, list)):
         raise ArgumentError("randint() takes (high, size) or (low, high, size), where size is a tuple of integers")
     limits = _between(int(low), int(high))
     shape, place = check_shape(tuple(size)), devices.resolve(device)

@@ -331,10 +331,10 @@ def test_blocks_in_flight_are_not_used_again_and_not_without_limit(simulator, la
     for _ in range(8):
         block = pool.take(100)
         address = block.bytes.ctypes.data
-        assert all(other.bytes.ctypes.data != address for _, other, _ in pool.flying)
-        assert pool.bytes_flying <= pool.limit
+        assert all(other.bytes.ctypes.data != address for _, other, _ in pool.in_flight)
+        assert pool.bytes_in_flight <= pool.limit
         addresses.append(address)
-        pool.fly(block, simulator.record(queue))
+        pool.hold_until(block, simulator.mark(queue))
     assert len(set(addresses)) == 4
 
 

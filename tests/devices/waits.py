@@ -29,7 +29,7 @@ _WAITS = {
     "wait_event",
     "wait_stream",
     "record_stream",
-    "fly",
+    "hold_until",
     "_wait_for",
     "synchronize",
     "synchronize_all",
@@ -93,7 +93,7 @@ def without(site: Site) -> Iterator[None]:
 
 
 def _stale_mark(*_: Any, **__: Any) -> Any:
-    """A mark that stands before everything, as one does that was recorded too early."""
+    """A mark that stands before everything, as one does that was made too early."""
     driver = require()
     if isinstance(driver, Simulator):
         mark = Mark(driver.current_stream(0).handle)
@@ -133,7 +133,7 @@ def _replacement(node: ast.AST) -> str | None:
             return _DRIVER_CALLS[argument]
     if name in _QUESTIONS:
         return "True"
-    if name == "record" and isinstance(node.func, ast.Attribute):  # operators record too, on the tape
+    if name in ("mark", "record") and isinstance(node.func, ast.Attribute):  # operators record too, on the tape
         return "_stale_mark()" if _name(node.func.value).strip("_") in ("driver", "queue", "event") else None
     if name not in _WAITS or not isinstance(node.func, ast.Attribute):
         return None

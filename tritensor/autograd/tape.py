@@ -366,7 +366,7 @@ def _add_to_leaf(entry: list[Any], gradient: Any) -> None:
         if gradient.size <= _SMALL:
             waiting.append(gradient)
             if len(waiting) == 32:
-                _settle(entry)
+                _add_waiting(entry)
         elif owned:
             # the sum is the engine's own, so it can grow in place
             with errstate(all="ignore"):
@@ -374,14 +374,14 @@ def _add_to_leaf(entry: list[Any], gradient: Any) -> None:
         else:
             entry[0], entry[1] = _sum(total, gradient), True
     else:
-        _settle(entry)
+        _add_waiting(entry)
         entry[0], entry[1] = _sum(entry[0], gradient), True
 
 
 _SMALL = 256  # elements; beyond, holding 32 arrays costs more memory than it saves time
 
 
-def _settle(entry: list[Any]) -> None:
+def _add_waiting(entry: list[Any]) -> None:
     """Add the contributions that wait to a leaf's sum."""
     waiting = entry[2]
     if waiting:
@@ -424,7 +424,7 @@ def _finish_entry(
     leaf: Any, entry: list[Any], create_graph: bool, targets: dict[Any, int] | None, found: list[Any]
 ) -> None:
     """Finish a leaf with the contributions that have come to it."""
-    _settle(entry)
+    _add_waiting(entry)
     total, entry[0] = entry[0], None
     total = _as_tensors(total)  # no name for the array itself, or the leaf would copy it
     _finish_leaf(leaf, total, create_graph, targets, found)

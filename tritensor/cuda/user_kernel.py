@@ -51,12 +51,12 @@ class UserKernel:
         return launched
 
     def _launch(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any], warps: int, stages: int) -> None:
-        given = self._bound(args, kwargs)
-        sizes = grid(dict(given)) if callable(grid) else grid
+        bound = self._bound(args, kwargs)
+        sizes = grid(dict(bound)) if callable(grid) else grid
         sizes = (sizes,) if isinstance(sizes, int) else tuple(sizes)
         if not 1 <= len(sizes) <= 3 or any(not isinstance(size, int) or size < 0 for size in sizes):
             raise ArgumentError(f"{self.__name__}: a grid is one to three sizes that are not negative, got {sizes!r}")
-        arrays = {name: self._array(name, value) for name, value in given.items() if isinstance(value, Tensor)}
+        arrays = {name: self._array(name, value) for name, value in bound.items() if isinstance(value, Tensor)}
         places = {array.device for array in arrays.values()}
         if len(places) > 1:
             raise DeviceMismatchError(
@@ -68,17 +68,17 @@ class UserKernel:
                 )
             )
         where = places.pop() if places else devices.cuda(devices.current_index())
-        constants = {name: value for name, value in given.items() if name in self._kernel.constants}
-        arguments = tuple(arrays.get(name, given[name]) for name in self._kernel.arguments)
+        constants = {name: value for name, value in bound.items() if name in self._kernel.constants}
+        arguments = tuple(arrays.get(name, bound[name]) for name in self._kernel.arguments)
         launch(self._kernel, sizes, arguments, constants, where, warps=warps, stages=stages, name=self.__name__)
-        for value in given.values():
+        for value in bound.values():
             if isinstance(value, Tensor):
                 value._forget()  # which of them were written is not known
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name, in the kernel's order."""
         names = self._kernel.parameters
-        given = {**self._kernel.defaults, **dict(zip(names, args))}
+        bound = {**self._kernel.defaults, **dict(zip(names, args))}
         twice = [name for name in names[: len(args)] if name in kwargs]
         unknown = [name for name in kwargs if name not in names]
         if len(args) > len(names) or twice or unknown:
@@ -89,13 +89,13 @@ class UserKernel:
             raise ArgumentError(
                 explain(f"{self.__name__}: arguments that do not fit", fact, f"it takes {', '.join(names)}")
             )
-        given.update(kwargs)
-        missing = [name for name in names if name not in given]
+        bound.update(kwargs)
+        missing = [name for name in names if name not in bound]
         if missing:
             raise ArgumentError(
                 explain(f"{self.__name__}: missing arguments: {', '.join(missing)}", f"it takes {', '.join(names)}")
             )
-        return {name: given[name] for name in names}
+        return {name: bound[name] for name in names}
 
     def _array(self, name: str, value: Tensor) -> DeviceArray:
         if not isinstance(value._data, DeviceArray):

@@ -333,14 +333,14 @@ class PinnedPool:
         self.driver = driver
         self.limit = limit
         self.bins: defaultdict[int, list[np.ndarray]] = defaultdict(list)
-        self.flying: deque[tuple[Any, PinnedBlock, int]] = deque()
-        self.bytes_flying = 0
-        # one that lets its owner in again, because garbage that is collected meanwhile may end in `fly`
+        self.in_flight: deque[tuple[Any, PinnedBlock, int]] = deque()
+        self.bytes_in_flight = 0
+        # one that lets its owner in again, because garbage that is collected meanwhile may end in `hold_until`
         self._lock = threading.RLock()
 
     def take(self, nbytes: int) -> PinnedBlock:
         """A block of at least `nbytes`."""
-        self._land()
+        self._finish_copies()
         size = 1 << max(nbytes - 1, 4095).bit_length()
         try:
             memory = self.bins[size].pop()
@@ -371,25 +371,25 @@ class PinnedPool:
         """Keep memory for the next to ask."""
         self.bins[memory.nbytes].append(memory)
 
-    def fly(self, block: PinnedBlock, mark: Any, counted: bool = True) -> None:
+    def hold_until(self, block: PinnedBlock, mark: Any, counted: bool = True) -> None:
         """Keep a block until the copy before the mark is done; what the user pinned need not count for the limit."""
         nbytes = block.bytes.nbytes if counted else 0
         with self._lock:
-            self.flying.append((mark, block, nbytes))
-            self.bytes_flying += nbytes
+            self.in_flight.append((mark, block, nbytes))
+            self.bytes_in_flight += nbytes
 
-    def _land(self, wait: bool = False) -> None:
+    def _finish_copies(self, wait: bool = False) -> None:
         with self._lock:
-            while self.flying:
-                mark, _, nbytes = self.flying[0]
-                if wait or self.bytes_flying > self.limit:
+            while self.in_flight:
+                mark, _, nbytes = self.in_flight[0]
+                if wait or self.bytes_in_flight > self.limit:
                     self.driver.mark_synchronize(mark)
                 elif not self.driver.mark_done(mark):
                     break
-                self.flying.popleft()
-                self.bytes_flying -= nbytes
+                self.in_flight.popleft()
+                self.bytes_in_flight -= nbytes
 
     def empty_cache(self, wait: bool = False) -> None:
         """Give memory that nobody uses back to the system; with `wait`, what copies still use as well."""
-        self._land(wait)
+        self._finish_copies(wait)
         self.bins.clear()

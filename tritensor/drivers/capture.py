@@ -75,7 +75,7 @@ class Capture:
         self.randoms: dict[Any, list[Any]] = {}
         self.failed: str | None = None
         self.ordinary = stream.arena
-        self.before = driver.record(stream.handle)
+        self.before = driver.mark(stream.handle)
         driver.begin_capture(stream.handle)
         driver.captures[id(stream.handle)] = self
         pool.graphs += 1

@@ -282,11 +282,11 @@ class CudaDriver(CudaKernels):
         if self._count == 1:
             self.launched.clear()  # all of it has run
 
-    def record(self, queue: Any, mark: Any = None, timing: bool = False) -> Any:
+    def mark(self, queue: Any, reusable: Any = None, timing: bool = False) -> Any:
         self._here_for(queue)
         try:
-            if mark is not None:
-                return queue.record(mark)
+            if reusable is not None:
+                return queue.record(reusable)
             return queue.record(options=self._timed_event if timing else self._plain_event)
         except Exception as error:
             raise self._failure(error, "an event could not be recorded") from error

@@ -78,7 +78,7 @@ class Driver(AbstractDriver):
     def mark_behind(self, queue: Any) -> Any:
         """A mark behind everything that is in the queue now; in one that is being captured, behind what came before."""
         capture = self.captures.get(id(queue))
-        return self.record(queue) if capture is None else capture.before
+        return self.mark(queue) if capture is None else capture.before
 
     def submit(self, stream: Stream, function: Callable[[], object]) -> None:
         """Run a Python function in the stream's order; a real device has no such thing.

@@ -198,7 +198,7 @@ class AbstractDriver(ABC):
         """Wait for everything on the device."""
 
     @abstractmethod
-    def record(self, queue: Any, mark: Any = None, timing: bool = False) -> Any:
+    def mark(self, queue: Any, reusable: Any = None, timing: bool = False) -> Any:
         """A mark behind everything that is in the queue now; `mark` is an earlier one that may be used again."""
 
     @abstractmethod

@@ -279,7 +279,7 @@ class Simulator(Driver):
     def submit(self, stream: Stream, function: Callable[[], object]) -> None:
         self._push(stream.handle, function)
 
-    def record(self, queue: Queue, mark: Mark | None = None, timing: bool = False) -> Mark:
+    def mark(self, queue: Queue, reusable: Mark | None = None, timing: bool = False) -> Mark:
         mark = Mark(queue)
         self._push(queue, mark)
         return mark

@@ -90,7 +90,7 @@ class Stream:
         if stream.handle is not self.handle:
             refused_by(self.driver, self.handle, *ONE_STREAM)
             refused_by(stream.driver, stream.handle, *ONE_STREAM)
-            self.driver.wait(self.handle, stream.driver.record(stream.handle))
+            self.driver.wait(self.handle, stream.driver.mark(stream.handle))
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event (a new one, if none is given) behind all work submitted so far."""
@@ -139,7 +139,7 @@ class Event:
             )
         refused_by(stream.driver, stream.handle, *ONE_STREAM)
         reusable = self._mark if self._driver is stream.driver else None
-        self._mark = stream.driver.record(stream.handle, reusable, self.enable_timing)
+        self._mark = stream.driver.mark(stream.handle, reusable, self.enable_timing)
         self._driver, self.device = stream.driver, stream.device
 
     def wait(self, stream: Stream | None = None) -> None:

@@ -47,7 +47,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             f"Padding length should be less than or equal to two times the input dimension but got padding length "
             f"{len(pad)} and input of dimension {input.ndim}"
         )
-    shape, inner, taken = list(input.shape), [slice(None)] * input.ndim, [slice(None)] * input.ndim
+    shape, inner, cropped = list(input.shape), [slice(None)] * input.ndim, [slice(None)] * input.ndim
     for step in range(len(pad) // 2):
         dim, before, after = input.ndim - 1 - step, pad[2 * step], pad[2 * step + 1]
         size = shape[dim]
@@ -57,12 +57,12 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
                 f"The input size {size}, plus negative padding {before} and {after} resulted in a negative output "
                 f"size, which is invalid. Check dimension {dim} of your input."
             )
-        taken[dim] = slice(max(0, -before), size - max(0, -after))
+        cropped[dim] = slice(max(0, -before), size - max(0, -after))
         inner[dim] = slice(max(0, before), shape[dim] - max(0, after))
     if mode != "constant":
         return _continued(input, pad, mode)
     framed = input.new_full(shape, 0 if value is None else value)
-    framed[tuple(inner)] = input[tuple(taken)]
+    framed[tuple(inner)] = input[tuple(cropped)]
     return framed
 
 
@@ -111,21 +111,21 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     Raises:
         ShapeError: no tensor, one of two dimensions or more, dtypes that differ, or another `indexing`.
     """
-    given = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    inputs = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     if indexing is None:
         warnings.warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
         )
     if indexing not in (None, "ij", "xy"):
         raise ShapeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
-    if not given:
+    if not inputs:
         raise ShapeError("meshgrid expects a non-empty TensorList")
-    if any(tensor.ndim > 1 for tensor in given):
+    if any(tensor.ndim > 1 for tensor in inputs):
         raise ShapeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list")
-    if any(tensor.dtype is not given[0].dtype for tensor in given):
+    if any(tensor.dtype is not inputs[0].dtype for tensor in inputs):
         raise ShapeError("meshgrid expects all tensors to have the same dtype")
-    swapped = indexing == "xy" and len(given) > 1
-    vectors = (given[1], given[0], *given[2:]) if swapped else given
+    swapped = indexing == "xy" and len(inputs) > 1
+    vectors = (inputs[1], inputs[0], *inputs[2:]) if swapped else inputs
     shape = [vector.numel() for vector in vectors]
     grids = [
         vector.reshape([-1 if axis == dim else 1 for axis in range(len(shape))]).expand(shape)

@@ -138,19 +138,19 @@ def _expand(x: Tensor, key: Any) -> list[Any]:
     if key.__class__ is not tuple:
         key = tuple(key) if key.__class__ is list and _stands_for_tuple(key) else (key,)
     parts = [_part(part) for part in key]
-    taken = 0
+    indexed = 0
     for part in parts:
         if isinstance(part, Tensor) and part.dtype is dtypes.bool_:
-            taken += part.ndim
+            indexed += part.ndim
         elif part is not None and part is not Ellipsis and not isinstance(part, bool):
-            taken += 1
-    if taken > x.ndim:
+            indexed += 1
+    if indexed > x.ndim:
         if x.ndim == 0:
-            layout.index((), (), 0, tuple(0 for _ in range(taken)))
+            layout.index((), (), 0, tuple(0 for _ in range(indexed)))
         raise RangeError(f"too many indices for tensor of dimension {x.ndim}")
     at = next((position for position, part in enumerate(parts) if part is Ellipsis), len(parts))
     rest = [part for part in parts[at + 1 :] if part is not Ellipsis]
-    return [*parts[:at], *[slice(None)] * (x.ndim - taken), *rest]
+    return [*parts[:at], *[slice(None)] * (x.ndim - indexed), *rest]
 
 
 def _stands_for_tuple(key: list[Any]) -> bool:

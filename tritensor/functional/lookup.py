@@ -62,15 +62,15 @@ def embedding(
     kernels.check_bounds(input, rows, 0, False, "index out of range in self")
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
-    taken = _rows(input, weight, padding_idx)
-    if scale_grad_by_freq and taken.requires_grad:
+    result = _rows(input, weight, padding_idx)
+    if scale_grad_by_freq and result.requires_grad:
         flat = input.reshape(-1)
-        counts = creation.zeros(rows, device=taken.device, dtype=dtypes.float32)  # bfloat16 counts to 256
-        counts = counts.index_add_(0, flat, creation.ones(*flat.shape, device=taken.device, dtype=dtypes.float32))
+        counts = creation.zeros(rows, device=result.device, dtype=dtypes.float32)  # bfloat16 counts to 256
+        counts = counts.index_add_(0, flat, creation.ones(*flat.shape, device=result.device, dtype=dtypes.float32))
         often = counts.index_select(0, flat).reshape(*input.shape, 1)
-        taken = taken.view(taken.shape)  # a place in the graph of its own
-        taken.register_hook(lambda gradient: (gradient / often).to(gradient.dtype))
-    return taken
+        result = result.view(result.shape)  # a place in the graph of its own
+        result.register_hook(lambda gradient: (gradient / often).to(gradient.dtype))
+    return result
 
 
 def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
@@ -89,11 +89,11 @@ def _rows(input: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
         return found
     positions = input.unsqueeze(0)
     kernels.vouch(positions)
-    taken = kernels.index(weight, positions, dims=(0,))
-    if padding_idx is None or not taken.requires_grad:
-        return taken
+    result = kernels.index(weight, positions, dims=(0,))
+    if padding_idx is None or not result.requires_grad:
+        return result
     padded = (input == padding_idx).unsqueeze(-1)
-    return registry["where"](padded, taken.detach(), taken)
+    return registry["where"](padded, result.detach(), result)
 
 
 @public(package=False)

@@ -72,15 +72,15 @@ def layer_norm(
         ShapeError: the shapes do not fit. DtypeError: dtypes that do not go together, or are not floating.
     """
     shape = _normalized_shape("layer_norm", normalized_shape)
-    given = tuple(input._data.shape)
-    _check_normalized(shape, given, weight=weight, bias=bias)
+    input_shape = tuple(input._data.shape)
+    _check_normalized(shape, input_shape, weight=weight, bias=bias)
     width = prod(shape)
     if len(shape) > 1:
         weight, bias = (each if each is None else each.reshape(width) for each in (weight, bias))
-    flat = len(given) == 2 and len(shape) == 1
-    rows = input if flat else input.reshape(prod(given[: len(given) - len(shape)]), width)
+    flat = len(input_shape) == 2 and len(shape) == 1
+    rows = input if flat else input.reshape(prod(input_shape[: len(input_shape) - len(shape)]), width)
     out = _layer_norm.normalise(rows, weight, bias, float(eps))
-    return out if flat else out.reshape(given)
+    return out if flat else out.reshape(input_shape)
 
 
 @public()
@@ -102,22 +102,22 @@ def rms_norm(
         ShapeError: the shapes do not fit. DtypeError: the input is not floating.
     """
     shape = _normalized_shape("rms_norm", normalized_shape)
-    given = tuple(input._data.shape)
-    _check_normalized(shape, given, weight=weight)
+    input_shape = tuple(input._data.shape)
+    _check_normalized(shape, input_shape, weight=weight)
     width = prod(shape)
     if eps is None:
         eps = finfo(compute_dtype(input.dtype)).eps if input.dtype.is_floating_point else 0.0
-    rows = input.reshape(prod(given[: len(given) - len(shape)]), width)
+    rows = input.reshape(prod(input_shape[: len(input_shape) - len(shape)]), width)
     scale = weight if weight is None else weight.reshape(width)
-    return _rms_norm(rows, scale, eps=float(eps))[0].reshape(given)
+    return _rms_norm(rows, scale, eps=float(eps))[0].reshape(input_shape)
 
 
-def _check_normalized(shape: tuple[int, ...], given: tuple[int, ...], **parameters: Tensor | None) -> None:
+def _check_normalized(shape: tuple[int, ...], input_shape: tuple[int, ...], **parameters: Tensor | None) -> None:
     """Raise unless the input's last dimensions and the parameters have the normalised shape."""
-    if given[len(given) - len(shape) :] != shape or len(shape) > len(given):
+    if input_shape[len(input_shape) - len(shape) :] != shape or len(shape) > len(input_shape):
         raise ShapeError(
             f"Given normalized_shape={list(shape)}, expected input with shape "
-            f"[*, {', '.join(map(str, shape))}], but got input of size{list(given)}"
+            f"[*, {', '.join(map(str, shape))}], but got input of size{list(input_shape)}"
         )
     for name, parameter in parameters.items():
         if parameter is not None and tuple(parameter.shape) != shape:

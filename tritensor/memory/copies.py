@@ -58,7 +58,7 @@ def constant(array: np.ndarray, device: Device) -> DeviceArray:
     staged = block.bytes[: array.nbytes]
     staged[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     driver.copy_h2d(result.data_ptr(), staged, capture.pool.source)
-    driver.pinned.fly(block, driver.record(capture.pool.source))
+    driver.pinned.hold_until(block, driver.mark(capture.pool.source))
     return result
 
 
@@ -82,8 +82,8 @@ def to_host(array: DeviceArray, non_blocking: bool = False, into: np.ndarray | N
         block = driver.pinned.take(nbytes)
         raw = block.array((nbytes,), np.dtype(np.uint8))
         driver.copy_d2h(raw, address, stream.handle)
-        mark = driver.record(stream.handle)
-        driver.pinned.fly(block, mark)  # even if nobody ever waits, the copy has somewhere to go
+        mark = driver.mark(stream.handle)
+        driver.pinned.hold_until(block, mark)  # even if nobody ever waits, the copy has somewhere to go
         array.buffer.record_stream(stream)
         return PendingArray(_laid_out(raw, array, low), driver, {stream: mark})
     raw = np.empty(nbytes, np.uint8) if into is None else into.reshape(-1).view(np.uint8)
@@ -172,7 +172,7 @@ def _upload(target: DeviceArray, source: np.ndarray, non_blocking: bool) -> None
     if pinned and not non_blocking and host.nbytes > DIRECT:
         ledger.note("sync")
         driver.copy_h2d(target.data_ptr(), host, stream.handle)
-        driver.mark_synchronize(driver.record(stream.handle))
+        driver.mark_synchronize(driver.mark(stream.handle))
         return
     address = target.data_ptr()
     for start in range(0, host.nbytes, CHUNK):
@@ -181,7 +181,7 @@ def _upload(target: DeviceArray, source: np.ndarray, non_blocking: bool) -> None
         staged = block.bytes[: part.nbytes]
         staged[:] = part
         driver.copy_h2d(address + start, staged, stream.handle)
-        driver.pinned.fly(block, driver.record(stream.handle))
+        driver.pinned.hold_until(block, driver.mark(stream.handle))
 
 
 def _download(driver: AbstractDriver, stream: Stream, host: np.ndarray, address: int) -> None:
@@ -189,21 +189,23 @@ def _download(driver: AbstractDriver, stream: Stream, host: np.ndarray, address:
     ledger.note("sync")
     if is_pinned(host):
         driver.copy_d2h(host, address, stream.handle)
-        driver.mark_synchronize(driver.record(stream.handle))
+        driver.mark_synchronize(driver.mark(stream.handle))
         return
-    flying: deque[tuple[int, int, PinnedBlock, Any]] = deque()
+    in_flight: deque[tuple[int, int, PinnedBlock, Any]] = deque()
     for start in range(0, host.nbytes, CHUNK):
         size = min(CHUNK, host.nbytes - start)
         block = driver.pinned.take(size)
         driver.copy_d2h(block.bytes[:size], address + start, stream.handle)
-        flying.append((start, size, block, driver.record(stream.handle)))
-        if len(flying) > 2:
-            _land(driver, host, *flying.popleft())
-    for each in flying:
-        _land(driver, host, *each)
+        in_flight.append((start, size, block, driver.mark(stream.handle)))
+        if len(in_flight) > 2:
+            _finish_piece(driver, host, *in_flight.popleft())
+    for each in in_flight:
+        _finish_piece(driver, host, *each)
 
 
-def _land(driver: AbstractDriver, host: np.ndarray, start: int, size: int, block: PinnedBlock, mark: Any) -> None:
+def _finish_piece(
+    driver: AbstractDriver, host: np.ndarray, start: int, size: int, block: PinnedBlock, mark: Any
+) -> None:
     driver.mark_synchronize(mark)
     host[start : start + size] = block.bytes[:size]
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from ..drivers.allocator import PinnedBlock
     from ..drivers.protocol import AbstractDriver
 
-__all__ = ["Departure", "PendingArray"]
+__all__ = ["PendingArray", "PinnedSource"]
 
 
-class Departure:
+class PinnedSource:
     """Pinned memory that copies to devices read. It stays until they are done, even if nobody wants it any more."""
 
     __slots__ = ("block", "marks")
@@ -32,7 +32,7 @@ class Departure:
     def __del__(self) -> None:
         if not sys.is_finalizing():
             for mark in self.marks.values():
-                self.block.pool.fly(self.block, mark, counted=False)
+                self.block.pool.hold_until(self.block, mark, counted=False)
 
 
 class PendingArray:
@@ -42,18 +42,18 @@ class PendingArray:
     Args:
         raw: the array.
         driver, marks: behind what it is done, the last mark of each stream.
-        departure: where it is a source, what keeps the memory.
+        source: where it is a source, what keeps the memory.
     """
 
-    __slots__ = ("_driver", "_marks", "departure", "dtype", "raw", "shape")
+    __slots__ = ("_driver", "_marks", "dtype", "raw", "shape", "source")
 
     def __init__(
-        self, raw: np.ndarray, driver: AbstractDriver, marks: dict[Stream, Any], departure: Departure | None = None
+        self, raw: np.ndarray, driver: AbstractDriver, marks: dict[Stream, Any], source: PinnedSource | None = None
     ) -> None:
         self.raw = raw
         self._driver = driver
         self._marks = marks
-        self.departure = departure
+        self.source = source
         self.shape = raw.shape
         self.dtype = raw.dtype
 
@@ -81,9 +81,9 @@ class PendingArray:
         self._marks[stream] = mark
 
     @property
-    def leaves(self) -> bool:
+    def is_being_sent(self) -> bool:
         """Whether this is the source of copies, and nobody has waited for them."""
-        return self.departure is not None and bool(self._marks)
+        return self.source is not None and bool(self._marks)
 
     def wait(self) -> np.ndarray:
         """The array, contiguous, when nothing uses it any more; the host waits for its copies and for nothing else."""
@@ -91,9 +91,9 @@ class PendingArray:
             ledger.note("sync")
             for mark in self._marks.values():
                 # when a device is lost, a source is what it was, and who wants what it was copied to is told
-                with suppress(DeviceError) if self.departure is not None else nullcontext():
+                with suppress(DeviceError) if self.source is not None else nullcontext():
                     self._driver.mark_synchronize(mark)
-            self._marks.clear()  # the departure's as well
+            self._marks.clear()  # the source's as well
             self.raw = np.asarray(self.raw, order="C")
         return self.raw
 

@@ -18,7 +18,7 @@ from ..drivers import ledger
 from ..drivers.allocator import DIRECT, PinnedBlock, is_pinned
 from .array import DeviceArray
 from .copies import ready
-from .pending import Departure, PendingArray
+from .pending import PendingArray, PinnedSource
 
 __all__ = ["can_be_sent", "send"]
 
@@ -31,7 +31,7 @@ def can_be_sent(x: Any) -> bool:
     """
     data = x._data
     if data.__class__ is PendingArray:
-        return data.leaves  # and who shares it waits for whatever leaves by it
+        return data.is_being_sent  # and who shares it waits for whatever leaves by it
     large = data.__class__ is np.ndarray and data.nbytes > DIRECT and data.flags.c_contiguous
     del data
     return large and is_pinned(x._data) and _references(x) == _alone()
@@ -69,10 +69,10 @@ def send(target: DeviceArray, x: Any) -> bool:
     raw = data.raw if again else data
     ledger.note("h2d", raw.nbytes, pinned=True)
     driver.copy_h2d(target.data_ptr(), raw.reshape(-1).view(np.uint8), stream.handle)
-    mark = driver.record(stream.handle)
+    mark = driver.mark(stream.handle)
     if again:
         data.also(stream, mark)
     else:
         marks = {stream: mark}
-        x._data = PendingArray(raw, driver, marks, Departure(raw.base.base, marks))
+        x._data = PendingArray(raw, driver, marks, PinnedSource(raw.base.base, marks))
     return True

@@ -82,7 +82,7 @@ def logged(
         program.recorder = before
     if timer.start is None or not any(out.size for out in outs):  # nothing was done for no elements
         return
-    end = driver.record(queue, timing=True)
+    end = driver.mark(queue, timing=True)
     driver.mark_synchronize(end)
     seconds = max(driver.elapsed(timer.start, end), 1e-6) * 1e-3
     moved, operations = operator.cost(outs, arrays, metadata)
@@ -115,7 +115,7 @@ class _Timer:
 
     def interpreted(self) -> None:
         if self.start is None:
-            self.start = self.driver.record(self.queue, timing=True)
+            self.start = self.driver.mark(self.queue, timing=True)
 
     def launched(self, program: Any, grid: Any, values: Sequence[Any]) -> Sequence[Any]:
         self.interpreted()
