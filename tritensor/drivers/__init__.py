@@ -1,8 +1,9 @@
-"""Drivers: where device memory, streams and events come from.
+"""Drivers: device memory, streams, events, graphs, and the launching of kernels.
 
-There are two, behind one protocol (`Driver`): `cuda`, on cuda-core, and `simulator`, on host memory. No code above this
-package asks which one it has: a driver launches kernels itself, and says what its callers depend on. Importing it
-imports neither CUDA nor Triton: a driver is looked for when it is first asked for.
+Two drivers implement one interface (`Driver`): `cuda`, on cuda-core, and `simulator`, on host memory. Code above this
+package does not test which one is in use: a driver launches kernels itself, and its attributes state the differences
+that callers depend on. Importing the package imports neither CUDA nor Triton: the first call of `active` or `require`
+looks for a driver.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Device memory above the driver: caches by size class for every stream, counters, live buffers, out-of-memory reports.
+"""The caching allocator: free blocks by size class for each stream, counters, live buffers, out-of-memory reports.
 
-A driver's own allocation takes microseconds, a pair of take and give here 0.2 us. A block that was freed is used again
-by the same stream without an event, because that stream runs in order; a block that other streams have used as well
-carries their marks, and its next user's stream waits for those.
+An allocation by the driver takes microseconds, a `take` and a `give` of the cache together 0.2 us. A freed block is
+used again by the same stream without an event, because a stream runs in order. A block that other streams have used too
+is kept with their marks, and the stream that takes it next waits for those marks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _STEP = 2 << 20
 
 
 def round_size(nbytes: int) -> int:
-    """The size class that serves a request: at most 511 bytes too many up to 1 MiB, at most an eighth (or 2 MiB) above.
+    """A request rounded up to its size class: by at most 511 bytes up to 1 MiB, above by at most an eighth or 2 MiB.
 
     >>> round_size(1), round_size(513), round_size((1 << 20) + 1) - (1 << 20)
     (512, 1024, 131072)
@@ -64,12 +64,12 @@ def readable(nbytes: int) -> str:
 
 
 class Block:
-    """Memory from the driver, free or in use; it outlives the buffers that use it one after the other."""
+    """Memory from the driver, free or in use; one buffer after another uses it."""
 
     __slots__ = ("address", "bin", "owner", "size", "use", "users")
 
-    # What the memory was first used as, for out-of-memory reports and the sanitizer: a form (`array.Form`), in debug
-    # mode with the line that asked for it.
+    # What the memory is allocated for, for out-of-memory reports and the sanitizer: a form (`memory.array.Form`); in
+    # debug mode a pair of the form and the line of the user's code.
     use: Any
 
     def __init__(self, address: int, size: int, bin: list[Block]) -> None:
@@ -77,46 +77,46 @@ class Block:
         self.size = size
         self.bin = bin
         self.users: list[Arena] | None = None
-        # the buffer; known in simulation only, where it must learn of the end
+        # the buffer; set in simulation only, whose end invalidates the addresses of buffers
         self.owner: weakref.ref[Any] | None = None
 
     @property
     def nbytes(self) -> int:
-        """How much was asked for."""
+        """The size of the request in bytes; `size` is that of the block."""
         use = self.use
         return int((use[0] if use.__class__ is tuple else use).nbytes)
 
     def label(self) -> str:
-        """What the memory was made as, and where (with TRITENSOR_DEBUG=1)."""
+        """The dtype and shape that the memory was allocated for, and the line that did so (with TRITENSOR_DEBUG=1)."""
         form, line = self.use if self.use.__class__ is tuple else (self.use, "")
         return f"{form.dtype.name}{list(form.shape)}{line and f' made at {line}'}"
 
 
 class Heap:
-    """All memory of one device: its streams' arenas, its counters, and its live buffers by address."""
+    """All memory of one device: the arenas of its streams, counters, and blocks by address."""
 
     def __init__(self, driver: AbstractDriver, index: int) -> None:
         self.driver = driver
         self.index = index
         self.arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
-        self.blocks: dict[int, Block] = {}  # by address: everything that was taken from the driver and not given back
+        self.blocks: dict[int, Block] = {}  # by address: every block that the driver allocated and has not freed
         self.allocated = self.peak = 0
         self.reserved = self.peak_reserved = 0
         self.driver_calls = 0
         self.retries = 0
-        self.fraction = 1.0  # of the device's memory, which this process may hold
+        self.fraction = 1.0  # the part of the device's memory that this process may hold
 
     def request(self, size: int, nbytes: int, arena: Arena) -> Block:
-        """A block from the driver; when it has none, caches are freed and it is asked once more, for what is needed.
+        """A new block from the driver; if that fails, free all caches and try once more, without rounding up.
 
         Raises:
-            OutOfMemoryError: there is no room.
+            OutOfMemoryError: the second attempt failed too.
         """
         try:
             address = self._allocate(size, arena)
         except OutOfRoom:
             self.retries += 1
-            gc.collect()  # tensors in reference cycles would otherwise keep their memory for no one's use
+            gc.collect()  # frees the memory of tensors in unreachable reference cycles
             self.release()
             size = (nbytes + 511) & -512 or 512
             try:
@@ -140,22 +140,22 @@ class Heap:
         return int(self.fraction * self.driver.total_memory(self.index))
 
     def give_back(self, block: Block, queue: Any) -> None:
-        """Free a block of a queue."""
+        """Free a block in the order of a queue."""
         self.blocks.pop(block.address, None)
         self.reserved -= block.size
         self.driver.free(self.index, block.address, block.size, queue)
 
     def release(self) -> None:
-        """Hand everything that is cached and not in use back to the driver."""
+        """Return all cached blocks that are not in use to the driver."""
         captures = self.driver.captures
         for arena in list(self.arenas):
             if not arena.held and id(arena.queue) not in captures:
                 arena.release()
-        if not captures:  # waiting for a device whose work is being captured is not allowed
+        if not captures:  # `trim` waits for the device, which is not allowed during a capture
             self.driver.trim(self.index)
 
     def abandon(self) -> list[Any]:
-        """Forget every block, because the device is gone; returns the buffers that still think they have one."""
+        """Drop all blocks, because the device is gone; returns the buffers that still refer to one."""
         blocks = list(self.blocks.values())
         self.blocks.clear()
         for block in blocks:
@@ -187,7 +187,7 @@ class Heap:
         }
 
     def report(self, asked: int) -> str:
-        """The out-of-memory message: what was asked for, what is held, and the largest live buffers."""
+        """The out-of-memory message: the size of the request, the memory in use, and the largest live buffers."""
         driver, index = self.driver, self.index
         free, total = driver.memory_info(index)
         elsewhere = total - free - self.reserved
@@ -208,12 +208,18 @@ class Heap:
 
 
 class Arena:
-    """The blocks of one stream: those in its size classes are free for this stream's next work."""
+    """The free blocks of one stream.
+
+    Attributes:
+        bins: by size, the blocks that the stream's next work may use at once.
+        late: by size, the blocks that other streams have used too, each with the marks to wait for.
+        poison: whether new memory is filled with a pattern (in simulation).
+    """
 
     __slots__ = ("__weakref__", "bins", "device", "driver", "heap", "late", "poison", "queue")
 
-    held = False  # whether what is cached has to stay
-    kept: Any = None  # where to note memory from elsewhere that this stream's work uses (`capture.py`)
+    held = False  # whether cached blocks must not be returned to the driver
+    kept: Any = None  # during a capture a dictionary that holds the other arenas' buffers in use (`drivers.capture`)
 
     def __init__(self, heap: Heap, queue: Any) -> None:
         self.heap = heap
@@ -227,11 +233,11 @@ class Arena:
 
     @property
     def source(self) -> Any:
-        """The queue that memory is asked from and given back to."""
+        """The queue in whose order the driver allocates and frees this arena's memory."""
         return self.queue
 
     def take(self, use: Any) -> Block:
-        """A block for work of this stream; `use` says for what (see `Block`): a form, or a form and a line."""
+        """A block for work of this stream; `use` is a form, or a form and a line (see `Block.use`)."""
         form = use[0] if use.__class__ is tuple else use
         size = form.block_size
         try:
@@ -246,7 +252,7 @@ class Arena:
         return block
 
     def miss(self, form: Any) -> Block:
-        """A block for a form when none is free at once: one that other streams have used, or a new one."""
+        """A block for a form when `bins` has none: one that other streams have used, or a new one."""
         try:
             block, marks = self.late[form.block_size].pop()
         except IndexError:
@@ -258,7 +264,7 @@ class Arena:
     def give(self, block: Block) -> None:
         """Take a block back.
 
-        Called when a buffer's last reference goes, which can be in the middle of anything: nothing here waits.
+        Called when the last reference to a buffer goes, which can happen at any point of a program, so it never waits.
         """
         self.heap.allocated -= block.size
         if block.users is None:
@@ -266,18 +272,18 @@ class Arena:
         elif not sys.is_finalizing():
             try:
                 marks = [self.driver.mark_behind(user.queue) for user in block.users]
-            except DeviceError:  # the device is lost, and has said so to who asked something of it
+            except DeviceError:  # the device is lost; calls that can report it raise this error too
                 return
             block.users = None
             self.late[block.size].append((block, marks))
 
     def free(self) -> list[Block]:
-        """What is cached, for the next work of this stream or with the marks of others."""
+        """All cached blocks, those of `late` included."""
         kept = [block for blocks in list(self.bins.values()) for block in tuple(blocks)]
         return kept + [block for late in list(self.late.values()) for block, _ in tuple(late)]
 
     def release(self) -> None:
-        """Hand what is cached back to the driver."""
+        """Return the cached blocks to the driver."""
         for late in list(self.late.values()):
             while late:
                 block, marks = late.pop()
@@ -290,19 +296,19 @@ class Arena:
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
-            with contextlib.suppress(DeviceError):  # as above
+            with contextlib.suppress(DeviceError):  # the device is lost, as in `give`
                 self.release()
 
 
 class PinnedBlock:
-    """Host memory that the device reads and writes by itself; goes back to its pool when the last array on it goes."""
+    """Page-locked host memory, which a device reads and writes directly; its pool gets it back after the last array."""
 
     __slots__ = ("__array_interface__", "__weakref__", "bytes", "pool")
 
     def __init__(self, pool: PinnedPool, memory: np.ndarray) -> None:
         self.pool = pool
         self.bytes = memory
-        # NumPy keeps the object that it got this from as the base of every view, which is how the block stays alive.
+        # NumPy makes the object that has this attribute the base of every view, which keeps the block alive.
         self.__array_interface__ = memory.__array_interface__
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
@@ -315,7 +321,7 @@ class PinnedBlock:
 
 
 def is_pinned(array: np.ndarray) -> bool:
-    """Whether an array lies in pinned memory (a view of pinned memory does)."""
+    """Whether an array, or the array that it is a view of, is in pinned memory."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
@@ -323,10 +329,10 @@ def is_pinned(array: np.ndarray) -> bool:
 
 
 class PinnedPool:
-    """Pinned host memory by size class: allocating it takes a millisecond, so what is given back is kept.
+    """Pinned host memory by size class: an allocation takes a millisecond, so freed memory is cached.
 
-    Blocks that a queued copy still uses are put in flight; they come back when their mark is done. At most `limit`
-    bytes are in flight: whoever needs more waits for the oldest, so a fast producer cannot pin all of the memory.
+    `hold_until` keeps a block that a queued copy still uses in flight until its mark is done. At most `limit` bytes are
+    in flight: beyond that `take` waits for the oldest copy, so that a fast producer cannot pin all of the memory.
     """
 
     def __init__(self, driver: AbstractDriver, limit: int = 64 << 20) -> None:
@@ -335,7 +341,7 @@ class PinnedPool:
         self.bins: defaultdict[int, list[np.ndarray]] = defaultdict(list)
         self.in_flight: deque[tuple[Any, PinnedBlock, int]] = deque()
         self.bytes_in_flight = 0
-        # one that lets its owner in again, because garbage that is collected meanwhile may end in `hold_until`
+        # reentrant, because a garbage collection while it is held may call `hold_until`
         self._lock = threading.RLock()
 
     def take(self, nbytes: int) -> PinnedBlock:
@@ -349,7 +355,7 @@ class PinnedPool:
         return PinnedBlock(self, memory)
 
     def _request(self, size: int) -> np.ndarray:
-        """Memory from the driver; when it has none, what is cached is freed and it is asked once more."""
+        """New memory from the driver; if that fails, free the cache and try once more."""
         try:
             return self.driver.allocate_pinned(size)
         except OutOfRoom:
@@ -368,17 +374,18 @@ class PinnedPool:
             ) from None
 
     def give(self, memory: np.ndarray) -> None:
-        """Keep memory for the next to ask."""
+        """Cache freed memory for the next `take`."""
         self.bins[memory.nbytes].append(memory)
 
     def hold_until(self, block: PinnedBlock, mark: Any, counted: bool = True) -> None:
-        """Keep a block until the copy before the mark is done; what the user pinned need not count for the limit."""
+        """Keep a block until the copy before the mark is done; `counted` is False for blocks that the user pinned."""
         nbytes = block.bytes.nbytes if counted else 0
         with self._lock:
             self.in_flight.append((mark, block, nbytes))
             self.bytes_in_flight += nbytes
 
     def _finish_copies(self, wait: bool = False) -> None:
+        """Release the blocks whose copies are done; wait for copies above the limit, with `wait` for all of them."""
         with self._lock:
             while self.in_flight:
                 mark, _, nbytes = self.in_flight[0]
@@ -390,6 +397,6 @@ class PinnedPool:
                 self.bytes_in_flight -= nbytes
 
     def empty_cache(self, wait: bool = False) -> None:
-        """Give memory that nobody uses back to the system; with `wait`, what copies still use as well."""
+        """Return cached memory to the system; with `wait`, also that of copies in flight, after waiting for them."""
         self._finish_copies(wait)
         self.bins.clear()

@@ -1,8 +1,7 @@
-"""What happens to a stream while its work is captured in a graph: it runs nothing, and the host waits for none of it.
+"""Capturing a stream's work in a graph: the work is noted and does not run, and the host must not wait for it.
 
-Memory that captured work asks for comes from a pool of the graph's own. The graph uses its addresses at every replay,
-so nobody else gets them as long as there is a graph that was captured with the pool; memory from elsewhere that
-captured work uses is kept alive by the graph.
+Captured work allocates from a pool. The graph uses the same addresses at every replay, so the pool keeps its memory as
+long as a graph that was captured with it exists. Other memory that captured work uses is kept alive by the graph.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ __all__ = ["Capture", "Pool", "capturing"]
 
 
 class Pool(Arena):
-    """Memory that belongs to graphs. Its `queue` is that of the last replay, or `source` after a capture.
+    """The memory of one or more graphs. Its `queue` is that of the last replay, or `source` after a capture.
 
     Attributes:
-        source: the queue that memory is asked from: the one that is captured may not allocate.
-        aside: memory that graphs read and their work never gets. What is sent there while work is captured goes by
-            `source`, for which the first replay waits.
-        graphs: how many graphs replay with the pool's addresses.
-        kept: while work is captured, the buffers from elsewhere that it uses, by id.
+        source: the queue that allocates the memory, because a queue that is being captured must not allocate.
+        aside: an arena for memory that graphs only read. Copies into it during a capture are made in `source`, for
+            which the first replay waits.
+        graphs: how many graphs use the pool's addresses.
+        kept: during a capture, the buffers of other arenas that the captured work uses, by id.
     """
 
     __slots__ = ("aside", "graphs", "kept", "source")
@@ -40,15 +39,15 @@ class Pool(Arena):
 
     @property
     def held(self) -> bool:  # type: ignore[override]
-        """Whether a graph may still be replayed, which needs the memory that is free as well."""
+        """Whether a graph may still be replayed, which uses the pool's free blocks too."""
         return self.graphs > 0
 
     def miss(self, form: Any) -> Block:
-        """A new block; one that other streams have used would have to be waited for at every replay."""
+        """A new block, never one that other streams have used: every replay would have to wait for those streams."""
         return self.heap.request(form.block_size, form.nbytes, self)
 
     def release(self) -> None:
-        """Hand what is cached back to the driver, after the last replay."""
+        """Return the cached blocks to the driver, after the last replay."""
         if any(self.bins.values()) or any(self.late.values()):
             self.driver.wait(self.source, self.driver.mark_behind(self.queue))
         super().release()
@@ -58,13 +57,14 @@ class Capture:
     """One capture, from its beginning to its end.
 
     Attributes:
-        stream: what is captured.
-        pool: where its memory comes from.
-        ordinary: where the stream's memory came from before; before: a mark behind what the stream held then.
-        kept: buffers from elsewhere that the captured work uses, by id; hosts: pinned memory that it reads.
-        randoms: the generators that were drawn from: where their state lies on the device, and how many calls there
-            were.
-        failed: what was asked for that cannot be captured.
+        stream: the stream that is captured.
+        pool: the arena of its memory during the capture.
+        ordinary: the stream's own arena, which `end` puts back.
+        before: a mark behind the work that the stream held when the capture began.
+        kept: the buffers of other arenas that the captured work uses, by id.
+        hosts: the pinned host arrays that it reads.
+        randoms: for each generator that it draws from, the array of the state on the device and the number of calls.
+        failed: the name of an operation that cannot be captured and was called all the same, else None.
     """
 
     def __init__(self, stream: Stream, pool: Pool) -> None:
@@ -83,22 +83,22 @@ class Capture:
         stream.arena = pool
 
     def end(self) -> tuple[Any, int]:
-        """The driver's graph, and how much work is in it; None for one that cannot be replayed.
+        """The driver's graph and the number of its nodes; the graph is None if the capture failed.
 
         Raises:
-            DeviceError: the driver refuses. The stream is as it was before the capture, whatever happens.
+            DeviceError: the driver reported an error. The stream's state before the capture is restored in any case.
         """
         driver, pool = self.driver, self.pool
         self.stream.arena, pool.kept = self.ordinary, None
         del driver.captures[id(self.stream.handle)]
-        # the next replay in the pool comes after the last one, and after what was allocated and sent meanwhile
+        # the next replay waits for the last one, and for the allocations and copies in `source` during the capture
         driver.wait(pool.source, driver.mark_behind(pool.queue))
         pool.queue = pool.source
         return driver.end_capture(self.stream.handle, self.failed is None)
 
 
 def capturing(driver: AbstractDriver, index: Any) -> Capture | None:
-    """The capture of this thread's current stream on a device; None if it runs its work."""
+    """The capture of this thread's current stream on a device; None if it is not being captured."""
     if not driver.captures:
         return None
     return driver.captures.get(id(driver.current_stream(index).handle))

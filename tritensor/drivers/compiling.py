@@ -1,4 +1,4 @@
-"""What drivers share whose devices run compiled kernels: they name a target, load code, and word the errors."""
+"""The base of drivers whose devices run compiled kernels: they name a compilation target and load compiled code."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _T = TypeVar("_T")
 
 
 class CompilingDriver(Driver):
-    """A driver whose devices run what the compiler makes of a kernel."""
+    """A driver whose devices run compiled kernels."""
 
     @abstractmethod
     def target(self, index: int) -> Target:
-        """What kernels for a device are compiled for."""
+        """The target that kernels for a device are compiled for."""
 
     @abstractmethod
     def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
-        """Hand a kernel's code to a device; `label` names the operator in errors.
+        """Load a kernel's code on a device; `label` names the operator in errors.
 
         Raises:
-            DeviceError: the device does not take it.
+            DeviceError: the driver refuses the code.
         """
 
     @abstractmethod
@@ -37,11 +37,11 @@ class CompilingDriver(Driver):
         """The error for a launch that raised `error`."""
 
     def build(self, index: int, source: KernelSource) -> Loaded:
-        """Compile a kernel for a device, unless that was done before, and load it."""
+        """Compile a kernel for a device, unless the compiled code is cached, and load it."""
         return source.load(self.target(index), lambda compiled: self.load(index, compiled, source.label))
 
     def launch(self, stream: Stream, request: LaunchRequest) -> None:
-        """Run a kernel behind what the stream holds now."""
+        """Add the launch of a kernel to a stream."""
         program, values = request.compiled(self, stream)
         program.launch(stream, request.grid, values)
 
@@ -50,5 +50,5 @@ class CompilingDriver(Driver):
         return request.compiled(self, stream)
 
     def pick(self, compiled: _T, interpreted: _T) -> _T:
-        """The choice for compiled kernels."""
+        """The value for compiled kernels."""
         return compiled

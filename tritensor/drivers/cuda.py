@@ -1,8 +1,8 @@
 """The driver of real CUDA devices: devices, streams and events by cuda-core, memory and copies by libcuda's own calls.
 
-Memory is stream-ordered: the device's pool hands it out in a stream's order without stopping the device. The pool keeps
-what is freed (its release threshold is raised; at 0, as it comes, it gives memory back at every synchronisation, and
-getting it again costs tens of milliseconds). cuda-core is imported when a device is first looked for.
+Memory is stream-ordered: the device's pool allocates and frees in a stream's order without a synchronisation. The pool
+keeps freed memory, because its release threshold is raised: at the default of 0 it returns memory to the system at
+every synchronisation, and allocating it again takes tens of milliseconds. `find` imports cuda-core.
 """
 
 # ruff: noqa: D102  the docstrings in protocol.py describe these methods
@@ -34,7 +34,7 @@ _KEEP_EVERYTHING = 2**64 - 1
 
 
 def find() -> tuple[Driver | None, list[str]]:
-    """The driver of this machine's devices, or why there is none: PyTorch's words for it, then facts."""
+    """The driver of this machine's devices, or None and the reasons: PyTorch's words, then facts."""
     try:
         bindings = importlib.import_module("cuda.bindings.driver")
         core = _import_core()
@@ -48,7 +48,7 @@ def find() -> tuple[Driver | None, list[str]]:
         count = 0
         if status == 0:
             status, count = map(int, bindings.cuDeviceGetCount())
-    except Exception as error:  # the bindings raise errors of their own making where libcuda is missing
+    except Exception as error:  # the bindings raise errors of their own types where libcuda is missing
         return None, [NO_DRIVER, f"the driver's library (libcuda) cannot be loaded: {error}"]
     if status in (0, _NO_DEVICE) and count == 0:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -74,7 +74,7 @@ def _library_is_there() -> bool:
 
 
 def _describe(bindings: Any, status: int) -> str:
-    """A status as the driver words it: "out of memory (CUDA_ERROR_OUT_OF_MEMORY)"."""
+    """The driver's text for a status: "out of memory (CUDA_ERROR_OUT_OF_MEMORY)"."""
     code = bindings.CUresult(status)
     texts = [
         text.decode()
@@ -97,7 +97,7 @@ class CudaDriver(CudaKernels):
         self._properties: dict[int, DeviceProperties] = {}
         self._contexts: dict[int, Any] = {}
         self._pools: dict[int, Any] = {}
-        self._peers: set[tuple[int, int]] = set()  # pairs of devices that have been let into one another's memory
+        self._peers: set[tuple[int, int]] = set()  # pairs of devices with access to each other's pool, where possible
         self._priorities: dict[int, tuple[int, int]] = {}
         self._plain_event = _options(core.EventOptions, timing_enabled=False)
         self._timed_event = _options(core.EventOptions, timing_enabled=True)
@@ -138,7 +138,7 @@ class CudaDriver(CudaKernels):
         return super().enter(index)
 
     def _prepare(self, index: int) -> None:
-        """What a device needs once: its context's handle, and a pool that keeps memory."""
+        """Set up a device on first use: its context, its stream priorities, and a pool that keeps freed memory."""
         cuda = self._cuda
         self._contexts[index] = self._call("cuDevicePrimaryCtxRetain", index)
         self._priorities[index] = self._call("cuCtxGetStreamPriorityRange")
@@ -152,7 +152,7 @@ class CudaDriver(CudaKernels):
         self._here(index)
 
     def _here(self, index: int) -> None:
-        """Make a device current for this thread's next calls; with one device, that happened when the thread came."""
+        """Make a device current for this thread's next calls; if there is only one, `enter` has done so already."""
         if index not in self.threads.current:
             self.enter(index)
         elif self._count > 1:
@@ -163,7 +163,7 @@ class CudaDriver(CudaKernels):
             self._here(queue.device.device_id)
 
     def _somewhere(self) -> None:
-        """A thread's very first call needs a device to be current, whichever it is."""
+        """Make some device current if this thread has none: libcuda's calls need a current context."""
         if not self.threads.current:
             self.enter(0)
 
@@ -220,7 +220,7 @@ class CudaDriver(CudaKernels):
             self._call("cuMemcpyDtoDAsync", target, source, nbytes, queue.handle)
         else:
             self._open_pools(to, by)
-            # works with and without direct access between the devices, and with memory of either's pool
+            # works with and without peer access, and with memory of either device's pool
             self._call(
                 "cuMemcpyPeerAsync", target, self._contexts[to], source, self._contexts[by], nbytes, queue.handle
             )
@@ -231,7 +231,7 @@ class CudaDriver(CudaKernels):
         return bool(self._call("cuDeviceCanAccessPeer", index, peer))
 
     def _open_pools(self, index: int, peer: int) -> None:
-        """Let two devices read one another's memory, where they can; without it a copy goes by way of the host."""
+        """Let two devices access each other's pool, where they can; otherwise a copy goes through the host."""
         if (index, peer) in self._peers:
             return
         cuda = self._cuda
@@ -252,8 +252,9 @@ class CudaDriver(CudaKernels):
         return self._open(index, nonblocking=True, priority=min(max(priority, highest), lowest))
 
     def open_default_queue(self, index: int) -> Any:
-        # A stream of our own, so that work finds its device by its stream, in any thread. It is a blocking one: work
-        # that other libraries put in CUDA's own default stream keeps its order with ours, as with PyTorch's.
+        # A stream of our own, because CUDA's default stream belongs to whichever device is current in the thread. It is
+        # a blocking stream: work that other libraries add to CUDA's default stream keeps its order with ours, as with
+        # PyTorch's.
         return self._open(index, nonblocking=False)
 
     def _open(self, index: int, **options: Any) -> Any:
@@ -316,8 +317,8 @@ class CudaDriver(CudaKernels):
 
     def begin_capture(self, queue: Any) -> None:
         self._here_for(queue)
-        # relaxed, because kernels are loaded and tables sent by other streams meanwhile; what must not happen in the
-        # stream itself is refused above the driver, by operator
+        # relaxed, because kernels are loaded and tables copied in other streams during a capture; calls that must not
+        # be captured raise errors of their own (`drivers.refusals`), with the operator's name
         mode = self._cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         self._call("cuStreamBeginCapture", queue.handle, mode)
 
@@ -362,7 +363,7 @@ class CudaDriver(CudaKernels):
             raise self._failure(error, "work that was waited for has failed") from error
 
     def _failure(self, error: Exception, otherwise: str) -> DeviceError:
-        """What cuda-core reported, in PyTorch's words where it is the commonest cause."""
+        """The error for an exception of cuda-core, with PyTorch's words for an illegal memory access."""
         text = f"{type(error).__name__}: {error}"
         first = "an illegal memory access was encountered" if "ILLEGAL_ADDRESS" in text else otherwise
         lost = CONTEXT_LOST if any(code in text for code in FATAL) else ""
@@ -378,15 +379,15 @@ _LATE_REPORT = (
 def _options(kind: Any, timing_enabled: bool) -> Any:
     try:
         return kind(timing_enabled=timing_enabled)
-    except TypeError:  # the name that it had before cuda-core 1.0
+    except TypeError:  # the argument's name before cuda-core 1.0
         return kind(enable_timing=timing_enabled)
 
 
 class _Forked(CudaDriver):
-    """What the driver becomes in a forked child: CUDA does not survive a fork, and every use has to say so."""
+    """The driver's class in a forked child: CUDA cannot be used there, so every use raises."""
 
     def __getattribute__(self, name: str) -> Any:
-        if name == "free":  # tensors that the child inherited may go; their memory is the parent's
+        if name == "free":  # inherited tensors may be deleted; their memory belongs to the parent
             return lambda *_: None
         if name in ("__class__", "is_simulated", "lacks_nccl", "checks_by_default"):
             return object.__getattribute__(self, name)

@@ -12,13 +12,13 @@ from .loading import Compiled, KernelSource, Loaded, Target
 
 __all__ = ["CudaKernels"]
 
-# Dynamic shared memory that a kernel may have without asking for more.
+# Dynamic shared memory that a kernel may use unless its limit is raised.
 _SHARED = 48 << 10
 _WARP = 32
 
 
 class CudaKernels(CompilingDriver):
-    """The part of a driver that runs kernels by cuda-core; the rest is in `cuda.py`."""
+    """The part of the CUDA driver that loads and launches kernels; the rest is in `drivers/cuda.py`."""
 
     lacks_nccl = ""
 
@@ -28,15 +28,15 @@ class CudaKernels(CompilingDriver):
         return "cuda", major * 10 + minor
 
     def build(self, index: int, source: KernelSource) -> Loaded:
-        """Compile a kernel for a device, unless that was done before, and load it."""
+        """Compile a kernel for a device, unless the compiled code is cached, and load it."""
         _needs_cuda_core(source.label)  # before anything is compiled
         return super().build(index, source)
 
     def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
-        """Hand a cubin to the driver.
+        """Load a cubin.
 
         Raises:
-            DeviceError: the driver does not take it.
+            DeviceError: the driver refuses it.
         """
         core = _needs_cuda_core(label)
         try:
@@ -45,13 +45,13 @@ class CudaKernels(CompilingDriver):
                 _raise_shared_limit(kernel, compiled.shared, index)
         except Exception as error:
             raise _refusal(label, error, f"it needs {compiled.shared} bytes of shared memory") from error
-        # as many warps as were compiled for: warp specialisation adds to what was asked for
+        # the number of warps of the compiled kernel, which warp specialisation makes larger than the one requested
         block = compiled.num_warps * _WARP, 1, 1
         return Loaded(
             kernel,
             core.launch,
             lambda grid: core.LaunchConfig(grid=grid, block=block, shmem_size=compiled.shared),
-            # a kernel runs in the current context, which is another device's only where there are several
+            # a kernel runs in the current context, so with several devices its own must be made current first
             core.Device(index).set_current if self.device_count() > 1 else None,
             (compiled.global_scratch_size, compiled.profile_scratch_size),
         )
@@ -62,7 +62,7 @@ class CudaKernels(CompilingDriver):
 
 
 def _needs_cuda_core(name: str) -> Any:
-    """cuda-core, under the name that the installed version has."""
+    """The module of cuda-core, whose name depends on the installed version."""
     problem: ImportError | None = None
     for module in ("cuda.core", "cuda.core.experimental"):
         try:
@@ -82,7 +82,7 @@ def _needs_cuda_core(name: str) -> Any:
 
 
 def _raise_shared_limit(loaded: Any, nbytes: int, device: int) -> None:
-    """Let a kernel have more than 48 KB of shared memory, by the driver's own call: cuda-core's differs by version."""
+    """Let a kernel use more than 48 KB of shared memory, by libcuda's call: cuda-core's differs between versions."""
     cuda = importlib.import_module("cuda.bindings.driver")
     handle = getattr(loaded, "handle", None)
     attribute = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -1,4 +1,4 @@
-"""What every driver shares: heaps, the pool of pinned memory, current streams and captures."""
+"""The base class of drivers: heaps, the pool of pinned memory, current streams and captures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .streams import Stream
 
 __all__ = ["CONTEXT_LOST", "FATAL", "Driver"]
 
-# A device that reports one of these does nothing more for this process.
+# After one of these errors the device can no longer be used by this process.
 FATAL = (
     *("ILLEGAL_ADDRESS", "ILLEGAL_INSTRUCTION", "MISALIGNED_ADDRESS", "INVALID_ADDRESS_SPACE", "INVALID_PC", "ASSERT"),
     *("LAUNCH_FAILED", "LAUNCH_TIMEOUT", "HARDWARE_STACK_ERROR", "CONTEXT_IS_DESTROYED", "ECC_UNCORRECTABLE"),
@@ -30,7 +30,7 @@ class _PerThread(threading.local):
 
 
 class Driver(AbstractDriver):
-    """Base of the drivers: it owns what is built from the abstract calls."""
+    """The base of the drivers: everything that is built on the abstract methods alone."""
 
     def __init__(self) -> None:
         self.pinned: PinnedPool = PinnedPool(self)
@@ -43,8 +43,8 @@ class Driver(AbstractDriver):
         self.pools: WeakValueDictionary[Any, Pool] = WeakValueDictionary()  # by handle and ordinal
         self.programs: dict[Any, Any] = {}  # loaded kernels, by what they were compiled for
         self.prepared: dict[Any, Any] = {}  # launches that are repeated, by the operator and its operands' forms
-        # What was launched last, for the error of a kernel that fails unseen: programs and graphs, or texts. To add one
-        # costs 25 ns.
+        # The last launches (programs, or texts), for the error of a kernel whose failure is reported by a later call.
+        # Adding one costs 25 ns.
         self.launched: deque[Any] = deque(maxlen=32)
 
     # -- memory
@@ -60,13 +60,13 @@ class Driver(AbstractDriver):
         return found
 
     def empty_cache(self) -> None:
-        """Hand all memory that nobody uses back to the devices and the host."""
+        """Return all cached memory that is not in use to the devices and the host."""
         for heap in list(self._heaps.values()):
             heap.release()
         self.pinned.empty_cache()
 
     def memory_stats(self, index: int) -> dict[str, int]:
-        """Bytes in use and held, now and at most, and how often the device was asked for memory."""
+        """The allocator's counters: bytes in use and reserved, now and at most, live buffers, calls of the driver."""
         return self.heap(index).stats()
 
     def spans(self, index: int) -> list[tuple[int, int, str]]:
@@ -76,12 +76,12 @@ class Driver(AbstractDriver):
     # -- streams and events
 
     def mark_behind(self, queue: Any) -> Any:
-        """A mark behind everything that is in the queue now; in one that is being captured, behind what came before."""
+        """A mark behind all work in the queue; while the queue is captured, behind the work before the capture."""
         capture = self.captures.get(id(queue))
         return self.mark(queue) if capture is None else capture.before
 
     def submit(self, stream: Stream, function: Callable[[], object]) -> None:
-        """Run a Python function in the stream's order; a real device has no such thing.
+        """Run a Python function in the stream's order; only simulated devices can do so.
 
         Raises:
             DeviceError: the device is not simulated.
@@ -89,12 +89,12 @@ class Driver(AbstractDriver):
         raise DeviceError(f"{stream.device} is not simulated: Python functions cannot run on it")
 
     def suspects(self) -> str:
-        """What an error says of the kernels that may have failed, those launched last; nothing where none was."""
+        """A line of an error's text that names the last launches, which may have failed; "" if there are none."""
         names = dict.fromkeys(getattr(each, "name", each) for each in tuple(self.launched)[::-1])
         return f"launched last, newest first: {', '.join([*names][:8])}" if names else ""
 
     def default_stream(self, index: int) -> Stream:
-        """The stream that work goes to unless another is made current."""
+        """The stream that is current in every thread until another is made current."""
         found = self._defaults.get(index)
         if found is None:
             with self._lock:
@@ -110,24 +110,24 @@ class Driver(AbstractDriver):
         return Stream.on(self, self.check(index), self.open_queue(index, priority), priority)
 
     def capture_stream(self, index: int) -> Stream:
-        """The stream that graphs are captured in where no other was asked for."""
+        """The stream that graphs are captured in if the user names none."""
         with self._lock:
             if index not in self._for_captures:
                 self._for_captures[index] = self.create_stream(index)
             return self._for_captures[index]
 
     def current_stream(self, index: int) -> Stream:
-        """The stream that this thread's work on a device goes to."""
+        """The stream that receives this thread's work on a device."""
         found = self.threads.current.get(index)
         return self.enter(index) if found is None else found
 
     def enter(self, index: int) -> Stream:
-        """Get this thread ready for a device that it has not used before; its default stream becomes current."""
+        """Set this thread up for its first use of a device: the default stream becomes current."""
         stream = self.threads.current[index] = self.default_stream(index)
         return stream
 
     def set_current_stream(self, stream: Stream) -> Stream:
-        """Make a stream current on its device in this thread; returns the one that was."""
+        """Make a stream current on its device in this thread; returns the previous one."""
         index = stream.arena.heap.index
         before = self.current_stream(index)
         self.threads.current[index] = stream

@@ -1,4 +1,4 @@
-"""The ledger: what was copied between host and device, and how often the host waited."""
+"""The ledger: a list of the copies between host and device, and of the host's waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _open: list[Ledger] = []
 
 @dataclass(frozen=True)
 class Entry:
-    """One copy (`h2d`, `d2h`, `d2d`) or wait (`sync`), with the line outside tritensor that asked for it."""
+    """One copy (`h2d`, `d2h`, `d2d`) or wait (`sync`), with the line of the user's code that caused it."""
 
     kind: str
     nbytes: int
@@ -62,7 +62,7 @@ def _describe(entry: Entry) -> str:
 
 
 def note(kind: str, nbytes: int = 0, pinned: bool = False) -> None:
-    """Write into every open ledger; costs 60 ns when there is none."""
+    """Add an entry to every open ledger; costs 60 ns when there is none."""
     if _open:
         entry = Entry(kind, nbytes, pinned, call_site())
         for ledger in _open:
@@ -70,7 +70,7 @@ def note(kind: str, nbytes: int = 0, pinned: bool = False) -> None:
 
 
 def call_site() -> str:
-    """The line outside of tritensor that is being run: `file.py:12`."""
+    """The innermost line outside of tritensor on the call stack: `file.py:12`."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -81,7 +81,7 @@ def call_site() -> str:
 def transfers() -> Iterator[Ledger]:
     """Record every copy between host and device, and every wait of the host, that happens in the block.
 
-    Counts are the same on simulated and real devices, so a test can hold a training step to them on any machine.
+    Counts are the same on simulated and real devices, so a test can check those of a training step on any machine.
     """
     ledger = Ledger()
     _open.append(ledger)

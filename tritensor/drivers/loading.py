@@ -1,7 +1,8 @@
-"""What the runtime and a driver hand one another so that a kernel runs.
+"""The interfaces between the runtime and a driver for loading and launching a kernel.
 
-The runtime knows Triton and the kernels and stands above the drivers. It hands itself in, as a `LaunchRequest` with
-each launch and a `KernelSource` for each kernel that is to be loaded. The driver takes of them what its devices run.
+The runtime, which knows Triton and the kernels, imports the drivers and not the other way round. It therefore passes
+objects that implement the protocols defined here: a `LaunchRequest` for each launch, and a `KernelSource` for each
+kernel to load. The driver calls the methods that fit its devices.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Target = tuple[str, int | str]
 
 
 class Compiled(NamedTuple):
-    """What a launch needs of a compiled kernel."""
+    """The code of a compiled kernel, and the figures that a launch needs."""
 
     binary: bytes
     name: str
@@ -27,37 +28,37 @@ class Compiled(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A kernel that is ready on one device, and how it is launched there."""
+    """A kernel that is loaded on one device, and how it is launched there."""
 
-    #: what `launch` takes for the kernel
+    #: the driver's kernel object, an argument of `launch`
     kernel: Any
-    #: called with queue, configuration, kernel and its values, the addresses of two scratch buffers last
+    #: called with queue, configuration, kernel, the kernel's values, and the addresses of two scratch buffers
     launch: Callable[..., Any]
     #: the configuration for a grid
     configure: Callable[[tuple[int, int, int]], Any]
-    #: called before each launch, where the process has several devices
+    #: called before each launch if the process has several devices
     place: Callable[[], Any] | None = None
-    #: bytes that each program has for itself in the two scratch buffers
+    #: bytes per program instance in the two scratch buffers
     scratch: tuple[int, int] = (0, 0)
 
 
 class KernelSource(Protocol):
-    """A kernel before it is compiled, and what it is to be compiled for."""
+    """A kernel's source with the types and constants to compile it for."""
 
     name: str | None
     label: str
 
     def load(self, target: Target, load: Callable[[Compiled], Loaded]) -> Loaded:
-        """What `load` makes of the compiled code; it comes from the cache on disk, or from the compiler."""
+        """Compile the kernel, or read it from the cache on disk, and return the result of `load` on the code."""
 
 
 class LaunchRequest(Protocol):
-    """One launch, in whichever way a driver wants it."""
+    """One launch, for drivers that run compiled kernels and for those that interpret them."""
 
     grid: tuple[int, int, int]
 
     def compiled(self, driver: Any, stream: Any) -> tuple[Any, list[Any]]:
-        """The program, which is compiled and loaded unless the driver has it, and the values to launch it with."""
+        """The loaded program, compiled first if the driver does not hold it, and the values to launch it with."""
 
     def interpreted(
         self,

@@ -1,7 +1,7 @@
-"""What a driver must implement, and the facts about its devices.
+"""The interface of drivers, and the properties of their devices.
 
-Allocator, streams and captures are written against `AbstractDriver`; `driver.Driver` adds what every driver shares,
-which is made of those. So this file imports none of them.
+The allocator, streams and captures depend on `AbstractDriver` only. `driver.Driver`, the base class of the drivers, is
+built from those, so this file imports none of them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["AbstractDriver", "DeviceProperties", "OutOfRoom"]
 
 
 class OutOfRoom(Exception):
-    """A driver has no memory left; the heap above frees its caches, asks once more, then raises OutOfMemoryError."""
+    """A driver has no memory left: the heap frees its caches, tries again, raises OutOfMemoryError if that fails."""
 
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """What a device is, by PyTorch's names. Sizes are in bytes, clock rates in kHz (0: not known)."""
+    """The properties of a device under PyTorch's names. Sizes are in bytes, clock rates in kHz (0: not known)."""
 
     name: str
     major: int
@@ -49,20 +49,20 @@ class DeviceProperties:
 class AbstractDriver(ABC):
     """Memory, streams and events of some number of devices.
 
-    Addresses are plain integers. A *queue* is the driver's own object for a stream, a *mark* its own object for a place
-    in a queue (an event): only the driver that made one looks inside. Everything that takes a queue happens in the
-    queue's order and returns at once.
+    Addresses are plain integers. A *queue* is the driver's own object for a stream, a *mark* its own object for an
+    event in a queue; both are opaque to other code. Methods with a queue add work to it, which runs in the queue's
+    order, and return at once.
     """
 
     is_simulated = False
-    #: what the devices are, for a report of the installation
+    #: the kind of devices, for the report of `python -m tritensor doctor`
     kind = "real"
-    #: why NCCL cannot carry the devices' tensors; empty where it can
+    #: why NCCL cannot transfer the devices' tensors; empty where it can
     lacks_nccl = "NCCL carries tensors of NVIDIA's devices"
-    #: whether checks that cost time at each call are made without being asked for
+    #: the default of checks that cost time at each call
     checks_by_default = False
 
-    # What `driver.Driver` implements, and narrows the types of, for those below it.
+    # Implemented by `driver.Driver`, with narrower types; declared here for the allocator, streams and captures.
     captures: dict[int, Any]  # by the id of the queue that is being captured
     pinned: Any  # the pool of pinned host memory
     prepared: dict[Any, Any]  # launches that are repeated, by the operator and its operands
@@ -73,15 +73,15 @@ class AbstractDriver(ABC):
 
     @abstractmethod
     def current_stream(self, index: int) -> Any:
-        """The stream that this thread's work on a device goes to."""
+        """The stream that receives this thread's work on a device."""
 
     @abstractmethod
     def set_current_stream(self, stream: Any) -> Any:
-        """Make a stream current on its device in this thread; returns the one that was."""
+        """Make a stream current on its device in this thread; returns the previous one."""
 
     @abstractmethod
     def mark_behind(self, queue: Any) -> Any:
-        """A mark behind everything that is in the queue now; in one that is being captured, behind what came before."""
+        """A mark behind all work in the queue; while the queue is captured, behind the work before the capture."""
 
     # -- devices
 
@@ -91,10 +91,10 @@ class AbstractDriver(ABC):
 
     @abstractmethod
     def properties(self, index: int) -> DeviceProperties:
-        """What device `index` is."""
+        """The properties of device `index`."""
 
     def name(self, index: int) -> str:
-        """The device's name; a simulated one's says so."""
+        """The device's name; that of a simulated device contains the word."""
         return self.properties(index).name
 
     def capability(self, index: int) -> tuple[int, int]:
@@ -107,7 +107,7 @@ class AbstractDriver(ABC):
         return self.properties(index).total_memory
 
     def check(self, index: int) -> int:
-        """The ordinal itself when there is such a device.
+        """Return the ordinal if there is such a device.
 
         Raises:
             DeviceError: there is none; the text begins with PyTorch's words.
@@ -133,43 +133,43 @@ class AbstractDriver(ABC):
 
     @abstractmethod
     def allocate(self, index: int, nbytes: int, queue: Any) -> int:
-        """Address of new memory, aligned to 256 bytes, good for work of `queue` from here on; raises OutOfRoom."""
+        """The address of new memory, aligned to 256 bytes, for work added to `queue` from now on; raises OutOfRoom."""
 
     @abstractmethod
     def free(self, index: int, address: int, nbytes: int, queue: Any) -> None:
-        """Give memory back when the work that `queue` holds now is done."""
+        """Free memory when the work that is now in `queue` is done."""
 
     @abstractmethod
     def trim(self, index: int) -> None:
-        """Wait for the device, then hand all freed memory back to the system."""
+        """Wait for the device, then return all freed memory to the system."""
 
     @abstractmethod
     def allocate_pinned(self, nbytes: int) -> np.ndarray:
-        """Host memory (uint8) that the device can copy from and to by itself; raises OutOfRoom."""
+        """Page-locked host memory (uint8), which the device can read and write directly; raises OutOfRoom."""
 
     @abstractmethod
     def memory_info(self, index: int) -> tuple[int, int]:
-        """Free and total bytes of the device, as the whole machine sees them."""
+        """Free and total bytes of the device; memory of all processes counts as used."""
 
     @abstractmethod
     def fill(self, address: int, byte: int, nbytes: int, queue: Any) -> None:
-        """Set every byte."""
+        """Set every byte of a range."""
 
     @abstractmethod
     def copy_h2d(self, address: int, host: np.ndarray, queue: Any) -> None:
-        """Copy contiguous pinned host bytes to the device; they must stay as they are until the copy is done."""
+        """Copy contiguous pinned host bytes to the device; they must not change until the copy is done."""
 
     @abstractmethod
     def copy_d2h(self, host: np.ndarray, address: int, queue: Any) -> None:
-        """Copy from the device into contiguous pinned host bytes, which hold nothing of use until waited for."""
+        """Copy from the device into contiguous pinned host bytes, which are undefined until the copy is waited for."""
 
     @abstractmethod
     def copy_d2d(self, target: int, source: int, nbytes: int, queue: Any, devices: tuple[int, int]) -> None:
-        """Copy between addresses of the devices (target's, source's)."""
+        """Copy between addresses; `devices` are the ordinals of the target's and the source's device."""
 
     @abstractmethod
     def can_access_peer(self, index: int, peer: int) -> bool:
-        """Whether device `index` can read the memory of `peer` by itself, so that copies skip the host."""
+        """Whether device `index` can read the memory of `peer` directly, so that copies skip the host."""
 
     # -- streams and events
 
@@ -179,11 +179,11 @@ class AbstractDriver(ABC):
 
     @abstractmethod
     def open_default_queue(self, index: int) -> Any:
-        """The queue of a device's default stream; asked for once."""
+        """The queue of a device's default stream; called once per device."""
 
     @abstractmethod
     def queue_address(self, queue: Any) -> int:
-        """What other libraries take for a stream: the driver's pointer as an integer."""
+        """The driver's pointer as an integer, which other libraries accept for a stream."""
 
     @abstractmethod
     def queue_done(self, queue: Any) -> bool:
@@ -199,11 +199,11 @@ class AbstractDriver(ABC):
 
     @abstractmethod
     def mark(self, queue: Any, reusable: Any = None, timing: bool = False) -> Any:
-        """A mark behind everything that is in the queue now; `mark` is an earlier one that may be used again."""
+        """A mark behind all work in the queue; `reusable` is an earlier mark that may be moved there instead."""
 
     @abstractmethod
     def wait(self, queue: Any, mark: Any) -> None:
-        """Have what comes next in the queue wait for the mark; the host does not wait."""
+        """Have work added to the queue from now on wait for the mark; the host does not wait."""
 
     @abstractmethod
     def mark_done(self, mark: Any) -> bool:
@@ -215,39 +215,39 @@ class AbstractDriver(ABC):
 
     @abstractmethod
     def elapsed(self, start: Any, end: Any) -> float:
-        """Milliseconds between two marks recorded with timing, both done."""
+        """Milliseconds between two marks made with timing, both done."""
 
-    # -- kernels; drivers that run compiled ones share `compiling.CompilingDriver`
+    # -- kernels; `compiling.CompilingDriver` implements these for compiled kernels
 
     @abstractmethod
     def launch(self, stream: Any, request: LaunchRequest) -> None:
-        """Run a kernel behind what the stream holds now."""
+        """Add the launch of a kernel to a stream."""
 
     @abstractmethod
     def prepare(self, stream: Any, request: LaunchRequest) -> tuple[Any, list[Any]] | None:
-        """The program of a launch that is to be repeated, and its values; None where each is prepared anew."""
+        """The program and values of a launch, to be repeated without a request; None if the driver cannot do so."""
 
     @abstractmethod
     def pick(self, compiled: _T, interpreted: _T) -> _T:
-        """The one of two choices (block sizes above all) that suits the way kernels are run here."""
+        """`compiled` or `interpreted`, by how the driver runs kernels; used for block sizes above all."""
 
     # -- graphs
 
     @abstractmethod
     def begin_capture(self, queue: Any) -> None:
-        """From here on note what the queue is given, instead of running it."""
+        """From now on capture the work added to the queue instead of running it."""
 
     @abstractmethod
     def end_capture(self, queue: Any, keep: bool) -> tuple[Any, int]:
-        """Have the queue run its work again; returns what was noted, as a graph, and how much that is.
+        """End the capture; returns the captured work as a graph, and the number of its nodes.
 
-        Without `keep` the notes are dropped, and the graph is None.
+        Without `keep` the work is dropped, and the graph is None.
         """
 
     @abstractmethod
     def launch_graph(self, graph: Any, queue: Any) -> None:
-        """Run what was noted, on the same memory."""
+        """Add a graph's work to the queue; it uses the addresses of the capture."""
 
     @abstractmethod
     def destroy_graph(self, graph: Any) -> None:
-        """Forget a graph, when its launches are done."""
+        """Free a graph when its launches are done."""

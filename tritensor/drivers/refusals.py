@@ -1,4 +1,4 @@
-"""What cannot be captured in a graph, and the errors that say so."""
+"""Errors for operations that cannot be captured in a graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .protocol import AbstractDriver
 
 __all__ = ["NO_READING", "NO_SENDING", "NO_WAITING", "ONE_DEVICE", "ONE_STREAM", "refuse", "refused_by"]
 
-# The fact and the remedy of each.
+# For each kind of operation the fact and the remedy of its error.
 NO_WAITING = (
     "captured work has not run when the host would wait for it",
     "wait after the capture has ended and the graph was replayed",
@@ -36,8 +36,8 @@ ONE_DEVICE = (
 )
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# Modules whose functions carry out what others were asked for; a message names one of those others. Modules that run
-# other people's code, or many operators: a message names the one operator.
+# A message names the operator or function that the user called. Functions of _INNER are called by those and never
+# named. _CALLERS call the user's code or several operators, and the operator that they called is named instead.
 _INNER = (f"memory{os.sep}", f"drivers{os.sep}", f"runtime{os.sep}", f"kernels{os.sep}")
 _CALLERS = (f"nn{os.sep}", f"autograd{os.sep}", "function.py", f"utils{os.sep}")
 # Modules whose methods are named together with their class.
@@ -45,7 +45,7 @@ _OWNERS = (f"cuda{os.sep}graphs.py", f"optim{os.sep}", f"drivers{os.sep}streams.
 
 
 def refuse(capture: Any, fact: str, remedy: str) -> None:
-    """Raise, because something cannot be captured; the capture can only be ended from here on.
+    """Raise for an operation that cannot be captured, and mark the capture as failed.
 
     Raises:
         DeviceError: always, with the operator's name.
@@ -65,7 +65,7 @@ def refused_by(driver: AbstractDriver, queue: Any, fact: str, remedy: str) -> No
 
 
 def _asked_for() -> str:
-    """The operator or function that is being run, by the name that its caller knows it by."""
+    """The name of the operator or public function that the user called."""
     frame: Any = sys._getframe(1)
     found = ""
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):

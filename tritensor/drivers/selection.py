@@ -1,4 +1,4 @@
-"""Which driver is in use: the simulator when asked for, the real one when it finds a device, else none."""
+"""The driver in use: the simulator if it is switched on, the real one if it finds a device, or none."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def require() -> Driver:
     """The driver in use.
 
     Raises:
-        DeviceError: there is none; the text says what is missing, and how to simulate a device.
+        DeviceError: there is none; the message names what is missing, and how to simulate a device.
     """
     driver = active()
     if driver is None:
@@ -52,7 +52,7 @@ find_driver_with(require)
 
 
 def doctor() -> list[str]:
-    """What stands in the way of a real CUDA device, PyTorch's words for it first; empty when nothing does."""
+    """The reasons why no real CUDA device can be used, PyTorch's words first; empty if one can."""
     _find()
     return [line for line in _missing if line]
 
@@ -98,17 +98,18 @@ def simulate(
 ) -> Iterator[Simulator]:
     """Simulate CUDA devices for a block of code: the same kernels, the same rules, in host memory.
 
-    What was there before is back after the block. Tensors of the simulation cannot be used any more then; copy what is
-    to stay with `.cpu()`.
+    After the block the previous devices are in use again. Tensors of the simulation cannot be used any more; copy those
+    that are needed later with `.cpu()`.
 
     Args:
-        devices: how many.
-        memory: of each, in bytes or as "1GB" (1e9 bytes) or "1GiB" (2**30). It runs out when it is used up.
-        capability: what `get_device_capability` says.
-        name: what `get_device_name` says; the word Simulated is added.
+        devices: the number of devices.
+        memory: the size of each device's memory, in bytes or as "1GB" (1e9 bytes) or "1GiB" (2**30). Allocations beyond
+            it raise `OutOfMemoryError`.
+        capability: the result of `get_device_capability`.
+        name: the result of `get_device_name`; the word Simulated is added.
 
     Raises:
-        ArgumentError, ValueError: a number of devices or a memory size that makes no sense.
+        ArgumentError, ValueError: an invalid number of devices or memory size.
 
     >>> import tritensor.cuda
     >>> with tritensor.cuda.simulate(devices=2, memory="1GB"):
@@ -130,7 +131,7 @@ def simulate(
 
 @contextmanager
 def use(driver: Driver) -> Iterator[None]:
-    """Have a driver's devices be the CUDA devices of a block of code."""
+    """Use a driver's devices as the CUDA devices in a block of code."""
     before = current_index()
     _used.append(driver)
     set_current_index(0)

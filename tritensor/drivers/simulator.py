@@ -1,9 +1,9 @@
-"""Simulated CUDA devices: host memory that only copies and kernels can reach, and streams that can be made to run late.
+"""Simulated CUDA devices: host memory that only copies and kernels access, and streams that can be made to run late.
 
-Addresses are real ones, so that Triton's interpreter can work on them. What a program could get away with here and not
-on a GPU is made visible: memory is full of NaN until it is written, a copy to the host holds NaN until it is waited
-for, and with `TRITENSOR_SIMULATE_LATE=1` nothing in a stream runs before somebody waits for it, so that a missing wait
-gives a wrong answer every time instead of once in a thousand runs.
+Addresses are those of host memory, so that Triton's interpreter can work on them. Mistakes that would go unnoticed here
+and fail on a GPU are made to fail here as well: memory is filled with NaN until it is written, a copy to the host holds
+NaN until it is waited for, and with `TRITENSOR_SIMULATE_LATE=1` work in a stream runs only when something waits for it,
+so that a missing wait gives a wrong result every time instead of once in a thousand runs.
 """
 
 # ruff: noqa: D102  the docstrings in protocol.py describe these methods
@@ -56,7 +56,7 @@ def parse_memory(memory: int | str) -> int:
     (1000000000, 1536)
 
     Raises:
-        ValueError: cannot be read, or nothing is left of it. ArgumentError: neither a number nor a string.
+        ValueError: malformed, or less than one byte. ArgumentError: neither an integer nor a string.
     """
     if isinstance(memory, str):
         match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", memory)
@@ -73,16 +73,17 @@ def parse_memory(memory: int | str) -> int:
 
 
 class Queue:
-    """The work of one simulated stream that has not run yet, and the copies to the host that nobody has waited for."""
+    """The work of one simulated stream that has not run yet, and its copies to the host that are not waited for yet."""
 
     __slots__ = ("__weakref__", "captured", "entries", "index", "outbox", "seen", "sent")
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self.captured: list[Any] | None = None  # what came since a capture began, which is not run
+        self.captured: list[Any] | None = None  # during a capture, the work added since it began, which is not run
         self.entries: deque[Any] = deque()
-        # Bytes that have left the device, with the place they go to. What the host may see is what it has waited for:
-        # `sent` counts the copies of this queue, `seen` how far this queue has waited for each other one.
+        # Copies to the host that have run: number, target and bytes. The bytes are written to the target when the host
+        # waits for the copy. `sent` counts this queue's copies, `seen` those of each other queue that this one has
+        # waited for.
         self.outbox: deque[tuple[int, np.ndarray, np.ndarray]] = deque()
         self.sent = 0
         self.seen: dict[Queue, int] = {}
@@ -108,7 +109,7 @@ class _Wait:
 
 
 class _Gone:
-    """The address of memory whose simulation has ended: whoever computes with it learns why it is gone."""
+    """The address of memory whose simulation has ended: any arithmetic on it raises an error that says so."""
 
     def _refuse(self, *_: object) -> Any:
         raise DeviceError(
@@ -123,7 +124,7 @@ class _Gone:
 
 
 def _unowned(host: np.ndarray) -> np.ndarray:
-    """The same bytes; a pinned block goes back to its pool when nobody else refers to it, as from a device's copy."""
+    """The same bytes, without a reference to their pinned block: a queued copy on a device does not keep one either."""
     base: Any = host
     while isinstance(base, np.ndarray):
         base = base.base
@@ -150,14 +151,14 @@ class Simulator(Driver):
         elif "simulated" not in name.lower():
             name = f"{name} (Simulated)"
         major, minor = capability
-        # Few multiprocessors, so that kernels that divide work among them meet their loops at test sizes.
+        # Few multiprocessors, so that kernels that divide work among them run their loops at test sizes too.
         self._properties = DeviceProperties(name, major, minor, memory, 4, L2_cache_size=1 << 20, is_simulated=True)
         self._count = count
         self._used = [0] * count
         self._bases: list[int] = []
         self._blocks: dict[int, tuple[int, np.ndarray]] = {}
         self._queues: list[weakref.WeakSet[Queue]] = [weakref.WeakSet() for _ in range(count)]
-        self._busy: set[Queue] = set()  # a stream that nobody refers to any more still finishes its work
+        self._busy: set[Queue] = set()  # keeps queues with unfinished work alive after their stream is gone
         self.closed = False
 
     # -- devices
@@ -205,10 +206,10 @@ class Simulator(Driver):
         return total - self._used[self.check(index)], total
 
     def memory(self, address: int, nbytes: int) -> np.ndarray:
-        """The bytes of simulated memory at an address, for the simulation itself.
+        """The bytes of simulated memory at an address, for copies and interpreted kernels.
 
         Raises:
-            DeviceError: no allocation holds all of them.
+            DeviceError: the range is not within one allocation.
         """
         with self._lock:
             self._refuse_when_closed()
@@ -244,7 +245,7 @@ class Simulator(Driver):
         host[:] = _POISON
 
         def run() -> None:
-            host[:] = _POISON  # from here on a device writes to it, whoever uses it by now
+            host[:] = _POISON  # a device would write from here on, even if the memory was given to another user
             queue.sent += 1
             queue.outbox.append((queue.sent, host, self.memory(address, host.nbytes).copy()))
 
@@ -288,7 +289,7 @@ class Simulator(Driver):
         self._push(queue, _Wait(mark))
 
     def queue_done(self, queue: Queue) -> bool:
-        # On a device time passes between two questions; here each question lets one piece of work run.
+        # On a device work goes on between two queries; here each query runs one entry.
         with self._lock:
             self._poll(queue)
             if queue.entries:
@@ -348,8 +349,8 @@ class Simulator(Driver):
 
     def launch(self, stream: Stream, request: LaunchRequest) -> None:
         index = stream.arena.heap.index
-        # Memory may be given back before a late kernel runs, behind it in the stream's order; a prompt one runs at
-        # once, and one that is captured at each replay.
+        # Buffers may be freed before a late kernel runs, though behind it in the stream's order, so it checks addresses
+        # against the buffers of now. Any other kernel runs at once or, if captured, at each replay: it reads them then.
         late = settings.simulate_late.value and id(stream.handle) not in self.captures
         live = self.spans(index) if late else None
         run = request.interpreted(stream, lambda: self.spans(index) if live is None else live, self.memory)
@@ -375,7 +376,7 @@ class Simulator(Driver):
                 self._run(queue)
 
     def _run(self, queue: Queue, until: Mark | None = None) -> None:
-        """Run a queue up to a mark, or all of it; where it waits for another queue, that one runs first."""
+        """Run a queue up to a mark, or all of it; a queue that it waits for runs first."""
         stack: list[tuple[Queue, Mark | None]] = [(queue, until)]
         while stack:
             queue, until = stack[-1]
@@ -385,7 +386,7 @@ class Simulator(Driver):
                 stack.append((blocker.queue, blocker))
 
     def _poll(self, queue: Queue) -> None:
-        """Run one entry of a queue, or of the one that it waits for."""
+        """Run one entry of a queue, or of the queue that it waits for."""
         while queue.entries and (blocker := self._step(queue)) is not None:
             queue = blocker.queue
 
@@ -409,7 +410,7 @@ class Simulator(Driver):
         return None
 
     def _deliver(self, seen: dict[Queue, int]) -> None:
-        """Show the host what it has waited for."""
+        """Write the copies that the host has waited for to their targets."""
         for queue, sent in seen.items():
             while queue.outbox and queue.outbox[0][0] <= sent:
                 _, host, data = queue.outbox.popleft()
@@ -420,10 +421,10 @@ class Simulator(Driver):
             _Gone()._refuse()
 
     def close(self) -> None:
-        """End the simulation: give its memory back, and have its tensors say what happened when they are used."""
+        """End the simulation: free its memory, and make any use of its tensors raise an error that says so."""
         with self._lock:
             gone = [buffer for heap in self._heaps.values() for buffer in heap.abandon()]
-            self.closed = True  # only now: an arena that is collected meanwhile still hands its memory back
+            self.closed = True  # only now: an arena that is collected before this line still frees its memory
             for buffer in gone:
                 buffer.address = _Gone()  # type: ignore[assignment]
             for queues in self._queues:

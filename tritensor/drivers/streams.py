@@ -1,4 +1,4 @@
-"""Streams and events: the order of work on a device, and places in it. Names and behaviour are PyTorch's."""
+"""Streams and events: the order of work on a device, and points in it. Names and behaviour are PyTorch's."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from .refusals import NO_WAITING, ONE_STREAM, refused_by
 
 __all__ = ["Event", "Stream", "find_driver_with"]
 
-# What finds the driver in use, for streams and events that are made without one.
+# Returns the driver in use, for streams and events that are made without one.
 _in_use: Callable[[], AbstractDriver]
 
 
 def find_driver_with(function: Callable[[], AbstractDriver]) -> None:
-    """Have streams and events that are made without a driver ask this function for the one in use."""
+    """Set the function that returns the driver in use; `selection` passes its own, which avoids an import cycle."""
     global _in_use
     _in_use = function
 
 
 class Stream:
-    """A queue of work on one device: what is in it runs in order, and beside what is in other streams.
+    """A queue of work on one device: its work runs in order, and concurrently with that of other streams.
 
     Args:
         device: a CUDA device, its ordinal, or None for the current one.
-        priority: lower runs first, where the device has a choice.
+        priority: streams with lower numbers run first, where the device has a choice.
 
     Raises:
         DeviceError: no such device, or no driver.
@@ -86,7 +86,7 @@ class Stream:
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Have all work submitted from now on wait for what the other stream holds now; the host does not wait."""
+        """Have all work submitted from now on wait for the work now in the other stream; the host does not wait."""
         if stream.handle is not self.handle:
             refused_by(self.driver, self.handle, *ONE_STREAM)
             refused_by(stream.driver, stream.handle, *ONE_STREAM)
@@ -109,7 +109,7 @@ class Stream:
 
 
 class Event:
-    """A place in a stream that others can wait for, and between two of which time can be taken.
+    """A point in a stream that other streams and the host can wait for; two of them can measure time.
 
     Args:
         enable_timing: record the time as well, for `elapsed_time`.
