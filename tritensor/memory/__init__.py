@@ -1,3 +1,3 @@
-"""Memory: buffers on a device, the arrays in them, and copies between host and devices."""
+"""Device memory: buffers, the arrays in them, and copies between host and devices."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arrays in device memory, and their forms: what a launch depends on of an array, its address apart.
+"""Arrays in device memory, and their forms: the properties of an array that a launch depends on, except its address.
 
 A CPU tensor holds a `numpy.ndarray`, a CUDA tensor a `DeviceArray`: shape, strides, offset and dtype over a buffer.
 """
@@ -28,8 +28,8 @@ class DeviceArray:
 
     __slots__ = ("_form", "buffer", "device", "dtype", "offset", "shape", "strides")
 
-    buffer: Any  # a `Buffer`; not imported, because buffers come with the functions that make new arrays
-    _form: Form | None  # once somebody has asked
+    buffer: Any  # a `Buffer`; not imported, because `memory.buffer` imports this module
+    _form: Form | None  # None until `form` is first read
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class DeviceArray:
 
     @property
     def form(self) -> Form:
-        """What launches depend on, shared by all arrays that are alike."""
+        """The array's form, one object for all arrays with the same properties."""
         found = self._form
         if found is None:
             found = self._form = form_of(self)
@@ -93,7 +93,7 @@ class DeviceArray:
         """Another shape of the same elements in the same order; one size may be -1.
 
         Raises:
-            layout.NotViewable: that takes a copy. ShapeError: another number of elements.
+            layout.NotViewable: a copy is needed. ShapeError: another number of elements.
         """
         shape, strides = layout.reshaped(self.shape, self.strides, shape)
         return DeviceArray(self.buffer, shape, strides, self.offset, self.dtype, self.device)
@@ -167,8 +167,8 @@ class Form:
         return f"<Form {self.dtype.name}{list(self.shape)} strides {list(self.strides)} on {self.device}{aligned}>"
 
 
-# Forms by what makes them up, and by (shape, dtype, ordinal) for new arrays. Shapes that change with every step must
-# not pile up: a table that is full is emptied, after which equal arrays may have different forms, which costs time.
+# Forms by their fields, and those of new arrays by (shape, dtype, ordinal). A program whose shapes change at every step
+# must not fill memory, so a full table is cleared. Equal arrays may then have different forms, which only costs time.
 _forms: dict[tuple[Any, ...], Form] = {}
 _new_forms: dict[tuple[Any, ...], Form] = {}
 _MOST_FORMS = 1 << 14
@@ -190,7 +190,7 @@ def form_of_new(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) ->
     found = _new_forms.get((shape, dtype, device.index))
     if found is not None:
         return found
-    shape = tuple(shape)  # a Size is one too, and would be every array's shape from here on
+    shape = tuple(shape)  # a `Size` would compare equal and become the shape of every array with this form
     key = (shape, layout.contiguous_strides(shape), dtype, device, True)
     found = _forms.get(key) or _forms.setdefault(key, Form(*key))
     if len(_new_forms) >= _MOST_FORMS:

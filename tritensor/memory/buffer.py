@@ -1,4 +1,4 @@
-"""Device memory that an array owns, and new arrays in it."""
+"""Buffers of device memory, and new arrays in them."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = ["Buffer", "empty", "new"]
 
 
 class Buffer:
-    """Memory of one device. It goes back to the stream that it came from when the last reference to it goes."""
+    """Memory of one device. When the last reference goes, the block returns to the arena of the stream it came from."""
 
     __slots__ = ("__weakref__", "address", "arena", "block", "nbytes")
 
     address: int
     arena: Arena
     block: Block
-    nbytes: int  # as asked for; the block may be larger
+    nbytes: int  # the size of the request; the block may be larger
 
     @property
     def driver(self) -> AbstractDriver:
-        """The driver that the memory came from."""
+        """The driver that allocated the memory."""
         return self.arena.driver
 
     @property
@@ -47,7 +47,7 @@ class Buffer:
         return self.block.users or []
 
     def record_stream(self, stream: Stream) -> None:
-        """Say that work of another stream uses this memory, so that it is not given out again before that is done."""
+        """Note that work of another stream uses the memory, so that it is not used again before that work is done."""
         arena = stream.arena
         if arena is not self.arena:
             if arena.kept is not None:
@@ -57,7 +57,7 @@ class Buffer:
 
     def __del__(self) -> None:
         block = self.block
-        if block.users is None:  # what `give` does, without the 60 ns of a call
+        if block.users is None:  # the same as `Arena.give`, without the 60 ns of a call
             self.arena.heap.allocated -= block.size
             block.bin.append(block)
         else:
@@ -68,7 +68,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) -> Devic
     """Uninitialised memory for the current stream of a device (with an index); full of NaN where it is simulated.
 
     Raises:
-        DeviceError: no such device. OutOfMemoryError: no room; the message lists the largest live buffers.
+        DeviceError: no such device. OutOfMemoryError: not enough memory; the message lists the largest live buffers.
     """
     driver = selection.active() or selection.require()
     stream = driver.current_stream(device.index)  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ _make = object.__new__
 
 
 def new(arena: Arena, form: Form) -> DeviceArray:
-    """Uninitialised memory of an arena in a form of new arrays; it is not poisoned."""
+    """A new array of a form from `form_of_new`, in uninitialised memory of an arena; it is not poisoned."""
     block = arena.take((form, ledger.call_site()) if settings.debug.value else form)
     # no constructors: calling one costs twice as much as setting the fields
     buffer: Buffer = _make(Buffer)
@@ -107,5 +107,5 @@ def new(arena: Arena, form: Form) -> DeviceArray:
     return array
 
 
-# Told of every new array while a call is being recorded (`runtime/trace.py`).
+# Called with every new array while a call is traced (`runtime/trace.py`).
 trace: Callable[[DeviceArray], None] | None = None

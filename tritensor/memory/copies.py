@@ -1,6 +1,6 @@
 """Copies between host and devices, and among devices.
 
-The host result of a copy that is still under way is a `PendingArray`, which its first reader resolves.
+The host result of an unfinished copy is a `PendingArray`; the first access to the elements waits for the copy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["constant", "copy_across", "copy_into", "from_host", "pin", "ready", "to_host"]
 
-# Copies are cut into pieces of this size, so that the host fills one while the device reads the one before.
+# Copies are split into pieces of this size, so that the host fills one while the device reads the previous one.
 CHUNK = 4 << 20
 
 
@@ -43,15 +43,15 @@ def from_host(array: np.ndarray, device: Device, non_blocking: bool = False) -> 
 
 
 def constant(array: np.ndarray, device: Device) -> DeviceArray:
-    """A copy of a host array on a device that nobody is going to change.
+    """A copy on a device of a host array, to be read only.
 
-    Where the current stream is captured, another one makes the copy, and the graph keeps it.
+    While the current stream is captured, another stream makes the copy, and the graph keeps it alive.
     """
     driver = selection.active() or selection.require()
     capture = capturing(driver, device.index)
     if capture is None:
         return from_host(array, device)
-    # not the graph's own memory, where another part of the graph may write before this is read
+    # memory that captured work does not write: from the pool itself, an earlier kernel of the graph might get it too
     result = new(capture.pool.aside, form_of_new(array.shape, array.dtype, device))
     capture.kept[id(result.buffer)] = result.buffer
     block = driver.pinned.take(array.nbytes)
@@ -63,11 +63,14 @@ def constant(array: np.ndarray, device: Device) -> DeviceArray:
 
 
 def to_host(array: DeviceArray, non_blocking: bool = False, into: np.ndarray | None = None) -> Any:
-    """A contiguous host copy, as an ndarray, or as a PendingArray with `non_blocking`; of a contiguous array `into` a
-    contiguous one of its shape and dtype, straight where that is pinned.
+    """A contiguous copy on the host: an ndarray, or with `non_blocking` a PendingArray.
 
     Waits for every stream that is known to use the memory, and for nothing else. An array with gaps is copied with
     them, from its lowest element to its highest, and packed on the host; make a very sparse view contiguous first.
+
+    Args:
+        into: a contiguous host array of the same shape and dtype to copy a contiguous array to; if it is pinned, the
+            device writes to it directly.
     """
     dtype, itemsize = array.dtype, array.dtype.itemsize
     low, high = layout.span(array.shape, array.strides, array.offset)
@@ -83,7 +86,7 @@ def to_host(array: DeviceArray, non_blocking: bool = False, into: np.ndarray | N
         raw = block.array((nbytes,), np.dtype(np.uint8))
         driver.copy_d2h(raw, address, stream.handle)
         mark = driver.mark(stream.handle)
-        driver.pinned.hold_until(block, mark)  # even if nobody ever waits, the copy has somewhere to go
+        driver.pinned.hold_until(block, mark)  # the copy's target must exist even if the result is dropped unread
         array.buffer.record_stream(stream)
         return PendingArray(_laid_out(raw, array, low), driver, {stream: mark})
     raw = np.empty(nbytes, np.uint8) if into is None else into.reshape(-1).view(np.uint8)
@@ -92,9 +95,9 @@ def to_host(array: DeviceArray, non_blocking: bool = False, into: np.ndarray | N
 
 
 def copy_across(array: DeviceArray, device: Device, non_blocking: bool = False) -> DeviceArray:
-    """A copy on another CUDA device (or the same), with the same strides; the devices do it by themselves.
+    """A copy on another CUDA device (or the same), with the same strides; the host does not wait.
 
-    The current streams of both devices wait for one another, so the result is right without `non_blocking` or with it.
+    The current streams of both devices wait for each other, so the result is right with or without `non_blocking`.
     """
     low, high = layout.span(array.shape, array.strides, array.offset)
     packed = empty((high - low,), array.dtype, device)
@@ -110,7 +113,7 @@ def copy_into(target: DeviceArray, source: np.ndarray | DeviceArray, non_blockin
     on any CUDA device.
 
     Raises:
-        ShapeError: shapes, dtypes or strides do not fit; nothing has been written.
+        ShapeError: shapes, dtypes or strides do not fit; the target is unchanged.
     """
     if target.shape != source.shape or target.dtype != source.dtype:
         raise ShapeError(
@@ -140,12 +143,12 @@ def pin(array: np.ndarray) -> np.ndarray:
 
 
 def ready(array: DeviceArray) -> tuple[AbstractDriver, Stream]:
-    """The stream to copy an array by: the current one, after every other stream that is known to use the memory."""
+    """The current stream, for a copy of an array: it waits for every other stream that is known to use the memory."""
     buffer = array.buffer
     driver = buffer.arena.driver
     stream = driver.current_stream(array.device.index)  # type: ignore[arg-type]
     queue = stream.handle
-    if id(queue) in driver.captures:  # a graph's replays are put in order with other streams, not its parts
+    if id(queue) in driver.captures:  # captured work does not wait for other streams; a replay as a whole does
         return driver, stream
     for arena in (buffer.arena, *buffer.users):
         if arena.queue is not queue:
@@ -185,7 +188,7 @@ def _upload(target: DeviceArray, source: np.ndarray, non_blocking: bool) -> None
 
 
 def _download(driver: AbstractDriver, stream: Stream, host: np.ndarray, address: int) -> None:
-    """Copy to pageable memory: the device fills one pinned block while the host empties the one before."""
+    """Copy to the host; into pageable memory by pinned blocks: the device fills one while the host reads another."""
     ledger.note("sync")
     if is_pinned(host):
         driver.copy_d2h(host, address, stream.handle)
@@ -217,7 +220,7 @@ def _copy_d2d(target: DeviceArray, address: int, source: DeviceArray, nbytes: in
         for each in (stream, target_stream):
             refused_by(driver, each.handle, *ONE_DEVICE)
     ledger.note("d2d", nbytes)
-    stream.wait_stream(target_stream)  # the target's memory may still be in use by what came before
+    stream.wait_stream(target_stream)  # earlier work may still use the target's memory
     places = target_stream.arena.heap.index, stream.arena.heap.index
     driver.copy_d2d(target.data_ptr(), address, nbytes, stream.handle, places)
     target_stream.wait_stream(stream)
@@ -226,7 +229,7 @@ def _copy_d2d(target: DeviceArray, address: int, source: DeviceArray, nbytes: in
 
 
 def _laid_out(raw: np.ndarray, array: DeviceArray, low: int) -> np.ndarray:
-    """The bytes of an array's span as the array itself; strides are bytes from here on."""
+    """A host array with the shape and strides of a device array over a copy of the bytes that it spans."""
     itemsize = array.dtype.itemsize
     strides = tuple(stride * itemsize for stride in array.strides)
     return np.ndarray(array.shape, array.dtype, raw, (array.offset - low) * itemsize, strides)

@@ -1,4 +1,4 @@
-"""Host memory that a copy from or to a device may still be under way for."""
+"""Host memory with an unfinished copy from or to a device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["PendingArray", "PinnedSource"]
 
 
 class PinnedSource:
-    """Pinned memory that copies to devices read. It stays until they are done, even if nobody wants it any more."""
+    """Pinned memory that copies to devices read. It is kept until they are done, even after its last user is gone."""
 
     __slots__ = ("block", "marks")
 
@@ -36,13 +36,14 @@ class PinnedSource:
 
 
 class PendingArray:
-    """The host's half of a copy that may still be under way: nothing may be read from the result of one from a device,
-    or written to the source of one to a device, before `wait`.
+    """The host array of copies that may be unfinished. Before `wait`, the target of a copy from a device must not be
+    read, and the source of copies to devices must not be written.
 
     Args:
         raw: the array.
-        driver, marks: behind what it is done, the last mark of each stream.
-        source: where it is a source, what keeps the memory.
+        driver: the driver of the marks.
+        marks: for each stream with a copy, the mark behind its last one.
+        source: for a source of copies, the object that keeps its memory; None for a target.
     """
 
     __slots__ = ("_driver", "_marks", "dtype", "raw", "shape", "source")
@@ -77,23 +78,23 @@ class PendingArray:
         return all(self._driver.mark_done(mark) for mark in self._marks.values())
 
     def also(self, stream: Stream, mark: Any) -> None:
-        """Another copy reads the memory as well."""
+        """Add the mark of another copy that reads the memory."""
         self._marks[stream] = mark
 
     @property
     def is_being_sent(self) -> bool:
-        """Whether this is the source of copies, and nobody has waited for them."""
+        """Whether this is the source of copies that have not been waited for."""
         return self.source is not None and bool(self._marks)
 
     def wait(self) -> np.ndarray:
-        """The array, contiguous, when nothing uses it any more; the host waits for its copies and for nothing else."""
+        """The array, contiguous, after waiting for its copies (and for nothing else)."""
         if self._marks:
             ledger.note("sync")
             for mark in self._marks.values():
-                # when a device is lost, a source is what it was, and who wants what it was copied to is told
+                # after the loss of a device a source is still intact; the error is raised for the copies' targets
                 with suppress(DeviceError) if self.source is not None else nullcontext():
                     self._driver.mark_synchronize(mark)
-            self._marks.clear()  # the source's as well
+            self._marks.clear()  # `PinnedSource` has the same dictionary
             self.raw = np.asarray(self.raw, order="C")
         return self.raw
 

@@ -1,8 +1,9 @@
-"""Pinned memory that a device reads while the host goes on.
+"""Copies to a device straight from the user's pinned memory, while the host goes on.
 
-What `x.to("cuda", non_blocking=True)` copies may not change with `x` afterwards. Memory that only `x` has a way to is
-read in place, and `x` holds a `PendingArray` until somebody wants to know what is in it, and waits. Any other memory is
-copied to pinned memory of our own first (`copies.from_host`), which takes the host 100 us a MiB.
+A later change of `x` must not affect the result of `x.to("cuda", non_blocking=True)`. Pinned memory that no other
+object references is therefore read in place, and `x` holds a `PendingArray` until its elements are next used, which
+waits for the copy. Any other memory is first copied to pinned memory of our own (`memory.copies.from_host`), which
+takes the host 100 us per MiB.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ __all__ = ["can_be_sent", "send"]
 
 
 def can_be_sent(x: Any) -> bool:
-    """Whether the memory of the tensor `x` is pinned, large enough for this to pay, and nobody else's: there is no view
-    of it, no NumPy array, no other tensor.
+    """Whether the memory of the tensor `x` is pinned, large enough for this to pay, and referenced by no other object:
+    no view, no NumPy array, no other tensor.
 
-    Every array over a block of pinned memory has the block's first array for its base, so references tell.
+    Every array over a pinned block has the block's first array as its base, so reference counts show other users.
     """
     data = x._data
     if data.__class__ is PendingArray:
-        return data.is_being_sent  # and who shares it waits for whatever leaves by it
+        return data.is_being_sent  # other tensors on it share the `PendingArray`, and so wait for this copy too
     large = data.__class__ is np.ndarray and data.nbytes > DIRECT and data.flags.c_contiguous
     del data
     return large and is_pinned(x._data) and _references(x) == _alone()
@@ -43,22 +44,22 @@ def _references(x: Any) -> tuple[int, int, int]:
 
 @cache
 def _alone() -> tuple[int, int, int]:
-    """The references to pinned memory that one tensor has; how many they are differs between Python's versions."""
+    """The reference counts for pinned memory of a single tensor, measured: they differ between Python's versions."""
     memory = np.empty(1, np.uint8)
     return _references(SimpleNamespace(_data=PinnedBlock(_Nowhere(), memory).array((1,), memory.dtype)))  # type: ignore[arg-type]
 
 
 class _Nowhere:
-    """The pool of memory that is only looked at."""
+    """A stand-in for the pool of a block that did not come from one."""
 
     def give(self, memory: np.ndarray) -> None:
-        """Let it go."""
+        """Drop the memory."""
 
 
 def send(target: DeviceArray, x: Any) -> bool:
-    """Have a contiguous device array read the memory of a tensor of its shape and dtype that `can_be_sent`.
+    """Copy to a contiguous device array from a tensor of its shape and dtype for which `can_be_sent` is true.
 
-    False where the current stream is being captured, and nothing was done.
+    Does nothing and returns False while the current stream is captured.
     """
     driver, stream = ready(target)
     if id(stream.handle) in driver.captures:
