@@ -33,7 +33,7 @@ __all__ = [
     "set_grad_enabled",
 ]
 
-# Written on tensors, so they stand above them: `tritensor.function` puts them here when it is imported.
+# Defined in `tritensor.function`, which imports tensors and sets these names when it is imported.
 Function: Any
 gradcheck: Any
 gradgradcheck: Any

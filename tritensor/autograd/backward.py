@@ -1,4 +1,4 @@
-"""`backward` and `grad`: where gradients start, and what registering a hook returns."""
+"""`backward` and `grad`, the entry points of the backward pass, and the handle of a registered hook."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Handle", "backward", "grad"]
 
 
 def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """Check the starting tensors and their gradients, and fill in 1 for scalars."""
+    """Check the starting tensors and their gradients; a missing gradient of a scalar is 1."""
     roots = []
     for position, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
         if not tensor.requires_grad:
@@ -56,11 +56,11 @@ def backward(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Add the gradients of `tensors` to the `.grad` of the leaves (of `inputs` only, when given).
+    """Add the gradients of `tensors` to the `.grad` of the leaves (of `inputs` only, if given).
 
     Raises:
         AutogradError: a tensor without a graph, a non-scalar without its gradient, a graph that was freed, a saved
-            tensor that was changed in place; each with PyTorch's first words and the forward line.
+            tensor that was changed in place; each with PyTorch's first words and the line of the forward pass.
     """
     tensors = _as_tuple(tensors)
     gradients = (None,) * len(tensors) if grad_tensors is None else _as_tuple(grad_tensors)
@@ -125,14 +125,14 @@ def grad(
 
 
 class Handle:
-    """What registering a hook returns: `remove()` takes the hook away again."""
+    """The result of registering a hook: `remove()` removes the hook."""
 
     def __init__(self, hooks: list[Any], hook: Any) -> None:
         self._hooks = hooks
         self._hook = hook
 
     def remove(self) -> None:
-        """Take the hook away; harmless when done twice."""
+        """Remove the hook; a second call does nothing."""
         if self._hook in self._hooks:
             self._hooks.remove(self._hook)
 

@@ -1,4 +1,4 @@
-"""Whether operators are being recorded: one flag per thread, and the context managers that set it."""
+"""The recording mode, one flag per thread, and the context managers that set it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _GradMode:
-    """A context manager and decorator that sets the recording mode of the thread and puts back what was there."""
+    """A context manager and decorator that sets the recording mode of the thread and restores the previous one."""
 
     enabled = True
     inference: bool | None = None
@@ -122,7 +122,7 @@ class set_grad_enabled(_GradMode):
         pass
 
     def __call__(self, function: F) -> F:
-        """The function, run with recording on or off; the thread's own mode is put back at once."""
+        """The function, run with recording on or off; the thread's own mode is restored at once."""
         recording.enabled = self._before[0]
         return super().__call__(function)
 

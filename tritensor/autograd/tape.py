@@ -1,13 +1,13 @@
-"""The tape: what is recorded in the forward pass, and how gradients flow back along it.
+"""The tape: the nodes that the forward pass records, and the propagation of gradients through them.
 
-An operator that runs on a tensor requiring a gradient leaves a `Node` on its result. A node knows its operator's
-`Gradient` (which gradient functions to call and what they read), the edges to the nodes of its inputs (a leaf tensor
-stands for itself) and the values that the gradient functions read, each tensor with the version it had.
+An operator that runs on a tensor requiring a gradient stores a `Node` in its result. A node holds its operator's
+`Gradient` (which gradient functions to call and what they read), the edges to the nodes of its inputs (the edge to a
+leaf is the tensor itself), and the values that the gradient functions read, each tensor with its version at that time.
 
-`propagate` visits nodes from the newest to the oldest. A node is always newer than its inputs, so when it is reached
-every contribution to its gradient has arrived: a heap ordered by age replaces PyTorch's dependency count.
+`propagate` visits nodes from the newest to the oldest. A node is always newer than the nodes of its inputs, so when it
+is visited its gradient is complete: a heap ordered by age replaces PyTorch's dependency count.
 
-This module works on tensors by their methods only; it imports neither `Tensor` nor any operator.
+This module uses tensors through their methods only; it imports neither `Tensor` nor any operator.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Gradient", "Node", "Slot", "propagate", "record"]
 next_age = count(1).__next__
 _FREED: Any = ("freed",)
 
-# Files of this package are passed over when the forward line is looked for.
+# The line of the forward pass is the innermost one on the call stack outside this package.
 _PACKAGE = __file__.rpartition("autograd")[0]
 _INSIDE: dict[str, bool] = {}
 
@@ -46,15 +46,15 @@ class Node:
 
     Attributes:
         backward: how to compute the gradients; anything with `name` and `run(node, gradient)`.
-        next: for each gradient that `run` returns, what it goes to: a node, a leaf tensor, or the `Slot` of a node with
-            several outputs.
-        saved: what the gradient functions read; tensors among them are checked against `versions`.
-        reduce: per gradient the (shape, dtype) to bring it to, or None where forward did not broadcast or cast.
-        age: nodes are numbered as they are made.
-        code, instruction: where in the user's code the operator was called.
+        next: the edge for each gradient that `run` returns: a node, a leaf tensor, or the `Slot` of a node with several
+            outputs.
+        saved: the values that the gradient functions read; tensors among them are checked against `versions`.
+        reduce: per gradient the (shape, dtype) to reduce it to; None if forward did not broadcast or cast.
+        age: the node's number; nodes are numbered in the order in which they are made.
+        code, instruction: the place in the user's code that called the operator.
     """
 
-    # Slots and no __init__: 80 ns for a node, against 220 with a dictionary. Whoever makes one sets every field.
+    # Slots and no __init__: 80 ns for a node, against 220 with a dictionary. Whatever makes a node sets every field.
     __slots__ = (
         "__weakref__",
         "age",
@@ -86,7 +86,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """The nodes that this one passes gradients to, each with the index of its output; a leaf stands for itself."""
+        """The nodes that this one passes gradients to, each with the index of its output; for a leaf the tensor."""
         return tuple((edge.node, edge.index) if edge.__class__ is Slot else (edge, 0) for edge in self.next)
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ def record(
     reduce: tuple[Any, ...] | None = None,
     outputs: int = 1,
 ) -> Node:
-    """A new node; see `Node` for the arguments. It notes the line outside of this package that is being run."""
+    """A new node; see `Node` for the arguments. Its `code` is the innermost on the call stack outside this package."""
     node = Node()
     node.backward = backward
     node.next = next
@@ -154,11 +154,11 @@ def record(
 
 
 class Gradient:
-    """How a node computes gradients: `run(node, gradient)` returns one for each of the node's edges.
+    """The computation of a node's gradients: `run(node, gradient)` returns one for each of the node's edges.
 
     Attributes:
         name: PyTorch's name of the node.
-        arithmetic: `run_on_arrays(saved, array)` may do it on plain arrays.
+        arithmetic: whether there is a method `run_on_arrays(saved, array)` for plain arrays.
     """
 
     __slots__ = ()
@@ -185,17 +185,17 @@ class Slot:
 def propagate(
     roots: Sequence[tuple[Any, Any]], retain_graph: bool, create_graph: bool, targets: dict[Any, int] | None = None
 ) -> list[Any]:
-    """Carry gradients from `roots` back to the leaves, or to `targets`.
+    """Propagate gradients from `roots` back to the leaves, or to `targets`.
 
     Args:
         roots: (edge, gradient) pairs to start from; an edge is a node, a leaf tensor or a `Slot`.
         retain_graph: keep saved values for another backward pass.
         create_graph: record the gradient computation itself.
-        targets: {edge: position}; when given, nothing is accumulated into `.grad` and the gradients found are returned
-            by position.
+        targets: {edge: position}; if given, nothing is accumulated into `.grad`, and the targets' gradients are
+            returned by position.
 
     Returns:
-        The targets' gradients (None where none arrived); empty without targets.
+        The targets' gradients (None for those without one); empty without targets.
     """
     found: list[Any] = [None] * (len(targets) if targets is not None else 0)
     wanted = None if targets is None else _leading_to(roots, targets)
@@ -232,7 +232,7 @@ def propagate(
                         node.check_saved()
                     if node.versions is not None:
                         for value, version in zip(saved, node.versions):
-                            # inline for the speed of it; check_saved raises with the whole story
+                            # the comparison is inline for speed; check_saved repeats it and raises the full error
                             if version is not None and version != (0 if value._counter is None else value._counter[0]):
                                 node.check_saved()
                 parts = None
@@ -254,10 +254,10 @@ def propagate(
                     continue
                 if reduce is not None:
                     part = _fit(_as_tensors(part), *reduce[position])
-                # the common case of _deliver, in line: the call is 150 ns of a 1 us node
+                # the common case of _deliver, inline: a call would take 150 ns of a 1 us node
                 if type(edge) is Node and edge not in pending:
                     pending[edge] = part
-                    # one node is held beside the heap, so that a chain never touches it
+                    # one node is kept outside the heap, so that a chain of nodes does not use the heap at all
                     if newest is None:
                         newest = edge
                     else:
@@ -265,11 +265,11 @@ def propagate(
                 else:
                     _deliver(edge, part, pending, leaves, heap)
             if watched:
-                gradient = parts = part = array = None  # see below
+                gradient = parts = part = array = None  # as after the loop
                 for leaf in _completed(node, watched):
                     if leaf in leaves:
                         _finish_entry(leaf, leaves.pop(leaf), create_graph, None, found)
-        # names that still hold an array would make a leaf copy its gradient instead of taking it over
+        # a leaf takes over a gradient without a copy only if nothing else references it, so drop these references
         gradient = parts = part = array = None
         while leaves:
             leaf = next(iter(leaves))
@@ -279,13 +279,13 @@ def propagate(
     return found
 
 
-# Whether a leaf was ever given a hook that runs behind the accumulation of its gradient. Such leaves are finished as
-# soon as they can be, beside the rest of the backward pass; to know when takes a walk over the graph, 0.2 us a node.
+# Whether any leaf ever had a hook that runs after the accumulation of its gradient. Such leaves are finished during the
+# backward pass, as soon as their gradient is complete; to detect that takes a walk over the graph, 0.2 us a node.
 leaves_are_watched = False
 
 
 def _contributions(roots: Sequence[tuple[Any, Any]]) -> dict[Any, int]:
-    """For each leaf with such a hook, how many contributions to its gradient nodes may make."""
+    """For each leaf with such a hook, the number of edges to it, each of which may contribute to its gradient."""
     counts: dict[Any, int] = {}
     stack = [owner for edge, _ in roots if (owner := _owner(edge)).__class__ is Node]
     seen = set(stack)
@@ -301,7 +301,7 @@ def _contributions(roots: Sequence[tuple[Any, Any]]) -> dict[Any, int]:
 
 
 def _completed(node: Node, counts: dict[Any, int]) -> Iterator[Any]:
-    """The leaves that a node which has run was the last to contribute to; `counts` is brought up to date."""
+    """Count down the edges of a node that has run; yields the leaves whose gradients are complete with it."""
     for edge in node.next:
         if edge in counts:
             counts[edge] -= 1
@@ -309,13 +309,13 @@ def _completed(node: Node, counts: dict[Any, int]) -> Iterator[Any]:
                 yield edge
 
 
-# Set by tritensor.tensor: makes a tensor over an array. Between nodes whose gradients are arithmetic the engine passes
-# plain arrays on, which saves 0.3 us a node; whatever else sees a gradient sees a tensor.
+# Set by tritensor.tensor: makes a tensor over an array. Between nodes whose gradients are arithmetic, gradients are
+# plain arrays, which saves 0.3 us a node; hooks, other nodes and leaves get tensors.
 wrap: Any = None
 
 
 def _as_tensors(gradient: Any) -> Any:
-    """A gradient as a tensor; the list of a node with several outputs as a list of tensors."""
+    """A gradient as a tensor; for a node with several outputs, a list of tensors."""
     if type(gradient) is ndarray:
         return wrap(gradient)
     if type(gradient) is list:
@@ -324,12 +324,12 @@ def _as_tensors(gradient: Any) -> Any:
 
 
 def _sum(total: Any, part: Any) -> Any:
-    """The sum of two contributions: of two arrays an array, else a tensor."""
+    """The sum of two contributions: an array if both are arrays, otherwise a tensor."""
     if type(total) is type(part) is ndarray and total.shape == part.shape and total.dtype is part.dtype:
         try:
             return asarray(add(total, part))
         except (RuntimeWarning, FloatingPointError):
-            pass  # warnings are errors here: the operator knows how to be quiet
+            pass  # the user's filter makes warnings errors; the operator below suppresses them
     return _as_tensors(total) + _as_tensors(part)
 
 
@@ -356,10 +356,10 @@ def _deliver(
 
 
 def _add_to_leaf(entry: list[Any], gradient: Any) -> None:
-    """Add a contribution to a leaf's entry: its sum, whether the sum is the engine's own, and small arrays that wait.
+    """Add a contribution to a leaf's entry: the sum, whether the sum may be changed in place, and waiting small arrays.
 
-    A parameter that is used many times gets many small contributions. They are summed 32 at a time, in the order in
-    which they came: 0.4 us each, against 1 us for an addition of its own.
+    A parameter that is used many times gets many small contributions. They are summed 32 at a time, in the order of
+    arrival: 0.4 us each, against 1 us for separate additions.
     """
     total, owned, waiting = entry
     if type(total) is type(gradient) is ndarray and total.shape == gradient.shape and total.dtype is gradient.dtype:
@@ -368,7 +368,7 @@ def _add_to_leaf(entry: list[Any], gradient: Any) -> None:
             if len(waiting) == 32:
                 _add_waiting(entry)
         elif owned:
-            # the sum is the engine's own, so it can grow in place
+            # the sum was made here, so it can be changed in place
             with errstate(all="ignore"):
                 add(total, gradient, total)
         else:
@@ -378,11 +378,11 @@ def _add_to_leaf(entry: list[Any], gradient: Any) -> None:
         entry[0], entry[1] = _sum(entry[0], gradient), True
 
 
-_SMALL = 256  # elements; beyond, holding 32 arrays costs more memory than it saves time
+_SMALL = 256  # elements; for larger arrays, keeping 32 of them costs more memory than it is worth
 
 
 def _add_waiting(entry: list[Any]) -> None:
-    """Add the contributions that wait to a leaf's sum."""
+    """Add the waiting contributions to a leaf's sum."""
     waiting = entry[2]
     if waiting:
         with errstate(all="ignore"):
@@ -390,7 +390,7 @@ def _add_waiting(entry: list[Any]) -> None:
 
 
 def _collect(node: Node, gradient: Any, targets: dict[Any, int] | None, found: list[Any]) -> None:
-    """Keep the gradients of a node's outputs that were asked for."""
+    """Store the gradients of those outputs of a node that are targets."""
     for index in range(node.outputs):
         position = targets.get(node if node.outputs == 1 else Slot(node, index))  # type: ignore[union-attr]
         if position is not None:
@@ -412,7 +412,7 @@ def _run_hooks(node: Node, gradient: Any) -> Any:
 
 
 def _fit(gradient: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Bring a gradient to its input's shape (the sum over broadcast dimensions) and dtype."""
+    """Reduce a gradient to its input's shape (by a sum over broadcast dimensions) and dtype."""
     if gradient.shape != shape:
         gradient = gradient.sum_to_size(shape)
     if gradient.dtype is not dtype:
@@ -423,21 +423,21 @@ def _fit(gradient: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def _finish_entry(
     leaf: Any, entry: list[Any], create_graph: bool, targets: dict[Any, int] | None, found: list[Any]
 ) -> None:
-    """Finish a leaf with the contributions that have come to it."""
+    """Finish a leaf with the contributions in its entry."""
     _add_waiting(entry)
     total, entry[0] = entry[0], None
-    total = _as_tensors(total)  # no name for the array itself, or the leaf would copy it
+    total = _as_tensors(total)  # rebinds the name: a reference to the array itself would make the leaf copy it
     _finish_leaf(leaf, total, create_graph, targets, found)
 
 
 def _finish_leaf(
     leaf: Any, gradient: Any, create_graph: bool, targets: dict[Any, int] | None, found: list[Any]
 ) -> None:
-    """Run a leaf's hooks on its whole gradient and add that to `.grad`, or hand it out as a target's."""
+    """Run a leaf's hooks on its complete gradient, then add it to `.grad`, or store it if the leaf is a target."""
     for hook in leaf._hooks or ():
         replaced = hook(gradient)
         gradient = gradient if replaced is None else replaced
-        replaced = None  # a second name for it would look like somebody who holds it
+        replaced = None  # a second reference would make the leaf copy the gradient
     if targets is not None:
         position = targets.get(leaf)
         if position is not None:
@@ -449,7 +449,7 @@ def _finish_leaf(
 
 
 def _leading_to(roots: Sequence[tuple[Any, Any]], targets: dict[Any, int]) -> set[Node]:
-    """The nodes with a target among their descendants: only these need to run."""
+    """The nodes from which a target can be reached: only these need to run."""
     ends = {_owner(edge) for edge in targets}
     leads: dict[Node, bool] = {}
     stack = [_owner(edge) for edge, _ in roots]
