@@ -1,8 +1,7 @@
-"""CUDA devices, real or simulated: what there is, streams and events, memory, and the simulation itself.
+"""CUDA devices, real or simulated: their properties, streams, events, memory, graphs, and the simulation.
 
-Names and behaviour are `torch.cuda`'s. Questions that make sense without a device are answered without one
-(`is_available`, `device_count`, `memory_allocated`, `empty_cache`); all others raise a DeviceError that says what is
-missing.
+Names and behaviour are `torch.cuda`'s. Functions that make sense without a device work without one (`is_available`,
+`device_count`, `memory_allocated`, `empty_cache`); all others raise a DeviceError that names what is missing.
 """
 
 from __future__ import annotations

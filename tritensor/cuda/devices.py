@@ -1,4 +1,4 @@
-"""The devices that there are, the current one, streams, seeds and memory."""
+"""Functions on devices: their properties, the current device and stream, memory and seeds."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 
-# -- what there is
+# -- devices
 
 
 def is_available() -> bool:
@@ -80,7 +80,7 @@ def current_device() -> int:
 
 
 def set_device(device: Any) -> None:
-    """Make a device what "cuda" means in this thread; a negative number changes nothing.
+    """Make a device the current one in this thread, which "cuda" then means; a negative number changes nothing.
 
     Raises:
         DeviceError: no such device.
@@ -90,7 +90,7 @@ def set_device(device: Any) -> None:
 
 
 class device:
-    """`with tritensor.cuda.device(1):` makes a device what "cuda" means in the block; None and -1 change nothing.
+    """`with tritensor.cuda.device(1):` makes a device the current one in the block; None and -1 change nothing.
 
     >>> import tritensor.cuda
     >>> with tritensor.cuda.simulate(devices=2), tritensor.cuda.device(1):
@@ -120,7 +120,7 @@ class device:
 
 
 def get_device_name(device: Any = None) -> str:
-    """The name of a device (the current one unless given); a simulated one's says so."""
+    """The name of a device (the current one unless given); that of a simulated device contains the word."""
     return require().name(ordinal(device))
 
 
@@ -140,7 +140,7 @@ def is_bf16_supported() -> bool:
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Whether a device can read another's memory by itself; copies between the two then skip the host.
+    """Whether a device can read another's memory directly; copies between the two then skip the host.
 
     >>> import tritensor.cuda
     >>> with tritensor.cuda.simulate(devices=2):
@@ -167,13 +167,13 @@ def synchronize(device: Any = None) -> None:
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The stream that this thread's work on a device (the current one unless given) goes to."""
+    """The stream that receives this thread's work on a device (the current one unless given)."""
     driver = require()
     return driver.current_stream(driver.check(ordinal(device)))
 
 
 def default_stream(device: Any = None) -> Stream:
-    """The stream of a device (the current one unless given) that is current where no other was made so."""
+    """The stream of a device (the current one unless given) that is current until another is made current."""
     return require().default_stream(ordinal(device))
 
 
@@ -216,43 +216,43 @@ def _heap(device: Any) -> Heap | None:
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Free and total bytes of a device (the current one unless given), as all programs together leave it."""
+    """Free and total bytes of a device (the current one unless given); memory of all processes counts as used."""
     return require().memory_info(ordinal(device))
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes that live tensors take up on a device, rounded up to what was taken for them; 0 without a driver."""
+    """Bytes of the blocks that live tensors use on a device; 0 without a driver."""
     heap = _heap(device)
     return 0 if heap is None else heap.allocated
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most that `memory_allocated` has been since the start or `reset_peak_memory_stats`; 0 without a driver."""
+    """The peak of `memory_allocated` since the start or `reset_peak_memory_stats`; 0 without a driver."""
     heap = _heap(device)
     return 0 if heap is None else heap.peak
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes taken from a device, for live tensors and for the next ones; 0 without a driver."""
+    """Bytes allocated from a device, in use or cached; 0 without a driver."""
     heap = _heap(device)
     return 0 if heap is None else heap.reserved
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most that `memory_reserved` has been since the start or `reset_peak_memory_stats`; 0 without a driver."""
+    """The peak of `memory_reserved` since the start or `reset_peak_memory_stats`; 0 without a driver."""
     heap = _heap(device)
     return 0 if heap is None else heap.peak_reserved
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Start counting the most anew, from what is there now; nothing without a driver."""
+    """Reset the peaks to the present values; does nothing without a driver."""
     heap = _heap(device)
     if heap is not None:
         heap.peak, heap.peak_reserved = heap.allocated, heap.reserved
 
 
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Let this process hold no more than a part of a device's memory, so that others find room beside it.
+    """Limit this process to a part of a device's memory, so that other processes can use the rest.
 
     >>> import tritensor as torch
     >>> with torch.cuda.simulate(memory="1MB"):
@@ -264,7 +264,7 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
     0.5
 
     Raises:
-        ArgumentError: `fraction` is no float. ValueError: it is not between 0 and 1.
+        ArgumentError: `fraction` is not a float. ValueError: it is not between 0 and 1.
     """
     if not isinstance(fraction, float):
         raise ArgumentError("Invalid type for fraction argument, must be `float`")
@@ -274,12 +274,12 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
 
 
 def get_per_process_memory_fraction(device: Any = None) -> float:
-    """What `set_per_process_memory_fraction` was last called with for a device; 1.0 if it was not."""
+    """The fraction that `set_per_process_memory_fraction` set for a device; 1.0 by default."""
     return require().heap(ordinal(device)).fraction
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """The allocator's counters: bytes in use and held, now and at most; live buffers; requests to the driver."""
+    """The allocator's counters: bytes in use and reserved, now and at most; live buffers; requests to the driver."""
     heap = _heap(device)
     return {} if heap is None else heap.stats()
 
@@ -310,7 +310,7 @@ def memory_summary(device: Any = None) -> str:
 
 
 def empty_cache() -> None:
-    """Hand memory that no tensor uses back to the devices and the host; nothing without a driver."""
+    """Return cached memory that no tensor uses to the devices and the host; does nothing without a driver."""
     driver = active()
     if driver is not None:
         for capture in list(driver.captures.values()):
@@ -337,12 +337,12 @@ def manual_seed_all(seed: int) -> None:
 
 
 def seed() -> int:
-    """Start a sequence that nobody can foresee on the current device; its seed."""
+    """Seed the current device's default generator with a non-deterministic number, and return it."""
     return generator_of(devices.cuda(devices.current_index())).seed()
 
 
 def seed_all() -> None:
-    """Seed the default generators of all CUDA devices with one number that nobody can foresee."""
+    """Seed the default generators of all CUDA devices with one non-deterministic number."""
     manual_seed_all(seed())
 
 
@@ -370,7 +370,7 @@ def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
     """Put the default generators of all devices into states that `get_rng_state_all` returned.
 
     Raises:
-        DeviceError: more states than devices. ArgumentError, ShapeError: one is no state. No generator is changed then.
+        DeviceError: more states than devices. ArgumentError, ShapeError: an invalid state. Then no generator changes.
     """
     states = list(new_states)
     for index, state in enumerate(states):

@@ -22,9 +22,9 @@ _MODES = ("global", "thread_local", "relaxed")
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """A name for memory that several graphs share, to be passed to `graph(..., pool=)`.
+    """The handle of a memory pool for several graphs, to be passed to `graph(..., pool=)`.
 
-    Graphs that share memory overwrite each other's: they have to be replayed in the order in which they were captured.
+    Graphs that share a pool overwrite each other's memory: replay them in the order in which they were captured.
     """
     return (0, next(_handles))
 
@@ -36,7 +36,7 @@ def is_current_stream_capturing() -> bool:
 
 
 def _pool(driver: Driver, stream: Stream, handle: Any) -> Pool:
-    """The memory of a name on the stream's device."""
+    """The pool of a handle on the stream's device, made on first use."""
     index = stream.device.index
     found = driver.pools.get((handle, index))
     if found is None:
@@ -46,11 +46,11 @@ def _pool(driver: Driver, stream: Stream, handle: Any) -> Pool:
 
 
 class CUDAGraph:
-    """What a stream was given between `capture_begin` and `capture_end`, to be run again by `replay`.
+    """The work submitted to a stream between `capture_begin` and `capture_end`, to be run by `replay`.
 
     The capture runs nothing. A replay runs everything on the same memory: write new input into the tensors that were
-    used in the capture, and read results from those that were made in it. Random numbers go on from replay to replay,
-    and so do the steps of `Adam(capturable=True)`. Prefer `with graph(g)`, which finds a stream to capture.
+    used in the capture, and read results from those that were made in it. Each replay draws new random numbers, and
+    continues the step count of `Adam(capturable=True)`. Prefer `with graph(g)`, which chooses a stream to capture.
 
     >>> import tritensor as torch
     >>> with torch.cuda.simulate():
@@ -149,7 +149,7 @@ class CUDAGraph:
             )
 
     def _end(self) -> int:
-        """Have the stream run its work again; how much was captured."""
+        """End the capture; returns the number of nodes that were captured."""
         capture, self._capture = self._capture, None
         assert capture is not None
         try:
@@ -161,7 +161,7 @@ class CUDAGraph:
         return count
 
     def replay(self) -> None:
-        """Run what was captured again, in the current stream of the graph's device; the host does not wait.
+        """Run the captured work in the current stream of the graph's device; the host does not wait.
 
         Raises:
             DeviceError: nothing was captured, or the stream is being captured.
@@ -179,7 +179,7 @@ class CUDAGraph:
         outer = capturing(driver, pool.heap.index)
         if outer is not None:
             refuse(outer, "a graph within a graph is not captured", "replay one after the other")
-        if pool.queue is not stream.handle:  # the replay before this one used the same memory
+        if pool.queue is not stream.handle:  # the previous replay, in another stream, used the same memory
             driver.wait(stream.handle, driver.mark_behind(pool.queue))
             pool.queue = stream.handle
         for generator, (state, calls) in capture.randoms.items():
@@ -187,7 +187,7 @@ class CUDAGraph:
         driver.launch_graph(graph, stream.handle)
 
     def pool(self) -> tuple[int, int]:
-        """The name of the graph's memory, for other graphs to share.
+        """The handle of the graph's memory pool, for other graphs to share.
 
         Raises:
             DeviceError: nothing was captured.
@@ -198,9 +198,9 @@ class CUDAGraph:
         return handle
 
     def reset(self) -> None:
-        """Forget what was captured, and end a capture that is under way.
+        """Drop the captured work, and end an unfinished capture.
 
-        Tensors that were made in the capture keep their memory for as long as they live.
+        Tensors that were made in the capture keep their memory until they are deleted.
         """
         if self._capture is not None:
             self._capture.failed = self._capture.failed or "CUDAGraph.reset"
@@ -215,7 +215,7 @@ class CUDAGraph:
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
-            with suppress(DeviceError):  # in a forked child the device is the parent's
+            with suppress(DeviceError):  # raised in a forked child, where the device cannot be used
                 self.reset()
 
     def __repr__(self) -> str:
@@ -224,7 +224,7 @@ class CUDAGraph:
 
 
 def _give_back(capture: Capture) -> None:
-    """Let go of the memory that a graph's replays needed."""
+    """Release the memory that a graph's replays need."""
     capture.pool.graphs -= 1
     capture.kept.clear()
     capture.randoms.clear()
@@ -234,15 +234,15 @@ def _give_back(capture: Capture) -> None:
 
 
 class graph:
-    """`with graph(g):` captures the work of a block in a graph; on the way in, the host waits for the device.
+    """`with graph(g):` captures the work of a block in a graph; before the block, the host waits for the device.
 
-    Work that allocates state on first use (optimizers, above all) has to have run before, in any stream: warm up with a
+    Code that allocates state on first use (optimizers, above all) must have run before, in any stream: warm up with a
     few steps. If the block raises, the capture ends, and there is no graph.
 
     Args:
         cuda_graph: a `CUDAGraph` without a capture.
-        pool: whose memory to use; see `CUDAGraph.capture_begin`.
-        stream: the stream to capture, on any device; one of the current device's own that is kept for this if None.
+        pool: the memory pool to use; see `CUDAGraph.capture_begin`.
+        stream: the stream to capture, on any device; None for a stream of the current device that is kept for captures.
         capture_error_mode: accepted for PyTorch's signature.
 
     Raises:
@@ -265,7 +265,7 @@ class graph:
                 refuse(other, "another graph is being captured on the device", "end that capture first")
         ledger.note("sync")
         driver.synchronize(index)
-        gc.collect()  # memory that nobody can reach any more should not be freed in the middle of the capture
+        gc.collect()  # so that memory in unreachable reference cycles is not freed in the middle of the capture
         self._before.append((driver, devices.current_index(), driver.current_stream(index)))
         driver.set_device(index)
         driver.set_current_stream(stream)
@@ -280,7 +280,7 @@ class graph:
             if kind is None:
                 self.cuda_graph.capture_end()
             else:
-                with suppress(DeviceError):  # the driver's own refusal says less than what raised in the block
+                with suppress(DeviceError):  # the exception of the block says more than the driver's error
                     self.cuda_graph.reset()
         finally:
             self._leave()

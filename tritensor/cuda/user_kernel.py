@@ -1,7 +1,7 @@
-"""Kernels of the user's own, in Triton's language, on our tensors: on a GPU, and in simulation with checked addresses.
+"""User-defined Triton kernels on our tensors: on a GPU, and in simulation with checked addresses.
 
-Triton's own launcher asks torch for the device and the stream. Here the same function, with the same call, goes by the
-way of our own kernels: compiled once, kept on disk, launched in the current stream.
+Triton's own launcher gets the device and the stream from torch. Here the same function, called in the same way, is
+compiled, cached on disk and launched in the current stream by the code that does so for our own kernels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Grid = int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]
 
 
 class UserKernel:
-    """A kernel that is launched as Triton's are, `kernel[grid](x, y, n, BLOCK=1024)`. Made by `jit`."""
+    """A kernel that is launched like Triton's, `kernel[grid](x, y, n, BLOCK=1024)`. Made by `jit`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._kernel = kernel(function)
@@ -33,7 +33,7 @@ class UserKernel:
         return f"<UserKernel {self.__name__}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Says that a grid is missing."""
+        """Raise, because the grid is missing."""
         raise ArgumentError(
             explain(
                 f"{self.__name__}: a kernel is launched over a grid",
@@ -73,7 +73,7 @@ class UserKernel:
         launch(self._kernel, sizes, arguments, constants, where, warps=warps, stages=stages, name=self.__name__)
         for value in bound.values():
             if isinstance(value, Tensor):
-                value._forget()  # which of them were written is not known
+                value._forget()  # the kernel may have written to any of them
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name, in the kernel's order."""
@@ -113,8 +113,8 @@ def jit(fn: Callable[..., Any]) -> UserKernel:
     """Make a kernel of a function in Triton's language, or of a `@triton.jit` kernel, that takes our tensors.
 
     A tensor arrives as a pointer to its first element; parameters annotated `tl.constexpr` are constants of the
-    compilation. Nothing is recorded: for a gradient, launch it in an `autograd.Function`. Triton is imported by the
-    first launch.
+    compilation. The launch is not recorded: for a gradient, use it in an `autograd.Function`. The first launch imports
+    Triton.
 
         @torch.cuda.jit
         def double(out_ptr, x_ptr, n, BLOCK: tl.constexpr):
