@@ -22,11 +22,11 @@ globals().update(_PACKAGE)
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 newaxis = None
 
-# NumPy's floating-point warnings (overflow, division by zero) are raised where our code calls it and mean nothing to a
-# user: PyTorch gives inf and nan silently. This filter names our modules and leaves the user's own NumPy code alone.
+# NumPy's floating-point warnings (overflow, division by zero) would point to lines of our modules and do not help a
+# user: PyTorch returns inf and nan silently. The filter applies to our modules only, not to the user's own NumPy code.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tritensor\.")
 
-# Loaded when they are first named, so that importing the package stays light.
+# Imported on first access, so that importing the package stays light.
 _LATER = ("backends", "cuda", "distributed", "nn", "optim", "serialization", "settings", "testing", "utils", "version")
 _FROM_SERIALIZATION = ("load", "save")
 
@@ -56,7 +56,7 @@ __all__ = sorted([*__all__, *_PACKAGE])
 
 
 def __getattr__(name: str) -> Any:
-    """The modules that are loaded when they are first named, and what comes from them."""
+    """Import a module of `_LATER`, or one that a name comes from, on first access."""
     if name in _LATER:
         return importlib.import_module(f".{name}", __name__)
     if name in _FROM_SERIALIZATION:

@@ -1,4 +1,4 @@
-"""Where tensors live: the `device` object, the current CUDA device of a thread, the default device of new tensors."""
+"""Devices of tensors: the `device` object, a thread's current CUDA device, and the default device of new tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FORM = re.compile(r"([a-z]+)(?::(0|[1-9][0-9]*))?")
 
 @public(functional=False)
 class device:
-    """A place for tensors: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`, `device(1)`.
+    """A device of tensors: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`, `device(1)`.
 
     `"cuda"` without an index means the current CUDA device at the moment of use, so it does not equal `"cuda:0"`.
     As a context manager it is the default device of the tensors made in the block.
@@ -34,7 +34,7 @@ class device:
     index: int | None
 
     def __new__(cls, type: Any = None, index: int | None = None) -> device:
-        """The device itself when it is given one."""
+        """A new device; a `device` as the argument is returned itself."""
         if type.__class__ is device and index is None:
             return type
         return object.__new__(cls)
@@ -122,7 +122,7 @@ def current_index() -> int:
 
 
 def set_current_index(index: int) -> None:
-    """Make `index` what `"cuda"` means in this thread; whoever calls has checked that the device exists."""
+    """Make `index` the ordinal that `"cuda"` means in this thread; the caller has checked that the device exists."""
     _state.current = index
 
 
@@ -134,7 +134,7 @@ def get_default_device() -> device:
 
 @public(functional=False)
 def set_default_device(device: Any) -> None:
-    """Make `device` the place of new tensors for which none is named; None puts it back to the CPU."""
+    """Make `device` the device of new tensors for which none is named; None resets it to the CPU."""
     global _global_default
     _global_default = cpu if device is None else _class(device)
 
@@ -145,7 +145,7 @@ _class = device
 def resolve(place: Any) -> device:
     """The concrete device that the user means: None is the default device, "cuda" the thread's current one.
 
-    "cpu:0" and "cpu:1" are the CPU. Whether the ordinal exists is checked where memory is asked for.
+    "cpu:0" and "cpu:1" are the CPU. The allocation of memory checks whether the ordinal exists.
     """
     place = get_default_device() if place is None else place
     found = place if place.__class__ is device else device(place)

@@ -1,4 +1,4 @@
-"""`python -m tritensor doctor`: what is there, what is missing, and what to install."""
+"""`python -m tritensor doctor`: what is installed, what is missing, and how to install it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Element types, their limits, and the table by which operands of different types are brought to one.
+"""Element types, their limits, and type promotion.
 
 A `dtype` names an element type for the user, for NumPy and for Triton. Promotion follows PyTorch: the *category* of an
 operand (bool < integer < floating < complex) decides first, and within a category only tensors with dimensions count,
-unless there are none; Python numbers come last. `PROMOTION` holds the table for two dtypes of equal standing.
+unless there are none; Python numbers come last. `PROMOTION` is the table for two dtypes that count equally.
 """
 
 from __future__ import annotations
@@ -112,15 +112,15 @@ _BY_NAME = {entry.name: entry for entry in ALL}
 
 
 def _named(name: str) -> dtype:
-    """A dtype from its pickled form, which is its name, so that copies and pickles are the one object."""
+    """A dtype from its pickled form, its name, so that copies and unpickled dtypes are the same object."""
     return _BY_NAME[name]
 
 
 def of(numpy_dtype: Any) -> dtype:
-    """The dtype of a NumPy array's elements; a dtype of ours passes through.
+    """The dtype for a NumPy dtype; a tritensor dtype is returned itself.
 
     Raises:
-        ArgumentError: NumPy type without a counterpart (strings, objects, dates), with PyTorch's first words.
+        ArgumentError: a NumPy type without a counterpart (strings, objects, dates), with PyTorch's first words.
     """
     found = _BY_NUMPY.get(numpy_dtype)
     if found is not None:
@@ -128,7 +128,7 @@ def of(numpy_dtype: Any) -> dtype:
     if isinstance(numpy_dtype, dtype):
         return numpy_dtype
     try:
-        # np.longlong and byte-swapped spellings compare equal to a known type without hashing like it.
+        # np.longlong and byte-swapped types compare equal to a known type but have another hash.
         found = _BY_NAME.get(np.dtype(numpy_dtype).name)
     except TypeError:
         found = None
@@ -140,8 +140,9 @@ def of(numpy_dtype: Any) -> dtype:
     return found
 
 
-# Rows and columns in the order of LATTICE; the smallest type that holds both by PyTorch's rules. Unsigned integers
-# wider than 8 bits go together with everything but other integers (PyTorch takes floating types only).
+# Rows and columns are in the order of LATTICE; an entry is the smallest type that holds both by PyTorch's rules.
+# Unsigned integers wider than 8 bits promote with everything except other integers (in PyTorch with floating types
+# only).
 LATTICE = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
 _TABLE = """
         b1  u1  i1  i2  i4  i8  f2  bf  f4  f8  c8  c16
@@ -227,7 +228,7 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def of_scalar(value: Any) -> dtype:
-    """The dtype that a Python number has when it stands alone."""
+    """The dtype of a tensor made from a Python number alone."""
     if isinstance(value, (bool, np.bool_)):
         return bool_
     if isinstance(value, (int, np.integer)):
@@ -243,7 +244,7 @@ def scalar_category(value: Any) -> int:
 
 
 def _above(lower: dtype, higher: dtype) -> dtype:
-    """What a number or a 0-dim tensor of a higher category makes of `lower`: a complex one keeps its precision."""
+    """The promotion of `lower` with a number or a 0-dim tensor of a higher category; complex keeps its precision."""
     if higher.is_complex and lower.is_floating_point:
         return complex128 if lower is float64 else complex64
     return higher
@@ -252,8 +253,8 @@ def _above(lower: dtype, higher: dtype) -> dtype:
 def result_dtype(operands: list[tuple[dtype, bool]], scalars: list[Any]) -> dtype:
     """The common dtype of tensors (each with whether it has dimensions) and Python numbers, by PyTorch's rules.
 
-    Tensors with dimensions decide among themselves; zero-dimensional ones matter only in a higher category, and
-    Python numbers only in a category above both.
+    Tensors with dimensions determine it; zero-dimensional ones count only if their category is higher, and Python
+    numbers only if theirs is higher than both.
     """
     result: dtype | None = None
     for rank in (True, False):

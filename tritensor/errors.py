@@ -1,4 +1,4 @@
-"""The error types, and the one form that their messages have.
+"""The error types, and the format of their messages.
 
 Every error of tritensor derives from `TritensorError` and from the built-in type that PyTorch raises in the same
 place, so that code written for PyTorch catches it:
@@ -53,20 +53,20 @@ class DeviceError(TritensorError, RuntimeError):
 
 
 class DeviceMismatchError(TritensorError, RuntimeError):
-    """An operator was given tensors on different devices."""
+    """The tensors of one call are on different devices."""
 
 
 @public(functional=False)
 class OutOfMemoryError(TritensorError, RuntimeError):
-    """A device has no room for what was asked for."""
+    """A device has too little free memory for an allocation."""
 
 
 class DtypeError(TritensorError, RuntimeError):
-    """A dtype that an operator does not take, or dtypes that do not go together."""
+    """A dtype that an operator does not support, or dtypes that do not fit together."""
 
 
 class ShapeError(TritensorError, RuntimeError):
-    """Shapes that do not go together."""
+    """Shapes that do not fit together."""
 
 
 class AutogradError(TritensorError, RuntimeError):
@@ -86,7 +86,7 @@ class CheckpointError(TritensorError, RuntimeError):
 
 
 class DistError(TritensorError, RuntimeError):
-    """Processes that work together disagree, one of them has gone, or what carries data between them is missing."""
+    """Cooperating processes disagree, one of them is gone, or the transport between them is missing."""
 
 
 class ArgumentError(TritensorError, TypeError):
@@ -106,7 +106,7 @@ class KernelMismatchError(TritensorError, AssertionError):
 
 
 def explain(first: str, *facts: str, remedy: str | None = None) -> str:
-    """Join a message in the house form: PyTorch's words, then facts, then the remedy.
+    """Format a message: PyTorch's words, then facts, then the remedy.
 
     >>> print(explain("Expected all tensors to be on the same device", "x is on cpu", remedy="move it with .to()"))
     Expected all tensors to be on the same device
@@ -119,13 +119,13 @@ def explain(first: str, *facts: str, remedy: str | None = None) -> str:
     return "\n".join(lines)
 
 
-# Set by tritensor.nn: the path of a parameter in the module that owns it ("encoder.layers.3.weight"), or None. It is
-# called only while a message is being built, so an operator that succeeds never pays for it.
+# Set by tritensor.nn: returns the path of a parameter in the module that owns it ("encoder.layers.3.weight"), or None.
+# It is called only when a message is built, so it costs nothing when an operator succeeds.
 parameter_path: Callable[[Any], str | None] | None = None
 
 
 def describe_tensor(tensor: Any, name: str) -> str:
-    """Say which tensor is meant: its argument name, its parameter path, shape, dtype and device."""
+    """A tensor's description for a message: its argument name, parameter path, shape, dtype and device."""
     path = parameter_path(tensor) if parameter_path is not None else None
     owner = f" (parameter {path})" if path else ""
     return f"{name}{owner}: shape {tuple(tensor.shape)}, {tensor.dtype}, on {tensor.device}"

@@ -1,4 +1,4 @@
-"""Functions with a gradient of the user's own, and the comparison of gradients with finite differences."""
+"""User-defined functions with a gradient, and the comparison of gradients with finite differences."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["Function", "GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class FunctionCtx:
-    """What `forward` leaves for `backward`.
+    """The context that `forward` passes to `backward`.
 
     Attributes:
         needs_input_grad: for each argument of `forward`, whether it needs a gradient.
-        saved_tensors: what `save_for_backward` was given, checked for in-place changes.
+        saved_tensors: the tensors passed to `save_for_backward`, checked for in-place changes.
     """
 
     needs_input_grad: tuple[bool, ...] = ()
@@ -49,20 +49,20 @@ class FunctionCtx:
         return self._saved
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say that these outputs have no gradient."""
+        """Declare outputs that have no gradient."""
         self._no_gradient = frozenset(id(tensor) for tensor in tensors)
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Say that these inputs were changed in place; they must be among the outputs."""
+        """Declare inputs that `forward` changed in place; they must be among the outputs."""
         self._dirty = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` gets zeros (True) or None for outputs that no gradient came to."""
+        """Whether `backward` gets zeros (True) or None for outputs without a gradient."""
         self.materialize_grads = value
 
 
 class _Backward(Gradient):
-    """What backward calls for a Function."""
+    """The node's gradient computation for a Function."""
 
     def __init__(
         self, function: type[Function], ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: Sequence[Tensor]
@@ -111,8 +111,8 @@ class _Backward(Gradient):
 class Function:
     """An operation with its own gradient: subclass it with static methods `forward(ctx, ...)` and `backward(ctx, ...)`.
 
-    `forward` may call anything, a Triton kernel of your own included; what it does is not recorded. `backward` gets a
-    gradient per output and returns one per argument of `forward` (None for those that are no tensors).
+    `forward` may call anything, a Triton kernel of your own included, and is not recorded. `backward` gets a gradient
+    per output and returns one per argument of `forward` (None for arguments that are not tensors).
 
     >>> import tritensor as torch
     >>> class Double(torch.autograd.Function):
@@ -152,7 +152,7 @@ class Function:
         if not (recording.enabled and any(ctx.needs_input_grad)):
             return result
         outputs = result if isinstance(result, tuple) else (result,)
-        # an input that is returned unchanged gets a tensor of its own, so that its history is not overwritten
+        # an input that is returned unchanged becomes a new tensor, so that its own history is not overwritten
         own = tuple(
             out.detach()
             if isinstance(out, Tensor)
@@ -260,7 +260,7 @@ def _difference(
     eps: float,
     weights: Sequence[np.ndarray],
 ) -> float:
-    """The central difference of sum(outputs * weights) along `direction` of `x`, which is put back afterwards."""
+    """The central difference of sum(outputs * weights) along `direction` of `x`, which is restored afterwards."""
     before = x._data
     host = x.detach()._to_host()
     values = []

@@ -1,4 +1,4 @@
-"""Where random numbers come from: generators, one by default for each device, and their seeds."""
+"""Generators of random numbers, the default one of each device, and their seeds."""
 
 from __future__ import annotations
 
@@ -64,22 +64,22 @@ class Generator:
         return self._seed
 
     def seed(self) -> int:
-        """Start the sequence of a seed that nobody can foresee, and return it."""
+        """Start the sequence of a non-deterministic seed, and return the seed."""
         self.manual_seed(secrets.randbits(53))
         return self._seed
 
     def advance(self) -> tuple[int, int]:
-        """The seed and the number of a call that nobody else gets."""
+        """The seed and the number of a new call, which no other call gets."""
         with self._lock:
             offset = self._offset
             self._offset = offset + 1
         return self._seed, offset
 
     def draw(self) -> tuple[Any, int]:
-        """What a kernel on the generator's device draws from: the seed and the number of a call that nobody else gets.
+        """The seed and the number of a new call for a kernel on the generator's device.
 
-        While the device's current stream is captured, the seed is an array of two int64 numbers, and the call's number
-        counts from the second of them: each replay of the graph puts the present state there (`replayed`).
+        While the device's current stream is captured, the seed is an array of two int64 numbers, the seed and a base
+        that the call's number is added to: each replay of the graph writes the present state there (`replayed`).
         """
         if self._device.type == "cuda":
             driver = active()
@@ -87,14 +87,14 @@ class Generator:
             if capture is not None:
                 if self not in capture.randoms:
                     form = form_of_new((2,), np.dtype(np.int64), self._device)
-                    # not the graph's own memory, where another part of the graph may write before this is read
+                    # memory that captured work does not write: an earlier kernel of the graph might get the pool's own
                     capture.randoms[self] = [buffer.new(capture.pool.aside, form), 0]
                 capture.randoms[self][1] += 1
                 return capture.randoms[self][0], capture.randoms[self][1] - 1
         return self.advance()
 
     def replayed(self, state: DeviceArray, calls: int) -> None:
-        """Put the present state where a graph's kernels read it, and count the graph's calls."""
+        """Write the present state to the array that a graph's kernels read, and count the graph's calls."""
         with self._lock:
             seed, offset = self._seed, self._offset
             self._offset = offset + calls
@@ -119,7 +119,7 @@ class Generator:
         return self
 
     def clone_state(self) -> Generator:
-        """A generator of its own in the same state."""
+        """A new generator in the same state."""
         return Generator(self._device).set_state(self.get_state())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -180,7 +180,7 @@ def manual_seed(seed: int) -> Generator:
 
 @public(functional=False)
 def seed() -> int:
-    """Seed every device with a number that nobody can foresee, and return it."""
+    """Seed every device with one non-deterministic number, and return it."""
     return manual_seed(secrets.randbits(53)).initial_seed()
 
 
@@ -205,7 +205,7 @@ def set_rng_state(new_state: Tensor) -> None:
 @public(functional=False)
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """A block after which the default generators are where they were before it (all devices', whatever is named)."""
+    """Restore the states of the default generators after a block (those of all devices, whichever are named)."""
     saved = [(generator, generator._seed, generator._offset) for generator in _defaults.values()]
     try:
         yield

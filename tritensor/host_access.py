@@ -17,14 +17,14 @@ __all__ = ["HostAccess", "owns_all"]
 
 
 def owns_all(data: Any) -> bool:
-    """Whether an array is all of its memory, in row-major order, and no other array lies over it."""
+    """Whether an array covers all of its memory in row-major order, and no other array shares the memory."""
     if data.__class__ is DeviceArray:
         return getrefcount(data.buffer) <= 2 and data.is_contiguous() and data.nbytes == data.buffer.nbytes
     return data.__class__ is np.ndarray and data.base is None
 
 
 class HostAccess:
-    """The part of Tensor that hands elements to the host."""
+    """The part of Tensor that reads elements on the host."""
 
     __slots__ = ()
 
@@ -85,7 +85,7 @@ class HostAccess:
         """The CPU tensor's memory for another library, without a copy.
 
         Raises:
-            ArgumentError: the tensor is on a CUDA device: its memory is not handed out.
+            ArgumentError: the tensor is on a CUDA device, whose memory is not exported.
         """
         if self.is_cuda:
             raise ArgumentError(

@@ -1,4 +1,4 @@
-"""How tensors print: PyTorch's layout, with its options."""
+"""Printing of tensors in PyTorch's format, with its options."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class _ComplexFormatter:
 
 
 def _summary(array: np.ndarray) -> np.ndarray:
-    """The elements that are printed of a large array."""
+    """The elements of a large array that are printed."""
     edge = options.edgeitems
     for dim, extent in enumerate(array.shape):
         if extent > 2 * edge:
@@ -161,7 +161,7 @@ def format_tensor(tensor: Any, prefix: str = "tensor(") -> str:
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Dtype, device and gradient after the elements, on a new line where the last one would grow too long."""
+    """Dtype, device and gradient after the elements, on a new line if the last one would become too long."""
     length = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         if length + len(suffix) + 2 > options.linewidth:

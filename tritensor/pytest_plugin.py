@@ -6,8 +6,8 @@
 
     pytest --devices cpu,sim:2,cuda
 
-`sim:2` simulates two CUDA devices for each test, of which `device` is the first; `cuda` is skipped where there is none.
-Without the option the ini value `tritensor_devices` decides, which is `cpu` unless set. Installed with the package.
+`sim:2` simulates two CUDA devices for each test, of which `device` is the first; `cuda` is skipped if there is none.
+The default of the option is the ini value `tritensor_devices`, or else `cpu`. Installed with the package.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say which devices the tests run on."""
+    """A line that names the devices that the tests run on."""
     text = config.getoption("--devices") or str(config.getini("tritensor_devices"))
     return f"tritensor devices: {', '.join(parse_devices(text))}"
 
 
 def _fixtures(asked: list[str]) -> object:
-    """A plugin with the `device` fixture. As a fixture with parameters, and not as a hook that adds them, it gives way
-    to a project's own fixture or parameter of that name."""
+    """A plugin with the `device` fixture. It is a fixture with parameters, not a hook that adds them, so that a
+    project's own fixture or parameter of that name overrides it."""
 
     class Fixtures:
         @pytest.fixture(params=asked)

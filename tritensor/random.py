@@ -1,8 +1,8 @@
 """Random numbers: seeds, generators, tensors of random numbers, and filling a tensor in place.
 
-Numbers come from a counter (`kernels/random.py`), so one seed gives one sequence on every device: uniform numbers and
-integers agree in every bit between the CPU, a simulated and a real GPU, normal numbers to rounding. Each device has a
-default generator; `manual_seed` seeds all of them.
+Numbers are computed from a counter (`kernels/random/philox.py`), so a seed gives the same sequence on every device:
+uniform numbers and integers agree in every bit between the CPU, a simulated and a real GPU, normal numbers up to
+rounding. Each device has a default generator; `manual_seed` seeds all of them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ __all__ = [
 
 
 def _draw(place: devices.device, generator: Generator | None, on_host: bool = False) -> dict[str, Any]:
-    """The seed and the number of one call of `generator`, or of the device's default one; `on_host` as numbers."""
+    """The seed and the number of one call of `generator` or the device's default one; with `on_host` Python numbers."""
     if generator is None:
         generator = generator_of(place)
     elif not isinstance(generator, Generator):
@@ -77,7 +77,7 @@ def _draw(place: devices.device, generator: Generator | None, on_host: bool = Fa
 
 
 def _floating(kind: Any, name: str) -> dtypes.dtype:
-    """The floating dtype asked for, or the default one."""
+    """The floating dtype requested, or the default one."""
     found = dtypes.get_default_dtype() if kind is None else dtypes.of(creation.numpy_dtype(kind))
     if not found.is_floating_point:
         raise DtypeError(
@@ -107,14 +107,14 @@ def rand(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Numbers evenly distributed in [0, 1).
+    """Numbers uniformly distributed in [0, 1).
 
     >>> import tritensor as torch
     >>> torch.rand(2, 3).shape
     tritensor.Size([2, 3])
 
     Raises:
-        DtypeError: a dtype that is not floating. DeviceError: the generator is another device's.
+        DtypeError: a dtype that is not floating. DeviceError: a generator of another device.
     """
     return _new(kernels.uniform, size, "rand", generator, dtype, device, requires_grad, pin_memory)
 
@@ -227,7 +227,7 @@ def randperm(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """The integers from 0 to n - 1 in a random order: that of 64-bit random keys, found on the host.
+    """The integers from 0 to n - 1 in random order, made by sorting 64-bit random keys on the host.
 
     >>> import tritensor as torch
     >>> torch.randperm(5).sort()[0]
@@ -262,7 +262,7 @@ def normal(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Normal numbers of the given means and standard deviations: tensors, or numbers with a `size`.
+    """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`.
 
     >>> import tritensor as torch
     >>> torch.normal(torch.arange(3.0), 0.0)
@@ -310,12 +310,12 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
 
 
 def _wide(x: Tensor) -> dtypes.dtype:
-    """The dtype to draw in for a decision: float32 but for float64."""
+    """The dtype of the uniform numbers that are compared with probabilities: float64 for float64, otherwise float32."""
     return dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
 
 
 def _check_probabilities(p: Tensor) -> None:
-    """Refuse what is no probability; on a CUDA device it would cost a synchronisation, and NaN is never below."""
+    """Check probabilities on the CPU. On a CUDA device that would cost a synchronisation; there NaN gives 0."""
     if not p.is_cuda and not bool(((p._host_array() >= 0) & (p._host_array() <= 1)).all()):
         raise ShapeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
 
@@ -332,8 +332,8 @@ def multinomial(
 ) -> Tensor:
     """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements.
 
-    Computed on the host: one exponential number for each element decides the order in which elements come, and with
-    replacement one uniform number for each sample is looked up in the row's running sum.
+    Computed on the host. Without replacement, one exponential number per element determines the order; with
+    replacement, one uniform number per sample is looked up in the row's cumulative sum.
 
     >>> import tritensor as torch
     >>> torch.multinomial(torch.tensor([0.0, 1.0, 0.0]), 1)
@@ -369,7 +369,7 @@ def _sample(weights: np.ndarray, count: int, replacement: bool, call: dict[str, 
     drawn = kernels.uniform(shape=shape, dtype=dtypes.float64, device=devices.cpu, **call)._data
     if replacement:
         sums = np.cumsum(weights, 1)
-        # strictly below the total: rounding must not reach beyond the last element that has a weight
+        # strictly below the total, so that rounding cannot select an index after the last element with a weight
         last = np.nextafter(sums[:, -1:], 0)
         targets = np.minimum(drawn * sums[:, -1:], last)
         return np.stack([np.searchsorted(row, target, side="right") for row, target in zip(sums, targets, strict=True)])
@@ -388,7 +388,7 @@ def _overwrite(x: Tensor, values: Tensor) -> Tensor:
 
 @method()
 def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers evenly distributed in [from_, to).
+    """Fill with numbers uniformly distributed in [from_, to).
 
     Raises:
         ShapeError: bounds in the wrong order. AutogradError: the tensor must not be changed in place.

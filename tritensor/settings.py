@@ -1,7 +1,6 @@
-"""Settings that come from the environment and can be set for a block of code.
+"""Settings, which are read from the environment and can be set for a block of code.
 
-Each is a `Setting`: `setting.value` reads it, and `with setting(value):` sets it for a block and puts back what was
-there.
+Each is a `Setting`: `setting.value` reads it, and `with setting(value):` sets it for a block and then restores it.
 
 >>> from tritensor import settings
 >>> with settings.debug(2):
@@ -52,18 +51,18 @@ def _order(text: str) -> str:
     return text
 
 
-# Called when something has changed that prepared work may depend on: a setting, the default dtype, the precision.
+# Called after a change that cached work may depend on: of a setting, the default dtype, or the matmul precision.
 watchers: list[Callable[[], None]] = []
 
 
 def changed() -> None:
-    """Tell whoever keeps prepared work that it may not be right any more."""
+    """Call the watchers, which drop cached work that depends on settings."""
     for watcher in watchers:
         watcher()
 
 
 class Setting(Generic[T]):
-    """One typed setting: its environment variable, how that is read, and what it is when nothing is said."""
+    """One typed setting: its environment variable, the function that parses it, and the default."""
 
     def __init__(self, variable: str, parse: Callable[[str], T], default: T, meaning: str) -> None:
         self.variable = variable

@@ -1,10 +1,9 @@
-"""The Tensor: an array on a device, plus what autograd needs to know about it.
+"""The Tensor: an array on a device, with its autograd state.
 
 On the CPU `_data` is a `numpy.ndarray`; on a CUDA device it is a `DeviceArray`; the result of an unfinished copy to the
-host is a `PendingArray` until its first reader waits for it. Everything else has a class-level default, so making a
-tensor sets one attribute.
+host is a `PendingArray` until its first use, which waits for the copy.
 
-Operators and functions become methods where they are declared (`tritensor/public.py`); here is what is not an operator.
+Operators and functions become methods where they are declared (`tritensor/public.py`); this file defines the others.
 """
 
 from __future__ import annotations
@@ -42,27 +41,27 @@ class Tensor(HostAccess):
     default floating dtype, as in PyTorch.
     """
 
-    # The five fields that every tensor has are slots (setting one costs 10 ns, a sixth entry in `__dict__` 40); what
-    # few tensors have is in `__dict__`, with a class-level default.
+    # The five fields that every tensor has are slots (setting one costs 10 ns, an entry in `__dict__` 40); fields that
+    # few tensors have are in `__dict__`, with a class-level default.
     __slots__ = ("__dict__", "__weakref__", "_counter", "_data", "_needs", "_node", "_origin")
 
     _data: Any
-    _needs: bool  # a gradient is wanted
-    _node: Node | autograd.Slot | None  # what gradients of the tensor go to; None for a leaf
+    _needs: bool  # whether a gradient is needed
+    _node: Node | autograd.Slot | None  # the node that recorded the tensor, which gets its gradient; None for a leaf
     # Shared by all tensors on one storage: [version, number of changes to the history]. None until a view is made or
     # the tensor is changed in place.
     _counter: list[int] | None
-    # What a view was taken from and how, so that after an in-place change its node can be made anew: (parent, view
-    # operator, its arguments, the number of changes to the history when the node was made).
+    # How a view was made, to make a new node for it after an in-place change: (parent, view operator, its arguments,
+    # the number of changes to the history when the node was made).
     _origin: tuple[Tensor, Any, tuple[Any, ...], int] | None
     _grad: Tensor | None = None
     _hooks: list[Any] | None = None
     _post_hooks: list[Any] | None = None
     _retains: bool = False
     _pinned: bool = False
-    _remembered: tuple[int, dict[str, Any]] | None = None  # the version and what is known of it, see `_remember`
+    _remembered: tuple[int, dict[str, Any]] | None = None  # the version and facts about its elements, see `_remember`
 
-    # NumPy must leave `array + tensor` to us
+    # makes NumPy leave `array + tensor` to Tensor's own operator
     __array_priority__ = 1000
 
     # ---- attributes -------------------------------------------------------------------------------------------
@@ -127,10 +126,10 @@ class Tensor(HostAccess):
         return 0 if self._counter is None else self._counter[0]
 
     def _remember(self, fact: str, value: Any) -> None:
-        """Keep what was found out about the elements on the tensor, until they change.
+        """Store a fact about the elements on the tensor, until they change.
 
-        A fact belongs to this object and to its version: views, copies and pickles do not have it, and after a change
-        in place it is gone. Whatever changes elements without counting a version has to call `_forget`.
+        A fact belongs to this object and its version: views, copies and pickles do not have it, and a change in place
+        drops it. Code that changes elements without counting a version must call `_forget`.
         """
         version = 0 if self._counter is None else self._counter[0]
         known = self._remembered
@@ -140,12 +139,12 @@ class Tensor(HostAccess):
             known[1][fact] = value
 
     def _recall(self, fact: str) -> Any:
-        """What `_remember` kept of the elements as they are now, or None."""
+        """The fact that `_remember` stored for the present elements, or None."""
         known = self._remembered
         return known[1].get(fact) if known is not None and known[0] == self._version else None
 
     def _forget(self) -> None:
-        """Drop what was remembered: the elements are others now, or may be."""
+        """Drop the stored facts, because the elements have changed or may have."""
         if self._remembered is not None:
             self._remembered = None
 
@@ -174,7 +173,7 @@ class Tensor(HostAccess):
     nelement = numel
 
     def stride(self, dim: int | None = None) -> Any:
-        """How many elements apart neighbours along each dimension (or along one) lie in memory."""
+        """The distance in memory, in elements, between neighbours along each dimension (or along one)."""
         data = self._data
         if data.__class__ is DeviceArray:
             strides = tuple(data.strides)
@@ -266,7 +265,7 @@ class Tensor(HostAccess):
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that `backward` accumulated; None for a tensor that is no leaf unless `retain_grad()` was
+        """The gradient that `backward` accumulated; for a tensor that is not a leaf None, unless `retain_grad()` was
         called.
         """
         if self._node is not None and self._grad is None and not self._retains:
@@ -307,7 +306,7 @@ class Tensor(HostAccess):
 
     @property
     def data(self) -> Tensor:
-        """The same memory without history; changing it is not seen by autograd."""
+        """The same memory without history; autograd does not notice changes to it."""
         return wrap(self._data)
 
     @data.setter
@@ -328,7 +327,7 @@ class Tensor(HostAccess):
         autograd.backward(self, gradient, retain_graph, create_graph, inputs)
 
     def detach(self) -> Tensor:
-        """The same memory without history; in-place changes of either are noticed by autograd."""
+        """The same memory without history; autograd notices in-place changes of either tensor."""
         other = wrap(self._data)
         if self._counter is None:
             self._counter = [0, 0]
@@ -344,7 +343,7 @@ class Tensor(HostAccess):
         return self
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> autograd.Handle:
-        """Call `hook(gradient)` when the tensor's gradient is known; a tensor it returns replaces the gradient."""
+        """Call `hook(gradient)` with the tensor's gradient; a tensor that it returns replaces the gradient."""
         if not self._needs:
             raise AutogradError(explain("cannot register a hook on a tensor that doesn't require gradient"))
         node = self.grad_fn
@@ -387,13 +386,13 @@ class Tensor(HostAccess):
         return self._retains
 
     def _edge(self) -> Any:
-        """Where gradients of the tensor go: its node (one output of it, if there are several), or the leaf itself."""
+        """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
         if self._origin is not None:
             self._refresh(self._origin)
         return self._node or self
 
     def _refresh(self, origin: tuple[Tensor, Any, tuple[Any, ...], int]) -> None:
-        """Make the node of a view anew when the tensor it was taken from has been changed in place since."""
+        """Make a new node for a view whose parent has been changed in place since the view was made."""
         parent, view, arguments, stamp = origin
         changes = self._counter[1] if self._counter is not None else 0
         if changes == stamp:
@@ -406,14 +405,14 @@ class Tensor(HostAccess):
             self._node, self._needs = again._node, again._needs
 
     def _accumulate(self, gradient: Tensor, create_graph: bool) -> None:
-        """Add a gradient to `.grad`; one that nobody else holds is taken over without a copy."""
+        """Add a gradient to `.grad`; one that nothing else references is taken over without a copy."""
         if self._grad is not None:
             self._grad = self._grad + gradient if create_graph else wrap((self._grad.detach() + gradient)._data)
         elif create_graph:
             self._grad = gradient
         else:
             data = gradient._data
-            # the references of an unshared gradient: the engine's two, this call's argument, getrefcount's own
+            # an unshared gradient has 4 references: two of `propagate`, this call's argument, and getrefcount's own
             shared = sys.getrefcount(gradient) > 4 or gradient._origin is not None or gradient._counter is not None
             owned = not shared and sys.getrefcount(data) <= 3 and owns_all(data)
             self._grad = wrap(data) if owned else wrap(gradient.detach().clone()._data)
@@ -465,7 +464,7 @@ methods_of(Tensor)
 
 
 def wrap(data: Any) -> Tensor:
-    """A tensor over an array (`ndarray`, `DeviceArray` or `PendingArray`) that is used as it is."""
+    """A tensor over an array (`ndarray`, `DeviceArray` or `PendingArray`), which is not copied."""
     tensor: Tensor = _new(Tensor)
     tensor._data = data
     tensor._needs = False

@@ -233,13 +233,13 @@ class Tensor:
         """The sums of the elements up to each place along `dim`; integers and booleans add up in int64."""
     @property
     def data(self) -> Tensor:
-        """The same memory without history; changing it is not seen by autograd."""
+        """The same memory without history; autograd does not notice changes to it."""
     @data.setter
     def data(self, value: Any) -> None: ...
     def data_ptr(self) -> _Int:
         """The address of the first element in the memory of the tensor's device."""
     def detach(self) -> Tensor:
-        """The same memory without history; in-place changes of either are noticed by autograd."""
+        """The same memory without history; autograd notices in-place changes of either tensor."""
     def detach_(self) -> Tensor:
         """Drop the tensor's own history."""
     @property
@@ -348,7 +348,7 @@ class Tensor:
         """The CUDA ordinal, -1 on the CPU."""
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that `backward` accumulated; None for a tensor that is no leaf unless `retain_grad()` was
+        """The gradient that `backward` accumulated; for a tensor that is not a leaf None, unless `retain_grad()` was
         called."""
     @grad.setter
     def grad(self, value: Any) -> None: ...
@@ -611,7 +611,7 @@ class Tensor:
     def record_stream(self, s: Stream) -> None:
         """Say that work of another stream uses the tensor: its memory is not given out again before that work is done."""
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> autograd.Handle:
-        """Call `hook(gradient)` when the tensor's gradient is known; a tensor it returns replaces the gradient."""
+        """Call `hook(gradient)` with the tensor's gradient; a tensor that it returns replaces the gradient."""
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> autograd.Handle:
         """Call `hook(tensor)` after a backward pass has added to the leaf's `.grad`."""
     def relu(self) -> Tensor:
@@ -710,7 +710,7 @@ class Tensor:
     def storage_offset(self) -> _Int:
         """How many elements lie before the first one in the memory that the tensor views."""
     def stride(self, dim: _Int | None = None) -> Any:
-        """How many elements apart neighbours along each dimension (or along one) lie in memory."""
+        """The distance in memory, in elements, between neighbours along each dimension (or along one)."""
     def sub(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """input - alpha * other; the errors are those of `add`."""
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -772,7 +772,7 @@ class Tensor:
     def unflatten(self, dim: _Int, sizes: Sequence[_Int]) -> Tensor:
         """Dimension `dim` as several of the given sizes (one may be -1)."""
     def uniform_(self, from_: _Float = 0.0, to: _Float = 1.0, *, generator: Generator | None = None) -> Tensor:
-        """Fill with numbers evenly distributed in [from_, to)."""
+        """Fill with numbers uniformly distributed in [from_, to)."""
     def unsqueeze(self, dim: _Int) -> Tensor:
         """With a new dimension of size 1 at `dim`."""
     def var(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, **others: Any) -> Tensor:
@@ -901,19 +901,19 @@ class Tensor:
     def __xor__(self, other: Any) -> Any:
         """The bits that one of x and y has."""
     def _accumulate(self, gradient: Tensor, create_graph: _Bool) -> None:
-        """Add a gradient to `.grad`; one that nobody else holds is taken over without a copy."""
+        """Add a gradient to `.grad`; one that nothing else references is taken over without a copy."""
     def _edge(self) -> Any:
-        """Where gradients of the tensor go: its node (one output of it, if there are several), or the leaf itself."""
+        """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
     def _forget(self) -> None:
-        """Drop what was remembered: the elements are others now, or may be."""
+        """Drop the stored facts, because the elements have changed or may have."""
     def _host_array(self) -> np.ndarray:
         """The CPU tensor's array, after waiting for an unfinished copy."""
     def _recall(self, fact: str) -> Any:
-        """What `_remember` kept of the elements as they are now, or None."""
+        """The fact that `_remember` stored for the present elements, or None."""
     def _refresh(self, origin: tuple[Tensor, Any, tuple[Any, ...], _Int]) -> None:
-        """Make the node of a view anew when the tensor it was taken from has been changed in place since."""
+        """Make a new node for a view whose parent has been changed in place since the view was made."""
     def _remember(self, fact: str, value: Any) -> None:
-        """Keep what was found out about the elements on the tensor, until they change."""
+        """Store a fact about the elements on the tensor, until they change."""
     def _to_host(self) -> np.ndarray:
         """The elements in host memory, copied there (with a wait) from a CUDA device."""
     @property

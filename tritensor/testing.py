@@ -24,7 +24,7 @@ _DEFAULTS = {
 
 
 def checked(enabled: bool = True) -> AbstractContextManager[None]:
-    """Compare every kernel launch in the block with its NumPy reference; see `tritensor/checking.py`.
+    """Compare every kernel launch in the block with its NumPy reference; see `tritensor/runtime/checking.py`.
 
     Raises:
         KernelMismatchError: (in the block) a kernel and its reference disagree.

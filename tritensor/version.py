@@ -8,10 +8,10 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> str | None:
-    """`cuda`, looked up when asked for: "13.0" for cuda-bindings 13.0.x."""
+    """`cuda`, looked up on each access: "13.0" for cuda-bindings 13.0.x."""
     if name != "cuda":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib.metadata  # here, since it would be a quarter of the time that `import tritensor` takes
+    import importlib.metadata  # here, because it would take a quarter of the time of `import tritensor`
 
     try:
         return ".".join(importlib.metadata.version("cuda-bindings").split(".")[:2])
