@@ -118,7 +118,7 @@ class Tensor:
     def argmin(self, dim: _Int | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
         """The index of the smallest element (counted through all of them, or along `dim`); the first of equals."""
     def argsort(self, dim: _Int = -1, descending: _Bool = False, stable: _Bool = True) -> Tensor:
-        """Where the elements in rising (or falling) order along `dim` are."""
+        """The indices of the elements in ascending (or descending) order along `dim`."""
     def argwhere(self) -> Tensor:
         """The coordinates of the elements that are not zero, of shape (n, rank)."""
     def asin(self) -> Tensor:
@@ -190,7 +190,7 @@ class Tensor:
     def chunk(self, chunks: _Int, dim: _Int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` views of equal size along `dim`; the last may be smaller."""
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
-        """input with what lies below `min` or above `max` brought to it; bounds are numbers or tensors, NaN stays."""
+        """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """`clamp` in the tensor's own memory."""
     def clamp_max(self, other: Any) -> Any:
@@ -202,7 +202,7 @@ class Tensor:
     def clamp_min_(self, min: Any) -> Tensor:
         """x, and `min` where x is below it."""
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        """input with what lies below `min` or above `max` brought to it; bounds are numbers or tensors, NaN stays."""
+        """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
     def clip_(self, min: Any = None, max: Any = None) -> Tensor:
         """`clamp` in the tensor's own memory."""
     def clone(self) -> Tensor:
@@ -248,11 +248,11 @@ class Tensor:
     def dim(self) -> _Int:
         """The number of dimensions."""
     def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """input / other; with `rounding_mode` "floor" or "trunc" rounded down or toward zero, and integers stay integers."""
+        """input / other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers."""
     def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """`div` in the tensor's own memory."""
     def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """input / other; with `rounding_mode` "floor" or "trunc" rounded down or toward zero, and integers stay integers."""
+        """input / other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers."""
     def divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """`div` in the tensor's own memory."""
     def dot(self, tensor: Tensor) -> Tensor:
@@ -384,7 +384,7 @@ class Tensor:
     def index_copy_(self, dim: _Int, index: Tensor, source: Tensor) -> Tensor:
         """`index_copy` in the tensor's own memory."""
     def index_fill(self, dim: _Int, index: Tensor, value: Any) -> Tensor:
-        """`input` with every slice that `index` names along `dim` filled with a number."""
+        """`input` with the slices at `index` along `dim` filled with a number."""
     def index_fill_(self, dim: _Int, index: Tensor, value: Any) -> Tensor:
         """`index_fill` in the tensor's own memory."""
     def index_put(self, indices: Sequence[Tensor], values: Any, accumulate: _Bool = False) -> Tensor:
@@ -392,7 +392,7 @@ class Tensor:
     def index_put_(self, indices: Sequence[Tensor], values: Any, accumulate: _Bool = False) -> Tensor:
         """Write `values` to `self[indices]`, or add them to what is there."""
     def index_select(self, dim: _Int, index: Tensor) -> Tensor:
-        """The slices of `input` along `dim` that a vector names."""
+        """The slices of `input` along `dim` at the positions in a vector."""
     def inner(self, other: Tensor) -> Tensor:
         """The sum of products over the last dimension of both; of vectors, their dot product."""
     def int(self) -> Tensor:
@@ -532,7 +532,7 @@ class Tensor:
     def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
     def nan_to_num(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
-        """input with `nan` for NaN, and for the infinities the given numbers or the dtype's largest and smallest."""
+        """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
     def nan_to_num_(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
         """`nan_to_num` in the tensor's own memory."""
     def nansum(self, dim: Any = None, keepdim: _Bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
@@ -609,7 +609,7 @@ class Tensor:
     def reciprocal_(self) -> Tensor:
         """1 / x."""
     def record_stream(self, s: Stream) -> None:
-        """Say that work of another stream uses the tensor: its memory is not given out again before that work is done."""
+        """Note that work of another stream uses the tensor: its memory is not used again before that work is done."""
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> autograd.Handle:
         """Call `hook(gradient)` with the tensor's gradient; a tensor that it returns replaces the gradient."""
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> autograd.Handle:
@@ -625,7 +625,7 @@ class Tensor:
     def repeat(self, *repeats: Any) -> Tensor:
         """A copy that holds the tensor `repeats` times along each dimension; there may be more repeats than dimensions."""
     def repeat_interleave(self, repeats: _Int | Tensor | None = None, dim: _Int | None = None, *, output_size: _Int | None = None) -> Tensor:
-        """Each slice along `dim` (each element, without one) repeated as often as `repeats` says."""
+        """Each slice along `dim` (each element if None) repeated `repeats` times."""
     @property
     def requires_grad(self) -> _Bool:
         """Whether operators on the tensor are recorded so that a gradient can be computed."""
@@ -643,9 +643,9 @@ class Tensor:
     def retains_grad(self) -> _Bool:
         """Whether `retain_grad()` was called on a tensor that is not a leaf."""
     def roll(self, shifts: _Int | Sequence[_Int], dims: _Int | Sequence[_Int] | None = None) -> Tensor:
-        """The elements moved on by `shifts` along `dims`; those pushed over the end come in at the start."""
+        """The elements shifted by `shifts` along `dims`; those shifted past the end continue at the start."""
     def round(self, *, decimals: _Int = 0) -> Tensor:
-        """The nearest number with `decimals` digits after the point; of two equally near ones the even one."""
+        """The nearest number with `decimals` digits after the point; ties go to the even one."""
     def round_(self, *, decimals: _Int = 0) -> Tensor:
         """`round` in the tensor's own memory."""
     def rsqrt(self) -> Tensor:
@@ -653,11 +653,11 @@ class Tensor:
     def rsqrt_(self) -> Tensor:
         """1 / sqrt(x)."""
     def scatter(self, dim: _Int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
-        """`input` with each element of `src` (or one number) written to the place that `index` names along `dim`."""
+        """`input` with each element of `src` (or one number) written to the position in `index` along `dim`."""
     def scatter_(self, dim: _Int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
         """`scatter` in the tensor's own memory."""
     def scatter_add(self, dim: _Int, index: Tensor, src: Tensor) -> Tensor:
-        """`input` with each element of `src` added to the place that `index` names along `dim`."""
+        """`input` with each element of `src` added at the position in `index` along `dim`."""
     def scatter_add_(self, dim: _Int, index: Tensor, src: Tensor) -> Tensor:
         """`scatter_add` in the tensor's own memory."""
     def select(self, dim: _Int, index: _Int) -> Tensor:
@@ -690,9 +690,9 @@ class Tensor:
     def size(self, dim: _Int | None = None) -> Any:
         """The shape, or the extent of one dimension."""
     def softmax(self, dim: _Int | None = None, dtype: Any = None, **others: Any) -> Tensor:
-        """exp(input), scaled so that it adds up to 1 along `dim`."""
+        """exp(input), scaled so that the sum along `dim` is 1."""
     def sort(self, dim: _Int = -1, descending: _Bool = False, stable: _Bool = True) -> SortResult:
-        """The elements in rising (or falling) order along `dim`, and where each came from; equal ones stay in their order."""
+        """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order."""
     def split(self, split_size_or_sections: _Int | Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
         """Views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes given."""
     def sqrt(self) -> Tensor:
@@ -722,7 +722,7 @@ class Tensor:
     def sum(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None, **others: Any) -> Tensor:
         """The sum of all elements, or along `dim`; integers and booleans add up in int64."""
     def sum_to_size(self, *size: Any) -> Tensor:
-        """The sum over the dimensions by which `input` is larger than `size`: what undoes an expansion."""
+        """The sum over the dimensions that were expanded from `size` to the shape of `input`: the gradient of `expand`."""
     def swapaxes(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
     def swapdims(self, dim0: _Int, dim1: _Int) -> Tensor:
@@ -730,9 +730,9 @@ class Tensor:
     def t(self) -> Tensor:
         """The transpose of a matrix; tensors of fewer dimensions as they are."""
     def take(self, index: Tensor) -> Tensor:
-        """The elements at `index` of `input` seen as one vector."""
+        """The elements at `index` of the flattened `input`."""
     def take_along_dim(self, indices: Tensor, dim: _Int | None = None) -> Tensor:
-        """Elements of `input` at `indices` along `dim` (without one, of all elements in a row); other sizes broadcast."""
+        """Elements of `input` at `indices` along `dim` (of the flattened input if None); the other sizes broadcast."""
     def tan(self) -> Tensor:
         """The tangent of x."""
     def tan_(self) -> Tensor:
@@ -742,13 +742,13 @@ class Tensor:
     def tanh_(self) -> Tensor:
         """The hyperbolic tangent of x."""
     def tile(self, *dims: Any) -> Tensor:
-        """`repeat`, where counts that are missing in front are 1."""
+        """`repeat`, where missing leading counts are 1."""
     def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: _Bool = False, copy: _Bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
         """The tensor on another device, in another dtype, or both; the tensor itself when neither differs."""
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers (a number for a 0-dimensional tensor)."""
     def topk(self, k: _Int, dim: _Int = -1, largest: _Bool = True, sorted: _Bool = True) -> TopResult:
-        """The `k` largest (or smallest) elements along `dim`, the first of them first, and where they are."""
+        """The `k` largest (or smallest) elements along `dim`, sorted, and their indices."""
     def transpose(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
     def tril(self, diagonal: _Int = 0) -> Tensor:
@@ -776,7 +776,7 @@ class Tensor:
     def unsqueeze(self, dim: _Int) -> Tensor:
         """With a new dimension of size 1 at `dim`."""
     def var(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, **others: Any) -> Tensor:
-        """The variance of all elements, or along `dim`; `correction` (1) is taken off the count that it divides by."""
+        """The variance of all elements, or along `dim`; the divisor is the count minus `correction` (1 by default)."""
     def view(self, *shape: Any) -> Tensor:
         """The same elements in another shape, sharing memory; one size may be -1."""
     def view_as(self, other: Tensor) -> Tensor:
@@ -827,7 +827,7 @@ class Tensor:
     def __index__(self) -> _Int: ...
     def __int__(self) -> _Int: ...
     def __invert__(self) -> Tensor:
-        """The bits that are not set; for booleans, not x."""
+        """The bitwise complement; for booleans the logical one."""
     def __ior__(self, other: Any) -> Tensor:
         """The bits that x or y has."""
     def __ipow__(self, other: Any) -> Tensor:

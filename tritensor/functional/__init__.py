@@ -1,7 +1,7 @@
 """Functions of tensors with PyTorch's names and parameters; importing them attaches the methods of Tensor.
 
-Each function says where it is declared that it is public (`tritensor.public`), an operator by its declaration in
-`tritensor.kernels`. Every module of this folder is imported.
+The decorator `tritensor.public.public` makes a function public, the declaration in `tritensor.kernels` an operator.
+Every module of this folder is imported.
 """
 
 from __future__ import annotations

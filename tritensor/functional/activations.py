@@ -46,7 +46,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @public(package=False)
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """input times the normal distribution's share below it; `approximate="tanh"` for the cheaper formula.
+    """input times the standard normal CDF of input; `approximate="tanh"` for the cheaper formula.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.gelu(torch.tensor([-1.0, 0.0, 1.0]))
@@ -75,13 +75,13 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 
 @public(package=False)
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """input, held between min_val and max_val."""
+    """input, clamped to min_val and max_val."""
     return input.clamp_(min_val, max_val) if inplace else input.clamp(min_val, max_val)
 
 
 @public(package=False)
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """input, held between 0 and 6."""
+    """input, clamped to 0 and 6."""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
@@ -113,8 +113,8 @@ def tanhshrink(input: Tensor) -> Tensor:
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """While training, input with each element set to 0 with probability `p` and the others divided by 1 - p.
 
-    Which elements go is decided by the default generator of the input's device. Two integers are saved for the
-    gradient, which draws the same numbers again.
+    The default generator of the input's device selects the elements. Two integers are saved for the gradient, which
+    draws the same numbers again.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.dropout(torch.ones(2, 3), p=0.5, training=False)

@@ -1,4 +1,4 @@
-"""Attention, and vectors brought to length one."""
+"""Attention, normalisation of vectors to length one, and distances between vectors."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     scale: float | None = None,
 ) -> Tensor:
-    """softmax(query @ key.T * scale) @ value: for each query the values, weighted by how its key agrees with it.
+    """softmax(query @ key.T * scale) @ value: for each query the values, weighted by how well their keys match it.
 
-    A composition: scores and weights are tensors of their own, of shape (..., L, S).
+    Composed of other operators: scores and weights are tensors in memory, of shape (..., L, S).
 
     >>> import tritensor as torch
     >>> x = torch.tensor([[1., 0.], [0., 1.]])
@@ -39,10 +39,10 @@ def scaled_dot_product_attention(
 
     Args:
         query, key, value: (..., L, E), (..., S, E) and (..., S, Ev).
-        attn_mask: broadcasts to (..., L, S): boolean, true where a key takes part, or floating, added to the scores.
-            A query that no key takes part for gets zeros.
-        dropout_p: the share of weights set to zero, in every call; 0 outside of training.
-        is_causal: query i sees the keys up to i.
+        attn_mask: broadcasts to (..., L, S): boolean, true where a query uses a key, or floating, added to the scores.
+            The result for a query that uses no key is zero.
+        dropout_p: the share of weights set to zero, in every call; pass 0 outside of training.
+        is_causal: query i uses the keys up to i only.
         scale: 1 / sqrt(E) unless given.
 
     Raises:
@@ -53,7 +53,7 @@ def scaled_dot_product_attention(
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = matmul(query * factor, key.transpose(-2, -1))
     if is_causal:
-        # every query sees the first key, so none of what follows for rows of nothing but -inf
+        # every query uses the first key, so no row is all -inf, and the treatment of such rows below is not needed
         rows, cols = (ranges.arange(size, device=query.device) for size in scores.shape[-2:])
         weights = softmax(registry["where"](cols <= rows.unsqueeze(1), scores, -math.inf), -1)
     elif attn_mask is None:
@@ -63,7 +63,7 @@ def scaled_dot_product_attention(
             scores = registry["where"](attn_mask, scores, -math.inf)
         else:
             scores = scores + attn_mask
-        # the softmax of nothing but -inf is NaN, and so would be its gradient
+        # the softmax of a row of -inf only is NaN, and so would be its gradient
         seen = (scores != -math.inf).any(-1, keepdim=True)
         weights = softmax(registry["where"](seen, scores, 0), -1)
         weights = registry["where"](seen, weights, 0)

@@ -1,4 +1,4 @@
-"""Making tensors: from data, filled, and in the likeness of others."""
+"""Creation of tensors: from data, filled with a number, and with the shape of others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _first_leaf(data: Any) -> Any:
 def _as_array(data: Any, exact: bool = False) -> np.ndarray:
     """Python numbers and nested sequences of them (or of tensors) as an array, with PyTorch's dtypes and messages.
 
-    With `exact` floats stay in double precision, for a caller who converts them to a dtype of its own.
+    With `exact` floats stay in double precision, for a caller that converts them to another dtype.
     """
     if isinstance(data, (list, tuple)) and _holds_tensor(data):
         return np.stack([_as_array(part.tolist() if isinstance(part, Tensor) else part, exact) for part in data])
@@ -59,7 +59,7 @@ _OVERFLOW = "Overflow when unpacking long long"
 
 
 def _ragged(data: Any, dim: int = 1) -> Exception:
-    """Where nested sequences stop being rectangular, in PyTorch's words."""
+    """The error for nested sequences that are not rectangular, in PyTorch's words."""
     lengths = [len(part) if isinstance(part, (list, tuple, np.ndarray)) else None for part in data]
     for part, length in zip(data, lengths, strict=True):
         if length == lengths[0]:
@@ -73,11 +73,13 @@ def _ragged(data: Any, dim: int = 1) -> Exception:
         return ValueError(f"expected sequence of length {lengths[0]} at dim {dim} (got {length})")
     if not data or lengths[0] is None:
         return ValueError("the data are not rectangular")
-    return _ragged([row for part in data for row in part], dim + 1)  # the parts differ further down
+    return _ragged(
+        [row for part in data for row in part], dim + 1
+    )  # the lengths agree here and differ at a deeper level
 
 
 def _not_numbers(data: Any) -> Exception:
-    """What keeps the data from being numbers, in PyTorch's words."""
+    """The error for data that are not numbers, in PyTorch's words."""
     found = _offender(data)
     if isinstance(found, int):
         return ValueError(_OVERFLOW)
@@ -90,7 +92,7 @@ def _not_numbers(data: Any) -> Exception:
 
 
 def _offender(data: Any) -> Any:
-    """The first element that is no number (or an integer too large); the data itself if there is none."""
+    """The first element that is not a number, or an integer too large; the data itself if there is none."""
     for part in data if isinstance(data, (list, tuple)) else (data,):
         inner = _offender(part) if isinstance(part, (list, tuple)) else part
         if not isinstance(inner, (int, float, complex, list, tuple, np.generic, np.ndarray)) or (
@@ -101,7 +103,7 @@ def _offender(data: Any) -> Any:
 
 
 def numpy_dtype(dtype: Any, default: dtypes.dtype | None = None) -> np.dtype:
-    """NumPy's dtype for what was asked for; for None that of `default`, or of floating numbers."""
+    """The NumPy dtype for a user's dtype argument; for None that of `default`, or the default floating dtype."""
     if dtype is None:
         return (default or dtypes.get_default_dtype()).numpy
     if not isinstance(dtype, dtypes.dtype):
@@ -139,7 +141,7 @@ def tensor(
             [3, 4]])
 
     Raises:
-        ValueError: a ragged sequence. DtypeError: something that is no number.
+        ValueError: a ragged sequence. DtypeError: an element that is not a number.
     """
     if isinstance(data, Tensor):
         source = data.detach()
@@ -159,11 +161,11 @@ def _cast(array: np.ndarray, kind: np.dtype) -> np.ndarray:
 
 
 def _converted(array: np.ndarray, kind: np.dtype) -> np.ndarray:
-    """Numbers that the user wrote, in the dtype that was asked for.
+    """The user's Python numbers in the requested dtype.
 
     Raises:
-        DtypeError: one does not fit into an integer dtype (300 in uint8; negative ones wrap in unsigned dtypes, as in
-            PyTorch). ArgumentError: a complex number where real ones are asked for.
+        DtypeError: a number does not fit into an integer dtype (300 in uint8; negative ones wrap in unsigned dtypes, as
+            in PyTorch). ArgumentError: a complex number for a real dtype.
     """
     if array.dtype.kind == "c" and kind.kind != "c":
         raise ArgumentError("must be real number, not complex")
@@ -215,7 +217,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
 
 @public(functional=False)
 def from_dlpack(ext_tensor: Any) -> Tensor:
-    """A CPU tensor over the memory of another library's array, which offers it through DLPack.
+    """A CPU tensor over the memory of another library's array that supports DLPack.
 
     >>> import numpy as np
     >>> import tritensor as torch
@@ -223,7 +225,7 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     tritensor.float64
 
     Raises:
-        ArgumentError: the object offers no DLPack export, or its memory is not the CPU's.
+        ArgumentError: the object does not support DLPack, or its memory is not on the CPU.
     """
     if isinstance(ext_tensor, Tensor):
         return ext_tensor.detach()
@@ -240,7 +242,7 @@ def _size(size: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def filled(shape: tuple[int, ...], value: Any, kind: np.dtype, device: Any) -> Any:
-    """The array behind `full`: filled on the device itself."""
+    """The array of `full`, filled on the device itself."""
     where = devices.resolve(device)
     if where is devices.cpu:
         return np.zeros(shape, kind) if value.__class__ is not bool and value == 0 else np.full(shape, value, kind)
@@ -255,7 +257,7 @@ def fill(out: DeviceArray, value: Any) -> None:
 
 
 def finish(data: Any, requires_grad: bool, pin_memory: bool = False) -> Tensor:
-    """The tensor of an array that was just made."""
+    """A tensor over an array that was just made."""
     result = wrap(data)
     if pin_memory and data.__class__ is not DeviceArray:
         result = result.pin_memory()
@@ -290,7 +292,7 @@ def full(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A tensor with `fill_value` everywhere; its dtype follows the number's kind unless given."""
+    """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     if not isinstance(size, (tuple, list)):

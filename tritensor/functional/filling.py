@@ -1,4 +1,4 @@
-"""Tensors set into a frame, grids of coordinates, sums that leave NaN out, and how shapes broadcast."""
+"""Padding, grids of coordinates, sums without NaN, and the broadcasting of shapes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..tensor import Size, Tensor, wrap
 
 @public(package=False)
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """`input` with elements added around it (taken off, where a number is negative), from the last dimension on.
+    """`input` with elements added around it (removed, where a number is negative), from the last dimension on.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.pad(torch.tensor([[1, 2]]), (1, 2, 0, 1), value=7)
@@ -26,13 +26,13 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
     Args:
         pad: how many before and after, for the last dimension, the one before it, and so on.
-        mode: what the new elements are: "constant", or the tensor's own: "reflect" turns back at the edge, "replicate"
-            repeats the edge, "circular" comes in again on the other side. In any number of dimensions.
-        value: of the new elements, for "constant"; 0 unless given.
+        mode: "constant", or a way to repeat the tensor's own elements: "reflect" mirrors them at the edge, "replicate"
+            repeats the edge, "circular" continues at the other side. In any number of dimensions.
+        value: the value of the new elements for "constant"; 0 unless given.
 
     Raises:
-        ShapeError: an odd number of numbers, more than the dimensions take, nothing left of a dimension, or too little
-            to reflect, repeat or go round. NotImplementedError: no such mode.
+        ShapeError: an odd number of numbers, too many for the dimensions, an empty dimension as the result, or too few
+            elements to reflect, repeat or continue with. NotImplementedError: no such mode.
     """
     if mode != "constant" and mode not in _PLACES:
         raise NotImplementedError(
@@ -66,8 +66,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     return framed
 
 
-# For places from before the first element to behind the last of `size`: those of the elements that stand there. `kept`
-# of these, from the one at `first` on, are left after what negative numbers take off; only "circular" goes by them.
+# For positions in the padded dimension, which may be negative or at least `size`, the positions of the elements to copy
+# there. `kept` elements from `first` on are left after the removal by negative numbers; only "circular" uses these two.
 _PLACES: dict[str, Callable[[np.ndarray, int, int, int], np.ndarray]] = {
     "reflect": lambda places, size, first, kept: size - 1 - np.abs(size - 1 - np.abs(places)),
     "replicate": lambda places, size, first, kept: places.clip(0, size - 1),
@@ -76,7 +76,7 @@ _PLACES: dict[str, Callable[[np.ndarray, int, int, int], np.ndarray]] = {
 
 
 def _continued(x: Tensor, pad: Sequence[int], mode: str) -> Tensor:
-    """`x` with its own elements around it."""
+    """`x` padded with its own elements."""
     steps = []
     for step in range(len(pad) // 2):
         dim, before, after = x.ndim - 1 - step, pad[2 * step], pad[2 * step + 1]
@@ -97,7 +97,7 @@ def _continued(x: Tensor, pad: Sequence[int], mode: str) -> Tensor:
 
 @public()
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """For vectors of n, m, ... coordinates tensors of shape (n, m, ...), one for each, with its coordinates.
+    """For vectors of n, m, ... coordinates one tensor each, of shape (n, m, ...), with the vector's coordinates.
 
     >>> import tritensor as torch
     >>> rows, cols = torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4, 5]), indexing="ij")

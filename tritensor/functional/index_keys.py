@@ -1,8 +1,8 @@
-"""What stands between the brackets of `x[...]`, taken apart: a view for its basic parts, coordinates for the rest.
+"""Splitting the key of `x[key]` into a view for its basic parts, and coordinates in the view for the others.
 
 Integers, slices, None and Ellipsis make a view. Integer tensors, masks, lists and NumPy arrays index the view: each
 becomes coordinates along one dimension (a mask along as many as it has), and all of them together one int64 tensor of
-shape (k, *places), which the operators of `kernels/indexing.py` take.
+shape (k, *places), the argument of the operators in `kernels/indexing`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def is_basic(key: Any) -> bool:
 
 
 def resolve(x: Tensor, key: Any) -> tuple[Tensor, Tensor | None, tuple[int, ...]]:
-    """Take an index apart.
+    """Split an index into a view and coordinates.
 
     Returns:
         the view that the basic parts make; coordinates in it of shape (k, *places), on its device, or None; the k
@@ -55,7 +55,7 @@ def resolve(x: Tensor, key: Any) -> tuple[Tensor, Tensor | None, tuple[int, ...]
             dim += part.__class__ is not int
             continue
         advanced.append((dim, part))
-        # the dimensions that the index is along stay whole in the view; a 0-dim mask has none and gets a new one
+        # the view keeps the dimensions that the tensor indexes whole; for a 0-dim mask it gets a new dimension
         basic.extend([slice(None)] * part.ndim if part.dtype is dtypes.bool_ else [slice(None)])
         if part.ndim == 0:
             basic.append(None)
@@ -109,7 +109,7 @@ def _check_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> None:
 
 
 def stack_coordinates(rows: list[Tensor], x: Tensor) -> Tensor:
-    """Integer tensors of shapes that broadcast as one of shape (k, *places), with what is known of their ranges."""
+    """Integer tensors, broadcast and stacked to shape (k, *places)."""
     if len(rows) == 1:
         result = rows[0].unsqueeze(0)
     else:

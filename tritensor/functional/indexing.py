@@ -1,4 +1,4 @@
-"""`x[...]`, and the named operators that read or write the places that an integer tensor or a mask names."""
+"""`x[...]`, and the functions that read or write the elements at the coordinates in an integer tensor or a mask."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 def getitem(self: Tensor, key: Any) -> Tensor:
     """`x[key]`: a view for integers, slices, None and Ellipsis, a copy for tensors, masks, lists and arrays.
 
-    Index tensors of a CUDA tensor may be on the CPU. Those on the device are checked against the bounds, for which
-    the host waits once per version of the index; a mask's number of elements is waited for as well.
+    Index tensors of a CUDA tensor may be on the CPU. For one on the device, the host waits once per version of the
+    index to check the bounds; for a mask it waits for the number of elements.
 
     Raises:
         RangeError: an index out of bounds, one index too many, a mask of the wrong shape.
@@ -48,8 +48,8 @@ def getitem(self: Tensor, key: Any) -> Tensor:
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """`x[key] = value`, broadcast.
 
-    Where coordinates repeat, the last value counts on the CPU and any one of them on a CUDA device. A value in the
-    memory that it is written to is copied first.
+    Where coordinates repeat, the last value is written on the CPU and any one of them on a CUDA device. A value that
+    shares memory with `self` is copied first.
 
     Raises:
         ArgumentError: the value is neither a number nor a tensor. ShapeError: it does not broadcast.
@@ -79,14 +79,14 @@ def _assign(view: Any, value: Any) -> None:
 
 
 def _apart(value: Any, target: Tensor) -> Any:
-    """The value, copied if a kernel would read it from the memory that it writes to."""
+    """The value, copied if it shares memory with the target of the kernel that reads it."""
     own, other = target._data, value._data
     shared = own.__class__ is DeviceArray and other.__class__ is DeviceArray and own.buffer is other.buffer
     return value.clone() if shared else value
 
 
 def _without_leading_ones(value: Any, rank: int) -> Any:
-    """Leading dimensions of size 1 that an assignment may have too many."""
+    """The value without the leading dimensions of size 1 beyond `rank`, which an assignment allows."""
     extra = 0
     while value.ndim - extra > rank and value._data.shape[extra] == 1:
         extra += 1
@@ -94,7 +94,7 @@ def _without_leading_ones(value: Any, rank: int) -> Any:
 
 
 def put(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...], accumulate: bool = False) -> Tensor:
-    """`x[positions] = value` (or `+=`) in place; straight into the memory where nothing is recorded."""
+    """`x[positions] = value` (or `+=`) in place; written directly to the memory if nothing is recorded."""
     if isinstance(value, Tensor):
         if value.dtype is not x.dtype:
             raise DtypeError(
@@ -148,7 +148,7 @@ def _integer_index(name: str, index: Tensor, words: str) -> None:
 
 @public(method=True)
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """The slices of `input` along `dim` that a vector names.
+    """The slices of `input` along `dim` at the positions in a vector.
 
     >>> import tritensor as torch
     >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([1, 1]))
@@ -178,7 +178,7 @@ def _row(checked: Tensor) -> Tensor:
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`.
 
-    The sums are made in one order, so that every run gives the same bits.
+    The order of the additions is fixed, so every run gives the same bits.
     """
     dim, positions = _slices("index_add_", input, dim, index, source)
     value = source * alpha if alpha != 1 else source
@@ -194,7 +194,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 
 @public(method=True, in_place=in_place_form)
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """`input` with every slice that `index` names along `dim` filled with a number."""
+    """`input` with the slices at `index` along `dim` filled with a number."""
     if isinstance(value, Tensor) and value.ndim:
         raise ShapeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
@@ -250,12 +250,12 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
-    """`input` with each element of `src` (or one number) written to the place that `index` names along `dim`.
+    """`input` with each element of `src` (or one number) written to the position in `index` along `dim`.
 
     Args:
         reduce: "add" to add to what is there.
 
-    Where places repeat, the last element counts on the CPU and any one on a CUDA device.
+    Where positions repeat, the last element is written on the CPU and any one of them on a CUDA device.
 
     >>> import tritensor as torch
     >>> torch.zeros(2, 3).scatter(0, torch.tensor([[1, 0, 1]]), 5.0)
@@ -269,9 +269,9 @@ def scatter(
 
 @public(method=True, in_place=in_place_form)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """`input` with each element of `src` added to the place that `index` names along `dim`.
+    """`input` with each element of `src` added at the position in `index` along `dim`.
 
-    The sums are made in one order, so that every run gives the same bits.
+    The order of the additions is fixed, so every run gives the same bits.
 
     >>> import tritensor as torch
     >>> torch.zeros(3).scatter_add(0, torch.tensor([0, 2, 0]), torch.tensor([1.0, 2.0, 3.0]))
@@ -300,7 +300,7 @@ def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, accumulate: bool)
 
 @public(method=True)
 def take(input: Tensor, index: Tensor) -> Tensor:
-    """The elements at `index` of `input` seen as one vector."""
+    """The elements at `index` of the flattened `input`."""
     _integer_index("take", index, "int64")
     kernels.check_bounds(
         index,
@@ -313,7 +313,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 
 @public(method=True)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """Elements of `input` at `indices` along `dim` (without one, of all elements in a row); other sizes broadcast."""
+    """Elements of `input` at `indices` along `dim` (of the flattened input if None); the other sizes broadcast."""
     _integer_index("take_along_dim", indices, "int64")
     if dim is None:
         return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)

@@ -69,7 +69,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 
 def _at_least(x: Any, rank: int) -> Any:
-    """With dimensions of size 1 added as PyTorch's atleast_1d, atleast_2d and atleast_3d add them."""
+    """A tensor with dimensions of size 1 added as by PyTorch's atleast_1d, atleast_2d and atleast_3d."""
     if x.ndim == 0:
         x = x.reshape(1)
     if rank >= 2 and x.ndim == 1:
@@ -79,25 +79,25 @@ def _at_least(x: Any, rank: int) -> Any:
 
 @public()
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors side by side: along the second dimension, vectors along their only one."""
+    """The tensors joined along the second dimension, vectors along their only one."""
     found = [_at_least(x, 1) for x in _tensors("hstack", tensors)]
     return cat(found, 0 if found and found[0].ndim == 1 else 1)
 
 
 @public()
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors below one another, vectors as rows."""
+    """The tensors joined along the first dimension, vectors as rows."""
     return cat([_at_least(x, 2) for x in _tensors("vstack", tensors)], 0)
 
 
 @public()
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors behind one another, along the third dimension."""
+    """The tensors joined along the third dimension."""
     return cat([_at_least(x, 3) for x in _tensors("dstack", tensors)], 2)
 
 
 @public()
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors side by side, vectors as columns."""
+    """The tensors joined along the second dimension, vectors as columns."""
     found = [x.reshape(-1, 1) if x.ndim < 2 else x for x in _tensors("column_stack", tensors)]
     return cat(found, 1)

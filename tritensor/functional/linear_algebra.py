@@ -59,7 +59,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two stacks of matrices of the same length, of shapes (b, n, m) and (b, m, p).
 
     Raises:
-        ShapeError: an operand has not three dimensions, or the lengths differ; otherwise as `matmul`.
+        ShapeError: an operand does not have three dimensions, or the lengths differ; otherwise as `matmul`.
     """
     _check_tensor("bmm", "mat2", 2, mat2)
     if input.ndim != 3 or mat2.ndim != 3:
@@ -145,7 +145,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activat
 
     Args:
         activation: the name of an operator of one input, such as "relu", "gelu" or "silu", to apply to the result. On a
-            CUDA device it runs inside the product's kernel, unless a gradient will be needed of it.
+            CUDA device it runs inside the product's kernel, unless a gradient is needed.
 
     >>> import tritensor as torch
     >>> from tritensor.functional import linear

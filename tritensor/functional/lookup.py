@@ -1,4 +1,4 @@
-"""Tables of vectors: rows by number, and numbers as rows."""
+"""Embeddings and one-hot vectors."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of `weight` that `input` numbers: of shape (*input, columns).
+    """The rows of `weight` at the indices in `input`, of shape (*input, columns).
 
-    The gradient adds up equal numbers in one order, so every run gives the same bits. On a CUDA device the host waits
-    once for each version of `input`, to check it against the number of rows.
+    The gradient sums the rows of equal indices in a fixed order, so every run gives the same bits. On a CUDA device the
+    host waits once for each version of `input`, to check it against the number of rows.
 
     Args:
         padding_idx: a row that gets no gradient.
@@ -68,7 +68,7 @@ def embedding(
         counts = creation.zeros(rows, device=result.device, dtype=dtypes.float32)  # bfloat16 counts to 256
         counts = counts.index_add_(0, flat, creation.ones(*flat.shape, device=result.device, dtype=dtypes.float32))
         often = counts.index_select(0, flat).reshape(*input.shape, 1)
-        result = result.view(result.shape)  # a place in the graph of its own
+        result = result.view(result.shape)  # its own node, so that the hook changes only this result's gradient
         result.register_hook(lambda gradient: (gradient / often).to(gradient.dtype))
     return result
 
@@ -83,7 +83,7 @@ def _shorten(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -
 
 
 def _rows(input: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
-    """The rows, of numbers that are in bounds."""
+    """The rows at indices that have been checked."""
     found = quick_indexing.take(weight, input, 0, along=False)
     if found is not None:
         return found
@@ -98,7 +98,7 @@ def _rows(input: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
 
 @public(package=False)
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """For each number a row of `num_classes` zeros (as many as the largest number asks for, without it) with a 1.
+    """For each number a row of zeros with a 1 at that position; if -1, `num_classes` is the largest number plus 1.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))

@@ -1,4 +1,4 @@
-"""Losses by PyTorch's names."""
+"""Losses under PyTorch's names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..tensor import Tensor
 
 
 def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
-    """The reduction's name, checked; PyTorch's older way to say it warns."""
+    """The checked name of the reduction; warns about PyTorch's deprecated arguments for it."""
     if size_average is not None or reduce is not None:
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
         warnings.warn(
@@ -42,7 +42,7 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """The negative logarithm of the target class's share in softmax(input).
+    """The negative logarithm of the target class's probability in softmax(input).
 
     >>> import tritensor as torch
     >>> torch.nn.functional.cross_entropy(torch.tensor([[2., 0.], [0., 2.]]), torch.tensor([0, 1]))
@@ -53,15 +53,15 @@ def cross_entropy(
         target: class indices of shape (), (N,) or (N, d1, ...), int64 or uint8; or of the input's shape and floating,
             the probability of each class.
         weight: one per class, of the input's dtype.
-        ignore_index: class index whose targets count for nothing.
-        reduction: "mean" (over the targets that count, by weight), "sum" or "none".
+        ignore_index: targets with this class index are ignored.
+        reduction: "mean" (over the targets that are not ignored, by weight), "sum" or "none".
         label_smoothing: the part of the target that is spread over all classes, 0 to 1.
 
     Raises:
-        RangeError: a class index out of bounds (on a CUDA device the kernel asserts it, see `kernels/losses.py`).
-        ValueError: shapes that do not go together, an unknown reduction. DtypeError: dtypes that do not.
+        RangeError: a class index out of bounds (on a CUDA device the kernel asserts, see `kernels/rowwise/losses.py`).
+        ValueError: shapes that do not fit together, an unknown reduction. DtypeError: dtypes that do not.
     """
-    # the quick way takes no target below 0, so a negative ignore_index has nothing to ignore there
+    # the quick path handles no targets below 0, so a negative ignore_index does not matter there
     if (
         size_average is None
         and reduce is None
@@ -104,7 +104,7 @@ def _check_weight(weight: Tensor | None, classes: int) -> None:
 
 
 def _as_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor, tuple[int, ...]]:
-    """Scores as (N, C) and class indices as (N,), and the shape that a loss per target has."""
+    """Scores as (N, C), class indices as (N,), and the shape of the loss per target."""
     shape, wanted = input.shape, target.shape
     if len(shape) == 0:
         raise ShapeError(

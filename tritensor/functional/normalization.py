@@ -1,4 +1,4 @@
-"""Softmax, its logarithm, and layer normalisation, by PyTorch's names."""
+"""Softmax, its logarithm, layer and RMS normalisation, under PyTorch's names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..tensor import Tensor
 
 @public(method=True)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any) -> Tensor:
-    """exp(input), scaled so that it adds up to 1 along `dim`.
+    """exp(input), scaled so that the sum along `dim` is 1.
 
     >>> import tritensor as torch
     >>> torch.tensor([0., 0., -torch.inf]).softmax(0)
@@ -57,7 +57,7 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """The last dimensions brought to zero mean and unit variance together, then scaled and shifted elementwise.
+    """The last dimensions normalised together to zero mean and unit variance, then scaled and shifted elementwise.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.layer_norm(torch.tensor([[1., 2., 3.]]), (3,))
@@ -69,7 +69,7 @@ def layer_norm(
         eps: added to the variance.
 
     Raises:
-        ShapeError: the shapes do not fit. DtypeError: dtypes that do not go together, or are not floating.
+        ShapeError: the shapes do not fit. DtypeError: dtypes that do not fit together, or are not floating.
     """
     shape = _normalized_shape("layer_norm", normalized_shape)
     input_shape = tuple(input._data.shape)
@@ -95,8 +95,8 @@ def rms_norm(
 
     Args:
         normalized_shape: the sizes of the last dimensions of `input` that are normalised together.
-        weight: of shape `normalized_shape`, floating; it is converted to the dtype that is computed in.
-        eps: added to the mean square; the least that changes 1 in the dtype that is computed in, unless given.
+        weight: of shape `normalized_shape`, floating; it is converted to the dtype of the computation.
+        eps: added to the mean square; unless given, the machine epsilon of the dtype of the computation.
 
     Raises:
         ShapeError: the shapes do not fit. DtypeError: the input is not floating.
@@ -141,7 +141,7 @@ def _normalized_shape(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def _along(name: str, input: Tensor, dim: Any, stacklevel: int, others: dict[str, Any]) -> int:
-    """The dimension; where none was given, PyTorch's old choice and its warning."""
+    """The dimension; if None, PyTorch's legacy choice, with its warning."""
     if "axis" in others and dim is None:
         dim = others.pop("axis")
     if others:
@@ -157,7 +157,7 @@ def _along(name: str, input: Tensor, dim: Any, stacklevel: int, others: dict[str
 
 
 def _method(function: Any) -> None:
-    """The method of a function that warns about the line that called it: one call lies between."""
+    """Attach a function as a method; its warnings name the caller's line, so the method adds one to the stack level."""
 
     def call(self: Tensor, dim: int | None = None, dtype: Any = None, **others: Any) -> Tensor:
         return function(self, dim, 4, dtype, **others)  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
-"""The functions that work element by element: arithmetic, comparison, logic, exponentials, trigonometry, rounding.
+"""Elementwise functions: arithmetic, comparison, logic, exponentials, trigonometry, rounding.
 
-Most come from their declarations in `kernels/elementwise`. Written out here are those whose call differs from the
+The declarations in `kernels/elementwise` define most of them. Here are those whose signature differs from the
 operator's (`add(alpha=)`, `div(rounding_mode=)`, `clamp`) and those made of several operators.
 """
 
@@ -60,7 +60,7 @@ def _checked_alpha(result: Tensor, alpha: Any) -> Tensor:
 
 @public("divide", method=True, in_place=in_place_form)
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """input / other; with `rounding_mode` "floor" or "trunc" rounded down or toward zero, and integers stay integers.
+    """input / other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers.
 
     >>> import tritensor as torch
     >>> torch.div(torch.tensor([-7, 7]), 2, rounding_mode="trunc")
@@ -83,7 +83,7 @@ _quick_div: Any = arithmetic.div.method
 
 @public("clip", method=True, in_place=in_place_form)
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """input with what lies below `min` or above `max` brought to it; bounds are numbers or tensors, NaN stays.
+    """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays.
 
     >>> import tritensor as torch
     >>> torch.clamp(torch.tensor([-1.0, 0.5, 3.0]), 0, 1)
@@ -101,7 +101,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 @public(method=True, in_place=in_place_form)
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """The nearest number with `decimals` digits after the point; of two equally near ones the even one.
+    """The nearest number with `decimals` digits after the point; ties go to the even one.
 
     >>> import tritensor as torch
     >>> torch.round(torch.tensor([0.5, 1.5, 2.5]))
@@ -116,7 +116,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 @public(method=True, in_place=in_place_form)
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """input with `nan` for NaN, and for the infinities the given numbers or the dtype's largest and smallest."""
+    """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
     if input.dtype.category != dtypes.FLOATING:
         return input.clone()
     limits = dtypes.finfo(input.dtype)
@@ -216,7 +216,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
 
 
 def _with_alpha(function: Callable[..., Tensor], plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`add_` and `sub_`: without alpha by the operator's own method, which writes into the memory directly."""
+    """`add_` and `sub_`: without alpha they call the operator's own method, which writes to the memory directly."""
 
     def call(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
         if type(alpha) is int and alpha == 1:
@@ -234,7 +234,7 @@ method("sub_", "subtract_")(_with_alpha(sub, arithmetic.sub.method_in_place))
 
 @method("__invert__")
 def _inverted(self: Tensor) -> Tensor:
-    """The bits that are not set; for booleans, not x."""
+    """The bitwise complement; for booleans the logical one."""
     if self.dtype.category > dtypes.INTEGER:
         raise ArgumentError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return comparison.bitwise_not(self)

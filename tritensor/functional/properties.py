@@ -1,4 +1,4 @@
-"""Questions about tensors and dtypes, and the functions that are methods of Tensor under another form."""
+"""Properties of tensors and dtypes, and functions that call a method of Tensor."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Quick ways on the CPU to read, write and join, for the common cases; the operators' references are the rule.
+"""Quick paths on the CPU for common cases of indexing and joining; results are those of the operators' references.
 
-Each function returns None (or False) where the case is not a common one, or would end in an error: the operator then
-does it, or says what is wrong. Nothing has been changed by then.
+Each function returns None (or False), and has changed nothing, if the case is another one or an error: the caller then
+calls the operator, which handles all cases and raises the errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def place(key: Any) -> ndarray | None:
     elif type(key) is list and key and type(key[0]) is int:
         try:
             where = np.array(key)
-        except _REFUSED:  # numbers and something else: a list that stands for a tuple
+        except _REFUSED:  # a list with elements that are not numbers, which PyTorch reads as a tuple
             return None
     else:
         where = key
@@ -87,8 +87,8 @@ def write(x: Tensor, key: Any, basic: bool, value: Any) -> bool:
 
 
 def take(x: Tensor, where: Tensor, dim: int, along: bool) -> Tensor | None:
-    """Slices of `x` (`along` False) or elements (as `gather`) at an index that has been checked, where no gradient is
-    wanted.
+    """Slices of `x` (`along` False) or elements (as `gather`) at an index that has been checked, if no gradient is
+    needed.
     """
     data, chosen = x._data, where._data
     if type(data) is not ndarray or type(chosen) is not ndarray or (x._needs and recording.enabled) or data.ndim == 0:
@@ -97,7 +97,7 @@ def take(x: Tensor, where: Tensor, dim: int, along: bool) -> Tensor | None:
 
 
 def join(tensors: list[Tensor], dim: int, stacked: bool) -> Tensor | None:
-    """`cat` (or `stack`) of arrays of one dtype that no gradient is wanted of."""
+    """`cat` (or `stack`) of arrays of one dtype for which no gradient is needed."""
     arrays = [x._data for x in tensors]
     kind = getattr(arrays[0], "dtype", None)
     for x, array in zip(tensors, arrays, strict=True):

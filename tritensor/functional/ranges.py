@@ -1,4 +1,4 @@
-"""Making tensors of evenly spaced numbers, and the identity matrix; on a device without a copy from the host."""
+"""Tensors of evenly spaced numbers, and the identity matrix; on a device they are made without a copy from the host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .creation import fill, filled, finish, numpy_dtype, place
 
 
 def _made(operator: operators.Range, kind: np.dtype, device: Any, requires_grad: bool, **numbers: Any) -> Tensor:
-    """The operator's vector, made where it is wanted."""
+    """The operator's vector, made on the requested device."""
     where, dtype = devices.resolve(device), dtypes.of(kind)
     if where is devices.cpu or not dtype.triton or dtype is dtypes.bool_:
         return place(operator.reference(**numbers, dtype=dtype), where, requires_grad)

@@ -1,4 +1,4 @@
-"""The same elements in other places, more often, or only on one side of a diagonal."""
+"""Functions that reverse, shift or repeat elements, and triangular matrices."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def flipud(input: Tensor) -> Tensor:
 
 @public(method=True)
 def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
-    """The elements moved on by `shifts` along `dims`; those pushed over the end come in at the start.
+    """The elements shifted by `shifts` along `dims`; those shifted past the end continue at the start.
 
     >>> import tritensor as torch
     >>> torch.roll(torch.arange(4), 1)
@@ -104,7 +104,7 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
 
 @public(method=True)
 def tile(input: Tensor, *dims: Any) -> Tensor:
-    """`repeat`, where counts that are missing in front are 1.
+    """`repeat`, where missing leading counts are 1.
 
     >>> import tritensor as torch
     >>> torch.tile(torch.tensor([1, 2]), (2,))
@@ -118,9 +118,9 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
 def repeat_interleave(
     input: Tensor, repeats: int | Tensor | None = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Each slice along `dim` (each element, without one) repeated as often as `repeats` says.
+    """Each slice along `dim` (each element if None) repeated `repeats` times.
 
-    Repeats that are a CUDA tensor are read on the host, which waits for them.
+    If `repeats` is a CUDA tensor, the host waits to read it.
 
     >>> import tritensor as torch
     >>> torch.repeat_interleave(torch.tensor([5, 6]), torch.tensor([1, 2]))
@@ -142,7 +142,7 @@ def repeat_interleave(
 
 
 def _origins(repeats: Tensor, size: int) -> np.ndarray:
-    """For each slice of the result the one that it repeats."""
+    """For each slice of the result the index of the slice that it repeats."""
     if repeats.ndim > 1:
         raise ShapeError("repeats must be 0-dim or 1-dim tensor")
     if repeats.dtype not in (dtypes.int64, dtypes.int32):

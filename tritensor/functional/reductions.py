@@ -1,4 +1,4 @@
-"""Reductions by PyTorch's names, as functions and as methods of Tensor."""
+"""Reductions under PyTorch's names, as functions and as methods of Tensor."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ ndarray = np.ndarray
 
 
 class MaxResult(NamedTuple):
-    """What `max` along a dimension returns."""
+    """The result of `max` along a dimension."""
 
     values: Tensor
     indices: Tensor
 
 
 class MinResult(NamedTuple):
-    """What `min` along a dimension returns."""
+    """The result of `min` along a dimension."""
 
     values: Tensor
     indices: Tensor
 
 
 class Extremes(NamedTuple):
-    """What `aminmax` returns."""
+    """The result of `aminmax`."""
 
     min: Tensor
     max: Tensor
@@ -79,7 +79,7 @@ def var(
     correction: float | None = None,
     **others: Any,
 ) -> Tensor:
-    """The variance of all elements, or along `dim`; `correction` (1) is taken off the count that it divides by.
+    """The variance of all elements, or along `dim`; the divisor is the count minus `correction` (1 by default).
 
     >>> import tritensor as torch
     >>> x = torch.tensor([1., 2., 3., 4.])
@@ -258,7 +258,7 @@ def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others
 
 @public(package=False, method=True)
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
-    """The sum over the dimensions by which `input` is larger than `size`: what undoes an expansion.
+    """The sum over the dimensions that were expanded from `size` to the shape of `input`: the gradient of `expand`.
 
     >>> import tritensor as torch
     >>> torch.ones(4, 2, 3).sum_to_size(2, 1).shape

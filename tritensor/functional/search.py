@@ -1,4 +1,4 @@
-"""Finding elements: where they are, in what order, the largest of them."""
+"""Searching and sorting: the coordinates, the order and the largest of elements."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def argwhere(input: Tensor) -> Tensor:
 
 
 class SortResult(NamedTuple):
-    """What `sort` returns."""
+    """The result of `sort`."""
 
     values: Tensor
     indices: Tensor
 
 
 class TopResult(NamedTuple):
-    """What `topk` returns."""
+    """The result of `topk`."""
 
     values: Tensor
     indices: Tensor
@@ -58,7 +58,7 @@ TopResult.__name__ = TopResult.__qualname__ = "topk"
 
 @public(method=True)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> SortResult:
-    """The elements in rising (or falling) order along `dim`, and where each came from; equal ones stay in their order.
+    """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order.
 
     NaN is larger than every number.
 
@@ -71,13 +71,13 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
 
 @public(method=True)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Where the elements in rising (or falling) order along `dim` are."""
+    """The indices of the elements in ascending (or descending) order along `dim`."""
     return sort(input, dim, descending).indices
 
 
 @public(method=True)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> TopResult:
-    """The `k` largest (or smallest) elements along `dim`, the first of them first, and where they are.
+    """The `k` largest (or smallest) elements along `dim`, sorted, and their indices.
 
     >>> import tritensor as torch
     >>> torch.topk(torch.tensor([3.0, 5.0, 4.0]), 2).values

@@ -11,24 +11,24 @@ from ..tensor import Tensor
 from . import ranges
 from .linear_algebra import matmul
 
-# The dimensions that an ellipsis stands for get labels of their own, which no subscript can be: 0 for the last, ...
+# The dimensions that an ellipsis covers are labelled by integers, which differ from all subscripts: 0 for the last, ...
 Label = Any
 Labels = list[Label]
 
 
 @public()
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """The sum of products that an equation of subscripts says.
+    """The sum of products defined by an equation of subscripts.
 
     A subscript that two operands share names one dimension of both; one that is missing in the output is summed over;
-    `...` stands for the dimensions that no subscript names. Operands are multiplied from the left to the right.
+    `...` covers the dimensions that no subscript names. Operands are multiplied from left to right.
 
     >>> import tritensor as torch
     >>> torch.einsum("bij,bjk->bik", torch.ones(2, 3, 4), torch.ones(2, 4, 5)).shape
     tritensor.Size([2, 3, 5])
 
     Raises:
-        ShapeError: the equation and the operands do not fit; in PyTorch's words.
+        ShapeError: the equation and the operands do not fit together; in PyTorch's words.
     """
     if not isinstance(equation, str):
         raise ArgumentError(explain(f"einsum(): the equation must be a string, not {type(equation).__name__}"))
@@ -81,7 +81,7 @@ def _parse(equation: str, tensors: list[Tensor]) -> tuple[list[Labels], Labels]:
 
 
 def _labels(text: str, start: int, whose: str, position: int | None, dims: int) -> Labels:
-    """The labels that one part of an equation means; it begins at `start`, and an ellipsis fills up to `dims`."""
+    """The labels of one part of an equation, which begins at `start`; an ellipsis fills up to `dims` dimensions."""
     head, dots, tail = text.partition("...")
     if "." in head or (not dots and "." in text):
         hint = " (...)" if position is None else ""
@@ -138,13 +138,13 @@ def _diagonal(x: Any, labels: Labels, label: Label, position: int) -> tuple[Any,
 
 
 def _sum_out(x: Any, labels: Labels, kept: set[Label]) -> tuple[Any, Labels]:
-    """Sums over the dimensions whose labels are not wanted any more."""
+    """The operand summed over the dimensions whose labels are not in `kept`."""
     dims = [dim for dim, label in enumerate(labels) if label not in kept]
     return (x.sum(dims), [label for label in labels if label in kept]) if dims else (x, labels)
 
 
 def _contract(x: Any, left: Labels, y: Any, right: Labels, kept: set[Label]) -> tuple[Any, Labels]:
-    """The product of two operands, summed over what neither the output nor a later operand needs."""
+    """The product of two operands, summed over the labels that neither the output nor a later operand has."""
     x, left = _sum_out(x, left, kept | set(right))
     y, right = _sum_out(y, right, kept | set(left))
     batch = [label for label in left if label in right and label in kept]

@@ -30,7 +30,7 @@ _SIGNATURES = (
 
 
 class _ToCopy(Gradient):
-    """The gradient of a move or conversion: back to the source's device and dtype."""
+    """The gradient of a copy to another device or dtype: a copy back to the source's device and dtype."""
 
     name = "ToCopyBackward0"
     __slots__ = ("device", "dtype")
@@ -83,7 +83,7 @@ def to(
     """The tensor on another device, in another dtype, or both; the tensor itself when neither differs.
 
     Overloads, as in PyTorch: `to(dtype)`, `to(device, dtype)`, `to(other)`, each with `non_blocking` and `copy`.
-    `non_blocking=True` may return before the copy has finished; whatever reads the result waits for it.
+    `non_blocking=True` may return before the copy has finished; the first use of the result waits for it.
 
     >>> import tritensor as torch
     >>> x = torch.ones(2)
@@ -91,7 +91,7 @@ def to(
     (True, tritensor.float64)
 
     Raises:
-        ArgumentError: arguments of no overload. DeviceError: a device that is not there.
+        ArgumentError: the arguments fit no overload. DeviceError: no such device.
     """
     device, dtype, flags = parse_to(args, device, dtype, other)
     if flags:
@@ -103,7 +103,7 @@ def to(
     kind = data.dtype if dtype is None else dtype.numpy
     if where is source and kind == data.dtype and not copy:
         return self
-    del data  # a reference to the memory more
+    del data  # another reference, which `can_be_sent` would count
     sent = _sent(self, where, kind) if non_blocking and self._pinned and where is not devices.cpu else None
     result = wrap(_moved(self, where, kind, non_blocking) if sent is None else sent)
     if self._needs and recording.enabled and dtypes.of(kind).category >= dtypes.FLOATING:
@@ -113,7 +113,7 @@ def to(
 
 
 def _sent(x: Tensor, where: devices.device, kind: np.dtype) -> DeviceArray | None:
-    """A copy on a device that is under way straight from the pinned memory of `x`, where there can be one."""
+    """An array on a device that is being copied directly from the pinned memory of `x`, if `can_be_sent`, else None."""
     source = x._data.dtype
     fits = kind.itemsize >= source.itemsize and dtypes.of(source).triton and dtypes.of(kind).triton
     if not fits or not sending.can_be_sent(x):
@@ -125,7 +125,7 @@ def _sent(x: Tensor, where: devices.device, kind: np.dtype) -> DeviceArray | Non
 
 
 def _moved(x: Tensor, where: devices.device, kind: np.dtype, non_blocking: bool) -> Any:
-    """A new array with `x`'s elements on `where` in dtype `kind`; casts run where they move fewer bytes."""
+    """A new array with `x`'s elements on `where` in dtype `kind`; casts on the side that makes the transfer smaller."""
     data = x._data
     if data.__class__ is DeviceArray:
         if where is data.device:
@@ -207,7 +207,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
 
 
 def _goes_straight(target: Tensor, source: Tensor) -> bool:
-    """Whether a copy between host and device needs no memory beside the target's: nothing is converted or recorded."""
+    """Whether a copy between host and device can write to the target directly: nothing is converted or recorded."""
     here, there = target._data, source._data
     onto_host = here.__class__ is np.ndarray and there.__class__ is DeviceArray
     return (
@@ -257,10 +257,10 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 @method()
 def record_stream(self: Tensor, s: Stream) -> None:
-    """Say that work of another stream uses the tensor: its memory is not given out again before that work is done.
+    """Note that work of another stream uses the tensor: its memory is not used again before that work is done.
 
-    The library does this by itself for every kernel and copy of its own; it is for a stream that another library, or
-    a kernel launched by hand, uses.
+    The library calls this for its own kernels and copies; call it for work that another library, or a kernel of your
+    own, submits to a stream.
 
     Raises:
         DeviceError: the tensor is not on a CUDA device, or the stream is on another. ArgumentError: not a stream.

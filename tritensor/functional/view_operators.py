@@ -1,8 +1,8 @@
 """Views: other shapes and strides over the same memory, and the shape operators made from them.
 
-A view operator is a function from an array to an array of the same memory, written once for `numpy.ndarray` and
-`DeviceArray`, which have the same view methods, and a gradient. The result knows its parent and how it was taken, for
-in-place changes (see `inplace.py`).
+A view operator is a gradient and a function from an array to a view of it, written once for `numpy.ndarray` and
+`DeviceArray`, which have the same view methods. The result refers to its parent, the view operator and its arguments,
+for in-place changes (see `tritensor/inplace.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ view_registry: dict[str, View] = {}
 
 
 class View:
-    """A view operator: `take(array, *arguments)` gives the view, `gradient(grad, shape, *arguments)` its gradient."""
+    """A view operator: `take(array, *arguments)` returns the view, `gradient(grad, shape, *arguments)` its gradient."""
 
     family = "view"
 
@@ -44,14 +44,14 @@ class View:
         return self
 
     def __call__(self, x: Tensor, *arguments: Any) -> Tensor:
-        """The view of `x`; arguments were checked by the caller."""
+        """The view of `x`; the caller has checked the arguments."""
         data = x._data
         if type(data) is not ndarray and type(data) is not DeviceArray:
             data = x._host_array()
         return self.attach(x, data.shape, self.take(data, *arguments), arguments)
 
     def attach(self, x: Tensor, shape: tuple[int, ...], out: Any, arguments: tuple[Any, ...]) -> Tensor:
-        """The tensor over `out`, a view that was taken of `x` (of that shape) with these arguments."""
+        """The tensor over `out`, a view of `x` (of that shape) that was made with these arguments."""
         result: Tensor = _new(Tensor)
         result._data = out
         counter = x._counter
@@ -86,7 +86,7 @@ class _ViewGradient(Gradient):
 
 
 def _strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-    """An array with other strides (in elements) from the same first element; `layout` made sure that they fit."""
+    """An array with other strides (in elements) from the same first element; `layout` has checked that they fit."""
     if array.__class__ is DeviceArray:
         return array.as_strided(shape, strides, array.offset)
     return np.lib.stride_tricks.as_strided(array, shape, [step * array.itemsize for step in strides])

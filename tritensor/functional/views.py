@@ -1,4 +1,4 @@
-"""The shape functions and methods: views where possible, copies where `reshape` must."""
+"""Shape functions and methods: views where possible; `reshape` copies where it must."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     """
     data = input._data
     if type(data) is ndarray and shape:
-        # the quick way: NumPy knows whether a view will do; what it refuses is refused below, in PyTorch's words
+        # the quick path: NumPy decides whether a view is possible; the code below raises PyTorch's errors
         try:
             out = data.reshape(*shape)
         except (ValueError, TypeError):
@@ -218,7 +218,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """`length` elements along `dim`, from `start`.
 
     Raises:
-        RangeError: the range leaves the dimension.
+        RangeError: the range exceeds the dimension.
     """
     if input.ndim == 0:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -273,7 +273,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     if input.ndim == 0:
         raise ShapeError("chunk expects at least a 1-dimensional tensor")
     extent = input._data.shape[layout.normalize_dim(dim, input.ndim)]
-    # an empty dimension gives as many empty chunks as were asked for
+    # for an empty dimension the result is `chunks` empty views
     return split(input, -(-extent // chunks) if extent else [0] * chunks, dim)
 
 
@@ -295,7 +295,7 @@ def basic_index(input: Tensor, key: Any) -> Tensor:
     data = input._data
     kind = type(key)
     if type(data) is ndarray and data.ndim and (kind is int or (kind is slice and key.step is None)):
-        # the quick way: one index or slice of the first dimension
+        # the quick path: one index or slice of the first dimension
         first = (key, Ellipsis)
         try:
             return _slice.attach(input, data.shape, data[first], (first,))
@@ -306,7 +306,7 @@ def basic_index(input: Tensor, key: Any) -> Tensor:
         if part.__class__ is slice and part.step is not None and part.step <= 0:
             raise ValueError("step must be greater than zero")
     if Ellipsis not in keys:
-        # without it NumPy returns a number, not a view, when every dimension is indexed
+        # without the ellipsis NumPy returns a number instead of a view when every dimension is indexed
         keys = (*keys, Ellipsis)
     try:
         return _slice(input, keys)
