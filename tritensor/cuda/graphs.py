@@ -76,9 +76,9 @@ class CUDAGraph:
         """Capture the current stream's work from here on.
 
         Args:
-            pool: whose memory to use: `graph_pool_handle()` or another graph's `pool()`. None for memory of its own.
-            capture_error_mode: accepted for PyTorch's signature. What cannot be captured is refused in the thread that
-                asks for it, and other threads are not hindered.
+            pool: the memory pool to use: `graph_pool_handle()` or another graph's `pool()`; None for a pool of its own.
+            capture_error_mode: accepted for PyTorch's signature. Calls that cannot be captured raise in the thread that
+                makes them; other threads are not affected.
 
         Raises:
             DeviceError: there is no device, the stream is the default one, the graph has been captured before, or work

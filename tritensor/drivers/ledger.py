@@ -41,10 +41,10 @@ class Ledger:
     def assert_at_most(
         self, *, h2d: int | None = None, d2h: int | None = None, d2d: int | None = None, syncs: int | None = None
     ) -> None:
-        """Fail when there were more copies or waits than this; None allows any number.
+        """Fail if there were more copies or waits than these limits; None allows any number.
 
         Raises:
-            AssertionError: there were; the text lists them with the lines that asked for them.
+            AssertionError: a limit was exceeded; the text lists the entries with their lines.
         """
         for kind, limit in (("h2d", h2d), ("d2h", d2h), ("d2d", d2d), ("sync", syncs)):
             if limit is not None and self.count(kind) > limit:
