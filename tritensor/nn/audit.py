@@ -1,4 +1,4 @@
-"""What a module consists of: every tensor with its shape, dtype and device, and those that nobody registered."""
+"""What a module consists of: every tensor with its shape, dtype and device, registered or not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Entry:
     """One tensor of a module.
 
     Attributes:
-        path: how it is reached, such as "encoder.layers.3.weight".
+        path: the attributes that lead to it, such as "encoder.layers.3.weight".
         kind: "parameter", "buffer" or "unregistered".
         note: "shared with ..." for a tensor that has been listed before.
     """
@@ -52,7 +52,8 @@ class Audit:
 
     @property
     def unregistered(self) -> list[Entry]:
-        """Tensors that the module holds elsewhere: `to` leaves them behind and `state_dict` leaves them out."""
+        """Tensors that the module holds without having registered them: `to` does not move them and `state_dict` omits
+        them."""
         return [entry for entry in self.entries if entry.kind == "unregistered"]
 
     @property
@@ -84,7 +85,7 @@ class Audit:
     __repr__ = __str__
 
     def _summary(self) -> list[str]:
-        """A line per device and dtype, and one for each thing that deserves a look."""
+        """A line per device and dtype, and one for each possible mistake."""
         tensors: Counter[tuple[str, str]] = Counter()
         elements: Counter[tuple[str, str]] = Counter()
         sizes: Counter[tuple[str, str]] = Counter()

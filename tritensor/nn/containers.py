@@ -1,4 +1,4 @@
-"""Modules that hold other modules, and nothing of their own."""
+"""Modules that only hold other modules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
 
 class _Numbered(Module):
-    """Children named "0", "1", ... : what lists of modules have in common."""
+    """Base of the lists of modules: children named "0", "1", ..."""
 
     def _name_at(self, index: Any) -> str:
         position = operator.index(index)
@@ -52,7 +52,7 @@ class _Numbered(Module):
         return self
 
     def insert(self, index: int, module: Module) -> Self:
-        """Put a module before the one at `index`; those behind it are numbered anew."""
+        """Put a module before the one at `index`; the following ones are renumbered."""
         modules = list(self._modules.values())
         if not isinstance(module, Module):
             raise TypeError(f"{type(module).__name__} is not a Module subclass")
@@ -63,10 +63,10 @@ class _Numbered(Module):
         return self
 
     def pop(self, key: int | slice) -> Any:
-        """Take a module (or several, as a module of the same kind) out and return it."""
-        taken = self[key]
+        """Remove a module (or several, as a module of the same kind) and return it."""
+        removed = self[key]
         del self[key]
-        return taken
+        return removed
 
     def __getitem__(self, index: Any) -> Any:
         return self._modules[self._name_at(index)]
@@ -165,7 +165,7 @@ class ModuleList(_Numbered):
 
 
 def _folded(printed: list[str]) -> str:
-    """One line per module, runs of modules that print alike as one line "(0-3): 4 x Linear(...)"."""
+    """One line per module, consecutive modules with the same text as one line "(0-3): 4 x Linear(...)"."""
     runs: list[tuple[int, int, str]] = []
     for position, text in enumerate(printed):
         if runs and runs[-1][2] == text:
@@ -216,7 +216,7 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Take a module out and return it."""
+        """Remove a module and return it."""
         return self._modules.pop(key)
 
     def keys(self) -> Iterable[str]:

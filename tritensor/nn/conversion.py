@@ -1,4 +1,4 @@
-"""Moving and casting a module: all new tensors are made first, then all are put in place."""
+"""Moving and casting a module: all new tensors are made first, then all are assigned."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def parse(
 
 
 def converter(device: Any, dtype: Any, non_blocking: bool = False) -> Change:
-    """The change of one tensor: integers and booleans move and keep their dtype."""
+    """The function that converts one tensor; integers and booleans are moved and keep their dtype."""
 
     def change(tensor: Tensor) -> Tensor:
         cast = dtype if tensor.is_floating_point() or tensor.is_complex() else None
@@ -50,9 +50,9 @@ def converter(device: Any, dtype: Any, non_blocking: bool = False) -> Change:
 def convert(root: Any, change: Change, recurse: bool = True) -> None:
     """Apply `change` to all parameters, their gradients and all buffers.
 
-    Parameters and gradients stay the same objects with new data, so an optimizer that was made before still holds the
-    right ones; buffers are replaced. A tensor that is shared is changed once and stays shared. If `change` fails for
-    any tensor, none is changed.
+    Parameters and gradients stay the same objects with new data, so an optimizer that was made before still refers to
+    them; buffers are replaced. A tensor that is shared is changed once and stays shared. If `change` fails for any
+    tensor, none is changed.
     """
     changed: dict[int, tuple[Tensor, Tensor]] = {}
 
@@ -86,8 +86,8 @@ def unregistered(root: Any) -> Iterator[tuple[str, Tensor]]:
     """Tensors that the module tree holds outside of its tables: plain attributes, and lists, tuples and dicts of
     tensors or of modules. Each with the path that a user would write.
 
-    Parameters that are registered somewhere in the tree are passed over, because they stay the same objects when the
-    tree is converted. Registered buffers are not: what holds one elsewhere keeps the old one.
+    Parameters that are registered somewhere in the tree are left out, because they stay the same objects when the tree
+    is converted. Registered buffers are included: a plain attribute that holds one keeps the old tensor.
     """
     modules = dict.fromkeys(root.modules())
     owned = {id(param) for param in root.parameters()}
@@ -119,7 +119,7 @@ def _tensors_in(value: Any, path: str, modules: Mapping[Any, Any], depth: int) -
 
 
 def warn_unregistered(root: Any, device: Any, dtype: Any, stacklevel: int) -> None:
-    """Warn about tensors that a conversion of `root` leaves where they are, though it would have changed them."""
+    """Warn about tensors of `root` that `change` would convert if they were registered."""
     left = []
     for path, tensor in unregistered(root):
         moves = device is not None and tensor.device != device

@@ -1,4 +1,4 @@
-"""Tables of vectors that are learned."""
+"""Lookup tables of trained vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Embedding"]
 
 
 class Embedding(Module):
-    """A table of `num_embeddings` vectors: numbers of any shape become vectors, of shape (..., embedding_dim).
+    """A table of `num_embeddings` vectors: indices of any shape become vectors, of shape (..., embedding_dim).
 
     The table starts normally distributed, with zeros in the row `padding_idx`.
 
@@ -25,7 +25,7 @@ class Embedding(Module):
     tritensor.Size([2, 2, 3])
 
     Args:
-        padding_idx: a row that gets no gradient, so that it stays what it is.
+        padding_idx: a row that gets no gradient, so that training does not change it.
         max_norm, norm_type, scale_grad_by_freq, sparse: see `tritensor.nn.functional.embedding`.
 
     Raises:
@@ -90,7 +90,7 @@ class Embedding(Module):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """A layer over a table that is there already, which stays as it is with `freeze`.
+        """A layer over an existing table, which is not trained with `freeze`.
 
         Raises:
             AssertionError: the table is not 2-dimensional.

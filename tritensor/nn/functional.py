@@ -1,4 +1,4 @@
-"""The functions that layers are made of; the same as `tritensor.functional`, at PyTorch's place."""
+"""The functions that layers are made of; those of `tritensor.functional`, under PyTorch's name."""
 
 from __future__ import annotations
 

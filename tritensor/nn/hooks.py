@@ -18,7 +18,7 @@ __all__ = ["call_with_hooks", "register"]
 def register(
     table: OrderedDict[int, Any], hook: Any, prepend: bool = False, also: Sequence[OrderedDict[int, Any]] = ()
 ) -> RemovableHandle:
-    """Put a hook into a table, in front of the others with `prepend`, and into the tables of facts about it."""
+    """Put a hook into a table, before the others with `prepend`, and its options into `also`."""
     handle = RemovableHandle(table, also)
     table[handle.id] = hook
     for facts in also:
@@ -31,8 +31,8 @@ def register(
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """forward pre-hooks, forward, forward hooks; gradient hooks around all of it.
 
-    Forward hooks that were registered with `always_call` run also when something before them raised; what they raise
-    themselves is then a warning, so that the first error is the one that is seen.
+    Forward hooks that were registered with `always_call` run also when something before them raised; an exception of
+    their own is then a warning, so that the first error is the one that is raised.
     """
     called: set[int] = set()
     result = None
@@ -73,7 +73,7 @@ def _run_forward_hook(module: Any, number: int, hook: Any, args: Any, kwargs: An
 def _run_pre_hooks(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments as the module's pre-hooks leave them."""
+    """The arguments, as the module's pre-hooks may have changed them."""
     for number, hook in list(module._forward_pre_hooks.items()):
         if number in module._forward_pre_hooks_with_kwargs:
             changed = hook(module, args, kwargs)
@@ -99,12 +99,12 @@ class _Boundary(Gradient):
         self.callback = callback
 
     def run(self, node: Node, gradient: Any) -> Sequence[Any]:
-        """The gradients of the tensors that cross the boundary."""
+        """The gradients of the tensors, after passing them to the callback."""
         return self.callback((gradient,) if node.outputs == 1 else tuple(gradient))
 
 
 def _cross(tensors: list[Tensor], name: str, callback: Callable[[tuple[Any, ...]], Sequence[Any]]) -> list[Tensor]:
-    """The same tensors, recorded as the outputs of one node, so that their gradients come by together."""
+    """The same tensors, recorded as the outputs of one node, so that their gradients are known at the same time."""
     edges = tuple(tensor._edge() for tensor in tensors)
     node = record(_Boundary(name, callback), edges, outputs=len(tensors))
     crossed = []
@@ -185,7 +185,7 @@ class GradientHooks:
 
     def _at_inputs(self, gradients: tuple[Any, ...]) -> Sequence[Any]:
         if self.grad_outputs is None:
-            return gradients  # the gradient came to the inputs on another way than through the outputs
+            return gradients  # a gradient reached the inputs by another path than the module's outputs
         full = _spread(gradients, self.input_slots, self.input_count)
         for hook in self.hooks:
             replaced = hook(self.module, full, self.grad_outputs)
@@ -215,6 +215,6 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
-def _check_count(what: str, given: tuple[Any, ...], expected: int) -> None:
-    if len(given) != expected:
-        raise RuntimeError(f"{what} returned an invalid number of grad, got {len(given)}, but expected {expected}")
+def _check_count(what: str, gradients: tuple[Any, ...], expected: int) -> None:
+    if len(gradients) != expected:
+        raise RuntimeError(f"{what} returned an invalid number of grad, got {len(gradients)}, but expected {expected}")

@@ -1,4 +1,4 @@
-"""Filling parameters with starting values, in place and unseen by autograd.
+"""Filling parameters with starting values, in place and not recorded by autograd.
 
 Every random function takes a `generator`, and the same seed gives the same values on every device.
 """
@@ -126,8 +126,8 @@ def trunc_normal_(
             return (out < a) | (out > b)
 
     else:
-        # Few normal draws would fall between the bounds: draw uniformly, and keep a value with the probability that
-        # its density has of the highest one in reach.
+        # Few normal draws would fall between the bounds: draw uniformly, and keep a value with a probability of its
+        # density divided by the highest density between the bounds.
         peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
         chance = empty_like(tensor)
 
@@ -140,7 +140,7 @@ def trunc_normal_(
 
 
 def _drawn_until_accepted(tensor: Tensor, draw: Callable[[Tensor], Tensor]) -> Tensor:
-    """Fill with draws; `draw(out)` fills `out` and returns where a value was refused."""
+    """Fill with draws; `draw(out)` fills `out` and returns a mask of the values to be drawn again."""
     refused = draw(tensor)
     again = empty_like(tensor)
     while bool(refused.any()):
@@ -250,7 +250,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape
     tensor.normal_(0, std, generator=generator)
-    # the rows with the smallest draws of a column are those of a random permutation's head
+    # the rows with the smallest draws of a column are the first ones of a random permutation
     draws = empty(rows, columns, dtype=float64, device=tensor.device).uniform_(generator=generator).cpu().numpy()
     zeroed = draws.argsort(axis=0).argsort(axis=0) < math.ceil(sparsity * rows)
     return tensor.masked_fill_(from_numpy(zeroed).to(tensor.device), 0)

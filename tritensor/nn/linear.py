@@ -16,7 +16,7 @@ __all__ = ["Identity", "Linear"]
 
 
 class Identity(Module):
-    """Returns its input; takes any arguments, so that it can stand in for any layer."""
+    """Returns its input; takes any arguments, so that it can replace any layer."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ __all__ = ["BCEWithLogitsLoss", "CrossEntropyLoss", "L1Loss", "MSELoss", "NLLLos
 class _Loss(Module):
     """A loss with a reduction: "mean", "sum" or "none".
 
-    PyTorch's older `size_average` and `reduce` are taken by position, so that its signatures fit, and warn.
+    PyTorch's older `size_average` and `reduce` are accepted at PyTorch's positions, with a warning.
     """
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
@@ -85,7 +85,7 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class NLLLoss(_Loss):
-    """The negative of the right class's entry, for inputs that are logarithms of probabilities.
+    """The negative of the target class's entry, for inputs that are logarithms of probabilities.
 
     The arguments are `CrossEntropyLoss`'s.
     """
@@ -110,14 +110,14 @@ class NLLLoss(_Loss):
 
 
 class CrossEntropyLoss(_Loss):
-    """Softmax over the classes and the negative logarithm of the right one's share.
+    """Softmax over the classes and the negative logarithm of the target class's probability.
 
     Args:
         weight: a weight per class.
         size_average: PyTorch's older way to say `reduction`.
-        ignore_index: targets of this class count for nothing.
+        ignore_index: targets of this class add nothing to the loss or the mean.
         reduce: PyTorch's older way to say `reduction`.
-        reduction: "mean" (over the targets that count, by weight), "sum" or "none".
+        reduction: "mean" (over the targets that are not ignored, by weight), "sum" or "none".
         label_smoothing: the share of the target that is spread over all classes.
 
     >>> import tritensor as torch
@@ -142,7 +142,8 @@ class CrossEntropyLoss(_Loss):
         self.label_smoothing = label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """`input` (N, C, ...) or (C,); `target` class indices of shape (N, ...) or (), or shares of input's shape."""
+        """`input` (N, C, ...) or (C,); `target` class indices of shape (N, ...) or (), or probabilities of input's
+        shape."""
         return F.cross_entropy(
             input,
             target,

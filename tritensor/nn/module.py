@@ -41,8 +41,8 @@ _HOOK_TABLES = (
 class Module(ModuleTree):
     """The base of all layers and models.
 
-    Tensors assigned as `Parameter` and modules assigned as attributes are registered by themselves: they are found by
-    `parameters()`, moved by `to()` and saved by `state_dict()`.
+    A `Parameter` or a module that is assigned to an attribute is registered: it is found by `parameters()`, moved by
+    `to()` and saved by `state_dict()`.
 
     >>> import tritensor as torch
     >>> class Scale(torch.nn.Module):
@@ -55,7 +55,7 @@ class Module(ModuleTree):
     ['factor']
     """
 
-    # Written into state dicts beside the values; a subclass whose entries change raises it and reads the old one in
+    # Written into state dicts beside the values; a subclass whose entries change increments it and reads old entries in
     # `_load_from_state_dict`.
     _version = 1
     call_super_init = False
@@ -80,7 +80,7 @@ class Module(ModuleTree):
                 else f"takes 1 positional argument but {len(args) + 1} were given"
             )
             raise TypeError(f"{type(self).__name__}.__init__() {what}")
-        # straight into __dict__: __setattr__ looks for parameters and modules, and these are none
+        # directly into __dict__: __setattr__ would check each for a parameter or module
         own = self.__dict__
         own["training"] = True
         own["_parameters"] = {}
@@ -114,8 +114,8 @@ class Module(ModuleTree):
 
         Args:
             hook: with `with_kwargs` it is `hook(module, args, kwargs)` and returns both or None.
-            prepend: run it before the hooks that are there already.
-            with_kwargs: whether it is shown the keyword arguments.
+            prepend: run it before the hooks that are registered already.
+            with_kwargs: whether it gets the keyword arguments.
         """
         also = [self._forward_pre_hooks_with_kwargs] if with_kwargs else []
         return register(self._forward_pre_hooks, hook, prepend, also)
@@ -127,8 +127,8 @@ class Module(ModuleTree):
 
         Args:
             hook: with `with_kwargs` it is `hook(module, args, kwargs, output)`.
-            prepend: run it before the hooks that are there already.
-            with_kwargs: whether it is shown the keyword arguments.
+            prepend: run it before the hooks that are registered already.
+            with_kwargs: whether it gets the keyword arguments.
             always_call: run it also when forward raised.
         """
         also = [self._forward_hooks_with_kwargs] if with_kwargs else []
@@ -142,8 +142,8 @@ class Module(ModuleTree):
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
 
-        Both are tuples, with None for what is no tensor or needs no gradient; what the hook returns (if not None) is
-        passed on in place of `grad_input`. Only positional arguments are counted as inputs.
+        Both are tuples, with None for values that are not tensors or need no gradient; what the hook returns (if not
+        None) replaces `grad_input`. Only positional arguments are counted as inputs.
         """
         return register(self._backward_hooks, hook, prepend)
 
@@ -184,15 +184,15 @@ class Module(ModuleTree):
 
         It is called as `to(device=None, dtype=None, non_blocking=False)`, `to(dtype)` or `to(tensor)`.
 
-        Parameters stay the same objects and their gradients follow; so does an optimizer's state, at its next step.
-        Only floating and complex tensors are cast, all are moved. Tensors that the module holds without having
-        registered them stay where they are, and a warning names them. If a device has no room for all of it, the module
-        is left as it was.
+        Parameters stay the same objects. Their gradients are converted with them, an optimizer's state at its next
+        step. Only floating and complex tensors are cast, all are moved. Tensors that the module holds without having
+        registered them stay where they are, and a warning names them. If the device has not enough memory, the module
+        is unchanged.
 
         Raises:
             ArgumentError: arguments of no form.
             TypeError: a dtype that is neither floating nor complex.
-            OutOfMemoryError: the device has no room; nothing has changed.
+            OutOfMemoryError: the device has not enough memory; nothing has changed.
         """
         return self._convert(*conversion.parse(args, **kwargs))
 
@@ -242,11 +242,11 @@ class Module(ModuleTree):
     # ---- state ------------------------------------------------------------------------------------------------
 
     def get_extra_state(self) -> Any:
-        """What else belongs into the state dict; a subclass defines it together with `set_extra_state`."""
+        """Other state to put into the state dict; a subclass defines it together with `set_extra_state`."""
         raise RuntimeError(f"{type(self).__name__} defines no get_extra_state()")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` returned when the state dict was made."""
+        """Restore what `get_extra_state` returned when the state dict was made."""
         raise RuntimeError(f"{type(self).__name__} defines no set_extra_state()")
 
     def state_dict(
@@ -257,7 +257,7 @@ class Module(ModuleTree):
         Args:
             destination: the mapping to put them into, a new ordered one unless given.
             prefix: put in front of every path.
-            keep_vars: give the parameters themselves and not detached tensors.
+            keep_vars: return the parameters themselves and not detached tensors.
         """
         if destination is None:
             destination = OrderedDict()
@@ -287,8 +287,8 @@ class Module(ModuleTree):
 
         Args:
             state_dict: tensors by path, on any device.
-            strict: keys that are missing or unexpected are an error.
-            assign: take the state dict's tensors themselves, with their dtype and device, in place of copying. An
+            strict: raise for missing and unexpected keys.
+            assign: make the state dict's tensors the module's own, with their dtype and device, in place of copying. An
                 optimizer has to be made after that.
 
         Returns:
@@ -330,7 +330,8 @@ class Module(ModuleTree):
         return register(self._load_state_dict_pre_hooks, hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, incompatible_keys)` after loading; keys that it clears are no error any more."""
+        """Call `hook(module, incompatible_keys)` after loading; keys that it removes from them are no longer an
+        error."""
         return register(self._load_state_dict_post_hooks, hook)
 
 

@@ -16,7 +16,7 @@ __all__ = ["LayerNorm", "RMSNorm"]
 
 
 class _RowNorm(Module):
-    """What layers that normalise the last dimensions have in common."""
+    """Base of the layers that normalise the last dimensions."""
 
     normalized_shape: tuple[int, ...]
     eps: Any
@@ -40,7 +40,7 @@ class _RowNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the scale to one, and the shift (where there is one) to zero."""
+        """Set the scale to one, and the shift (if there is one) to zero."""
         for name, fill in (("weight", init.ones_), ("bias", init.zeros_)):
             parameter = self._parameters.get(name)
             if parameter is not None:
@@ -77,7 +77,7 @@ class LayerNorm(_RowNorm):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """The shape, epsilon and what is learned."""
+        """The shape, epsilon and whether there is a scale and a shift."""
         return (
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
             f"bias={self.bias is not None}"

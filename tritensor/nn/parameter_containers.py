@@ -144,11 +144,11 @@ class ParameterDict(Module):
         return [(key, self[key]) for key in self._keys]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value, or the default where there is none."""
+        """The value, or the default if there is none."""
         return self[key] if key in self._keys else default
 
     def pop(self, key: str) -> Any:
-        """Take a value out and return it."""
+        """Remove a value and return it."""
         value = self[key]
         del self[key]
         return value

@@ -1,7 +1,7 @@
 """Which module owns a tensor, and what it is called there: "encoder.layers.3.weight".
 
-Nothing is kept for this but a weak list of the living modules. The search runs only when an error message wants to name
-a tensor, so modules and operators pay nothing for it.
+The only data kept for this are weak references to all modules. The search runs when an error message names a tensor, so
+it costs modules and operators nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _living: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 def remember(module: Any) -> None:
-    """Let `parameter_path` find the tensors of `module` for as long as it lives."""
+    """Let `parameter_path` find the tensors of `module` until it is deleted."""
     _living[id(module)] = module
 
 
@@ -32,7 +32,7 @@ def parameter_path(tensor: Any) -> str | None:
     parents: dict[int, tuple[Any, str]] = {}
     owner: tuple[Any, str] | None = None
     for module in list(_living.values()):
-        # looked at through __dict__, because a module whose __init__ has not run yet has no tables
+        # read from __dict__, because a module whose __init__ has not run yet has no tables
         tables = module.__dict__
         for name, child in tables.get("_modules", {}).items():
             parents.setdefault(id(child), (module, name))

@@ -1,4 +1,4 @@
-"""Layers that change the shape of their input and nothing else."""
+"""Layers that only change the shape of their input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Flatten"]
 
 
 class Flatten(Module):
-    """Joins the dimensions from `start_dim` to `end_dim` into one; all but the batch's unless said otherwise.
+    """Joins the dimensions from `start_dim` to `end_dim` into one; by default all but the batch's.
 
     >>> import tritensor as torch
     >>> torch.nn.Flatten()(torch.ones(8, 2, 3)).shape

@@ -15,8 +15,8 @@ __all__ = ["EXTRA_STATE", "check_own", "load", "save_own"]
 
 EXTRA_STATE = "_extra_state"
 
-# A change that the check has found possible, made once the whole state dict is known to fit. It returns the call that
-# takes it back; told `keep=False`, it need not remember the old values, and what it returns is not used.
+# A change that has passed its check; it is made after the whole state dict has been checked. It returns a function that
+# reverts it. With `keep=False` the old values need not be kept, and the returned function is not used.
 Change = Callable[[bool], Callable[[], Any]]
 
 
@@ -33,7 +33,7 @@ class IncompatibleKeys(NamedTuple):
 
 
 def persistent_state(module: Any) -> dict[str, Tensor]:
-    """The module's own parameters and persistent buffers by name, those that are None left out."""
+    """The module's own parameters and persistent buffers by name, without those that are None."""
     hidden = module._non_persistent_buffers_set
     buffers = ((name, buffer) for name, buffer in module._buffers.items() if name not in hidden)
     return {name: value for name, value in (*module._parameters.items(), *buffers) if value is not None}
@@ -155,7 +155,7 @@ def load(root: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool) -
         raise _mismatch(root, keys, errors, strict)
     with no_grad():
         # A post hook may clear keys and so make a mismatch acceptable, but it has to see the loaded values. Only then
-        # are the old values kept, to be put back if the mismatch stands after all.
+        # are the old values kept, and restored if the mismatch remains.
         undo = [change(wrong) for change in changes]
         for module, hook in hooks:
             if hook(module, keys) is not None:
@@ -172,7 +172,7 @@ def load(root: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool) -
 
 
 def _mismatch(root: Any, keys: IncompatibleKeys, errors: list[str], strict: bool) -> CheckpointError:
-    """The error for a state dict that does not fit: PyTorch's lines, then what the names suggest."""
+    """The error for a state dict that does not fit: PyTorch's lines, then guesses from the names."""
     lines = list(errors)
     if strict and keys.unexpected_keys:
         lines.insert(0, f"Unexpected key(s) in state_dict: {_quoted(keys.unexpected_keys)}. ")
@@ -195,7 +195,7 @@ def _hints(keys: IncompatibleKeys) -> list[str]:
         prefix = longer[0].removesuffix(shorter[0])
         if prefix != longer[0] and sorted(prefix + key for key in shorter) == sorted(longer):
             return [f"All keys of the state dict {verb} the prefix {prefix!r}: rename them before loading"]
-    import difflib  # only here, where an error is being made: its import takes 2 ms
+    import difflib  # imported only for an error: the import takes 2 ms
 
     hints = []
     candidates = set(unexpected)

@@ -10,12 +10,12 @@ from .parameter import Buffer, Parameter
 
 __all__ = ["ModuleTree", "typename"]
 
-# The three tables of a module; a name stands in one of them at most.
+# The three tables of a module; a name is in one of them at most.
 _TABLES = ("_parameters", "_buffers", "_modules")
 
 
 def typename(value: Any) -> str:
-    """How PyTorch's messages call a value's type: "torch.FloatTensor", "str", "package.Class"."""
+    """A value's type as PyTorch's messages write it: "torch.FloatTensor", "str", "package.Class"."""
     if isinstance(value, Tensor):
         return str(value.type())
     kind = type(value)
@@ -51,7 +51,7 @@ class ModuleTree:
         """Register a tensor that is part of the module's state and is not trained.
 
         Args:
-            name: the attribute that it is reached by.
+            name: the attribute's name.
             tensor: any dtype and shape; None registers the name without a tensor.
             persistent: whether it is in the state dict.
 
@@ -115,7 +115,7 @@ class ModuleTree:
     # ---- attributes -------------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
-        # reached for names that are no plain attributes; parameters come first because forward reads them
+        # called for names that are not plain attributes; parameters come first because forward reads them
         own = self.__dict__
         if "_parameters" in own:
             if name in (entries := own["_parameters"]):
@@ -162,7 +162,7 @@ class ModuleTree:
             super().__setattr__(name, value)
 
     def _forget(self, name: str, keep: str) -> None:
-        """Free a name for the table `keep`: a plain attribute or an entry of another table goes away."""
+        """Free a name for the table `keep`: remove a plain attribute or an entry of another table."""
         self.__dict__.pop(name, None)
         for table in _TABLES:
             if table != keep:
@@ -199,7 +199,7 @@ class ModuleTree:
         return module
 
     def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
-        """Put a module at a path whose parent exists; with `strict` only in the place of another module.
+        """Put a module at a path whose parent exists; with `strict` only to replace another module.
 
         Raises:
             AttributeError: the parent does not exist, or (with `strict`) the module that would be replaced.
@@ -329,7 +329,7 @@ class ModuleTree:
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of the module's printed form; subclasses define it."""
+        """The text between the parentheses of the module's printed form; subclasses define it."""
         return ""
 
     def __repr__(self) -> str:

@@ -33,10 +33,10 @@ class Adam(Optimizer):
         weight_decay: the share of the parameter that is added to its gradient; with `decoupled_weight_decay` the share
             (times `lr`) that is taken from the parameter itself.
         amsgrad: divide by the largest second average so far.
-        maximize: climb.
+        maximize: step in the direction of the gradient, not against it.
         decoupled_weight_decay: AdamW's weight decay.
-        capturable: keep the step counts of parameters on CUDA devices there, and read them, and a learning rate that is
-            a tensor, on the device, so that a captured step goes on counting at each replay.
+        capturable: keep the step counts of parameters on CUDA devices in device memory and read them there, like a
+            learning rate that is a tensor, so that each replay of a captured step increments them.
         foreach, differentiable, fused: accepted for PyTorch's signature; a step is one fused operator, on CUDA devices
             one launch for all parameters of a group that have the same dtypes.
 
@@ -105,7 +105,7 @@ class Adam(Optimizer):
 
     def _step_group(self, position: int, group: dict[str, Any]) -> None:
         amsgrad, states, capturable = group["amsgrad"], self.state, group["capturable"]
-        # parameters of a group mostly have made equally many steps, and then share a Step
+        # parameters of a group mostly have the same step count, and then share a Step
         shared: dict[float, Step] = {}
         on_devices: dict[float, list[Tensor]] = {}
         captured: list[Tensor] = []
@@ -132,7 +132,7 @@ class Adam(Optimizer):
                 continue
             if not step.in_place(param, grad, _averages(state, amsgrad)):
                 step(param, grad, _averages(self.state_of(param), amsgrad))
-            # counted once the step has been made; in place, as in PyTorch
+            # incremented after the step has been made; in place, as in PyTorch
             counter._data.fill(count)
         if on_devices:
             self._refuse_capture(chain(*on_devices.values()))
@@ -144,7 +144,7 @@ class Adam(Optimizer):
             self._step_capturable(position, group, captured)
 
     def _refuse_capture(self, params: Iterable[Tensor]) -> None:
-        """Raise where steps that the host counts would be captured."""
+        """Raise if a step that the host counts is being captured."""
         for array in {param._data.device: param._data for param in params}.values():
             capture = capturing(array.buffer.driver, array.device.index)
             if capture is None:
@@ -164,15 +164,13 @@ class Adam(Optimizer):
     ) -> None:
         amsgrad, states = group["amsgrad"], self.state
 
-        def settled(param: Tensor) -> tuple[Tensor, ...]:
+        def placed(param: Tensor) -> tuple[Tensor, ...]:
             return _averages(self.state_of(param), amsgrad)
 
-        self._step_on_devices(
-            tag, step, params, [_averages(states[param], amsgrad) for param in params], settled, rates
-        )
+        self._step_on_devices(tag, step, params, [_averages(states[param], amsgrad) for param in params], placed, rates)
 
     def _step_capturable(self, position: int, group: dict[str, Any], params: list[Tensor]) -> None:
-        """A step whose counts, and the learning rate if it is a tensor, lie in device memory and are read there."""
+        """A step whose counts, and the learning rate if it is a tensor, are in device memory and are read there."""
         lr, numbers = group["lr"], _numbers({**group, "lr": 0.0}, 1)
         rate = lr if isinstance(lr, Tensor) and lr.is_cuda else float(lr)
         step = Step(adam_amsgrad if group["amsgrad"] else adam, numbers)
@@ -195,7 +193,7 @@ class Adam(Optimizer):
 
 
 def _counter_on(device: Any, state: dict[str, Any]) -> Tensor:
-    """The step count in a parameter's state, brought to a device as one float32."""
+    """The step count in a parameter's state, moved to a device as one float32."""
     counter = state["step"]
     data = counter._data if counter.__class__ is Tensor else None
     if data.__class__ is not DeviceArray or data.device is not device or data.dtype != float32.numpy:
@@ -204,7 +202,7 @@ def _counter_on(device: Any, state: dict[str, Any]) -> Tensor:
 
 
 def _averages(state: dict[str, Any], amsgrad: bool) -> tuple[Tensor, ...]:
-    """The state tensors that the operator takes, in its order."""
+    """The state tensors that are inputs of the operator, in its order."""
     if amsgrad:
         return state["exp_avg"], state["exp_avg_sq"], state["max_exp_avg_sq"]
     return state["exp_avg"], state["exp_avg_sq"]

@@ -51,7 +51,7 @@ class LRScheduler:
     Making one sets the rates of epoch `last_epoch + 1`.
 
     Args:
-        optimizer: whose rates are set.
+        optimizer: the optimizer whose rates are set.
         last_epoch: the last epoch that was trained, to resume; -1 to start.
 
     Raises:
@@ -107,7 +107,7 @@ class LRScheduler:
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take back what `state_dict()` returned; the optimizer's rates are part of its own state dict."""
+        """Restore what `state_dict()` returned; the optimizer's rates are part of its own state dict."""
         self.__dict__.update(state_dict)
 
     def _scaled(self, factor: float) -> list[float]:
@@ -123,7 +123,7 @@ class LambdaLR(LRScheduler):
     [0.25]
 
     Raises:
-        ValueError: as many functions as groups are needed.
+        ValueError: the number of functions is not that of the groups.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class LambdaLR(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take back what `state_dict()` returned."""
+        """Restore what `state_dict()` returned."""
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
         for factor, attributes in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if attributes is not None:
@@ -254,7 +254,7 @@ class CosineAnnealingLR(LRScheduler):
         if self._initial:
             return rates
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
-            # from the bottom of the wave, where the rate's height is 0 and cannot be scaled
+            # at the bottom of the wave the rate's distance from `eta_min` is 0 and cannot be scaled
             height = self._height(self.last_epoch)
             return [rate + (base - self.eta_min) * height for rate, base in zip(rates, self.base_lrs, strict=True)]
         ratio = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
@@ -265,15 +265,15 @@ class ReduceLROnPlateau(LRScheduler):
     """Multiplies the rate by `factor` when a measured quantity has not improved for more than `patience` epochs.
 
     Args:
-        optimizer: whose rates are set.
+        optimizer: the optimizer whose rates are set.
         mode: "min" if lower is better, "max" if higher is.
         factor: below 1.
-        patience: epochs without improvement that are borne.
+        patience: how many epochs without improvement are allowed.
         threshold: how much better a value has to be to count.
         threshold_mode: whether the threshold is relative ("rel") to the best value or absolute ("abs").
-        cooldown: epochs after a reduction in which nothing is counted.
+        cooldown: epochs after a reduction that are not counted.
         min_lr: a lower bound for the rates, one or one for each group.
-        eps: a reduction by less than this is not made.
+        eps: reductions by less than this are not made.
 
     Raises:
         ValueError: a factor of 1 or more, an unknown mode, or bounds for another number of groups.
@@ -321,7 +321,7 @@ class ReduceLROnPlateau(LRScheduler):
         return value < self.best - margin if self.mode == "min" else value > self.best + margin
 
     def step(self, metrics: Any) -> None:  # type: ignore[override]
-        """Take the measured quantity of an epoch, a number or a tensor with one element."""
+        """Evaluate the measured quantity of an epoch, a number or a tensor with one element."""
         value = float(metrics)
         self.last_epoch += 1
         better = self._is_better(value) if math.isfinite(self.best) else abs(self.best - value) > 0

@@ -27,7 +27,7 @@ __all__ = ["Optimizer", "required"]
 
 
 class _Required:
-    """Stands for an option without a default."""
+    """The value of an option without a default."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -50,7 +50,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if self._stepping:  # a subclass's step that calls its base's: the hooks are the outer one's
+        if self._stepping:  # called by a subclass's step: only the outer call runs the hooks
             return step(self, *args, **kwargs)
         for hook in self._step_pre_hooks.values():
             changed = hook(self, args, kwargs)
@@ -76,21 +76,22 @@ class Optimizer:
     """Holds parameters in groups with options, and per-parameter state.
 
     A subclass passes `defaults` (the options that groups may set) and defines `step()`. The state of a parameter
-    follows it: a subclass asks for it by `self.state_of(param)`, which moves and casts it if the model was since.
+    follows it: a subclass gets it by `self.state_of(param)`, which moves and casts it if the parameter was moved or
+    cast since.
 
     Args:
         params: parameters, (name, parameter) pairs, or dicts with "params" and options for that group.
         defaults: the options' values for groups that do not set them.
 
     Raises:
-        TypeError: `params` is a tensor or a set, or holds something that is no tensor.
+        TypeError: `params` is a tensor or a set, or contains something that is not a tensor.
         ValueError: no parameters, a tensor that is no leaf, or a parameter in two groups.
     """
 
     # Names of state tensors that have the parameter's shape; they are checked when a state dict is loaded.
     _shaped_state: tuple[str, ...] = ()
     _stepping = False
-    # whether a step has been made; a learning rate schedule warns if it is asked to go on before that
+    # whether a step has been made; a learning rate schedule warns if its `step` is called before that
     _stepped = False
 
     param_groups: list[dict[str, Any]]
@@ -129,7 +130,7 @@ class Optimizer:
         for table in _HOOK_TABLES:
             self.__dict__.setdefault(table, OrderedDict())
 
-    # hooks are functions of this process; as in PyTorch a pickled or copied optimizer has none
+    # hooks are not pickled or copied, as in PyTorch
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in (*_HOOK_TABLES, "_tables")}
 
@@ -195,7 +196,7 @@ class Optimizer:
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters, or fill them with zeros."""
+        """Set the gradients of all parameters to None, or fill them with zeros."""
         for group in self.param_groups:
             for param in group["params"]:
                 clear_gradient(param, set_to_none)
@@ -210,7 +211,7 @@ class Optimizer:
 
     @staticmethod
     def _loss_of(closure: Callable[[], Any] | None) -> Any:
-        """What the closure returns, with gradients recorded; None without one."""
+        """What the closure returns, called with gradients enabled; None without a closure."""
         if closure is None:
             return None
         with enable_grad():
@@ -222,21 +223,21 @@ class Optimizer:
         step: Step,
         params: list[Tensor],
         states: list[tuple[Tensor, ...]],
-        settled: Callable[[Tensor], tuple[Tensor, ...]],
+        placed: Callable[[Tensor], tuple[Tensor, ...]],
         rates: Rates | None = None,
     ) -> None:
         """Change CUDA parameters and their states, with one launch for each device and combination of dtypes.
 
         Args:
-            tag: tells the call apart from others of one step.
-            settled: a parameter's state, brought to where the parameter is; asked when anything has changed.
+            tag: distinguishes the call from others of one step.
+            placed: returns a parameter's state on the parameter's device; called when any address has changed.
         """
         self.__dict__.setdefault("_tables", Tables()).step(
             tag,
             step.operator,
             step.numbers,
             [(param, param._grad, *state) for param, state in zip(params, states, strict=True)],
-            lambda: [(param, param._grad, *settled(param)) for param in params],
+            lambda: [(param, param._grad, *placed(param)) for param in params],
             rates,
         )
 
@@ -262,7 +263,7 @@ class Optimizer:
         Not needed after a model was moved: state follows its parameter at the next step by itself.
 
         Raises:
-            DeviceError: the device is not there. OutOfMemoryError: it has no room; nothing has changed.
+            DeviceError: the device is not there. OutOfMemoryError: it has not enough memory; nothing has changed.
         """
         where = resolve(device)
         with no_grad():
@@ -301,8 +302,8 @@ class Optimizer:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load what `state_dict()` returned, from any device; parameters are matched by position.
 
-        Floating state takes the parameter's dtype, all state its device; "step" stays as it is. Everything is checked
-        before anything is changed.
+        Floating state is cast to the parameter's dtype, all state is moved to its device; "step" is not converted.
+        Everything is checked before anything is changed.
 
         Raises:
             ValueError: another number of groups, groups of other sizes, or state of another shape than its parameter.
@@ -391,16 +392,16 @@ class Optimizer:
         return self._register("_load_state_dict_post_hooks", hook, prepend)
 
 
-def _parameters_of(given: Any) -> tuple[list[Any], list[str]]:
+def _parameters_of(params: Any) -> tuple[list[Any], list[str]]:
     """A group's parameters as a list, and their names if it was given as (name, parameter) pairs."""
-    if isinstance(given, Tensor):
-        return [given], []
-    if isinstance(given, set):
+    if isinstance(params, Tensor):
+        return [params], []
+    if isinstance(params, set):
         raise TypeError(
             "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
             "will change between runs. Please use a list instead."
         )
-    entries = list(given)
+    entries = list(params)
     names = [entry[0] for entry in entries if isinstance(entry, tuple)]
     if names and len(names) != len(entries):
         raise ValueError("all optimizer params should be with/without names. Some param names are missing")
@@ -430,20 +431,20 @@ def _differs(param: Tensor, value: Tensor) -> bool:
 
 
 def _like(param: Tensor, value: Tensor) -> Tensor:
-    """A state tensor brought to the parameter's device and, if both are floating, its dtype."""
+    """A state tensor on the parameter's device and, if both are floating, in its dtype."""
     cast = param.dtype if param.is_floating_point() and value.is_floating_point() else None
     with no_grad():
         return value.to(param.device, cast)
 
 
 def _taken(param: Tensor, value: Any, key: Any = None) -> Any:
-    """A loaded state entry, copied; tensors in it brought to the parameter, "step" as it is.
+    """A copy of a loaded state entry: tensors on the parameter's device and in its dtype, "step" unchanged.
 
     PyTorch shares tensors with the state dict, so that two optimizers loaded from one change each other's state.
     """
     if isinstance(value, Tensor):
-        taken = value if key == "step" else _like(param, value)
-        return value.detach().clone() if taken is value else taken
+        moved = value if key == "step" else _like(param, value)
+        return value.detach().clone() if moved is value else moved
     if isinstance(value, dict):
         return {key: _taken(param, entry, key) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):

@@ -26,7 +26,7 @@ class SGD(Optimizer):
         dampening: the share of the gradient that is left out of the direction.
         weight_decay: the share of the parameter that is added to its gradient.
         nesterov: step by the gradient plus the momentum's next direction.
-        maximize: climb.
+        maximize: step in the direction of the gradient, not against it.
         foreach, differentiable, fused: accepted for PyTorch's signature; a step is one fused operator, on CUDA devices
             one launch for all parameters of a group that have the same dtypes.
 
@@ -149,12 +149,12 @@ class SGD(Optimizer):
         step: Step,
         params: list[Tensor],
         states: list[tuple[Tensor, ...]],
-        settled: Callable[[Tensor], tuple[Tensor, ...]],
+        placed: Callable[[Tensor], tuple[Tensor, ...]],
     ) -> None:
-        """A step on CUDA devices; a learning rate that lies on a device is read there."""
+        """A step on CUDA devices; a learning rate in device memory is read there."""
         lr = group["lr"]
         if not (isinstance(lr, Tensor) and lr.is_cuda):
-            self._step_on_devices(tag, step, params, states, settled)
+            self._step_on_devices(tag, step, params, states, placed)
             return
         for device in dict.fromkeys(param.device for param in params):
             these = [(param, state) for param, state in zip(params, states, strict=True) if param.device is device]
@@ -163,7 +163,7 @@ class SGD(Optimizer):
                 step,
                 [param for param, _ in these],
                 [state for _, state in these],
-                settled,
+                placed,
                 GivenRate(lr.to(device)),
             )
 
@@ -172,7 +172,7 @@ def _numbers(group: dict[str, Any]) -> dict[str, float]:
     """The operator's numbers for a group's options."""
     lr = group["lr"]
     numbers = {
-        # where it lies on a device, it is read there
+        # a rate in device memory is read there
         "lr": 0.0 if isinstance(lr, Tensor) and lr.is_cuda and all(p.is_cuda for p in group["params"]) else float(lr),
         "weight_decay": float(group["weight_decay"]),
         "sign": -1.0 if group["maximize"] else 1.0,

@@ -1,4 +1,5 @@
-"""Tools around training: `tritensor.utils.data`, and `tritensor.utils.hooks` for the handle that every hook returns."""
+"""Tools for training: `tritensor.utils.data`, and `tritensor.utils.hooks`, the handle that registering a hook
+returns."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ __all__ = ["data", "hooks"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `data` when it is first asked for: layers need only `hooks`, and the import of tritensor stays quick."""
+    """Import `data` when it is first named: layers need only `hooks`, and importing tritensor stays fast."""
     if name == "data":
         return importlib.import_module(f"{__name__}.data")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,8 +16,8 @@ _numbers = itertools.count()
 class RemovableHandle:
     """Removes a hook: by `handle.remove()`, or at the end of a `with handle:` block.
 
-    `hooks` is the table that the hook stands in under `handle.id`; `also` are tables that hold facts about it under
-    the same number. The tables are referred to weakly, so a forgotten handle keeps no module alive.
+    `hooks` is the table that holds the hook under `handle.id`; `also` are tables that hold its options under the same
+    number. The references to the tables are weak, so a handle does not keep its module alive.
     """
 
     def __init__(self, hooks: OrderedDict[int, Any], also: Iterable[OrderedDict[int, Any]] = ()) -> None:
@@ -25,7 +25,7 @@ class RemovableHandle:
         self._tables = [weakref.ref(table) for table in (hooks, *also)]
 
     def remove(self) -> None:
-        """Take the hook out; a second call does nothing."""
+        """Remove the hook; a second call does nothing."""
         for reference in self._tables:
             table = reference()
             if table is not None:

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`DistributedDataParallel` is loaded when it is asked for, and `tritensor.distributed` with it."""
+    """`DistributedDataParallel` is imported when it is first named, and `tritensor.distributed` with it."""
     if name == "DistributedDataParallel":
         from .distributed import DistributedDataParallel
 

@@ -20,7 +20,7 @@ __all__ = ["DataParallel", "data_parallel"]
 
 
 def _warn_imbalance(ids: Sequence[int]) -> None:
-    """Warn if a device has less than 75 % of another's memory or multiprocessors: all would wait for it."""
+    """Warn if a device has less than 75 % of another's memory or multiprocessors: the others would wait for it."""
     found = [require().properties(index) for index in ids]
     for values in ([each.total_memory for each in found], [each.multi_processor_count for each in found]):
         if min(values) < 0.75 * max(values):
@@ -36,7 +36,7 @@ def _warn_imbalance(ids: Sequence[int]) -> None:
 
 
 def _ordinals(device_ids: Sequence[Any] | None) -> list[int]:
-    """The ordinals of the devices; all that there are for None."""
+    """The ordinals of the devices; None means all devices."""
     ids = range(require().device_count()) if device_ids is None else device_ids
     found = [cuda_device(each).index for each in ids]
     if not found:
@@ -59,14 +59,14 @@ def _check_place(module: Module, source: places.device) -> None:
 class DataParallel(Module):
     """Run a module on several devices at once, each on a part of the batch.
 
-    A call cuts the tensors among its arguments along `dim` into one part per device, copies the module to every device,
-    runs the copies in a thread each, and joins what they return on `output_device`. Containers among the arguments are
+    A call splits the tensors among its arguments along `dim` into one part per device, copies the module to every
+    device, runs each copy in a thread, and joins the outputs on `output_device`. Containers among the arguments are
     copied, other objects are shared. Gradients add up in the module's own parameters, so that one step with it equals a
-    step on one device with the whole batch, for a loss that is computed of the joined outputs.
+    step on one device with the whole batch, for a loss that is computed from the joined outputs.
 
-    As in PyTorch: what forward assigns to `self` is lost with the copies; what it changes in place in buffers stays for
-    the first device; outputs without dimensions become a vector with one element per device; without a CUDA device
-    the module is just called; the state dict has a `module.` in front of every name.
+    As in PyTorch: attributes that forward assigns to `self` are lost with the copies; its changes in place to buffers
+    are kept for the first device; outputs without dimensions become a vector with one element per device; without a
+    CUDA device the module is just called; the state dict has a `module.` in front of every name.
 
     >>> import tritensor as torch
     >>> with torch.cuda.simulate(devices=2):
@@ -77,12 +77,12 @@ class DataParallel(Module):
     Args:
         module: the module; its parameters and buffers must be on the first device when it is called.
         device_ids: CUDA devices or ordinals; all of them unless given.
-        output_device: where the results come together; the first device unless given.
+        output_device: where the results are joined; the first device unless given.
         dim: the dimension of the examples.
 
     Raises:
         DeviceError: a device that is not there, or (when called) a module that is elsewhere.
-        ShapeError: (when called) tensors that cannot be cut alike.
+        ShapeError: (when called) tensors that cannot be split into the same number of parts.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class DataParallel(Module):
         return self.gather(self.parallel_apply(replicas, parts, named), self.output_device)
 
     def replicate(self, module: Module, device_ids: Sequence[Any]) -> list[Module]:
-        """Copies of the module; recorded if gradients are."""
+        """Copies of the module; recorded if gradients are enabled."""
         return replicate(module, device_ids, not autograd.is_grad_enabled())
 
     def scatter(self, inputs: tuple[Any, ...], kwargs: dict[str, Any], device_ids: Sequence[Any]) -> Any:
@@ -143,7 +143,7 @@ def data_parallel(
         module: a module whose parameters and buffers are on the first device.
         inputs: its one argument, or a tuple of its positional arguments, or None.
         device_ids: CUDA devices or ordinals; all of them unless given.
-        output_device: where the results come together ("cpu" for the CPU); the first device unless given.
+        output_device: where the results are joined ("cpu" for the CPU); the first device unless given.
         dim: the dimension of the examples.
         module_kwargs: its keyword arguments.
 

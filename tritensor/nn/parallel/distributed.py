@@ -21,7 +21,7 @@ from .scatter_gather import cuda_device
 
 __all__ = ["DistributedDataParallel"]
 
-# The first bucket is small, so that something is on its way early.
+# The first bucket is small, so that the first message is sent early.
 _FIRST_BUCKET = 1 << 20
 _MEGABYTE = 1 << 20
 
@@ -30,8 +30,8 @@ class DistributedDataParallel(Module):
     """Train one module in all processes of a job, each on its own part of every batch.
 
     All start with the parameters and buffers of rank 0. In the backward pass the gradients are averaged over the
-    processes, in buckets that travel while others are still being computed; equal optimizers then keep the modules
-    equal. With batches of one size everywhere and a loss that is a mean, a step equals one on all data in one process.
+    processes, in buckets that are sent while others are still being computed; equal optimizers then keep the modules
+    equal. With batches of equal size and a loss that is a mean, a step equals one on all data in one process.
 
         torch.distributed.init_process_group("mpi")
         model = torch.nn.parallel.DistributedDataParallel(model)
@@ -40,13 +40,13 @@ class DistributedDataParallel(Module):
         module: its parameters are on one device; call it through this wrapper and not by itself.
         device_ids: a list of the one CUDA device that inputs are moved to, or None to leave them where they are.
         output_device: not used; outputs stay where the module puts them.
-        dim: not used; it is here for PyTorch's order of arguments.
+        dim: not used; accepted for PyTorch's order of arguments.
         broadcast_buffers: copy the buffers of rank 0 to all before each forward pass.
         init_sync: start with the state of rank 0.
         process_group: None, for all processes.
-        bucket_cap_mb: how many megabytes of gradients travel together; 25 unless given.
-        find_unused_parameters: look in each pass for parameters that the outputs do not depend on. Without it, a
-            parameter that gets no gradient keeps the others waiting, and the next forward pass raises.
+        bucket_cap_mb: how many megabytes of gradients are sent together; 25 unless given.
+        find_unused_parameters: find in each pass the parameters that the outputs do not depend on. Without it, the
+            gradients of a pass in which some parameter gets none are not averaged, and the next forward pass raises.
 
     Attributes:
         module: the wrapped module; the state dict has a `module.` in front of every name.
@@ -98,7 +98,7 @@ class DistributedDataParallel(Module):
         self._bucket_limit = limit
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Call the module; what its outputs depend on is averaged in the backward pass.
+        """Call the module; the gradients of its outputs' parameters are averaged in the backward pass.
 
         Raises:
             RuntimeError: the backward pass before left parameters without a gradient. DistError: see `all_reduce`.
@@ -117,7 +117,7 @@ class DistributedDataParallel(Module):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Gradients of the forward passes in the block stay in their process, and add up until one outside of it.
+        """Do not average the gradients of forward passes in the block: they add up until the first pass after it.
 
         with model.no_sync():
             loss_of(model(first)).backward()
@@ -194,7 +194,7 @@ def _broadcast(tensors: Sequence[Tensor], group: dist.ProcessGroup, limit: int) 
 
 
 def _moved(value: Any, device: places.device) -> Any:
-    """The tensors in nested tuples, lists and dicts on a device; all else as it is."""
+    """The tensors in nested tuples, lists and dicts on a device; other values unchanged."""
     if isinstance(value, Tensor):
         return value.to(device, non_blocking=True)
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -23,7 +23,7 @@ def parallel_apply(
     kwargs_tup: Sequence[dict[str, Any]] | None = None,
     devices: Sequence[Any] | None = None,
 ) -> list[Any]:
-    """Call each module with its arguments on its device, all at once, each in a thread of its own.
+    """Call each module with its arguments on its device, all at once, each in its own thread.
 
     A thread works on the stream that is current on its device for the caller, and records gradients if the caller does.
 
@@ -39,15 +39,15 @@ def parallel_apply(
 
     Raises:
         AssertionError: the sequences have different lengths.
-        DeviceError: a device is not there, or none was given and there is no tensor to tell it.
+        DeviceError: a device is not there, or it is None and there is no tensor among the arguments.
         Exception: of the type that a module raised; the message begins with the replica and its device.
     """
     count = len(modules)
     kwargs_tup = ({},) * count if kwargs_tup is None else kwargs_tup
     devices = (None,) * count if devices is None else devices
-    for name, given in (("inputs", inputs), ("kwargs_tup", kwargs_tup), ("devices", devices)):
-        if len(given) != count:
-            raise AssertionError(f"The number of modules {count} is not equal to the number of {name} {len(given)}")
+    for name, values in (("inputs", inputs), ("kwargs_tup", kwargs_tup), ("devices", devices)):
+        if len(values) != count:
+            raise AssertionError(f"The number of modules {count} is not equal to the number of {name} {len(values)}")
     calls = [
         _Call(position, module, arguments if isinstance(arguments, (list, tuple)) else (arguments,), kwargs, device)
         for position, (module, arguments, kwargs, device) in enumerate(
@@ -57,7 +57,7 @@ def parallel_apply(
     if count == 1:
         calls[0].run()
     else:
-        # a context each: NumPy's error state and the caller's own context variables come along
+        # a copy of the context for each: NumPy's error state and the caller's context variables apply in the threads
         threads = [threading.Thread(target=contextvars.copy_context().run, args=(call.run,)) for call in calls]
         for thread in threads:
             thread.start()
@@ -70,7 +70,7 @@ def parallel_apply(
 
 
 class _Call:
-    """One module with its arguments and device, and what came of it."""
+    """One module with its arguments and device, and its result or error."""
 
     def __init__(self, position: int, module: Any, arguments: Any, kwargs: dict[str, Any], device: Any) -> None:
         self.position, self.module, self.arguments, self.kwargs = position, module, arguments, kwargs
@@ -93,7 +93,7 @@ class _Call:
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Call the module as the caller would, but for the device; keep what it raises."""
+        """Call the module under the caller's modes on its own device; keep what it raises."""
         before = recording.enabled, recording.inference
         recording.enabled, recording.inference = self.mode
         try:
@@ -102,7 +102,7 @@ class _Call:
                     stack.enter_context(cuda.device(self.device))
                     stack.enter_context(cuda.stream(self.stream))
                 self.output = self.module(*self.arguments, **self.kwargs)
-        except BaseException as error:  # whatever a thread raises belongs to the caller
+        except BaseException as error:  # every exception is raised again in the caller's thread
             self.error = error
         finally:
             recording.enabled, recording.inference = before
@@ -128,7 +128,7 @@ class _Message(str):
 
 
 def _carried(failed: list[_Call]) -> BaseException:
-    """An exception of the type that the first failed call raised, whose message says where that was."""
+    """An exception of the type that the first failed call raised, whose message names the replica and its device."""
     error: Any = failed[0].error
     text = _Message(f"Caught {type(error).__name__} {failed[0].where()}.\n{error}")
     try:

@@ -18,8 +18,8 @@ __all__ = ["Reducer", "split"]
 def split(tensors: Sequence[Tensor], limits: Sequence[int]) -> list[list[int]]:
     """Divide tensors into buckets of one dtype and device each, in their order; returns their positions.
 
-    The first bucket holds up to `limits[0]` bytes, the next `limits[1]`, and so on; the last limit goes on. A tensor
-    that is larger than its limit has a bucket to itself.
+    The first bucket holds up to `limits[0]` bytes, the next `limits[1]`, and so on; the last limit is that of all
+    further buckets. A tensor that is larger than its limit has its own bucket.
     """
     open_buckets: dict[Any, list[int]] = {}
     filled: dict[Any, int] = {}
@@ -35,7 +35,7 @@ def split(tensors: Sequence[Tensor], limits: Sequence[int]) -> list[list[int]]:
 
 
 class _Bucket:
-    """Gradients that travel together, in one tensor."""
+    """Gradients that are sent together, in one tensor."""
 
     def __init__(self, positions: list[int], parameters: Sequence[Tensor]) -> None:
         self.positions = positions
@@ -52,10 +52,11 @@ class _Bucket:
 
 
 class Reducer:
-    """The gradients of some parameters, averaged over all processes each time that a backward pass has made them.
+    """Averages the gradients of parameters over all processes in each backward pass.
 
     Each parameter puts its gradient into its bucket as soon as it is complete; a full bucket is sent at once, in the
-    same order everywhere. Buckets go from the last parameters to the first, because gradients come in that order.
+    same order everywhere. Buckets hold the parameters from the last to the first, because gradients are computed in
+    that order.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Reducer:
         ]
         self._bucket_of = {position: bucket for bucket in self.buckets for position in bucket.positions}
         self._place = {id(x): position for position, x in enumerate(self.parameters)}
-        self._expecting = False  # the next gradients belong to a forward pass that was prepared for
+        self._expecting = False  # whether `prepare` was called for the forward pass that the next gradients belong to
         self._ready: set[int] = set()
         self._unused: list[int] = []
         self._sent = 0
@@ -87,7 +88,7 @@ class Reducer:
         """Expect the gradients of a forward pass with these outputs.
 
         Raises:
-            RuntimeError: some gradients of the pass before have not come, so nothing of it was averaged.
+            RuntimeError: the pass before lacked some gradients, so none of it was averaged.
         """
         if self._ready:
             raise RuntimeError(self._unfinished())
@@ -98,7 +99,7 @@ class Reducer:
             self._unused = [place for place, x in enumerate(self.parameters) if id(x) not in reached]
 
     def ignore(self) -> None:
-        """Leave the gradients of the next backward pass as they are."""
+        """Do not average the gradients of the next backward pass."""
         if self._ready:
             raise RuntimeError(self._unfinished())
         self._expecting = False
@@ -154,7 +155,7 @@ class Reducer:
             self._sent += 1
 
     def _finish(self) -> None:
-        """Wait for all buckets and put the averages where the gradients were."""
+        """Wait for all buckets and write the averages to the gradients."""
         used = None
         if self.find_unused:
             unused = set(self._unused)
@@ -167,7 +168,7 @@ class Reducer:
             bucket.work.wait()
             with no_grad():
                 for place, view in bucket.views.items():
-                    # what no process used keeps the gradient that it had, which may be none
+                    # a parameter that no process used keeps its gradient, which may be None
                     if used is None or used[place]:
                         self._put(self.parameters[place], view)
         self._reset()

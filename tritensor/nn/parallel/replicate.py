@@ -1,4 +1,4 @@
-"""Copies of a module on several devices whose gradients come together in the original."""
+"""Copies of a module on several devices whose gradients are added up in the original."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ M = TypeVar("M")
 class Broadcast(Function):
     """`apply(targets, *tensors)`: all tensors on the first target, then all on the second, and so on.
 
-    The gradient of a tensor is the sum over the targets, added in their order; one that no target used gets none, as
-    it would on one device (PyTorch gives zeros there).
+    The gradient of a tensor is the sum over the targets, added in their order; a tensor that no target used gets none,
+    as on one device (PyTorch gives zeros).
     """
 
     @staticmethod
     def forward(ctx: Any, targets: Sequence[places.device], *tensors: Tensor) -> Any:
-        """Copy the tensors; on the device that a tensor is on already the copy shares its memory."""
+        """Copy the tensors; on a tensor's own device the copy shares its memory."""
         ctx.sources = [x.device for x in tensors]
         ctx.set_materialize_grads(False)
         copies = [x.to(target, non_blocking=True).detach() for target in targets for x in tensors]
@@ -48,7 +48,7 @@ class Broadcast(Function):
 
 
 def _copies(tensors: Iterable[Tensor], targets: Sequence[places.device], detach: bool) -> list[dict[int, Tensor]]:
-    """For each target, the copies by the identity of the tensor that they were made of."""
+    """For each target, the copies by the `id` of the tensor that they were made from."""
     distinct = list({id(x): x for x in tensors}.values())
     if not distinct:
         return [{} for _ in targets]
@@ -61,7 +61,8 @@ def _copies(tensors: Iterable[Tensor], targets: Sequence[places.device], detach:
 
 
 def _shell(module: Any) -> Any:
-    """A copy of a module that shares everything but its tables, and has no parameters and no children yet."""
+    """A copy of a module that shares all attributes but the tables of parameters, buffers and children, which are
+    empty."""
     shell = object.__new__(type(module))
     shell.__dict__.update(module.__dict__)
     shell.__dict__.update(_parameters={}, _buffers=module._buffers.copy(), _modules=module._modules.copy())
@@ -71,10 +72,10 @@ def _shell(module: Any) -> Any:
 def replicate(network: M, devices: Sequence[Any], detach: bool = False) -> list[M]:
     """A copy of a module on each device, for one forward pass.
 
-    The parameters of the copies are computed from the original's, so gradients flow back into these and add up there;
-    they are plain attributes of the copies, whose `parameters()` is therefore empty. On the device that the original is
-    on, parameters and buffers share its memory, so that what forward changes in place there stays. Everything else is
-    shared among the copies.
+    The parameters of the copies are computed from the original's, to which gradients flow back and where they add up;
+    they are plain attributes of the copies, whose `parameters()` is therefore empty. On the original's device,
+    parameters and buffers share its memory, so that changes in place by forward are kept. Everything else is shared
+    among the copies.
 
     >>> import tritensor as torch
     >>> with torch.cuda.simulate(devices=2):
@@ -88,7 +89,7 @@ def replicate(network: M, devices: Sequence[Any], detach: bool = False) -> list[
         detach: do not record, for evaluation.
 
     Raises:
-        DeviceError: a device that is not there. OutOfMemoryError: a device has no room for the copies.
+        DeviceError: a device that is not there. OutOfMemoryError: a device has not enough memory for the copies.
     """
     module: Any = network
     targets = [cuda_device(target) for target in devices]

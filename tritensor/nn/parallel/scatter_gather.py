@@ -1,4 +1,4 @@
-"""Cutting the arguments of a call into one part per device, and putting the results together again."""
+"""Splitting the arguments of a call into one part per device, and joining the results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Scatter(Function):
 
     @staticmethod
     def forward(ctx: Any, targets: Sequence[places.device], sizes: Sequence[int], dim: int, x: Tensor) -> Any:
-        """Copy the parts; one that stays on its device shares `x`'s memory."""
+        """Copy the parts; a part on `x`'s device shares its memory."""
         ctx.source, ctx.dim = x.device, dim
         parts, start = [], 0
         for target, size in zip(targets, sizes, strict=True):
@@ -49,7 +49,7 @@ class Scatter(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        """Put the gradients of the parts together on the device that `x` was on."""
+        """Join the gradients of the parts on the device of `x`."""
         return None, None, None, Gather.apply(ctx.source, ctx.dim, *gradients)
 
 
@@ -66,7 +66,7 @@ class Gather(Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        """Hand every tensor its part of the gradient, on its device and in its dtype."""
+        """Return every tensor's part of the gradient, on its device and in its dtype."""
         parts = Scatter.apply([device for device, _ in ctx.sources], ctx.sizes, ctx.dim, gradient)
         return None, None, *(part.to(dtype) for part, (_, dtype) in zip(parts, ctx.sources, strict=True))
 
@@ -91,7 +91,8 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def _chunk_sizes(size: int, count: int) -> list[int]:
-    """How `count` devices share `size` rows: equal parts, the last one smaller, and fewer parts when they run out."""
+    """How `count` devices share `size` rows: equal parts, the last one smaller, and fewer parts than devices where
+    there are too few rows."""
     if size == 0:
         return [0] * count
     step = -(-size // count)
@@ -99,7 +100,7 @@ def _chunk_sizes(size: int, count: int) -> list[int]:
 
 
 def _parts(value: Any, targets: Sequence[places.device], dim: int) -> int:
-    """Into how many parts the tensors in `value` fall; raises ShapeError unless all fall into the same number."""
+    """Into how many parts the tensors in `value` are split; raises ShapeError unless the number is the same for all."""
     counts: dict[int, Tensor] = {}
     for x in _tensors(value):
         if x.ndim == 0:
@@ -141,10 +142,10 @@ def _spread(value: Any, targets: Sequence[places.device], dim: int) -> Any:
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """Cut tensors along `dim` into one part per device; copy the containers that hold them, share all other objects.
+    """Split tensors along `dim` into one part per device; copy the containers that hold them, share all other objects.
 
     The parts are equal but for the last, which may be smaller; when there are fewer rows than devices, the last devices
-    get none. Gradients of the parts come together in the tensor that was cut.
+    get none. Gradients of the parts flow back to the tensor that was split.
 
     >>> import tritensor as torch
     >>> with torch.cuda.simulate(devices=3):
@@ -154,13 +155,13 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     Args:
         inputs: a tensor, or nested tuples, lists, dicts and named tuples with tensors in them, on any devices.
         target_gpus: CUDA devices or ordinals.
-        dim: the dimension to cut.
+        dim: the dimension to split.
 
     Returns:
         A tuple of tensors for a tensor, a list otherwise: one entry per device that gets one.
 
     Raises:
-        ShapeError: a tensor without dimensions, or tensors that do not fall into the same number of parts.
+        ShapeError: a tensor without dimensions, or tensors that cannot be split into the same number of parts.
         DeviceError: a device that is not there.
     """
     targets = [cuda_device(target) for target in target_gpus]
@@ -172,7 +173,7 @@ def scatter_kwargs(
 ) -> tuple[tuple[Any, ...], tuple[dict[str, Any], ...]]:
     """Scatter the positional and the keyword arguments of a call: one tuple and one dict per device.
 
-    A call without any argument is for the first device alone. Raises as `scatter`.
+    A call without arguments runs on the first device only. Raises as `scatter`.
     """
     if not inputs and not kwargs:
         return ((),), ({},)

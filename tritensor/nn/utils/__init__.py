@@ -1,4 +1,4 @@
-"""What training loops do to all parameters at once: clip their gradients, make one vector of them."""
+"""Functions on all parameters at once: clip their gradients, make one vector of them."""
 
 from __future__ import annotations
 

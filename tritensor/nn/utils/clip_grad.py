@@ -37,8 +37,8 @@ def get_total_norm(
 
     Args:
         norm_type: the order of the norm; infinity for the largest |x|.
-        error_if_nonfinite: raise where the norm is infinite or NaN. To know, the host waits for the device.
-        foreach: PyTorch's choice between two ways of computing. Here tensors on a device are always taken together.
+        error_if_nonfinite: raise if the norm is infinite or NaN. For that the host waits for the device.
+        foreach: PyTorch's choice between two implementations. Here tensors on a device are always computed together.
 
     Raises:
         DtypeError: the norm is not finite, and `error_if_nonfinite` is set.
@@ -76,8 +76,8 @@ def clip_grads_with_norm_(
     """Scale the gradients in place by `max_norm / (total_norm + 1e-6)` where that is less than 1.
 
     Args:
-        total_norm: the norm that they have together, from `get_total_norm`.
-        foreach: PyTorch's choice between two ways of computing; there is one here.
+        total_norm: the norm of all of them, from `get_total_norm`.
+        foreach: PyTorch's choice between two implementations; there is one here.
     """
     gradients = _gradients(parameters)
     _scale(gradients, gather(gradients), max_norm, total_norm)
@@ -135,7 +135,7 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
 
     Args:
         parameters: a tensor or several; those without a gradient are left out.
-        foreach: PyTorch's choice between two ways of computing; there is one here.
+        foreach: PyTorch's choice between two implementations; there is one here.
     """
     limit: Any = float(clip_value)
     for gradient in _gradients(parameters):

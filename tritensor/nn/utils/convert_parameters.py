@@ -39,7 +39,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Give parameters the elements of a vector, in the order of `parameters_to_vector`; they then share its memory.
+    """Make parameters views of a vector's elements, in the order of `parameters_to_vector`; they then share its memory.
 
     Raises:
         ArgumentError: `vec` is no tensor, or the parameters are on several devices.

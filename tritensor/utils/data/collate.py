@@ -19,7 +19,7 @@ _REFUSED = "default_collate: batch must contain tensors, numpy arrays, numbers, 
 
 
 def _rebuild_mapping(example: Mapping[Any, Any], entries: dict[Any, Any]) -> Any:
-    """A mapping of the example's type with other values (its other attributes kept where it can be copied)."""
+    """A mapping of the example's type with other values (and its other attributes, if it can be copied)."""
     try:
         if isinstance(example, MutableMapping):
             made = copy.copy(example)
@@ -48,7 +48,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_objects(array: np.ndarray[Any, Any]) -> bool:
-    """Strings and Python objects: arrays that no tensor holds."""
+    """Strings and Python objects: arrays that cannot become tensors."""
     return array.dtype.kind in "OSUaV"
 
 
@@ -102,8 +102,8 @@ def _collate_text(batch: Any, *, collate_fn_map: Any = None) -> Any:
     return batch
 
 
-# By type of the first example; a type that is not a key is looked for by isinstance, in this order. Add to it to teach
-# `default_collate` a type.
+# By type of the first example; a type that is not a key is looked up by isinstance, in this order. Add an entry to make
+# `default_collate` support another type.
 default_collate_fn_map: dict[type | tuple[type, ...], Callable[..., Any]] = {
     Tensor: _collate_tensors,
     np.ndarray: _collate_arrays,
@@ -124,7 +124,7 @@ def collate(batch: Any, *, collate_fn_map: dict[type | tuple[type, ...], Callabl
 
     Raises:
         RuntimeError: sequences of different lengths.
-        TypeError: a leaf of a type that nothing is registered for.
+        TypeError: a leaf of a type that has no entry.
     """
     first = batch[0]
     joins = collate_fn_map or {}

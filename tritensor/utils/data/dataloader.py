@@ -1,4 +1,4 @@
-"""The DataLoader: samplers, fetching and staging put together."""
+"""The DataLoader: it combines samplers, fetching and copies to a device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["DataLoader"]
 
 
 class _Endless(Sampler[None]):
-    """Stands where a sampler would for a stream, which has no indices."""
+    """In place of a sampler for a stream, which has no indices."""
 
     def __iter__(self) -> Iterator[None]:
         return itertools.repeat(None)
@@ -31,12 +31,12 @@ class DataLoader:
         dataset: a map-style `Dataset` (anything with `__getitem__` and `__len__`) or an `IterableDataset`.
         batch_size: examples in a batch; None turns batching off and yields examples as they are.
         shuffle: go through the dataset in a new random order each time.
-        sampler: which indices to take, in what order; excludes `shuffle`.
-        batch_sampler: which lists of indices to take; excludes `batch_size`, `shuffle`, `sampler` and `drop_last`.
-        num_workers: threads that make batches ahead of time. They are threads, not processes: starting them is cheap,
-            nothing is pickled or copied, and NumPy, decoders and file access run in parallel while pure Python code
-            does not. The order of the batches does not depend on the number of workers. Each worker has a shallow copy
-            of the dataset.
+        sampler: which indices to use, in what order; excludes `shuffle`.
+        batch_sampler: which lists of indices to use; excludes `batch_size`, `shuffle`, `sampler` and `drop_last`.
+        num_workers: how many threads make batches ahead of time. They are threads, not processes: starting them is
+            fast, nothing is pickled, and NumPy, decoders and file access run in parallel while pure Python code does
+            not. The order of the batches does not depend on the number of workers. Each worker has a shallow copy of
+            the dataset.
         collate_fn: joins a list of examples into a batch; `default_collate` unless given.
         pin_memory: put batches in page-locked memory; without a CUDA device nothing happens.
         drop_last: leave out the last batch if it is shorter.
@@ -47,9 +47,9 @@ class DataLoader:
         prefetch_factor: batches that each worker makes ahead (2 unless given).
         persistent_workers: accepted for PyTorch's signature; threads are started anew for each pass.
         in_order: accepted for PyTorch's signature; batches always come in order.
-        device: batches arrive on this device. While a batch is in use the next one is on its way: it is copied through
-            page-locked memory without waiting, and whatever needs it waits for it by itself. Tensors are found in
-            mappings, sequences and named tuples at any depth; other objects are moved if they have a `to` method.
+        device: batches are moved to this device. While a batch is in use the next one is copied, through page-locked
+            memory and without waiting; reading it waits for the copy. Tensors are found in mappings, sequences and
+            named tuples at any depth; other objects are moved if they have a `to` method.
 
     >>> import tritensor as torch
     >>> from tritensor.utils.data import TensorDataset
@@ -64,7 +64,7 @@ class DataLoader:
     """
 
     _locked = False
-    # what len() answered for a stream, which may turn out to be longer
+    # what len() returned for a stream, which may turn out to be longer
     _promised: int | None = None
 
     def __init__(
@@ -139,7 +139,8 @@ class DataLoader:
                 raise AssertionError("timeout needs workers to wait for: set num_workers > 0")
             if self._streaming:
                 return batches_of_stream(self.dataset, self.collate_fn, self.batch_size, self.drop_last)
-            # map, and not a generator: an example that fails ends this batch only, and the next one can still be had
+            # map, and not a generator, which an exception would end: after an example that fails, the next batch can
+            # still be read
             return map(batch_of(self.dataset, self.collate_fn, self.batch_sampler is not None), tasks)
         if self._streaming:
             make = fetch_stream(self.collate_fn, self.batch_size, self.drop_last)
@@ -205,7 +206,7 @@ class _Pass:
 
 
 class _Staged:
-    """Moves each batch to the device while the one before it is in use."""
+    """Copies each batch to the device while the one before it is in use."""
 
     def __init__(self, batches: Iterator[Any], pin: bool, device: Any) -> None:
         self._batches = batches
@@ -221,7 +222,7 @@ class _Staged:
         return leaf
 
     def _pull(self) -> tuple[Any, Exception | None]:
-        """The next batch on its way to the device; what it raised, for when its turn comes."""
+        """Start to copy the next batch to the device; an exception is kept, to be raised when the batch is due."""
         try:
             return map_leaves(next(self._batches), self._move), None
         except Exception as error:
@@ -280,7 +281,7 @@ def _check_stream_options(shuffle: Any, sampler: Any, batch_sampler: Any) -> Non
 def _check_batch_options(
     batch_size: int | None, shuffle: bool, sampler: Any, batch_sampler: Any, drop_last: bool
 ) -> tuple[int | None, bool]:
-    """What batch_size and drop_last come to, once it is clear that the options go together."""
+    """The batch size and `drop_last` to use, after checking that the options can be combined."""
     if sampler is not None and shuffle:
         raise ValueError("sampler option is mutually exclusive with shuffle")
     if batch_sampler is not None:

@@ -1,4 +1,4 @@
-"""Datasets: where examples come from, and how datasets are cut and joined."""
+"""Datasets: collections and streams of examples, and how datasets are split and joined."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """The base of datasets that are asked for an example by its index.
+    """The base of datasets whose examples are accessed by index.
 
     A subclass defines `__getitem__` and, for the default samplers, `__len__`. It may define `__getitems__(indices)`,
     which returns the list of examples of a whole batch at once.
@@ -45,8 +45,8 @@ class Dataset(Generic[T_co]):
 class IterableDataset(Dataset[T_co]):
     """The base of datasets that are a stream: a subclass defines `__iter__`.
 
-    With `DataLoader(num_workers=N)` every worker iterates its own shallow copy of the dataset, so `__iter__` uses
-    `get_worker_info()` to take its share of the stream; one that does not yields every example N times.
+    With `DataLoader(num_workers=N)` every worker iterates its own shallow copy of the dataset, so `__iter__` has to use
+    `get_worker_info()` to yield only its share of the stream; otherwise every example is yielded N times.
     """
 
     def __iter__(self) -> Iterator[T_co]:
@@ -135,7 +135,7 @@ class ConcatDataset(Dataset[T_co]):
         if index < -size:
             raise ValueError("absolute value of index should not exceed dataset length")
         if index >= size:
-            # PyTorch fails here with "list index out of range" of its own list; the type is the same.
+            # PyTorch raises its list's "list index out of range" here; the type is the same.
             raise IndexError(f"index {index} is out of range for a ConcatDataset of {size} examples")
         index %= size
         which = bisect.bisect_right(self.cumulative_sizes, index)
@@ -192,7 +192,7 @@ class Subset(Dataset[T_co]):
 
 
 def _lengths_of_fractions(fractions: Sequence[float], size: int) -> list[int]:
-    """The floor of each fraction's share; what is left over goes round the splits one by one."""
+    """The floor of each fraction's share; the remaining examples are added to the splits one by one."""
     for position, fraction in enumerate(fractions):
         if fraction < 0 or fraction > 1:
             raise ValueError(f"Fraction at index {position} is not between 0 and 1")
@@ -210,7 +210,7 @@ def _lengths_of_fractions(fractions: Sequence[float], size: int) -> list[int]:
 def random_split(
     dataset: Dataset[Any], lengths: Sequence[int | float], generator: Generator | None = None
 ) -> list[Subset[Any]]:
-    """Cut a dataset at random into parts of the given lengths, or of the given fractions (which add up to 1).
+    """Split a dataset at random into parts of these lengths, or of these fractions (which add up to 1).
 
     >>> [len(part) for part in random_split(range(10), [0.7, 0.3])]
     [7, 3]

@@ -14,19 +14,19 @@ class DistributedSampler(Sampler[int]):
     """Every `num_replicas`-th index of `dataset`, so that the processes of a job share a pass over it.
 
     All processes draw the same order, from `seed` and the number of the epoch; call `set_epoch` before each pass, or
-    all passes have one order. When the dataset does not divide, the first indices are used again to fill up, or with
-    `drop_last` the rest is left out, so that all processes make the same number of steps.
+    all passes have the same order. If the length is not a multiple of `num_replicas`, the first indices are used again
+    to fill up, or with `drop_last` the rest is left out, so that all processes make the same number of steps.
 
     >>> [list(DistributedSampler("abcde", num_replicas=2, rank=rank, shuffle=False)) for rank in (0, 1)]
     [[0, 2, 4], [1, 3, 0]]
 
     Args:
-        dataset: what has a length.
+        dataset: any object with a length.
         num_replicas: how many processes there are; those of `tritensor.distributed` unless given.
-        rank: which of them this is; likewise.
+        rank: the number of this one; also from `tritensor.distributed` unless given.
         shuffle: draw an order, or keep the dataset's.
         seed: the same in all processes.
-        drop_last: leave out what does not divide.
+        drop_last: leave out the last indices instead of repeating the first ones.
 
     Raises:
         ValueError: no such rank, or (without `num_replicas` and `rank`) no process group.
@@ -57,7 +57,7 @@ class DistributedSampler(Sampler[int]):
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Have the next pass draw the order of this epoch."""
+        """Set the epoch whose order the next pass draws."""
         self.epoch = epoch
 
     @property

@@ -1,4 +1,4 @@
-"""Getting one batch out of a dataset, and doing so in worker threads."""
+"""Making batches of a dataset, directly and in worker threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Threaded", "WorkerInfo", "batch_of", "batches_of_stream", "get_worke
 
 Fetch = Callable[[Any], Any]
 
-# What a worker answers when its stream has no more batches.
+# What a worker returns when its stream has no more batches.
 _END = object()
 
 
@@ -42,8 +42,8 @@ def batch_of(dataset: Any, collate_fn: Callable[[Any], Any], batched: bool) -> F
 
 
 def _tensors_of(dataset: Any) -> tuple[Tensor, ...] | None:
-    """The tensors whose rows are the dataset's examples, if nothing but an order stands between (subsets of a
-    `TensorDataset`); None for any other dataset, one that overrides how an example is got included."""
+    """The tensors whose rows are the dataset's examples, for a `TensorDataset` and subsets of one; None for any other
+    dataset, also for a subclass that overrides how an example is read."""
     while type(dataset) is Subset:
         dataset = dataset.dataset
     plain = type(dataset) is TensorDataset or (
@@ -71,7 +71,7 @@ def _rows(tensor: Tensor, positions: np.ndarray[Any, Any]) -> Tensor:
         try:
             return wrap(data.take(positions, 0))
         except IndexError:
-            pass  # the general way says so in PyTorch's words
+            pass  # the general path raises with PyTorch's message
     return tensor[from_numpy(positions)]
 
 
@@ -91,7 +91,8 @@ def batches_of_stream(
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker thread is told: its `id` below `num_workers`, its `seed`, and its own shallow copy of `dataset`."""
+    """What `get_worker_info` returns in a worker thread: its `id` below `num_workers`, its `seed`, and its own shallow
+    copy of `dataset`."""
 
     id: int
     num_workers: int
@@ -107,12 +108,12 @@ _local = _Local()
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """The facts about the `DataLoader` worker that is running this code; None outside of one."""
+    """The `WorkerInfo` of the `DataLoader` worker that is running this code; None outside of one."""
     return _local.info
 
 
 class _Worker:
-    """One thread with a queue of tasks and a queue of what came of them, in order."""
+    """One thread with a queue of tasks and a queue of their results, in order."""
 
     def __init__(self, info: WorkerInfo, make_fetch: Callable[[Any], Fetch], init: Callable[[int], Any] | None) -> None:
         self.info = info
@@ -148,7 +149,7 @@ class _Worker:
                 self.results.put((None, error))
 
     def stop(self) -> None:
-        """Let the thread end after the batch that it is making."""
+        """Make the thread end after its current batch."""
         self.stopped = True
         self.tasks.put(None)
 
@@ -157,7 +158,8 @@ class Threaded:
     """An iterator of batches that worker threads make ahead of time, in the order that one thread would have.
 
     Batch number `i` is made by worker `i % num_workers` and is waited for in turn, so the order does not depend on
-    which worker is faster. At most `num_workers * prefetch_factor` batches are made or waiting at a time.
+    which worker is faster. At most `num_workers * prefetch_factor` batches are being made or waiting to be read at a
+    time.
 
     Args:
         dataset: each worker gets a shallow copy of it.
@@ -232,7 +234,7 @@ class Threaded:
 
 
 def fetch_stream(collate_fn: Callable[[Any], Any], batch_size: int | None, drop_last: bool) -> Callable[[Any], Fetch]:
-    """For `Threaded`: each worker goes through the stream of its own copy of the dataset."""
+    """The `make_fetch` of `Threaded` for streams: each worker iterates its own copy of the dataset."""
 
     def make(dataset: Any) -> Fetch:
         stream = batches_of_stream(dataset, collate_fn, batch_size, drop_last)

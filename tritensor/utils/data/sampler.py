@@ -1,4 +1,4 @@
-"""Samplers: which examples of a dataset come in which order, and how they are cut into batches."""
+"""Samplers: which examples of a dataset are used, in which order, and how they are grouped into batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 T_co = TypeVar("T_co", covariant=True)
 
-# Draws with replacement are made this many at a time: one call to the generator costs as much as thousands of draws.
+# How many draws with replacement are made at a time: one call to the generator costs as much as thousands of draws.
 _DRAWS = 4096
 
 
@@ -50,7 +50,7 @@ class SequentialSampler(Sampler[int]):
 
 
 def fresh_generator() -> Generator:
-    """A generator seeded from the global one, so that `manual_seed` decides what it draws."""
+    """A generator seeded from the global one, so that `manual_seed` determines what it draws."""
     generator = Generator()
     generator.manual_seed(int(randint(0, 2**62, (1,)).item()))
     return generator
@@ -60,7 +60,7 @@ class RandomSampler(Sampler[int]):
     """The indices of `data_source` in random order.
 
     Without replacement each pass is a permutation (and a longer `num_samples` goes through several); with it, each
-    index is drawn from all. `generator` is what is drawn from; None means one seeded by `manual_seed`'s generator.
+    index is drawn from all. `generator` draws the numbers; None means a generator seeded by the global one.
 
     Raises:
         TypeError: `replacement` is not a bool.
@@ -85,7 +85,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices one pass yields; the dataset's length, asked for anew, unless it was given."""
+        """How many indices one pass yields: `num_samples` if given, else the dataset's current length."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -105,7 +105,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The given `indices` in random order, each once."""
+    """The `indices` in random order, each once."""
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
@@ -157,7 +157,7 @@ class WeightedRandomSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         generator = self.generator or fresh_generator()
-        # One number of the generator seeds NumPy's: the draws below are host work of a kind that tensors do not have.
+        # One number of the generator seeds NumPy's generator: tensors have no equivalent of the draws below.
         draws = np.random.default_rng(int(randint(0, 2**62, (1,), generator=generator).item()))
         share = self._table / self._table.sum()
         picked = draws.choice(len(share), self.num_samples, replace=self.replacement, p=share)
@@ -168,7 +168,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of `batch_size` indices from `sampler`; the last, shorter one is left out with `drop_last`.
+    """Lists of `batch_size` indices from `sampler`; with `drop_last` the last list is left out if it is shorter.
 
     >>> list(BatchSampler(range(5), batch_size=2, drop_last=False))
     [[0, 1], [2, 3], [4]]
