@@ -244,9 +244,9 @@ class Optimizer:
     # ---- state ------------------------------------------------------------------------------------------------
 
     def state_of(self, param: Tensor) -> dict[str, Any]:
-        """The parameter's state, on the parameter's device and, where it is floating, in its dtype.
+        """The parameter's state, on the parameter's device and, if it is floating, in its dtype.
 
-        "step" counts and stays as it is. If a move fails, the state is as it was.
+        The entry "step" is a count and is not converted. If a move fails, the state is unchanged.
         """
         state: dict[str, Any] = self.state[param]
         moved = {

@@ -1,7 +1,7 @@
 """The names that a checkpoint may use, and what each of them builds.
 
-`ALLOWED` is the whole of it. A name stands for a function of ours that checks its arguments, never for the object that
-bears the name in Python: nothing in a file can import or call anything.
+`ALLOWED` is the whole list. A name maps to a function of this package that checks its arguments, never to the Python
+object of that name: nothing in a file can import or call anything.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Global:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Stands for a name that is refused, where all of them are to be listed."""
+    """In place of a refused name, when all refused names are to be listed."""
 
     name: str
 
 
 def find_global(module: str, name: str) -> Any:
-    """What a name stands for: a `Global`, a dtype, a storage type, or the `Malformed` that refuses it."""
+    """What a name maps to: a `Global`, a dtype, a storage type, or the `Malformed` to raise for it."""
     module = {"__builtin__": "builtins", "torch.tensor": "torch._tensor"}.get(module, module)
     full = f"{module}.{name}"
     found = ALLOWED.get(full)
@@ -70,14 +70,14 @@ REASONS = {
 
 
 def wrong_arguments(name: str, arguments: tuple[Any, ...]) -> Malformed:
-    """The refusal of a call whose arguments are not those that PyTorch writes."""
+    """The error for a call whose arguments are not those that PyTorch writes."""
     kinds = ", ".join(type(argument).__name__ for argument in arguments[:9])
     return Malformed(f"the pickle calls {name} with arguments that it does not take", f"they are ({kinds})")
 
 
 def _ordered_dict(unpickler: Any, arguments: tuple[Any, ...]) -> OrderedDict[Any, Any]:
     made: OrderedDict[Any, Any] = OrderedDict()
-    if arguments:  # the form of Python 2: one list of pairs
+    if arguments:  # as Python 2 writes it: one list of pairs
         if len(arguments) != 1 or type(arguments[0]) is not list:
             raise wrong_arguments("OrderedDict", arguments)
         for pair in arguments[0]:
@@ -169,7 +169,8 @@ def _tensor(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
 
 
 def _is_empty(hooks: Any) -> bool:
-    """Whether a tensor's hooks are none, as PyTorch writes them; types first: a tensor's truth is an operator."""
+    """Whether a tensor has no hooks, as PyTorch writes it; types are checked first, because the truth of a tensor is an
+    operator."""
     return hooks is None or (type(hooks) in (dict, OrderedDict) and not hooks)
 
 
@@ -244,7 +245,7 @@ _CALLABLE = {
     "_codecs.encode": (_encode, 40),
     "torch.Size": (_size, 64),
     "torch.device": (_device, 120),
-    # A tensor object with its array, shape and strides.
+    # The size of a tensor object with its array, shape and strides.
     "torch._utils._rebuild_tensor": (_tensor_v1, 700),
     "torch._utils._rebuild_tensor_v2": (_tensor_v2, 700),
     "torch._utils._rebuild_tensor_v3": (_tensor_v3, 700),
@@ -271,7 +272,7 @@ ALLOWED: dict[str, Any] = {
 
 
 def set_state(target: Any, state: Any) -> None:
-    """What BUILD does: only NumPy's objects, and the `_metadata` of a state dict, are finished in this way."""
+    """The BUILD opcode: it is accepted for NumPy's objects and for the `_metadata` of a state dict."""
     if isinstance(target, Refused):
         return
     if type(target) is OrderedDict:

@@ -1,7 +1,7 @@
-"""Read the zip container of PyTorch checkpoints, believing nothing that it says about itself.
+"""Read the zip container of PyTorch checkpoints, checking everything that it says about itself.
 
-Records are stored, never compressed, so nothing can unfold into more than the file: every record is checked to lie
-inside the file and apart from every other, and what is read is compared with its CRC.
+Records are stored, never compressed, so the content cannot be larger than the file. Every record is checked to be
+inside the file and not to overlap another, and what is read is compared with its CRC.
 """
 
 from __future__ import annotations

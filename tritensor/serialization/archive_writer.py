@@ -1,8 +1,8 @@
 """Write the zip container of PyTorch checkpoints: stored records, each aligned to 64 bytes, laid out as miniz does it.
 
 The layout is the one that PyTorch predicts when it computes the offsets of records without reading their headers:
-padding in an extra field named `FB`, the CRC in a descriptor behind the data. Everything is written in one pass, so a
-pipe or a socket will do as the target, and no record is held in memory.
+padding in an extra field named `FB`, the CRC in a descriptor after the data. Everything is written in one pass, so the
+target may be a pipe or a socket, and no record is held in memory.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class ArchiveWriter:
     def finish(self) -> None:
         """Write the records that PyTorch puts last, and the central directory."""
         self.write_text("version", "3\n")
-        # PyTorch's own is as wide and made of the same two things: the names of the records and their checksums.
+        # PyTorch's has the same width and is also computed from the names of the records and their checksums.
         self.write_text(".data/serialization_id", f"{self._names:020d}{self._checksum:020d}")
         start, count = self._position, len(self._directory)
         for header in self._directory:

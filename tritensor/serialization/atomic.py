@@ -1,4 +1,4 @@
-"""Replace a file whole: whoever opens the name finds the old bytes or the new ones, never some of each."""
+"""Replace a file as a whole: opening the name gives the old bytes or the new ones, never some of each."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["atomic_file", "atomic_path"]
 
 @contextmanager
 def atomic_file(path: str | bytes) -> Iterator[BinaryIO]:
-    """A file to write, which takes the name `path` when the block ends well; see `atomic_path`."""
+    """A file to write, which is renamed to `path` when the block ends without an error; see `atomic_path`."""
     with atomic_path(path) as name, open(name, "wb") as stream:
         yield stream
 
 
 @contextmanager
 def atomic_path(path: str | bytes) -> Iterator[str]:
-    """A name to write a file under; it becomes `path` when the block ends well, and vanishes when it does not.
+    """A temporary path to write to; the file is renamed to `path` when the block ends, and deleted if the block raises.
 
-    The bytes are on the disk before the name is theirs: a power cut leaves one file or the other. A symbolic link stays
-    one and its target is replaced; permissions of a file that is replaced are kept. What is no regular file, such as
-    `/dev/stdout` or a pipe, is written as it is.
+    The bytes are on the disk before the file is renamed: a power cut leaves one file or the other. A symbolic link is
+    kept and its target is replaced; the permissions of a replaced file are kept. What is not a regular file, such as
+    `/dev/stdout` or a pipe, is written directly.
 
     Raises:
         OSError: the folder does not exist, may not be written, or the disk is full.
@@ -65,7 +65,8 @@ def _mode(path: str) -> int | None:
 
 
 def _flush_folder(folder: str) -> None:
-    """Have the new name itself on the disk. Windows cannot open folders, and some network file systems refuse."""
+    """Flush the renamed entry of the folder to the disk. Windows cannot open folders, and some network file systems
+    refuse."""
     with suppress(OSError, AttributeError):
         handle = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,4 +1,4 @@
-"""What the unpickler needs from whoever builds tensors, and the records in which a file describes them."""
+"""The base of the classes that build tensors for the unpickler, and the records by which a file describes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Builder", "Claims", "StorageRecord", "StorageType", "StorageView", "
 
 @dataclass(frozen=True, slots=True)
 class StorageType:
-    """A storage class of PyTorch's, such as `torch.FloatStorage`: here only the dtype that it stands for."""
+    """A storage class of PyTorch's, such as `torch.FloatStorage`; only its dtype is used."""
 
     name: str
     dtype: dtype
@@ -23,7 +23,8 @@ class StorageType:
 
 @dataclass(slots=True)
 class StorageRecord:
-    """One storage of a file: key, size, where it lived, the type that it was saved as; `memory` once it has some."""
+    """One storage of a file: key, size, the device that it was on, the type that it was saved as; `memory` once it is
+    allocated."""
 
     key: str
     nbytes: int
@@ -34,7 +35,7 @@ class StorageRecord:
 
 @dataclass(frozen=True, slots=True)
 class StorageView:
-    """A storage as one tensor sees it: with that tensor's dtype."""
+    """A storage with the dtype of one of its tensors."""
 
     record: StorageRecord
     dtype: dtype
@@ -64,7 +65,7 @@ class StoredTensor:
 
 
 class Claims(Protocol):
-    """The part of a checkpoint file that knows which storages there are."""
+    """The part of a checkpoint file that lists its storages."""
 
     file_size: int
 
@@ -85,7 +86,7 @@ class Builder:
         self.storages: dict[str, StorageRecord] = {}
 
     def storage(self, identity: Any) -> StorageView:
-        """What `('storage', type, key, location, number of elements)` stands for."""
+        """The storage that `('storage', type, key, location, number of elements)` describes."""
         word = identity[0] if type(identity) is tuple and identity and type(identity[0]) is str else ""
         if word == "module":
             raise Malformed(
@@ -119,7 +120,7 @@ class Builder:
         return StorageView(known, kind.dtype)
 
     def tensor(self, stored: StoredTensor) -> Any:
-        """The tensor that a record describes, once it is known to lie inside its storage."""
+        """The tensor that a record describes, after checking that it lies inside its storage."""
         check_geometry(stored.storage.nbytes, stored.dtype.itemsize, stored.offset, stored.size, stored.stride)
         if stored.requires_grad and not (stored.dtype.is_floating_point or stored.dtype.is_complex):
             raise Malformed("only Tensors of floating point and complex dtype can require gradients")
@@ -128,7 +129,7 @@ class Builder:
         return self.make(stored)
 
     def parameter(self, tensor: Any, requires_grad: bool) -> Any:
-        """The parameter made of `tensor`, or None if that is no tensor."""
+        """The parameter made from `tensor`, or None if that is not a tensor."""
         if not isinstance(tensor, StoredTensor):
             return None
         return replace(tensor, requires_grad=requires_grad, is_parameter=True)

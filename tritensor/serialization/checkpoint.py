@@ -1,4 +1,4 @@
-"""The two forms of PyTorch's checkpoint files behind one face: an object, and storages that are read when wanted."""
+"""One interface to the two formats of PyTorch's checkpoint files: an object, and storages that are read on request."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Checkpoint(ABC):
 
 
 class StorageReader:
-    """Reads one storage in as many steps as the reader likes; the last one compares the checksum."""
+    """Reads one storage in any number of steps; the last one compares the checksum."""
 
     def __init__(self, source: Source, record: StorageRecord, offset: int, crc: int | None, swaps: bool) -> None:
         self._source, self._offset, self._expected = source, offset, crc
@@ -69,7 +69,7 @@ class StorageReader:
         self.left = record.nbytes
 
     def read_into(self, target: np.ndarray) -> None:
-        """Fill `target`, a flat array of uint8, with the bytes that come next."""
+        """Fill `target`, a flat array of uint8, with the next bytes."""
         self._crc = self._source.read_into(self._offset, target, self._entry, self._crc)
         self._offset += target.size
         self.left -= target.size

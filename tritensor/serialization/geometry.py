@@ -15,7 +15,7 @@ LARGEST = 2**63 - 1
 def check_geometry(nbytes: int, itemsize: int, offset: Any, size: Any, stride: Any) -> None:
     """Raise `Malformed` unless `size` elements with `stride` from `offset` lie within `nbytes` bytes.
 
-    Python's integers do not overflow, so what is checked here is what will be addressed.
+    Python's integers do not overflow, so the check is exact.
     """
     for name, numbers in (("offset", (offset,)), ("size", size), ("stride", stride)):
         if not isinstance(numbers, tuple) or len(numbers) > MOST_DIMENSIONS:

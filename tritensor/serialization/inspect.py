@@ -1,4 +1,5 @@
-"""`python -m tritensor inspect FILE`: what is in a checkpoint, and whether `load` would take it, without reading it."""
+"""`python -m tritensor inspect FILE`: what is in a checkpoint, and whether `load` would accept it, without reading its
+tensors."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ Row = tuple[str, str, str, str, str]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its result is 0 if `load` would take the file, 1 if it would refuse it, 2 if it cannot be opened."""
+    """The command; its result is 0 if `load` would accept the file, 1 if it would refuse it, 2 if it cannot be
+    opened."""
     parser = argparse.ArgumentParser(prog="python -m tritensor inspect", description=__doc__)
     parser.add_argument("file", help="a checkpoint of tritensor or PyTorch, or a .safetensors file")
     chosen = parser.parse_args(arguments)
@@ -88,7 +90,7 @@ def _describe(path: Any) -> tuple[str, list[Row], list[str], list[Malformed]]:
 
 
 def _walk(root: Any) -> Iterator[tuple[str, Any]]:
-    """Every value that is no container, with its path; containers that are reached twice are walked once."""
+    """Every value that is not a container, with its path; a container that occurs twice is visited once."""
     stack, seen = [("", root)], set()
     while stack:
         name, value = stack.pop()

@@ -1,7 +1,8 @@
-"""What may be a key of a dict or a member of a set that comes from a file.
+"""Which values of a file may be keys of a dict or members of a set.
 
-Hashing a key is the one piece of work whose cost a file could choose: a tuple that holds itself twice, thirty levels
-deep, takes 2**30 steps to hash, and keys made to share one hash make a dict quadratic. Both are refused here.
+Hashing a key is the one operation whose cost a file could choose: nested tuples, thirty levels deep and each holding
+the next one twice, take 2**30 steps to hash, and keys that were chosen to have one hash make a dict quadratic. Both are
+refused here.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ MOST_COLLISIONS = 32
 
 
 class KeyCheck:
-    """Checks the keys of one file, remembering the hashes of those whose hash a file can choose."""
+    """Checks the keys of one file, and counts equal hashes of those whose hash a file can choose."""
 
     def __init__(self) -> None:
         self._known: dict[int, list[Any]] = {}
 
     def check(self, key: Any) -> None:
-        """Raise `Malformed` unless `key` can be hashed and compared in little time."""
+        """Raise `Malformed` unless hashing and comparing `key` is cheap."""
         kind = type(key)
         if kind in SIMPLE or (kind is int and -(2**63) <= key < 2**64):
             return
@@ -40,7 +41,7 @@ class KeyCheck:
 
 
 def _parts(key: Any) -> int:
-    """How many values a key is made of, counted up to the limit, with a stack of its own."""
+    """How many values a key consists of, counted up to the limit and without recursion."""
     todo, parts = [key], 0
     while todo and parts <= MOST_PARTS:
         value = todo.pop()

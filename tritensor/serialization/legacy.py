@@ -1,4 +1,5 @@
-"""Files that PyTorch wrote before 1.6, and writes when asked: pickles one behind the other, then the raw storages."""
+"""The format of PyTorch before 1.6, which it still writes on request: pickles one after the other, then the raw
+storages."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class LegacyCheckpoint(Checkpoint):
     def claim(self, key: str, nbytes: int, itemsize: int) -> int:
         """See `Checkpoint.claim`."""
         self._claimed += nbytes
-        if self._claimed > self.file_size:  # their sizes stand behind the pickle, so only the sum can be checked yet
+        if self._claimed > self.file_size:  # their sizes come after the pickle, so only the sum can be checked now
             raise Malformed(
                 "the storages that the pickle refers to are larger than the file",
                 entry=f"data/{key[:40]}",

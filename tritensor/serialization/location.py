@@ -15,10 +15,10 @@ __all__ = ["StorageHandle", "restorer"]
 
 
 class StorageHandle:
-    """What a callable `map_location` is given for a storage, and gives back.
+    """The argument of a callable `map_location` for a storage, and its result.
 
-    It stands for the storage on the CPU before it is read; `cuda()`, `cpu()` and `to()` say where it is to be read to,
-    so nothing is copied on the way.
+    It represents the storage before it is read; `cuda()`, `cpu()` and `to()` set the device that it is read to, so
+    nothing is copied twice.
     """
 
     def __init__(self, nbytes: int, device: devices.device = devices.cpu) -> None:
@@ -45,7 +45,7 @@ class StorageHandle:
 
 
 def restorer(map_location: Any) -> Callable[[StorageRecord], devices.device]:
-    """The function from a storage of a file to the device where it is to be.
+    """The function from a storage of a file to the device that it is read to.
 
     Args:
         map_location: None (where it was saved from), a device, its name or a CUDA ordinal (everything there), a mapping
@@ -76,7 +76,7 @@ def restorer(map_location: Any) -> Callable[[StorageRecord], devices.device]:
 
 
 def _name(place: Any) -> str | None:
-    """The name of a device that is given as its name, as text or bytes, as a CUDA ordinal or as itself."""
+    """The name of a device, from a name (text or bytes), a CUDA ordinal or a device."""
     if isinstance(place, bytes):
         return place.decode("ascii", "replace")
     if isinstance(place, int) and not isinstance(place, bool):
@@ -112,7 +112,7 @@ def _ask(function: Callable[..., Any], record: StorageRecord) -> devices.device:
 
 
 def check_place(location: str) -> devices.device:
-    """The device that a location tag names, once it is known to be there."""
+    """The device that a location tag names, after checking that it exists."""
     if location == "cpu" or re.fullmatch(r"cpu:[0-9]+", location):
         return devices.cpu
     try:

@@ -1,4 +1,5 @@
-"""The one exception of the floors below `load`: what is wrong, and in which entry; `load` adds the file and raises."""
+"""The exception of the modules that `load` uses: what is wrong, and in which entry. `load` adds the file's name and
+raises."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ __all__ = ["Malformed"]
 
 
 class Malformed(Exception):
-    """Something in a checkpoint that cannot be believed or will not be read.
+    """Something in a checkpoint that is damaged or refused.
 
     Args:
         first: the fact, in PyTorch's words where PyTorch has words for it.
-        facts: what else there is to say, a line each.
-        entry: the part of the file that is meant, such as `data.pkl` or `data/3`.
+        facts: further facts, a line each.
+        entry: the part of the file, such as `data.pkl` or `data/3`.
         remedy: what the user can do about it.
     """
 

@@ -12,13 +12,13 @@ from .malformed import Malformed
 
 __all__ = ["CALLABLE", "TYPES", "is_plain", "set_state"]
 
-# Kind and width of the dtypes that hold nothing but their own bytes: numbers, booleans, fixed text and bytes.
+# Kind and width of the dtypes whose elements are plain bytes: numbers, booleans, text and bytes of fixed length.
 _CODE = re.compile(r"[?biufcSU][0-9]{0,9}")
 EXTENSIONS = {"ml_dtypes.bfloat16": np.dtype(ml_dtypes.bfloat16)}
 
 
 class TypeName:
-    """A class of NumPy's, which a pickle names and never calls."""
+    """A class of NumPy's that a pickle names as an argument and never calls."""
 
     __slots__ = ("name",)
 
@@ -30,7 +30,8 @@ NDARRAY = TypeName("numpy.ndarray")
 
 
 def is_one_of(value: Any, *choices: str) -> bool:
-    """Whether `value` is one of some words; its type first, because arrays and tensors compare element by element."""
+    """Whether `value` is one of some strings; its type is checked first, because arrays and tensors compare element by
+    element."""
     return type(value) is str and value in choices
 
 
@@ -129,9 +130,9 @@ def _set_dtype(target: np.dtype[Any], state: Any) -> None:
         raise Malformed("the pickle holds a NumPy dtype with a state that no plain dtype has", remedy=PLAIN)
     if target.kind in "SU" and state[5] != target.itemsize:
         raise Malformed("the pickle holds a NumPy text dtype of two lengths")
-    if target in EXTENSIONS.values():  # NumPy has one object for each of these; it must not be changed
+    if target in EXTENSIONS.values():  # NumPy has one shared object for each of these, which must not be changed
         return
-    # The byte order is all that is taken from the file: NumPy believes what it is told of sizes and flags, and crashes.
+    # Only the byte order is read from the file: NumPy does not check sizes and flags, and crashes if they are wrong.
     sizes = (target.itemsize, target.alignment, target.flags) if target.kind in "SU" else (-1, -1, 0)
     setter: Any = target
     setter.__setstate__((3, state[1], None, None, None, *sizes))

@@ -1,8 +1,8 @@
-"""Write the pickle of a checkpoint: protocol 2, in the words that PyTorch uses, for data and nothing else.
+"""Write the pickle of a checkpoint: protocol 2, with PyTorch's names, and only for data.
 
 Python's own pickler can only name classes that can be imported, and `torch` cannot be. This one writes PyTorch's names
-for tensors, dtypes and devices, and refuses what the reader would refuse, before a byte reaches the file. It keeps its
-own stack, so nesting is limited by a rule and not by Python's recursion.
+for tensors, dtypes and devices, and refuses what the reader would refuse, before a byte is written to the file. It has
+its own stack, so Python's recursion does not limit nesting.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .tree import DEEPEST
 
 __all__ = ["Pickler"]
 
-# Where a value sits in what is being saved: (the place of what holds it, its key or index there).
+# The path of a value in the object that is being saved: (the path of its container, its key or index there).
 Place = tuple[Any, Any] | None
 Children = Iterator[tuple[Any, Place]]
 BATCH = 1000  # items that are on the reader's stack at a time, as Python's pickler has it
 
-# The storage classes that `torch` has; tensors of other dtypes, the wide unsigned integers, lie in an untyped storage.
+# The storage classes that `torch` has; tensors of other dtypes, the wide unsigned integers, have an untyped storage.
 STORAGE_CLASSES = {entry.name: f"{entry.legacy}Storage" for entry in dtypes.LATTICE}
 
 
@@ -41,7 +41,7 @@ class Pickler:
         self.storages: list[SavedStorage] = []
         self._out = bytearray()
         self._memo: dict[Any, int] = {}
-        self._keep: list[Any] = []  # an id is an identity only while its object lives
+        self._keep: list[Any] = []  # an `id` is unique only while its object exists
         self._open: set[int] = set()
         self._keys: dict[Any, int] = {}
         self._key_check = KeyCheck()
@@ -82,7 +82,7 @@ class Pickler:
     # Small pieces ------------------------------------------------------------------------------------------------
 
     def _put(self, key: Any) -> None:
-        """Remember what was just written, so that it is written once."""
+        """Put the value just written into the memo, so that it is written once."""
         index = self._memo[key] = len(self._memo)
         self._out += b"q%c" % index if index < 256 else b"r" + index.to_bytes(4, "little")
 
@@ -100,7 +100,7 @@ class Pickler:
             self._put(("name", name))
 
     def _text(self, value: str) -> None:
-        if not self._get(value):  # a text is its own key here: no other kind of key equals one
+        if not self._get(value):  # a string is its own key here: no other key equals a string
             encoded = value.encode("utf-8", "surrogatepass")
             self._out += b"X" + len(encoded).to_bytes(4, "little") + encoded
             self._put(value)
@@ -133,7 +133,7 @@ class Pickler:
             self._put((bytes, value))
 
     def _write_known(self, value: Any) -> bool:
-        """Write a value that has no parts, or one that was written before; False for all others."""
+        """Write a value that has no parts, or that was written before; False for all others."""
         kind = type(value)
         if kind is str:
             self._text(value)
@@ -353,7 +353,7 @@ class Pickler:
             known = self._keys[saved.storage.key] = len(self.storages)
             saved.storage.type_name = name if typed else ""
             self.storages.append(saved.storage)
-        # PyTorch believes the first description of a storage; a tensor of another dtype has to bring its own along.
+        # PyTorch uses the first description of a storage; a tensor of another dtype has to name its own dtype.
         typed = typed and self.storages[known].type_name == name
         self._global("torch._utils._rebuild_tensor_v2" if typed else "torch._utils._rebuild_tensor_v3")
         self._out += b"(("

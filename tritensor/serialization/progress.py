@@ -1,4 +1,4 @@
-"""A progress bar for files that take long enough to wonder about."""
+"""A progress bar for large files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SHOWN_FROM = 256 * 2**20  # bytes; below, reading takes well under a second
 
 
 class Progress:
-    """Counts bytes; from 256 MB on it shows them on a terminal, and never into a log."""
+    """Counts bytes; from 256 MB on it shows them, on terminals only."""
 
     def __init__(self, verb: str, nbytes: int, name: str = "") -> None:
         self._bar: Any = None
@@ -25,6 +25,6 @@ class Progress:
             self._bar.update(nbytes)
 
     def close(self) -> None:
-        """Take the bar away, whether it got to its end or not."""
+        """Remove the bar, whether it is complete or not."""
         if self._bar is not None:
             self._bar.close()

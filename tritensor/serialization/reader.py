@@ -1,4 +1,4 @@
-"""`load`: read a checkpoint back, to the devices that it came from or that the user names."""
+"""`load`: read a checkpoint, to the devices that it was saved from or that the user names."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["load", "open_checkpoint", "source_name"]
 def load(
     f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool = True, mmap: bool | None = None
 ) -> Any:
-    """Read what `save` or PyTorch's `torch.save` wrote. Nothing in the file is executed, whatever it says.
+    """Read what `save` or PyTorch's `torch.save` wrote. Nothing in the file is executed.
 
     Args:
         f: a path, or a readable and seekable binary file object. A name that ends in `.safetensors` is read as such.
         map_location: where tensors go: None (where they were saved from), a device, its name, a CUDA ordinal, a dict of
             saved names to names, or a callable `(storage, location)` that returns `storage.cuda(i)`, `storage` or None.
             Tensors are read straight to that place.
-        pickle_module: None; kept so that calls written for PyTorch are understood.
-        weights_only: True; False is refused, because there is no reader that executes.
+        pickle_module: None; accepted for PyTorch's signature.
+        weights_only: True; False raises, because no reader here executes what a file contains.
         mmap: True to map the file instead of reading it: tensors on the CPU are read as they are used, and checksums
             are not compared.
 
@@ -69,7 +69,7 @@ def load(
 
 
 def open_checkpoint(source: Source) -> Checkpoint:
-    """Find out which form of checkpoint a file has."""
+    """Find out which format a checkpoint file has."""
     head = source.read_at(0, min(source.size, 512))
     if head.startswith(b"PK"):
         return ZipCheckpoint(source)
@@ -92,7 +92,7 @@ def open_checkpoint(source: Source) -> Checkpoint:
 
 
 def source_name(f: Any) -> str:
-    """What messages call a file."""
+    """A file's name for messages."""
     return str(f if isinstance(f, (str, os.PathLike)) else getattr(f, "name", f"<{type(f).__name__}>"))
 
 

@@ -1,4 +1,4 @@
-"""`.safetensors` files, through the safetensors library: a flat dict of named tensors and nothing else."""
+"""`.safetensors` files, through the safetensors library: each holds only a flat dict of named tensors."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def save_safetensors(obj: Any, path: Any) -> None:
 
 
 def load_safetensors(path: Any, restore: Callable[[StorageRecord], device]) -> dict[str, Tensor]:
-    """Read the tensors of a file, one at a time, each to where `restore` sends the storages of the CPU."""
+    """Read the tensors of a file, one at a time, to the device that `restore` returns for storages of the CPU."""
     loaded = {}
     with _opened(path) as file:
         for name, (dtype, _) in _describe(path, file).items():
@@ -111,7 +111,7 @@ def read_header(path: Any) -> dict[str, tuple[dtypes.dtype, tuple[int, ...]]]:
 
 @contextmanager
 def _opened(path: Any) -> Iterator[Any]:
-    """The file as the library opens it; what is wrong with it is a CheckpointError that names it."""
+    """The file, opened by the library; a damaged one raises a CheckpointError that names it."""
     from safetensors import SafetensorError, safe_open
 
     with open(path, "rb"):

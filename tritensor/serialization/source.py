@@ -1,4 +1,4 @@
-"""The file that is being read: positioned reads that either give all that was asked for or say that it is not there."""
+"""The file that is being read: reads at an offset that return all bytes or raise if they are missing."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from .progress import Progress
 
 __all__ = ["CHUNK", "Source", "open_source"]
 
-# Large enough that a read costs nothing beside the copy, small enough for the second cache, where the CRC is computed.
+# Large enough that a read call costs little compared with the copy, small enough for the level-2 cache, where the CRC
+# is computed.
 CHUNK = 1 << 20
 
 
 class Source:
-    """A readable file of known size; offsets count from where it stood when it was handed over."""
+    """A readable file of known size; offsets count from its position when it was passed in."""
 
     def __init__(self, stream: Any, name: str, path: str | None = None) -> None:
         self._stream = stream
@@ -62,7 +63,7 @@ class Source:
 
     @contextmanager
     def showing(self, nbytes: int) -> Iterator[None]:
-        """Show the progress of reading `nbytes` bytes in the block, if that is worth while."""
+        """Show the progress of reading `nbytes` bytes in the block, if there are many."""
         self.progress = Progress("load", nbytes, os.path.basename(self.name))
         try:
             yield
@@ -77,7 +78,7 @@ class Source:
         return len(data)
 
     def reader(self, offset: int) -> io.BufferedReader:
-        """A stream of the bytes from `offset` on, for what has no length written in front of it."""
+        """A stream of the bytes from `offset` on, for data whose length is not written before it."""
         return io.BufferedReader(_Tail(self, offset), 1 << 16)
 
     def map(self) -> mmap.mmap:
@@ -91,7 +92,7 @@ TRUNCATED = "the file was not written or copied to its end; fetch it again"
 
 
 class _Tail(io.RawIOBase):
-    """The part of a source behind an offset, as a raw stream."""
+    """The part of a source after an offset, as a raw stream."""
 
     def __init__(self, source: Source, offset: int) -> None:
         self._source, self._offset = source, offset

@@ -1,4 +1,4 @@
-"""The storage behind a tensor: found, so that tensors that share memory are saved, and come back, sharing it."""
+"""Find the storage of a tensor, so that tensors that share memory are saved, and loaded again, sharing it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ STAGING = 16 * 2**20  # bytes on the host at a time while a storage comes from a
 
 @dataclass(slots=True)
 class SavedStorage:
-    """Memory that is saved once: `key` tells it from others, `memory` is a flat array of uint8 on its device."""
+    """Memory that is saved once: `key` identifies it, `memory` is a flat array of uint8 on its device."""
 
     key: Any
     memory: Any
     nbytes: int
     location: str
-    owner: Any  # keeps the memory, and with it the key, alive
+    owner: Any  # keeps the memory alive, so that the key stays unique
     type_name: str = ""
 
     def chunks(self) -> Iterator[Any]:
@@ -51,7 +51,7 @@ class SavedTensor:
 
 
 def view_storage(tensor: Tensor) -> SavedTensor:
-    """The tensor as a view of the memory that it lies in."""
+    """The tensor as a view of the memory that holds it."""
     data = tensor._data if tensor.is_cuda else np.asarray(tensor._host_array())
     storage, offset, stride = _device_view(data) if tensor.is_cuda else _host_view(data)
     return SavedTensor(
@@ -60,7 +60,7 @@ def view_storage(tensor: Tensor) -> SavedTensor:
 
 
 def contiguous_host(tensor: Tensor) -> np.ndarray:
-    """The elements in row-major order on the host: the tensor's own memory where that will do."""
+    """The elements in row-major order on the host: the tensor's own memory if it has that order."""
     return np.ascontiguousarray(tensor._to_host()).reshape(tensor.shape)
 
 
@@ -80,7 +80,7 @@ def _host_view(data: np.ndarray) -> tuple[SavedStorage, int, tuple[int, ...]]:
             last = offset + sum((length - 1) * step for length, step in zip(data.shape, stride, strict=True))
             if (last + 1) * data.itemsize <= flat.size:
                 return SavedStorage(("cpu", flat.ctypes.data), flat, flat.size, "cpu", base), offset, stride
-    # PyTorch has no negative strides and no offsets of half an element: such a view is saved as a copy of its own.
+    # PyTorch has no negative strides and no offsets of half an element: such a view is saved as a separate copy.
     own = np.ascontiguousarray(data).reshape(data.shape)
     return (
         SavedStorage(("copy", id(own)), own.reshape(-1).view(np.uint8), own.nbytes, "cpu", own),
@@ -90,7 +90,8 @@ def _host_view(data: np.ndarray) -> tuple[SavedStorage, int, tuple[int, ...]]:
 
 
 def _strides(data: np.ndarray) -> tuple[int, ...] | None:
-    """The strides in elements, or None if one is negative or no whole number; along one element any will do."""
+    """The strides in elements, or None if one is negative or not a whole number; a dimension of one element may have
+    any stride."""
     steps = []
     dense = 1
     for length, step in zip(reversed(data.shape), reversed(data.strides), strict=True):

@@ -1,4 +1,4 @@
-"""`load_into`: bring a checkpoint into the parameters that a model has, one storage at a time."""
+"""`load_into`: read a checkpoint into a model's existing parameters, one storage at a time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __all__ = ["load_into"]
 def load_into(model: Any, f: Any, *, strict: bool = True) -> Any:
     """Load the state dict in a file into `model`, whose parameters keep their memory, device and dtype.
 
-    Where `model.load_state_dict(load(f))` holds the whole checkpoint beside the model, this holds one storage of it:
-    each is read, copied to where it belongs, and dropped. The file is first read through once and compared with its
+    `model.load_state_dict(load(f))` holds the whole checkpoint in memory beside the model; this function holds one
+    storage of it, which is read, copied to its parameters and freed. The file is first read once and compared with its
     checksums, and every name and shape is compared with the model's, so a file that does not fit changes nothing.
 
     Args:
@@ -72,7 +72,7 @@ def load_into(model: Any, f: Any, *, strict: bool = True) -> Any:
 
 
 class StreamedTensor(Tensor):
-    """A tensor that is still in the file: it knows its shape, and reads its elements each time they are asked for."""
+    """A tensor that is still in the file: it has a shape and dtype, and reads its elements each time they are used."""
 
     _stored: StoredTensor
     _builder: _StreamBuilder
@@ -102,14 +102,15 @@ class StreamedTensor(Tensor):
 
     @property
     def device(self) -> device:
-        """The CPU, to which the elements are read."""
+        """The CPU, where the elements are read to."""
         return cpu
 
     is_cuda = False
 
 
 class _StreamBuilder(Builder):
-    """Makes tensors that stay in the file, and keeps the last storage that was read: views of it come one by one."""
+    """Makes tensors that stay in the file, and keeps the last storage that was read, because the next tensor may be a
+    view of it."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__(checkpoint)

@@ -1,4 +1,5 @@
-"""Build tensors while a checkpoint is read: memory on the device where it is to be, filled straight from the file."""
+"""Build tensors while a checkpoint is read: memory is allocated on the target device and filled directly from the
+file."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ STAGING = 16 * 2**20  # bytes of pinned host memory through which a storage goes
 
 
 class TensorBuilder(Builder):
-    """Builds tensors on the devices that `restore` names; call `fill` when the object is complete.
+    """Builds tensors on the devices that `restore` returns; call `fill` when the object is complete.
 
     Args:
         checkpoint: the file.
-        restore: from a storage record to the device where it is to be.
+        restore: returns the device for a storage record.
         mapped: the file as pages of memory, to be viewed instead of read; or None.
     """
 
@@ -43,7 +44,7 @@ class TensorBuilder(Builder):
         self._sources: dict[int, StoredTensor] = {}
 
     def place(self, storage: StorageRecord) -> None:
-        """Decide the storage's device and take memory there."""
+        """Choose the storage's device and allocate memory there."""
         where = self._restore(storage)
         if where.type == "cuda":
             storage.memory = buffer.empty((storage.nbytes,), U1, where)
@@ -55,7 +56,7 @@ class TensorBuilder(Builder):
             storage.memory = np.frombuffer(self._mapped, np.uint8, storage.nbytes, offset)
 
     def make(self, stored: StoredTensor) -> Tensor:
-        """A tensor over its storage's memory, which need not be filled yet."""
+        """A tensor over its storage's memory, which may not be filled yet."""
         tensor = wrap(view_of(stored, stored.storage.memory))
         tensor.requires_grad = stored.requires_grad
         if stored.conjugate or stored.negative:
@@ -84,7 +85,8 @@ class TensorBuilder(Builder):
                 read_storage(self._checkpoint, storage, storage.memory)
         resolved: dict[Any, StorageRecord] = {}
         for tensor, stored in self._lazy:
-            # The whole storage, and once for all tensors that see it so: a stretched view of it may be far larger.
+            # The whole storage, and once for all tensors that need it converted: an expanded view of it may be far
+            # larger.
             key = (stored.storage.key, stored.dtype, stored.conjugate, stored.negative)
             if key not in resolved:
                 resolved[key] = resolve(stored)

@@ -1,4 +1,4 @@
-"""A last look at what came out of a pickle: no cycles, no endless nesting, nothing that is not data."""
+"""The last check of an unpickled object: no cycles, no unlimited nesting, only data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .numpy_objects import TypeName
 
 __all__ = ["DEEPEST", "check_tree"]
 
-# PyTorch's own writer gives up at Python's recursion limit, which is this.
+# PyTorch's own writer stops at Python's recursion limit, which is this number.
 DEEPEST = 1000
 NO_VALUES = (Global, StorageType, StorageView, TypeName)
 LEAVES = frozenset((str, int, float, bool, bytes, bytearray, complex, type(None)))
@@ -25,9 +25,9 @@ def check_tree(root: Any, shared: set[int], refused: list[Malformed] | None = No
         root: what was read.
         shared: the ids of the containers that the pickle refers to more than once; only these can close a cycle or
             make a small pickle a large tree, so only these are remembered.
-        refused: not None where refused names were noted instead of raised and may therefore be found.
+        refused: not None if refused names were listed instead of raised, so that the object may contain them.
     """
-    depths: dict[int, int] = {}  # how deep each finished shared container goes
+    depths: dict[int, int] = {}  # the depth of each shared container that is finished
     unfinished: set[int] = set()
     stack: list[list[Any]] = []  # [container, iterator over its parts, levels below it that were seen]
 
@@ -81,5 +81,5 @@ def _items(value: dict[Any, Any]) -> Iterator[Any]:
     for key, item in value.items():
         yield key
         yield item
-    if getattr(value, "__dict__", None):  # the _metadata that PyTorch hangs on a module's state dict
+    if getattr(value, "__dict__", None):  # the _metadata attribute of a module's state dict
         yield value.__dict__

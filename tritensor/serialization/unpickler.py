@@ -1,11 +1,12 @@
 """Read a pickle without running it.
 
-Python's own unpickler looks up any name and calls it. This one knows the opcodes that describe data and a table of
-names, each with a function of ours that checks its arguments and builds a value; every other opcode and every other
-name is refused. Nothing is imported and nothing is called that the file chose.
+Python's own unpickler looks up any name and calls it. This one supports the opcodes that describe data and a table of
+names, each with a function of this package that checks its arguments and builds a value; every other opcode and every
+other name is refused. The file cannot choose anything to import or call.
 
-Memory stays in proportion to the file: every object is charged for, because one byte of a pickle can make an object of
-a hundred, and the lengths that the file claims are compared with what is left of it before anything is allocated.
+Memory is limited in proportion to the file's size. The size of every object is counted, because one byte of a pickle
+can make an object of a hundred, and the lengths that the file states are compared with the rest of the file before
+anything is allocated.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class Unpickler:
 
     Args:
         stream: a buffered binary stream.
-        size: how many bytes there are to come, at most.
+        size: the most bytes that the stream may have.
         builder: makes storages, tensors and parameters.
-        entry: what messages call this pickle.
-        refused: None to raise at the first thing that is refused; a list to note all of them and go on (`inspect`).
+        entry: this pickle's name in messages.
+        refused: None to raise at the first name that is refused; a list to collect all of them and go on (`inspect`).
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Unpickler:
         self._keys = KeyCheck()
 
     def enter(self, entry: str, refused: list[Malformed] | None) -> None:
-        """Call the next pickle `entry`, and note what it refuses in `refused` if that is a list."""
+        """Set the next pickle's name in messages, and the list (or None) of refused names."""
         self._entry, self.refused = entry, refused
 
     def load(self) -> Any:
@@ -114,7 +115,7 @@ class Unpickler:
     def _fill(self, count: int) -> None:
         """Bring at least `count` bytes into the buffer behind the position."""
         missing = count - (len(self._buffer) - self._at)
-        if missing > self._unread:  # asked before reading: a claimed length of 4 GB allocates nothing
+        if missing > self._unread:  # checked before reading: a stated length of 4 GB allocates nothing
             raise Malformed("the pickle ends too early", f"{missing} more bytes are wanted", entry=self._entry)
         more = self._stream.read(min(self._unread, max(missing, WINDOW)))
         if len(more) < missing:
@@ -143,7 +144,7 @@ class Unpickler:
         return line.decode("utf-8")
 
     def charge(self, nbytes: int) -> None:
-        """Note that about `nbytes` of Python objects are being made."""
+        """Count about `nbytes` of Python objects that are being made."""
         self._room -= nbytes
         if self._room < 0:
             raise Malformed(
@@ -170,7 +171,7 @@ class Unpickler:
             raise Malformed(f"unsupported pickle protocol: {version}", entry=self._entry)
 
     def _frame(self) -> None:
-        self._take(8)  # how long the frame is; the opcodes say so too
+        self._take(8)  # the frame's length, which the opcodes imply
 
     def _none(self) -> None:
         self._stack.append(None)
@@ -285,7 +286,7 @@ class Unpickler:
         self._stack.append(frozenset(self.hashable(self._pop_mark())))
 
     def hashable(self, items: list[Any]) -> list[Any]:
-        """`items`, after a check that all of them can be keys and none was built to be slow."""
+        """`items`, after checking that all of them can be keys and are cheap to hash."""
         self.charge(216 + 70 * len(items))
         for item in items:
             self._keys.check(item)
@@ -442,7 +443,7 @@ def _handlers() -> dict[int, Any]:
 
 HANDLERS: list[Any] = [_handlers().get(opcode) for opcode in range(256)]
 STOP = ord(".")
-# Opcodes that Python knows and that are refused here: they name classes, reach outside of the file, or are written only
+# Python's opcodes that are refused here: they name classes, refer to things outside of the file, or are written only
 # for objects that contain themselves and by protocol 0.
 FORBIDDEN = {
     ord("i"): "INST makes an object of any class",

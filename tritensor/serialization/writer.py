@@ -1,4 +1,4 @@
-"""`save`: write a checkpoint in PyTorch's format, whole or not at all."""
+"""`save`: write a checkpoint in PyTorch's format, completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .unpickler import Unpickler
 
 __all__ = ["save"]
 
-# Only a pickle larger than this can hold more small objects than `load` makes room for: at most 30 bytes of them are
-# counted for each byte of pickle, of which ten are always free, and 64 MB beyond that.
+# Only a pickle larger than this can exceed the limit of `load` on small objects: at most 30 bytes of them are counted
+# for each byte of pickle, and ten bytes for each byte and 64 MB are allowed.
 REHEARSED_FROM = 3 * 2**20
 
 
 def save(obj: Any, f: Any) -> None:
     """Write `obj` in PyTorch's own checkpoint format; `torch.load(weights_only=True)` reads it.
 
-    A file that is replaced stays whole until the new one is: a crash, a full disk or Ctrl-C leaves the old one.
+    The old file is replaced only when the new one is complete: after a crash, a full disk or Ctrl-C it is unchanged.
 
     Args:
         obj: tensors, parameters, Python numbers, text, bytes, None, dtypes, devices, sizes, NumPy arrays and scalars
@@ -88,14 +88,14 @@ def _write(stream: Any, folder: str, data: bytes, storages: list[SavedStorage]) 
 
 
 def _folder_name(path: str | bytes) -> str:
-    """The folder inside the archive: the file's own name, as in PyTorch, where that is plain."""
+    """The folder inside the archive: the file's own name, as in PyTorch, if that is plain."""
     name = os.path.splitext(os.path.basename(os.fsdecode(path)))[0]
     plain = name.isascii() and name.isprintable() and name.strip(".") and not set(name) & set("\\/:")
     return name if plain else "archive"
 
 
 def _rehearse(data: bytes, storages: list[SavedStorage]) -> None:
-    """Raise now, with the object at hand, if `load` would find too many small objects in the file."""
+    """Raise before writing if `load` would find too many small objects in the file."""
     sizes = _Sizes({str(index): storage.nbytes for index, storage in enumerate(storages)}, len(data))
     try:
         Unpickler(io.BytesIO(data), len(data), Builder(sizes), "data.pkl").load()
@@ -105,7 +105,7 @@ def _rehearse(data: bytes, storages: list[SavedStorage]) -> None:
 
 
 class _Sizes:
-    """Stands for the file that is about to be written."""
+    """The file that is about to be written, for the check."""
 
     def __init__(self, sizes: dict[str, int], pickle_size: int) -> None:
         self._sizes = sizes
