@@ -1,4 +1,4 @@
-"""Switches of what computes, by PyTorch's names: `tritensor.backends.cuda.matmul`."""
+"""Settings of how operators compute, by PyTorch's names: `tritensor.backends.cuda.matmul`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Switches of CUDA devices, by `torch.backends.cuda`'s names: how float32 matrices are multiplied."""
+"""Settings of CUDA devices, by `torch.backends.cuda`'s names: how float32 matrices are multiplied."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["MatmulSwitches", "matmul"]
 
 
 class MatmulSwitches:
-    """How float32 matrices are multiplied; another view of what `set_float32_matmul_precision` sets.
+    """How float32 matrices are multiplied; the same setting as `set_float32_matmul_precision`'s.
 
     >>> import tritensor
     >>> switches = tritensor.backends.cuda.matmul
@@ -29,7 +29,7 @@ class MatmulSwitches:
 
     @property
     def fp32_precision(self) -> str:
-        """What a product of float32 is made of.
+        """How a product of float32 is computed.
 
         "ieee": multiplications of float32, on the ordinary cores. "tf32x3", the default: three products of tf32
         numbers on the tensor cores, with float32's accuracy. "tf32": one of these. "none" sets the default.
@@ -40,7 +40,7 @@ class MatmulSwitches:
         """Set a switch.
 
         Raises:
-            AttributeError: there is no such switch. RuntimeError: the value is none that it takes.
+            AttributeError: there is no such switch. RuntimeError: not a value of the switch.
         """
         if name == "allow_tf32":
             if not isinstance(value, bool):

@@ -1,8 +1,8 @@
-"""Comparing what every process is about to do, before it does it.
+"""Comparing the collectives of all processes before they run.
 
-Processes that start different collectives hang, or put numbers where they do not belong. In simulation and debug mode
-each collective therefore begins with an exchange of short records: its number, operator, shape and dtype, and the line
-that called it. If they differ, every process raises, and says what all of them were doing and where.
+Processes that start different collectives hang, or write results to the wrong tensors. In simulation and debug mode
+each collective therefore begins with an exchange of short texts: its number, operator, shape and dtype, and the line
+that called it. If they differ, every process raises an error that lists the call of each.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 from ..autograd.tape import inside_package
 from ..errors import DistError, explain
 
-__all__ = ["RECORD", "Call", "compare"]
+__all__ = ["MESSAGE_SIZE", "Call", "compare"]
 
-# Bytes of a record. They travel in one message of a fixed size, because asking for sizes first would double the cost.
-RECORD = 512
+# Bytes of a text. All are sent in messages of one size, because exchanging sizes first would double the cost.
+MESSAGE_SIZE = 512
 _BETWEEN = "\x1f"
 
 
 class Call(NamedTuple):
-    """One collective: what messages about it say, and what all processes must agree on."""
+    """One collective: its text in messages, and what all processes must agree on."""
 
     operator: str
     sequence: int
@@ -38,16 +38,16 @@ class Call(NamedTuple):
 
 
 def compare(exchange: Callable[[str, Call], list[str]], call: Call) -> None:
-    """Have all processes tell what they are about to do.
+    """Compare this process's next collective with those of all others.
 
     Args:
         exchange: sends a text to all processes and returns what each of them sent, by rank.
-        call: what this one is about to do.
+        call: the collective of this process.
 
     Raises:
-        DistError: they are not about to do the same; it is raised in all of them.
+        DistError: the collectives differ; it is raised in all processes.
     """
-    # the line comes last: a long shape may cut it short, but never the other way round
+    # the line comes last, so that a long shape cuts off the line and not the reverse
     found = [text.partition(_BETWEEN) for text in exchange(f"{call}{_BETWEEN}{_call_site()}", call)]
     if len({what for what, _, _ in found}) == 1:
         return
@@ -65,7 +65,7 @@ def compare(exchange: Callable[[str, Call], list[str]], call: Call) -> None:
 
 
 def _grouped(found: list[tuple[str, str, str]]) -> list[str]:
-    """A line for each different record, with the ranks that sent it."""
+    """A line for each different text, with the ranks that sent it."""
     ranks: dict[tuple[str, str], list[int]] = {}
     for rank, (what, _, site) in enumerate(found):
         ranks.setdefault((what, site), []).append(rank)

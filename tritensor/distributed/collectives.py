@@ -1,4 +1,4 @@
-"""Collectives: what all processes do together, with PyTorch's names.
+"""Collectives: operations of all processes together, with PyTorch's names.
 
 Every process must call the same ones in the same order. With `async_op=True` a collective returns a `Work` at once; its
 tensors must not be touched until `wait()` has returned. Nothing here is recorded for gradients.
@@ -40,7 +40,7 @@ def _check_tensor(operator: str, name: str, x: Any) -> None:
 
 def _check_written(operator: str, name: str, x: Any) -> None:
     _check_tensor(operator, name, x)
-    with no_grad():  # a leaf that requires grad may be overwritten, as parameters are
+    with no_grad():  # a leaf that requires grad may be overwritten: parameters are broadcast
         check_writable(x)
 
 
@@ -82,7 +82,7 @@ def all_reduce(
     """Combine the tensors of all processes, in place, in every one of them.
 
     Args:
-        tensor: any shape, the same everywhere; on the CPU or a CUDA device. Half precision is added up in float32.
+        tensor: any shape, the same everywhere; on the CPU or a CUDA device. Half precision is summed in float32.
         op: how to combine.
         group: None, for all processes.
         async_op: return a `Work` at once.
@@ -105,7 +105,7 @@ def reduce(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Combine the tensors of all processes in that of rank `dst`; the others stay as they are. As `all_reduce`."""
+    """Combine the tensors of all processes in that of rank `dst`; the others are unchanged. As `all_reduce`."""
     made = default_group(group)
     _check_written("reduce", "tensor", tensor)
     _check_operator("reduce", tensor, op)
@@ -119,7 +119,7 @@ def broadcast(tensor: Tensor, src: int = 0, group: ProcessGroup | None = None, a
 
     Args:
         tensor: the same shape and dtype everywhere.
-        src: whose elements all get.
+        src: the rank whose elements are copied.
         group: None, for all processes.
         async_op: return a `Work` at once.
 
@@ -141,7 +141,7 @@ def all_gather(
 
     Args:
         tensor_list: one tensor per process to write to, of the shape and dtype of `tensor`.
-        tensor: what this process gives; the same shape and dtype everywhere.
+        tensor: the tensor of this process; the same shape and dtype everywhere.
         group: None, for all processes.
         async_op: return a `Work` at once.
 
@@ -238,6 +238,7 @@ def reduce_scatter_tensor(
 
 
 def barrier(group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
-    """Wait until every process has come here. Raises ValueError without `init_process_group`, else as `all_reduce`."""
+    """Wait until every process has called this. Raises ValueError without `init_process_group`, else as
+    `all_reduce`."""
     made = default_group(group)
     return made.run(Call("barrier", 0), made.backend.barrier, async_op)

@@ -1,8 +1,9 @@
 """Ending the job when one of its processes fails, instead of leaving the others to wait.
 
-* An exception that nobody catches is printed with the rank, and ends all processes (MPI's abort). Under mpiexec that
-  holds from the import of `tritensor.distributed` on, else from `init_process_group`.
-* A process that ends, or leaves the group, tells the others; one that waits for it raises (`ProcessGroup.poll`).
+* An uncaught exception is printed with the rank, and ends all processes (MPI's abort). Under mpiexec this applies from
+  the import of `tritensor.distributed` on, else from `init_process_group`.
+* A process that ends, or leaves the group, sends a message to the others; one that waits for it raises
+  (`ProcessGroup.poll`).
 * A process that is killed or crashes is noticed by mpiexec, which ends the others.
 * One that hangs is noticed by the others' timeouts.
 """
@@ -22,7 +23,7 @@ __all__ = ["arm", "launched", "unwatch", "watch"]
 
 
 class Group(Protocol):
-    """What is needed of a process group, which is built on this file."""
+    """The methods of a process group that this file calls."""
 
     rank: int
     size: int
@@ -43,7 +44,7 @@ _PLACES = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_S
 
 
 def launched() -> tuple[int, int]:
-    """The rank and the number of processes by what the launcher put in the environment; (0, 1) without one."""
+    """The rank and the number of processes from the launcher's environment variables; (0, 1) without a launcher."""
     for rank, size in _PLACES:
         if os.environ.get(rank, "").isdecimal() and os.environ.get(size, "").isdecimal():
             return int(os.environ[rank]), int(os.environ[size])
@@ -51,7 +52,7 @@ def launched() -> tuple[int, int]:
 
 
 def arm() -> None:
-    """If a launcher started this process beside others, an exception that nobody catches ends the job from now on.
+    """If a launcher started this process with others, make an uncaught exception end the job.
 
     A process that fails before `init_process_group` would leave the others waiting in it.
     """
@@ -68,10 +69,10 @@ def watch(group: Group) -> None:
 
 
 def unwatch() -> None:
-    """What goes wrong from now on is this process's own."""
+    """Do not end the job for errors of this process any more."""
     global _watched
     _watched = None
-    if sys.excepthook is _end_the_job:  # somebody may have put another hook in front
+    if sys.excepthook is _end_the_job:  # another hook may have been installed since
         sys.excepthook = _hook_before
     atexit.unregister(_leave)
 

@@ -1,4 +1,4 @@
-"""The group of all processes of a job: joining and leaving it, and carrying out one collective."""
+"""The group of all processes of a job: joining and leaving it, and running one collective."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ __all__ = [
 ]
 
 _HALF_AN_HOUR = timedelta(minutes=30)
-# How a waiting process asks: for 10 ms again and again, but letting others run in between, then with naps that grow
-# from 50 us to 1 ms. Two processes on two cores sum 38 kB in 60 us by yielding and in 1.4 ms by napping alone (MPI
-# takes several rounds, each of which meets a nap); four processes on the two cores take 0.5 ms and 10 ms.
+# How a waiting process polls: for 10 ms it only yields the core between polls, then it sleeps for 50 us, growing to 1
+# ms. Two processes on two cores sum 38 kB in 60 us by yielding and in 1.4 ms by sleeping alone (MPI takes several
+# rounds, and each one waits for a sleep to end); four processes on the two cores take 0.5 ms and 10 ms.
 _YIELDING, _NAP, _LONGEST_NAP = 0.01, 5e-5, 1e-3
 _yield = getattr(os, "sched_yield", lambda: time.sleep(0))
-# How often it looks whether another process has left.
+# How often it checks whether another process has left.
 _LOOK = 0.05
-# How long a process that leaves waits for what it has started; then others have failed to take part in it.
+# How long a process that leaves waits for its operations; if they last longer, another process has not taken part.
 _PARTING = 1.0
-# What never ended. MPI may write to its memory until the process ends.
+# Operations that never ended. MPI may write to their memory until the process ends.
 _abandoned: list[Any] = []
 
 
 class Work:
-    """A collective that has been started with `async_op=True`; its result is there after `wait()`."""
+    """A collective that was started with `async_op=True`; its result is there after `wait()`."""
 
     def __init__(self, owner: ProcessGroup, call: checks.Call, operation: Any) -> None:
         self._owner, self._call, self._operation = owner, call, operation
@@ -81,11 +81,11 @@ class ProcessGroup:
         self.checked = False
         self.local_rank = 0
         self._left: dict[int, int] = {}
-        # Operations that may still run: MPI uses their memory whether somebody waits for them or not.
+        # Operations that may still run: MPI uses their memory even if nothing waits for them.
         self._running: list[Any] = []
 
     def open(self, checked: bool) -> None:
-        """Wait for all processes, and agree with them on whether to check."""
+        """Wait for all processes, and agree with them on whether to compare collectives."""
         started = checks.Call("init_process_group", 0)
         self.backend.join()
         self.poll(self.backend.opened, started)
@@ -96,7 +96,7 @@ class ProcessGroup:
         self.backend.connect(lambda text: self.exchange(text, started))
 
     def run(self, call: checks.Call, start: Callable[[], Any], async_op: bool) -> Work | None:
-        """Carry out one collective: check that all processes mean the same one, start it, wait for it."""
+        """Run one collective: check that all processes have called the same one, start it, wait for it."""
         self.sequence += 1
         call = call._replace(sequence=self.sequence)
         if self.checked:
@@ -113,16 +113,16 @@ class ProcessGroup:
         return operation
 
     def exchange(self, text: str, call: checks.Call) -> list[str]:
-        """The texts of all processes by rank; each is cut to what a record holds."""
-        record = np.zeros(checks.RECORD, np.uint8)
-        encoded = np.frombuffer(text.encode("utf-8", "replace")[: checks.RECORD], np.uint8)
-        record[: encoded.size] = encoded
-        operation, rows = self.backend.exchange(record)
+        """The texts of all processes by rank; each is cut to the size of a message."""
+        message = np.zeros(checks.MESSAGE_SIZE, np.uint8)
+        encoded = np.frombuffer(text.encode("utf-8", "replace")[: checks.MESSAGE_SIZE], np.uint8)
+        message[: encoded.size] = encoded
+        operation, rows = self.backend.exchange(message)
         self.poll(self._running_with(operation).done, call)
         return [bytes(row).rstrip(b"\0").decode("utf-8", "replace") for row in rows]
 
     def poll(self, done: Callable[[], bool], call: checks.Call, timeout: timedelta | None = None) -> None:
-        """Ask until it is done.
+        """Poll until it is done.
 
         Raises:
             DistError: too much time has passed, or a process that would have to take part has left the job.
@@ -169,7 +169,7 @@ class ProcessGroup:
         return f"<ProcessGroup {self.backend.name}, rank {self.rank} of {self.size}>"
 
     def close(self) -> None:
-        """Say that no more collectives are to come from here, and let those that run come to their end."""
+        """Tell the others that this process starts no more collectives, and wait for those that run."""
         self.backend.leave(self.sequence)
         limit = time.monotonic() + _PARTING
         while (running := [each for each in self._running if not each.done()]) and time.monotonic() < limit:
@@ -187,12 +187,12 @@ def init_process_group(
     world_size: int = -1,
     rank: int = -1,
 ) -> None:
-    """Join the other processes of the job, which mpiexec started; all of them have to.
+    """Join the other processes of the job, which mpiexec started; all of them have to call this.
 
         mpiexec -n 4 python train.py
 
     In simulation and debug mode (`TRITENSOR_DEBUG=1`) every collective is compared across processes before it runs.
-    From here on an exception that nobody catches ends the whole job.
+    From here on an uncaught exception ends the whole job.
 
     Args:
         backend: "mpi" (unless given) or "nccl".
@@ -202,8 +202,8 @@ def init_process_group(
         rank: likewise.
 
     Raises:
-        ValueError: an unknown backend or way to start, a number that MPI contradicts, or a group that is there already.
-        DistError: the backend is not installed or cannot work here, or not all processes came in time.
+        ValueError: an unknown backend or way to start, a number that MPI contradicts, or an existing group.
+        DistError: the backend is not installed or cannot work here, or not all processes joined in time.
     """
     global _default
     if _default is not None:
@@ -214,9 +214,9 @@ def init_process_group(
     if not isinstance(limit, timedelta):
         raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {limit!r}")
     made = ProcessGroup(open_backend((backend or "mpi").lower(), limit.total_seconds()))
-    for name, given, known in (("world_size", world_size, made.size), ("rank", rank, made.rank)):
-        if given not in (-1, known):
-            raise ValueError(f"init_process_group(): {name}={given}, but MPI says {known}; leave it out")
+    for name, argument, known in (("world_size", world_size, made.size), ("rank", rank, made.rank)):
+        if argument not in (-1, known):
+            raise ValueError(f"init_process_group(): {name}={argument}, but MPI says {known}; leave it out")
     driver = active()
     made.open(checked=bool(settings.debug.value) or (driver is not None and driver.checks_by_default))
     _default = made
@@ -269,12 +269,12 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """The number of this process among those on its machine: which GPU to take.
+    """The number of this process among those on its machine: which GPU to use.
 
     Before `init_process_group` it is what the launcher says in LOCAL_RANK or MPI_LOCALRANKID, else `fallback_rank`.
 
     Raises:
-        RuntimeError: nothing of these is known.
+        RuntimeError: none of these is known.
     """
     if _default is not None:
         return _default.local_rank

@@ -1,4 +1,4 @@
-"""What carries data between processes: `mpi` for the CPU and any CUDA device, `nccl` between real GPUs."""
+"""How data is sent between processes: `mpi` for the CPU and any CUDA device, `nccl` between real GPUs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...drivers import active
 
 __all__ = ["Backend", "is_mpi_available", "is_nccl_available", "open_backend"]
 
-# A backend is an MpiBackend: the one for nccl carries CUDA tensors in another way, and all else by MPI too.
+# Every backend is an MpiBackend: the one for nccl sends CUDA tensors by NCCL, and everything else by MPI too.
 Backend = Any
 
 

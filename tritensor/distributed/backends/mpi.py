@@ -1,8 +1,8 @@
 """The `mpi` backend: host memory through mpi4py; CUDA tensors are copied to pinned host memory and back.
 
-Every operation is started without blocking and then asked for, in a loop that sleeps. That costs tens of microseconds
-against a blocking call, and buys that a process which waits can be interrupted, notices that another one has left,
-gives up after a timeout, and leaves the cores to others when there are more processes than cores.
+Every operation is started without blocking and then polled, in a loop that sleeps. That costs tens of microseconds more
+than a blocking call, but a waiting process can be interrupted, notices that another one has left, gives up after a
+timeout, and does not occupy a core when there are more processes than cores.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ _MPI_OPERATORS = {
     ReduceOp.BOR: "BOR",
     ReduceOp.BXOR: "BXOR",
 }
-# Booleans travel as bytes of 0 and 1, on which "some" and "all" are maximum and minimum.
+# Booleans are sent as bytes of 0 and 1, for which "any" and "all" are maximum and minimum.
 _ON_BOOLEANS = {ReduceOp.SUM: "MAX", ReduceOp.PRODUCT: "MIN"}
 _BITWISE = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 _FAREWELL = 1  # the tag of the message that a process sends when it leaves
 
 
 class Operation:
-    """Something that MPI is doing: `done()` says whether it has ended, `finish()` puts its result where it belongs."""
+    """An MPI operation that was started: `done()` returns whether it has ended, `finish()` writes its result to the
+    tensors."""
 
     def __init__(self, request: Any, finish: Callable[[], None], keep: Any = None) -> None:
         self._request = request
@@ -52,7 +53,7 @@ class Operation:
         self._keep = keep  # memory that MPI uses meanwhile
 
     def done(self) -> bool:
-        """Whether it has ended; asking is also what makes MPI go on with it."""
+        """Whether it has ended; MPI makes progress only when it is called."""
         if self._request is not None and self._request.Test():
             self._request = None
         return self._request is None
@@ -69,7 +70,7 @@ def _nothing() -> None:
 
 
 def outgoing(x: Tensor) -> np.ndarray:
-    """The elements as a contiguous host array: the CPU tensor's own memory where it is that, else a copy."""
+    """The elements as a contiguous host array: a CPU tensor's own memory if it is contiguous, else a copy."""
     with no_grad():
         data = x.detach().contiguous()._data
     if data.__class__ is DeviceArray:
@@ -79,7 +80,7 @@ def outgoing(x: Tensor) -> np.ndarray:
 
 
 def incoming(x: Tensor, array: np.ndarray) -> None:
-    """Overwrite the elements, unless `array` is their own memory already."""
+    """Overwrite the tensor with `array`, unless that is the tensor's own memory."""
     array = array.astype(x._data.dtype, copy=False).reshape(x.shape)
     data = x._data
     if data.__class__ is not DeviceArray and np.may_share_memory(x._host_array(), array):
@@ -95,7 +96,7 @@ def incoming(x: Tensor, array: np.ndarray) -> None:
 
 
 def bytes_of(array: np.ndarray) -> np.ndarray:
-    """The memory of a contiguous array, for what is moved and not computed with."""
+    """The memory of a contiguous array as bytes, for operations that only copy."""
     return array.reshape(-1).view(np.uint8)
 
 
@@ -103,7 +104,7 @@ class MpiBackend:
     """All processes that mpiexec started, numbered as MPI numbers them."""
 
     name = "mpi"
-    host_waits = True  # a result is there when the operation has ended, and not before
+    host_waits = True  # results are there when an operation has ended, and not before
 
     def __init__(self, timeout: float) -> None:
         self.mpi = _load(timeout)
@@ -115,16 +116,17 @@ class MpiBackend:
 
     def join(self) -> None:
         """Start to join the others."""
-        # Two communicators of our own: user programs may use MPI too, and messages about leaving must not meet data.
+        # Two communicators of our own: user programs may use MPI too, and messages about leaving must not be mixed with
+        # data.
         self._opening = [self.mpi.COMM_WORLD.Idup(), self.mpi.COMM_WORLD.Idup()]
         self.data, self.control = (communicator for communicator, _ in self._opening)
 
     def opened(self) -> bool:
-        """Whether all processes have come to the start; the communicators can be used from then on."""
+        """Whether all processes have joined; the communicators can be used from then on."""
         return all(request.Test() for _, request in self._opening)
 
     def connect(self, exchange: Callable[[str], list[str]]) -> None:
-        """What a backend needs of the others before the first collective; MPI needs nothing more."""
+        """Exchange what the backend needs before the first collective; nothing for MPI."""
 
     # ---- failure ----------------------------------------------------------------------------------------------
 
@@ -133,17 +135,17 @@ class MpiBackend:
         self.mpi.COMM_WORLD.Abort(1)
 
     def leave(self, sequence: int) -> None:
-        """Tell all others that this process takes part in no collective after number `sequence`, and let go of them."""
+        """Tell all others that this process takes part in no collective after number `sequence`, and disconnect."""
         message = np.array([sequence], np.int64)
         self._sent.append(message)
         for rank in range(self.size):
             if rank != self.rank:
                 self._sent.append(self.control.Isend(message, rank, _FAREWELL))
         for communicator in (self.data, self.control):
-            communicator.Free()  # waits for nobody; what is under way still arrives
+            communicator.Free()  # returns at once; messages that were sent still arrive
 
     def farewells(self) -> list[tuple[int, int]]:
-        """The farewells that have come since the last question: (rank, its last collective)."""
+        """The messages about leaving that have arrived since the last call: (rank, its last collective)."""
         found = []
         status = self.mpi.Status()
         while self.control.Iprobe(tag=_FAREWELL, status=status):
@@ -153,20 +155,20 @@ class MpiBackend:
         return found
 
     def exchange(self, record: np.ndarray) -> tuple[Operation, np.ndarray]:
-        """Start to give every process the bytes of every other; they stand in the rows of the array afterwards."""
+        """Start to send every process the bytes of every other; they are in the rows of the array afterwards."""
         rows = np.empty((self.size, record.size), np.uint8)
         return Operation(self.control.Iallgather(record, rows), _nothing, record), rows
 
     # ---- collectives ------------------------------------------------------------------------------------------
 
     def _reducible(self, array: np.ndarray, op: ReduceOp) -> tuple[np.ndarray, Any, Callable[[np.ndarray], np.ndarray]]:
-        """The array in a form that MPI can reduce, MPI's operator, and what to do with the result."""
+        """The array in a dtype that MPI can reduce, MPI's operator, and a function to apply to the result."""
         kind = dtypes.of(array.dtype)
         name = _MPI_OPERATORS[op]
         if kind.name == "bool":
             array, name = array.view(np.uint8), _ON_BOOLEANS.get(op, name)
         elif kind.is_floating_point and kind.itemsize < 4:
-            array = array.astype(np.float32)  # half precision is added up in single precision and rounded once
+            array = array.astype(np.float32)  # half precision is summed in single precision and rounded once
         after = self._average if op is ReduceOp.AVG else _as_it_is
         return array, getattr(self.mpi, name), after
 
@@ -222,7 +224,8 @@ def _as_it_is(total: np.ndarray) -> np.ndarray:
 
 
 def check_reduction(operator: str, x: Tensor, op: ReduceOp) -> None:
-    """Refuse what has no meaning: an order of complex numbers, the bits of floating ones, an average of integers."""
+    """Raise for reductions without a meaning: the order of complex numbers, the bits of floating ones, the average of
+    integers."""
     if x.is_complex() and op not in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT):
         raise DtypeError(f"{operator} does not support {op.name} on complex tensors")
     floating = x.is_complex() or x.is_floating_point()
@@ -262,7 +265,7 @@ def _load(timeout: float) -> Any:
 
 
 def _check_launch(size: int) -> None:
-    """Refuse a job that another launcher started: MPI then takes each process for a job of its own."""
+    """Raise for a job that another launcher started: MPI then treats each process as a separate job."""
     wanted = os.environ.get("WORLD_SIZE", "1")
     if size == 1 and wanted.isdecimal() and int(wanted) > 1:
         raise DistError(

@@ -33,12 +33,12 @@ _NCCL_OPERATORS = {
     ReduceOp.MAX: "MAX",
 }
 _ON_BOOLEANS = {ReduceOp.SUM: "MAX", ReduceOp.PRODUCT: "MIN"}
-# Kinds and sizes of numbers that NCCL reduces, of those that the array interface can name.
+# Kinds and sizes of the numbers that NCCL can reduce and the array interface can name.
 _CARRIED = frozenset([("f", 4), ("f", 8), ("i", 1), ("i", 4), ("i", 8), ("u", 1), ("u", 4), ("u", 8)])
 
 
 class _Span:
-    """Contiguous device memory as NCCL's binding takes it: `__cuda_array_interface__` of one dimension."""
+    """Contiguous device memory as NCCL's binding accepts it: `__cuda_array_interface__` of one dimension."""
 
     def __init__(self, x: Tensor, as_bytes: bool = False) -> None:
         kind = np.dtype(np.uint8) if as_bytes or x._data.dtype.kind == "b" else x._data.dtype
@@ -52,7 +52,7 @@ class _Span:
 
 
 class StreamOperation:
-    """What a stream is doing: `finish()` has the current stream wait for it, and the host for nothing."""
+    """An operation in a stream: `finish()` makes the current stream wait for it; the host does not wait."""
 
     def __init__(self, stream: Stream, finish: Callable[[], None]) -> None:
         self._event = Event()
@@ -64,7 +64,7 @@ class StreamOperation:
         return self._event.query()
 
     def finish(self) -> None:
-        """Let what the current stream does from now on see the result."""
+        """Make the current stream wait for the result."""
         if self._finish is not None:
             finish, self._finish = self._finish, None
             cuda.current_stream(self._event.device).wait_event(self._event)
@@ -92,7 +92,7 @@ class NcclBackend(MpiBackend):
         self.device = devices.cuda(devices.current_index())
 
     def connect(self, exchange: Callable[[str], list[str]]) -> None:
-        """Make NCCL's communicator; its address travels by MPI."""
+        """Make NCCL's communicator; its address is sent by MPI."""
         address = self.nccl.get_unique_id().as_bytes.hex() if self.rank == 0 else ""
         address = exchange(address)[0]
         with cuda.device(self.device):
@@ -104,7 +104,7 @@ class NcclBackend(MpiBackend):
     # ---- collectives ------------------------------------------------------------------------------------------
 
     def _dense(self, x: Tensor) -> Tensor:
-        """The elements on our device, contiguous: the tensor itself where it is that, else a copy."""
+        """The elements on our device, contiguous: the tensor itself if it is that, else a copy."""
         if not x.is_cuda:
             raise DistError(
                 explain(
@@ -124,7 +124,7 @@ class NcclBackend(MpiBackend):
             return x.detach().contiguous()
 
     def _reducible(self, x: Tensor, op: ReduceOp) -> tuple[Tensor, Any]:  # type: ignore[override]
-        """The elements in a dtype that NCCL reduces, and its operator."""
+        """The elements in a dtype that NCCL can reduce, and NCCL's operator."""
         if op not in _NCCL_OPERATORS:
             raise ValueError(f"Cannot use ReduceOp.{op.name} with NCCL")
         name = _NCCL_OPERATORS[op]
@@ -134,7 +134,7 @@ class NcclBackend(MpiBackend):
             name = _ON_BOOLEANS.get(op, name)
         elif dense.is_floating_point() and kind.itemsize < 4:
             with no_grad():
-                dense = dense.float()  # half precision is added up in single precision and rounded once
+                dense = dense.float()  # half precision is summed in single precision and rounded once
         elif (kind.kind, kind.itemsize) not in _CARRIED:
             raise DtypeError(explain(f"nccl does not reduce {x.dtype} tensors", remedy="convert to another dtype"))
         return dense, getattr(self.nccl, name)
@@ -142,7 +142,8 @@ class NcclBackend(MpiBackend):
     def _start(
         self, used: Sequence[Tensor], work: Callable[[int], None], finish: Callable[[], None]
     ) -> StreamOperation:
-        """Put work in our stream, behind what the current one holds; `used` is memory that it needs until it ends."""
+        """Put work in our stream, after the present work of the current one; `used` is memory that it needs until it
+        ends."""
         self.stream.wait_stream(cuda.current_stream(self.device))
         with cuda.device(self.device):
             work(self.stream.cuda_stream)
@@ -210,7 +211,7 @@ class NcclBackend(MpiBackend):
 
 
 def _overwrite(x: Tensor, result: Tensor) -> None:
-    """Put a result where it belongs, unless it was computed there."""
+    """Copy a result to its tensor, unless it was computed there."""
     if not (x.is_contiguous() and result.dtype is x.dtype):
         with no_grad():
             write(x, result.to(x.dtype))
