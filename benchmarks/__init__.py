@@ -1,7 +1,7 @@
 """Speed, measured side by side with NumPy and torch in one process; see `python -m benchmarks.compare --help`.
 
-Importing this package, before NumPy is imported, holds every numerical library to one thread: that is how the targets
-are stated, and two libraries that share two cores would measure each other's threads.
+Importing this package before NumPy limits every numerical library to one thread: the targets are for one thread, and
+two libraries that share two cores would disturb each other.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A statement is written in the vocabulary that tritensor, torch and, unless `numpy=` says otherwise, NumPy share; `lib`
 is the library and the inputs are float32 arrays of random normal numbers, under their names. The same statement on
-float64 NumPy arrays is the truth that results are held against, unless `exact=` computes it.
+float64 NumPy arrays is the truth that results are compared with, unless `exact=` computes it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _HALF = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat1
 
 @dataclass(frozen=True)
 class Case:
-    """One row: `targets` are times ours/theirs, by peer; a peer without a target is measured all the same.
+    """One row: `targets` are times ours/theirs, by peer; a peer without a target is measured too.
 
-    An error up to `rounding` is float32's own, whatever a peer's error happens to be. The inputs hold numbers of
+    An error up to `rounding` is float32's own and allowed, whatever a peer's error is. The inputs hold numbers of
     `dtype`, in float32 arrays.
     """
 
@@ -47,7 +47,7 @@ class Case:
     dtype: str = "float32"
 
     def arrays(self, nonfinite: bool = False) -> dict[str, np.ndarray]:
-        """The inputs; with `nonfinite` each has a NaN and the infinities, in rows of their own where it has rows."""
+        """The inputs; with `nonfinite` each has a NaN and the infinities, in separate rows if it has rows."""
         generator = np.random.default_rng(0)
         arrays = {}
         for name, shape in self.inputs.items():
@@ -60,18 +60,18 @@ class Case:
         return arrays
 
     def numbers(self, generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Random numbers as this case takes them."""
+        """Random numbers for this case."""
         array = generator.standard_normal(shape, dtype=np.float32) * np.float32(self.scale)
         return rounded(np.abs(array) if self.positive else array, self.dtype)
 
     def statement_for(self, library: ModuleType) -> str | None:
-        """The statement as `library` writes it; None where it has no such thing."""
+        """The statement as `library` writes it; None if it cannot be written."""
         if library is np and self.numpy != "same":
             return self.numpy
         return self.statement
 
     def namespace(self, library: ModuleType, arrays: Arrays, device: str = "cpu") -> dict[str, object]:
-        """The names that the statement needs: `arrays` handed to `library` on `device`."""
+        """The names that the statement needs: `arrays` as tensors of `library` on `device`."""
         if library is np:
             return {"lib": np, **self.names, **arrays}
         tensors = {name: library.from_numpy(array).to(device) for name, array in arrays.items()}
@@ -176,7 +176,7 @@ CASES = (
     Case("sqrt_1m", "sqrt, 1 M", "lib.sqrt(x)", {"x": (MILLION,)}, {"numpy": 1.05, "torch": 0.9}, positive=True),
     Case("sum_rows", "sum over rows, 4 M", "x.sum(1)", ROWS, {"numpy": 0.6, "torch": 1.5}),
     Case("sum_columns", "sum over columns, 4 M", "x.sum(0)", ROWS, {"numpy": 0.7, "torch": 0.4}),
-    # One number, and a sum that cancels: which library comes closest is luck, so rounding is given some room.
+    # One number, and a sum that cancels: which library comes closest is chance, so a larger rounding error is allowed.
     Case("sum_all", "sum of all, 4 M", "x.sum()", ROWS, {"numpy": 0.8, "torch": 2.2}, rounding=4 * EPSILON),
     Case(
         "softmax",

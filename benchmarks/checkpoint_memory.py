@@ -2,10 +2,9 @@
 
     python -m benchmarks.checkpoint_memory [--size MEGABYTES] [--limit RATIO] [--json FILE]
 
-Each measurement runs in a process of its own. Memory is the most that was resident at any moment, above what the
-process had before: for `load` nothing but the library, for `load_into` and `load_state_dict` also the model. With a
-limit the exit status says whether `load` and `load_into` stay within that many times the checkpoint's size (the
-project's own limit is 1.05).
+Each measurement runs in a new process. Memory is the most that was resident at any moment, above what the process had
+before: for `load` only the library, for `load_into` and `load_state_dict` also the model. With a limit the exit status
+says whether `load` and `load_into` stay within that many times the checkpoint's size (the project's own limit is 1.05).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import sys
 import tempfile
 from typing import Any
 
-# Measures one statement. `/proc/self/clear_refs` puts the high-water mark of resident memory back to what is resident.
+# Measures one statement. `/proc/self/clear_refs` resets the high-water mark of resident memory to what is resident.
 PROGRAM = """
 import json, sys, time
 import numpy as np

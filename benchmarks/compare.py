@@ -3,8 +3,8 @@
     python -m benchmarks.compare --device cpu [--only 'add_*'] [--json PATH]
 
 Both libraries run in this process on the same inputs, in blocks of A B B A; a row gives the median of ours/theirs over
-the blocks, its spread, and the target. A ratio above its target is marked SHORT. Beside each speed stands the error
-against float64, which must not be above 1.5 times torch's. A whole run writes benchmarks/results/cpu.json.
+the blocks, its spread, and the target. A ratio above its target is marked SHORT. Beside each speed is the error against
+float64, which must not be above 1.5 times torch's. A whole run writes benchmarks/results/cpu.json.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def relative_error(result: np.ndarray, truth: np.ndarray) -> float:
 
 
 def accuracy(case: Case, ours: ModuleType, peers: dict[str, ModuleType], device: str) -> dict[str, Any]:
-    """Errors against float64 of ours and of the peers, and whether ours is as good as it must be; see `judged`."""
+    """Errors against float64 of ours and of the peers, and whether ours is within the limit; see `judged`."""
     answers: dict[str, Answer] = {"tritensor": lambda arrays: case.answer(ours, arrays, device)}
     for name, peer in peers.items():
         if case.statement_for(peer) is not None:
@@ -57,10 +57,10 @@ Answer = Callable[[dict[str, np.ndarray]], np.ndarray]  # from inputs to what a 
 
 
 def judged(case: Case, answers: Mapping[str, Answer]) -> dict[str, Any]:
-    """Errors against float64, by library, and whether tritensor's is as good as it must be.
+    """Errors against float64, by library, and whether tritensor's is within the limit.
 
-    In float32 it is held against torch where that is there, else against NumPy; where neither has the case, 1e-5 must
-    do. In half precision 1e-2 must do.
+    In float32 the limit is derived from torch's error, or from NumPy's if torch is missing; if neither has the case it
+    is 1e-5. In half precision it is 1e-2.
     """
     arrays = case.arrays()
     truth = case.truth(arrays)
@@ -78,7 +78,7 @@ def judged(case: Case, answers: Mapping[str, Answer]) -> dict[str, Any]:
 
 
 def verdict(case: Case, errors: dict[str, float]) -> dict[str, Any]:
-    """The errors, what is allowed, and whether tritensor's error is."""
+    """The errors, the limit, and whether tritensor's error is within it."""
     torch = [error for name, error in errors.items() if name.startswith("torch")]
     held_against = min(torch) if torch else errors.get("numpy", 1e-5 / 1.5)
     allowed = max(1.5 * held_against, case.rounding) if case.dtype == "float32" else 1e-2
@@ -110,7 +110,7 @@ def row(measured: Comparison, target: float | None) -> dict[str, Any]:
 
 
 def import_row(peers: dict[str, ModuleType]) -> dict[str, Any]:
-    """Import times in the shape of a case's row."""
+    """Import times in the format of a case's row."""
     times = take_turns(["tritensor", *peers])
     ours = statistics.median(times["tritensor"])
     rows = {}
@@ -123,7 +123,7 @@ def import_row(peers: dict[str, ModuleType]) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were taken on."""
+    """The machine that the figures were measured on."""
     model = platform.processor() or platform.machine()
     if os.path.exists("/proc/cpuinfo"):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -132,7 +132,7 @@ def machine() -> dict[str, Any]:
 
 
 def load() -> float | None:
-    """How many processes wanted a core over the last minute, where the system says so."""
+    """How many processes were ready to run over the last minute, if the system reports it."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
@@ -183,7 +183,7 @@ def print_row(title: str, rows: dict[str, Any], peers: list[str], checked: dict[
 
 
 def summary(results: dict[str, Any]) -> int:
-    """Print what fell short; the number of results that are not accurate."""
+    """Print what missed its target; returns the number of results that are not accurate."""
     judged = [
         (name, peer, entry)
         for name, result in results.items()

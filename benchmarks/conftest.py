@@ -1,7 +1,7 @@
 """`pytest benchmarks [--devices cpu,cuda] [--peers tritensor,numpy,torch]`: the cases under pytest-benchmark.
 
-The `device` fixture comes from the plugin that tritensor ships, as for the tests. Peers that are not installed, or that
-have no such device, are left out.
+The `device` fixture is that of tritensor's pytest plugin, as for the tests. Peers that are not installed, or that have
+no such device, are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # NumPy was imported by now, so the environment comes too late to hold it to one thread.
+    # NumPy is imported already, so environment variables cannot limit it to one thread any more.
     config.add_cleanup(threadpool_limits(1).restore_original_limits)
 
 

@@ -5,12 +5,12 @@
 
 Rows are timed in blocks of A B B A, at least five: device time by events over 20 ms of work or more, kernels under
 50 us from a graph, the host's time over 10,000 calls; the ratio is the median, beside its spread. The copy ceiling is
-measured in every run, in turn with each row that is held against it. Beside each speed stands the error against
-float64: of a small problem, with NaN and infinities tried, and of a part of the measured one. A ratio is theirs/ours,
-so more is better, where the target does not say `<=`.
+measured in every run, in turn with each row that is compared with it. Beside each speed is the error against float64:
+of a small problem, with NaN and infinities too, and of a part of the measured one. A ratio is theirs/ours, so more is
+better, unless the target says `<=`.
 
 Figures are written after each row, to benchmarks/results/NAME-OF-THE-GPU.json with a roofline beside it when the whole
-table is measured. A row that raises, hangs or takes the device down is reported and the others go on.
+table is measured. A row that raises, hangs or loses the device is reported and the others are still measured.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TESTS_SHARE = 0.35  # of the time, for the tests
 
 
 def slug(gpu: str) -> str:
-    """A device's name as a file's.
+    """A device's name as a file name.
 
     >>> slug("NVIDIA H200")
     'nvidia-h200'
@@ -55,7 +55,7 @@ def slug(gpu: str) -> str:
 
 
 class Lost(Exception):
-    """The measuring process is gone, or does not answer."""
+    """The measuring process has ended, or does not answer."""
 
 
 class Worker:
@@ -66,13 +66,13 @@ class Worker:
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=serve, args=(theirs, *arguments), daemon=True)
         self._process.start()
-        theirs.close()  # so that its end is noticed here
+        theirs.close()  # so that reading ends when the process ends
 
     def answer(self, seconds: float) -> dict[str, Any]:
-        """What the process says next.
+        """The process's next answer.
 
         Raises:
-            Lost: it ended, or said nothing for so long.
+            Lost: it ended, or did not answer in time.
         """
         try:
             if self._connection.poll(max(seconds, 0)):
@@ -100,7 +100,7 @@ class Worker:
 def supervise(
     names: list[str], start: Callable[[], Worker], deadline: float, row_seconds: float = ROW_SECONDS
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Ask for one row after the other, in a fresh process after each that is lost.
+    """Request one row after the other, in a new process after each that is lost.
 
     Yields ("facts", facts) each time that a process has started, (name, figures) for each row, with an "error" for one
     that failed, and ends at the deadline (of `time.monotonic`).
@@ -138,7 +138,7 @@ def supervise(
 
 
 def rate(entry: dict[str, Any]) -> str:
-    """What the measured time comes to: bytes or operations a second, whichever says more."""
+    """The measured time as bytes per second, or as operations per second if there are more than 20 for each byte."""
     times = [each["ours_us"] for each in entry.get("speed", {}).values() if "ours_us" in each]
     times += [entry["alone"]["ours_us"]] if "alone" in entry else []
     if not times or entry.get("kind") not in ("device", "transfer"):
@@ -195,7 +195,7 @@ def _part_error(checked: dict[str, Any]) -> float:
 
 
 def summary(figures: dict[str, Any]) -> int:
-    """Print what is under its gate, wrong, failed or missing; the number of rows that are wrong or failed."""
+    """Print what is under its gate, wrong, failed or missing; returns the number of rows that are wrong or failed."""
     rows = figures["rows"]
     judged = [
         (name, peer, each["reached"])
@@ -230,7 +230,7 @@ def finite(value: Any) -> Any:
 
 
 def write(path: Path, figures: dict[str, Any]) -> None:
-    """Replace the file in one go, so that whoever stops this program finds a whole one."""
+    """Replace the file in one step, so that it is complete whenever this program is stopped."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".new")
     unfinished.write_text(json.dumps(finite(figures), indent=1, allow_nan=False) + "\n", encoding="utf-8")
@@ -275,7 +275,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     begin = time.monotonic()
     deadline = begin + 60 * options.minutes
-    # What is measured must not be decided by a setting that somebody left in the environment.
+    # Settings in the environment must not change what is measured.
     os.environ["TRITENSOR_SIMULATE_CUDA"] = "1" if options.simulate else "0"
     whole = options.rows == "*"
     figures: dict[str, Any] = {

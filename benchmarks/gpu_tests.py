@@ -1,4 +1,4 @@
-"""The tests that a GPU is there for, run with a time limit before it is measured."""
+"""The tests that need a GPU, run with a time limit before the measurements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["JOBS", "report", "run", "run_all"]
 
 ROOT = Path(benchmarks.__file__).parent.parent
 
-# What can go wrong on a device alone, the most telling first; each runs in a process of its own. The kernels of all
+# What can only fail on a real device, the most informative first; each runs in a new process. The kernels of all
 # operators are compiled and compared with their references, in four parts by dtype.
 _KERNELS = "tests/declared/test_operators.py::test_kernel_matches_reference"
 JOBS: tuple[tuple[str, ...], ...] = (
@@ -62,7 +62,7 @@ _OUTCOME = re.compile(r"^(tests\S*::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPAS
 
 
 def run_all(commands: Sequence[list[str]], seconds: float) -> None:
-    """Run commands side by side, and stop those that go on when the time is up."""
+    """Run commands in parallel, and stop those that still run when the time is up."""
     deadline = time.monotonic() + seconds
     _stop([_quietly(command) for command in commands], deadline)
 
@@ -86,7 +86,7 @@ def run(simulated: bool, seconds: float, log: Path, beside: Sequence[list[str]] 
 
     Args:
         simulated: on a simulated device, and few of them.
-        seconds: that they may take.
+        seconds: the time limit.
         log: where their output goes.
         beside: commands that run at the same time.
     """
@@ -152,7 +152,7 @@ def _start(job: tuple[str, ...], devices: str, output: Path) -> subprocess.Popen
 
 
 def report(tests: dict[str, Any], log: Path) -> None:
-    """Print what came of the tests."""
+    """Print the results of the tests."""
     if "error" in tests:
         print(f"tests: {tests['error']}")
         return

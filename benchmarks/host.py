@@ -3,11 +3,10 @@
     python -m benchmarks.host [--only 'add_*'] [--json PATH]
 
 The device is a stub of libcuda (tests/devices/libcuda_with_kernels.c, built in a temporary folder): memory is on the
-host, and a launch returns at once and computes nothing. Everything above the driver is the real thing: dispatch, the
-replay, memory from the free list, cuda-core's launch of a kernel that Triton compiled for sm_90, the tape. So a row
-says what our side of a call costs before the driver's own 1 to 2 us, beside a whole call of torch on the CPU, its
-arithmetic included; the two are timed in one process, in blocks of A B B A. A whole run writes
-benchmarks/results/host.json.
+host, and a launch returns at once and computes nothing. Everything above the driver is real: dispatch, the replay,
+memory from the free list, cuda-core's launch of a kernel that Triton compiled for sm_90, the tape. So a row shows the
+cost of our part of a call, without the driver's own 1 to 2 us, beside a whole call of torch on the CPU, its arithmetic
+included; the two are timed in one process, in blocks of A B B A. A whole run writes benchmarks/results/host.json.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def build(folder: Path) -> None:
 
 
 def parts(ours: ModuleType) -> dict[str, Callable[[int], float]]:
-    """Timers for the parts of `a + b`, by what they are called."""
+    """Timers for the parts of `a + b`, by name."""
     from tritensor import operator
     from tritensor.memory import buffer
 
@@ -175,8 +174,8 @@ def main(arguments: list[str] | None = None) -> int:
             "TRITENSOR_CACHE_DIR": folder,
             "TRITON_CACHE_DIR": folder,
         }
-        given = sys.argv[1:] if arguments is None else arguments
-        command = [sys.executable, "-m", "benchmarks.host", "--inner", *given]
+        words = sys.argv[1:] if arguments is None else arguments
+        command = [sys.executable, "-m", "benchmarks.host", "--inner", *words]
         return subprocess.run(command, env=environment, cwd=ROOT, check=False).returncode
 
 

@@ -1,9 +1,9 @@
-"""How long `import tritensor` takes, over what importing NumPy takes anyway.
+"""How long `import tritensor` takes, beyond the import of NumPy.
 
     python -m benchmarks.import_time [--limit MILLISECONDS]
 
-Each import runs in a process of its own; the libraries take turns, and the median of ten is reported. With a limit the
-exit status says whether `import tritensor` stays within NumPy's time plus that many milliseconds.
+Each import runs in a new process; the libraries take turns, and the median of ten is reported. With a limit the exit
+status says whether `import tritensor` stays within NumPy's time plus that many milliseconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROGRAM = "import time; start = time.perf_counter(); import {}; print(time.perf_
 
 def import_seconds(library: str) -> float:
     """Seconds that `import library` takes in a fresh process, the interpreter's own start left out."""
-    # With bytecode, as an installed package has it: to compile the source takes longer than everything else.
+    # With bytecode, as for an installed package: compiling the source takes longer than everything else.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-c", PROGRAM.format(library)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.install_size [WHEEL] [--limit MEGABYTES]
 
-Installs the wheel (or this source tree) with nothing but its dependencies into an empty folder, and adds up the files,
-the bytecode that pip compiles among them. With a limit the exit status says whether the sum stays within it.
+Installs the wheel (or this source tree) with only its dependencies into an empty folder, and adds up the files, the
+bytecode that pip compiles among them. With a limit the exit status says whether the sum stays within it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Measures rows of the GPU table, in a process of its own: speed beside the peers, accuracy beside the speed.
+"""Measures rows of the GPU table, in a separate process: speed beside the peers, accuracy beside the speed.
 
-`serve` is that process's program. It says first what there is, then answers each row's name with the row's figures; a
-row that raises is answered with its error. `python -m benchmarks.gpu` asks it, and starts another one when this one is
-lost: after a kernel that faulted nothing more runs on the device in the same process.
+`serve` is that process's program. It first writes the facts about the machine, then for each row's name the row's
+figures, or its error if it raises. `python -m benchmarks.gpu` sends the names, and starts another process when this one
+is lost: after a kernel that faulted nothing more runs on the device in the same process.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ START_UP = (
 
 
 class Laboratory:
-    """The libraries that are here, on the device, and how they are timed.
+    """The installed libraries, on the device, and how they are timed.
 
     Args:
         simulated: the device is simulated, rows have toy sizes and torch runs on the CPU: to try the program out.
@@ -117,7 +117,7 @@ class Laboratory:
         }
 
     def side(self, peer: str) -> Side | None:
-        """The side that a peer's name stands for, None where it is not here."""
+        """The side of a peer's name, None if it is not installed."""
         return self.peers.get(peer.split()[0])
 
     # ---- a row ------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Laboratory:
         with self._precision(row):
             entry["accuracy"] = self._accuracy(row)
             entry.update(self._speed(row, entry["accuracy"]))
-        if not entry["accuracy"]["accurate"]:  # a fast wrong answer reaches nothing
+        if not entry["accuracy"]["accurate"]:  # a fast wrong answer reaches no target
             for each in entry["speed"].values():
                 each["reached"] = "wrong" if each.get("reached") else None
         self._release()
@@ -194,7 +194,7 @@ class Laboratory:
         self.ours.synchronize()
         number = None
         if row.kind == DEVICE:
-            # of toys, which are slow, some: each has to be interpreted once more
+            # only some of the toys, which are slow: each has to be interpreted once more
             graphs = True if self.simulated and not row.rotate else None
             run, figures["timed"] = self._device_timer(self.ours, calls, figures, graphs)
         else:
@@ -219,7 +219,8 @@ class Laboratory:
         return figures
 
     def _sets(self, row: Row) -> int:
-        """How many sets of inputs are used in turn, so that three times the L2 cache lies between two uses."""
+        """How many sets of inputs are used in turn, so that three times the size of the L2 cache is read between two
+        uses of one."""
         if not row.rotate or row.kind != DEVICE:
             return 1
         width = 4 if row.case.dtype == "float32" else 2
@@ -229,7 +230,7 @@ class Laboratory:
     def _device_timer(
         self, side: Side, calls: list[Callable[[], Any]], figures: dict[str, Any], graphs: bool | None = None
     ) -> tuple[Timed, str]:
-        """How calls are timed on the device: quick ones from a graph, where there are graphs."""
+        """How calls are timed on the device: short ones from a graph, if the library has graphs."""
         plain = side.on_device(calls)
         if graphs is None:
             plain(1)
@@ -244,7 +245,7 @@ class Laboratory:
                 graphed = None
             if graphed is not None:
                 return graphed, "graph"
-            return plain, "enqueues"  # the host's pace may be what is measured
+            return plain, "enqueues"  # the host's speed may be what is measured
         return plain, "events"
 
     def _beside(
@@ -257,7 +258,7 @@ class Laboratory:
         checked: dict[str, Any],
         number: int | None,
     ) -> dict[str, Any] | None:
-        """The comparison with one peer; None where it is not here."""
+        """The comparison with one peer; None if it is not installed."""
         target = None if self.simulated else row.targets.get(peer)  # toys reach nothing
         if peer == "ceiling":
             measured = side_by_side(run, self.ceiling.run, self.blocks, self.seconds)
@@ -344,7 +345,7 @@ def _calls(statement: str, sets: list[dict[str, object]]) -> list[Callable[[], A
 
 
 def _smi(fields: str) -> str:
-    """What nvidia-smi says of the first device, empty where it is not here."""
+    """What nvidia-smi reports of the first device, empty if it is not installed."""
     if shutil.which("nvidia-smi") is None:
         return ""
     command = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"]
@@ -352,7 +353,7 @@ def _smi(fields: str) -> str:
 
 
 def _switches(torch: Side | None) -> dict[str, Any]:
-    """The settings of torch that speeds depend on."""
+    """The settings of torch that affect speed."""
     if torch is None or torch.device == "cpu":
         return {}
     backends = torch.module.backends
@@ -366,7 +367,7 @@ def _switches(torch: Side | None) -> dict[str, Any]:
 
 
 def _lost(laboratory: Laboratory) -> bool:
-    """Whether the device does nothing more for this process."""
+    """Whether the device runs nothing more for this process."""
     try:
         laboratory.ours.synchronize()
         for side in laboratory.peers.values():
@@ -379,7 +380,7 @@ def _lost(laboratory: Laboratory) -> bool:
 def warm(rows: Sequence[Row]) -> list[str]:
     """Run each row once, so that its kernels are in the cache on the disk; the names of those that failed.
 
-    Several processes do that beside the tests: to compile takes longer than to measure.
+    Several processes do this during the tests: compiling takes longer than measuring.
     """
     ours = Side("tritensor", importlib.import_module("tritensor"), "cuda")
     failed = []
@@ -400,7 +401,7 @@ def warm(rows: Sequence[Row]) -> list[str]:
 
 
 def serve(connection: Any, simulated: bool) -> None:
-    """Answer rows' names with their figures, until there is no more to be asked."""
+    """Answer rows' names with their figures, until the input ends."""
     try:
         laboratory = Laboratory(simulated)
         connection.send({"facts": laboratory.facts()})

@@ -1,4 +1,4 @@
-"""Two pieces of work timed side by side, so that what disturbs the machine disturbs both."""
+"""Two pieces of work timed side by side, so that disturbances of the machine affect both."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Comparison:
 def timer(statement: str, names: dict[str, object]) -> Callable[[int], float]:
     """A function from a number of executions to their seconds.
 
-    The statement stands inside timeit's loop, since a call around a 0.5 us operator would be a tenth of what is
-    measured. timeit switches the garbage collector off; it is switched on again, as it is on for users.
+    The statement is inside timeit's loop, since a call around a 0.5 us operator would be a tenth of what is measured.
+    timeit switches the garbage collector off; it is switched on again, as users have it.
     """
     return timeit.Timer(statement, "gc.enable()", globals={**names, "gc": gc}).timeit
 
@@ -39,11 +39,11 @@ def timer(statement: str, names: dict[str, object]) -> Callable[[int], float]:
 def executions(run: Callable[[int], float], seconds: float) -> int:
     """How many executions take about `seconds`; warms up on the way."""
     run(1)  # the first one may compile a kernel, and says nothing of the others
-    number, taken = 1, run(1)
-    while taken < seconds / 4:
-        number *= 2 if taken <= 0 else max(2, min(10, int(seconds / 2 / taken)))
-        taken = run(number)
-    return max(1, round(number * seconds / taken))
+    number, elapsed = 1, run(1)
+    while elapsed < seconds / 4:
+        number *= 2 if elapsed <= 0 else max(2, min(10, int(seconds / 2 / elapsed)))
+        elapsed = run(number)
+    return max(1, round(number * seconds / elapsed))
 
 
 def side_by_side(

@@ -2,7 +2,7 @@
 
     python -m benchmarks.regression NEW.json [--baseline PATH] [--limit 10]
 
-Without --baseline the stored figures of the same GPU are taken; where none are stored, that is said and nothing fails.
+Without --baseline the stored figures of the same GPU are used; if none are stored, a message says so and nothing fails.
 A row is compared by its ratio to a peer or to the copy ceiling, which both runs measured side by side; one without a
 peer by its time. Fails when a row is slower by more than the limit and its spread does not reach the stored ratio, or
 when a row that was measured is wrong or fails now.

@@ -1,4 +1,4 @@
-"""The roofline of a GPU's figures: what each row reaches, under what memory and matrix units allow.
+"""The roofline of a GPU's figures: the speed of each row, below the limits of memory and matrix units.
 
     python -m benchmarks.roofline benchmarks/results/NAME.json out.png
 
@@ -21,7 +21,7 @@ _UNITS = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "tf32": "tf3
 
 
 def points(figures: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows that have a place in the picture: operations per byte, and operations a second of ours and of torch."""
+    """The rows that are in the picture: operations per byte, and operations a second of ours and of torch."""
     found = []
     for name, row in figures["rows"].items():
         speed = row.get("speed", {})
@@ -120,7 +120,7 @@ def draw(figures: dict[str, Any], path: Path) -> Path:
 
 
 def _spread_out(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The points that get a name: of those that lie on one another, the first."""
+    """The points that are labelled: of overlapping ones only the first."""
     named: list[dict[str, Any]] = []
     for point in found:
         near = (

@@ -1,4 +1,4 @@
-"""A library on the device that it is measured on: its tensors, its clocks."""
+"""A library on the device that it is measured on: its tensors and timers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Side:
             self._cuda.synchronize()
 
     def release(self) -> None:
-        """Give memory that is not in use back, so that the other library can have it."""
+        """Return unused memory to the device, so that the other library can use it."""
         if self.name == "cupy":
             self.module.get_default_memory_pool().free_all_blocks()
         elif self._cuda is not None:
@@ -160,7 +160,7 @@ class Side:
         return run
 
     def _started(self) -> Callable[[], float]:
-        """Start a clock; the function returned stops it when the device is done and says the seconds."""
+        """Start a timer; the function returned waits for the device and returns the seconds."""
         if self._cuda is None:
             begin = time.perf_counter()
             return lambda: max(time.perf_counter() - begin, 1e-9)
@@ -190,7 +190,7 @@ class Ceiling:
         from tritensor import drivers
 
         numbers = Case("copy", "", "", {"source": (nbytes // 4,), "target": (nbytes // 4,)}, {})
-        # kept, so that the memory stays ours
+        # kept, so that the memory is not freed
         self._memory = ours.filled(numbers)
         source, target = (self._memory[name].data_ptr() for name in ("source", "target"))  # type: ignore[attr-defined]
         driver = drivers.require()

@@ -1,6 +1,6 @@
-"""The tables in README.md, made from the figures in benchmarks/results and from nothing else.
+"""The tables in README.md, made only from the figures in benchmarks/results.
 
-That of a GPU comes from the figures of `python -m benchmarks.gpu`, and stays out of README.md while there are none.
+The GPU's is made from the figures of `python -m benchmarks.gpu`, and README.md has none while there are none.
 
 python -m benchmarks.table          print it
 python -m benchmarks.table --write  put it into README.md
@@ -21,7 +21,7 @@ GPU_START = "<!-- from a GPU's figures in benchmarks/results by `python -m bench
 
 
 def cell(entry: dict[str, Any] | None) -> str:
-    """A ratio, and its target where it has one; what falls short of the target says so."""
+    """A ratio, and its target where it has one; marked if it misses the target."""
     if entry is None:
         return ""
     if entry["target"] is None:
@@ -53,7 +53,7 @@ def table(figures: dict[str, Any]) -> str:
 
 
 def gpu_figures() -> dict[str, Any] | None:
-    """The stored figures of a GPU; of several the newest."""
+    """The newest stored figures of a GPU."""
     found = []
     for path in sorted(RESULTS.glob("*.json")):
         figures = json.loads(path.read_text(encoding="utf-8"))
@@ -99,7 +99,7 @@ def gpu_table(figures: dict[str, Any]) -> str:
 
 
 def sections() -> list[tuple[str, str]]:
-    """The tables that README.md has to have, each under the line that it begins with."""
+    """The tables that README.md has to contain, by their first line."""
     made = [(START, table(json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8"))))]
     figures = gpu_figures()
     return made if figures is None else [*made, (GPU_START, gpu_table(figures))]
@@ -112,7 +112,7 @@ def main(arguments: list[str]) -> None:
         return
     readme = README.read_text(encoding="utf-8")
     for start, text in made:
-        if start not in readme:  # the first figures of a GPU: their table comes behind the other one
+        if start not in readme:  # the first figures of a GPU: their table comes after the other one
             before, _, after = readme.partition(END)
             readme = before + END + "\n" + start + END + after
         before, _, rest = readme.partition(start)

@@ -1,7 +1,7 @@
-"""Every registered operator, one call each, so that a slow one is seen whether or not somebody wrote a case for it.
+"""Every registered operator, one call each, so that slow operators without a case are seen too.
 
-Elementwise operators take a million elements and reductions the rows of a 2048x1024 matrix; the others take what their
-derived tests take, which shows the cost of a call more than that of the work.
+Elementwise operators get a million elements and reductions the rows of a 2048x1024 matrix; the others get the inputs of
+their derived tests, which shows the cost of a call more than that of the work.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ assert tritensor.nn.functional  # the public functions' modules declare what the
 def call_of(operator: Operator) -> Sample:
     """The arguments to measure an operator with."""
     rng = np.random.default_rng(0)
-    taken = dtypes_of(operator)
-    dtype = dtypes.float32 if dtypes.float32 in taken else taken[-1]
+    accepted = dtypes_of(operator)
+    dtype = dtypes.float32 if dtypes.float32 in accepted else accepted[-1]
     if operator.family == "elementwise":
         return Sample(elementwise_inputs(operator, [(1 << 20,)], dtype, rng), metadata_of(operator))
     if operator.family == "reduction":

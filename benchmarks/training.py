@@ -1,7 +1,7 @@
 """The two cases that need more than an expression: a training step, and the backward pass of a long chain.
 
 Each has a version in the vocabulary that tritensor and torch share, and one in float64 NumPy, derived by hand, that
-both are held against.
+both are compared with.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     python examples/language_model.py --device cuda --graph --steps 2000 --width 256 --layers 6
     TRITENSOR_SIMULATE_CUDA=1 python examples/language_model.py --device cuda --graph --steps 3 --batch 2 --write 20
 
-The text is what `help()` knows of the language: 450 KB that come with Python. With --graph the training step is
+The text is that of `help()` about the language: 450 KB that are part of Python. With --graph the training step is
 captured once as a CUDA graph and replayed, so that the host's part of a step is one call.
 """
 
@@ -24,7 +24,7 @@ WARM_UP = 3  # steps before a capture, in which kernels are compiled and the opt
 
 
 class Attention(nn.Module):
-    """Each place looks at itself and at those before it, with several heads."""
+    """Each position attends to itself and to those before it, with several heads."""
 
     def __init__(self, width, heads, dropout):
         super().__init__()
@@ -79,7 +79,7 @@ class GPT(nn.Module):
 
     @torch.no_grad()
     def write(self, numbers, count, temperature=0.8, top_k=10):
-        """Go on with `count` letters after those given, of shape (1, length)."""
+        """Append `count` letters to a text of shape (1, length)."""
         for _ in range(count):
             scores = self(numbers[:, -self.context :])[:, -1] / temperature
             best, places = scores.topk(min(top_k, scores.shape[-1]))
@@ -99,7 +99,7 @@ def load_text():
 
 
 def draw_batch(text, batch, context):
-    """Pieces of the text from anywhere, and the same a letter further."""
+    """Pieces from random positions of the text, and the same shifted by one letter."""
     starts = torch.randint(0, len(text) - context, (batch, 1))
     places = starts + torch.arange(context)
     return text[places], text[places + 1]
@@ -119,7 +119,7 @@ def training_step(model, optimizer, x, y):
 
 
 def captured(model, optimizer, x, y):
-    """The step as a graph: a function that takes a batch into the graph's memory and replays the graph."""
+    """The step as a graph: a function that copies a batch into the graph's memory and replays the graph."""
     for _ in range(WARM_UP):
         training_step(model, optimizer, x, y)
     graph = torch.cuda.CUDAGraph()
@@ -217,5 +217,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except torch.errors.DeviceError as error:  # no device, or simulation without Triton: the message names the remedy
+    except torch.errors.DeviceError as error:  # no device, or simulation without Triton: the message says what to do
         sys.exit(f"{error}")

@@ -4,8 +4,8 @@
     python examples/train_digits.py --device cuda
     TRITENSOR_SIMULATE_CUDA=1 python examples/train_digits.py --device cuda --epochs 2
 
-The data are the 1,797 digits of 8x8 pixels that ship with scikit-learn: 1,437 to learn from, 360 to test on. Beside
-the checkpoint stands a picture of the same name that ends in .png: the loss curve, and test digits with predictions.
+The data are the 1,797 digits of 8x8 pixels that ship with scikit-learn: 1,437 to learn from, 360 to test on. Beside the
+checkpoint it writes a picture of the same name that ends in .png: the loss curve, and test digits with predictions.
 """
 
 import argparse
@@ -82,7 +82,7 @@ def train(model, dataset, epochs, device):
 
 
 def predict(model, pixels, device):
-    """Logits of every digit, computed on `device`, handed back on the CPU."""
+    """Logits of every digit, computed on `device`, as a CPU tensor."""
     model.eval()
     with torch.no_grad():
         return model(pixels.to(device)).cpu()
@@ -105,7 +105,8 @@ def describe(device):
 
 
 def draw(path, losses, pixels, labels, logits, title):
-    """The loss of every batch, and 32 test digits with their predictions: the mistakes first, the rest as they come."""
+    """The loss of every batch, and 32 test digits with their predictions: the mistakes first, then the others in
+    order."""
     predicted = logits.argmax(dim=1).tolist()
     truth = labels.tolist()
     shown = sorted(range(len(truth)), key=lambda i: predicted[i] == truth[i])[:32]
@@ -180,5 +181,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except torch.errors.DeviceError as error:  # simulation without Triton, say: the message names the remedy
+    except torch.errors.DeviceError as error:  # for example simulation without Triton: the message says what to do
         sys.exit(f"{error}")

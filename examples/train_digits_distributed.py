@@ -79,7 +79,7 @@ def main():
         sys.exit(f"{size} processes cannot share a batch of {BATCH} evenly")
     device = torch.device(arguments.device)
     if device.type == "cuda":
-        # a device for every process on a machine, as far as there are so many
+        # a different device for every process on a machine, if there are enough
         torch.cuda.set_device(dist.get_node_local_rank() % torch.cuda.device_count())
 
     torch.manual_seed(0)

@@ -1,1 +1,1 @@
-"""Programs that make files of the project from the code."""
+"""Programs that generate files of the project from the code."""

@@ -1,4 +1,4 @@
-"""For the documentation's site: examples in docstrings are shown as code."""
+"""An extension for the documentation's site that shows examples in docstrings as code."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ class DoctestFences(griffe.Extension):
     """Puts every example between fences."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Called for each object once it is read."""
+        """Called for each object after it is read."""
         if obj.docstring is not None:
             obj.docstring.value = fenced(obj.docstring.value)

@@ -1,4 +1,4 @@
-"""The documentation's page of operators: what the registry knows about each, a table for every family."""
+"""The documentation's page of operators: what the registry holds about each, a table for every family."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tritensor.operator import Operator, registry
 from tritensor.rules import Rule
 from tritensor.tensor import Tensor
 
-# In the order in which people look for them, with how a family's kernels work.
+# In the order of the page, with a description of each family's kernels.
 FAMILIES = {
     "elementwise": "One kernel for all: dimensions are collapsed, operands broadcast by strides, 16 bytes a load.",
     "reduction": "Rows, columns or everything, in two stages where one does not fill the device; never by atomics.",
@@ -33,18 +33,18 @@ FAMILIES = {
 
 
 def row(operator: Operator) -> str:
-    """An operator's line."""
+    """The table row of an operator."""
     inputs = [f"*{name}" if operator.variadic else name for name in operator.inputs]
     options = [
         name if value is inspect.Parameter.empty else f"{name}={value!r}" for name, value in operator.metadata.items()
     ]
-    taken = ", ".join([*(inputs or ["*tensors"] * operator.variadic), *options])
+    parameters = ", ".join([*(inputs or ["*tensors"] * operator.variadic), *options])
     text = (inspect.getdoc(operator) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
     takes = operator.rule.takes() if isinstance(operator.rule, Rule) else ""
     takes = {"boolean, integer, floating, complex": "all", "boolean, integer, floating": "real"}.get(takes, takes)
     in_place = f"`{operator.name}_`" if hasattr(Tensor, f"{operator.name}_") else ""
     gradient = "yes" if operator.differentiable else ""
-    return f"| `{operator.name}({taken})` | {text} | {takes} | {gradient} | {in_place} |"
+    return f"| `{operator.name}({parameters})` | {text} | {takes} | {gradient} | {in_place} |"
 
 
 def page() -> str:

@@ -1,8 +1,8 @@
 """The type stubs of what is made at run time: the package, its functions, and Tensor with its methods.
 
 Functions and operators become public where they are declared (`tritensor.public`), which a type checker and an editor
-cannot see. The stubs say what is there in the end: a function that its module holds is imported from there; one that
-is made from an operator's declaration stands here with its signature and the first paragraph of its docstring.
+cannot see. The stubs list the resulting names: a function that is defined in a module is imported from it; one that is
+made from an operator's declaration is written out with its signature and the first paragraph of its docstring.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _PRIVATE = (
 
 
 class Signatures:
-    """The signatures of one stub, and what it imports for them."""
+    """The signatures of one stub, and the imports that they need."""
 
     def __init__(self, method: bool) -> None:
         self.method = method

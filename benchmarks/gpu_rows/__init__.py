@@ -14,7 +14,7 @@ from .row import DEVICE, HOST, START, TRANSFER, Row, Target, toy
 
 __all__ = ["DEVICE", "HOST", "ROWS", "START", "TRANSFER", "Row", "Target", "toy"]
 
-# In the order in which they are measured: what has a gate comes before what has none.
+# In the order in which they are measured: rows with a gate come before those without.
 ROWS = tuple(
     sorted(
         (*PRODUCTS, LINEAR, *MEMORY, *BY_ROW, *OPTIMIZERS, *HOSTS, *TRANSFERS, *STARTS),

@@ -1,4 +1,4 @@
-"""The host: what enqueuing takes, copies between host and device, and the start of a process."""
+"""The host: the time of enqueuing, copies between host and device, and the start of a process."""
 
 from __future__ import annotations
 

@@ -52,10 +52,12 @@ def matrix_row(
     small: Shapes,
     numpy: str | None = "same",
     peers: tuple[str, ...] = ("ceiling", "torch"),
-    **given: Any,
+    **options: Any,
 ) -> Row:
     short = SHORT[dtype]
-    case = Case(f"{name}_{short}", f"{title}, {short}", statement, dict(inputs), {}, numpy=numpy, dtype=dtype, **given)
+    case = Case(
+        f"{name}_{short}", f"{title}, {short}", statement, dict(inputs), {}, numpy=numpy, dtype=dtype, **options
+    )
     return Row(case, small, targets, peers=peers, rotate=True)
 
 
@@ -79,7 +81,7 @@ def _broadcast(dtype: str, column: bool) -> Row:
 
 def _total(name: str) -> Row:
     row = _stream(name, f"x.{name}(), all", f"x.{name}()", "float32", of_ceiling(0.92, 0.97))
-    # positive, since a sum that cancels is all rounding; one number, so which library comes closest is luck
+    # positive, since a sum that cancels is all rounding; one number, so which library comes closest is chance
     return replace(row, case=replace(row.case, positive=True, rounding=4 * row.case.rounding))
 
 

@@ -61,7 +61,7 @@ def _exact_optimizer(kind: str, arrays: Arrays) -> np.ndarray:
 
 
 def _adam(kind: str) -> Row:
-    # small weights, so that what three steps add is not lost in their rounding
+    # small weights, so that the change of three steps is not lost in their rounding
     case = Case(
         kind.lower(),
         f"{kind}, 100 M parameters in 300 tensors, fp32",

@@ -1,5 +1,5 @@
-"""What a row is: a case (a statement, its inputs, its float64 truth) of the size that is measured, with the sizes that
-its accuracy is checked at, what it is measured against, and how."""
+"""What a row is: a case (a statement, its inputs, its float64 truth) of the size that is measured, the sizes that its
+accuracy is checked at, the peers, and how it is timed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 class Target:
     """What a row must reach (`gate`) and should reach (`goal`) beside one peer.
 
-    The ratio is the peer's time over ours, and of the copy ceiling the share that is reached: more is better. With
+    The ratio is the peer's time over ours, or the share of the copy ceiling that is reached: more is better. With
     `below` it is our time over the peer's.
     """
 
@@ -39,15 +39,15 @@ class Row:
         small: the inputs' shapes in the check of accuracy.
         targets: by peer: torch or a variant of it, "ceiling" (of device memory), cupy.
         kind: DEVICE, HOST, TRANSFER or START.
-        peers: what it is measured beside, targets or not.
-        statements: where a library writes the statement in another way.
-        prepares: what stands for the case's `prepare` with a variant of torch, by the peer's name.
-        precision: of float32 products, as `set_float32_matmul_precision` takes it, where it is not the default.
+        peers: what it is measured beside, with or without targets.
+        statements: the statement by library, where it differs.
+        prepares: what replaces the case's `prepare` for a variant of torch, by the peer's name.
+        precision: of float32 products, as for `set_float32_matmul_precision`, if it is not the default.
         note: the switches that matter, for the reader.
-        part: of each input, the part that a part of the result is made of, and under "out" that part: how accuracy is
-            checked at the measured size as well.
-        moved: bytes that one execution has to move, where they are not the inputs' and the results'.
-        work: floating-point operations of one execution, where they are not one for each element.
+        part: for the check of accuracy at the measured size: of each input the part that a part of the result depends
+            on, and under "out" that part of the result.
+        moved: bytes that one execution has to move, if they are not those of inputs and results.
+        work: floating-point operations of one execution, if they are not one for each element.
         rotate: use several sets of inputs in turn, so that none is found in the L2 cache.
     """
 
@@ -81,7 +81,7 @@ class Row:
 
 
 def toy(row: Row) -> Row:
-    """The row at sizes that Triton's interpreter gets through."""
+    """The row at sizes that are small enough for Triton's interpreter."""
     flat = all(len(shape) == 1 for shape in row.case.inputs.values())
     most = 2500 if flat else 72
 
@@ -97,5 +97,5 @@ def beside_torch(gate: float, goal: float, below: bool = False) -> dict[str, Tar
 
 
 def of_ceiling(gate: float, goal: float) -> dict[str, Target]:
-    """The target of a row as a share of what a copy reaches."""
+    """The target of a row as a share of a copy's speed."""
     return {"ceiling": Target(gate, goal)}
