@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+import tritensor
+
 ROOT = Path(__file__).resolve().parents[2]
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
 
@@ -105,8 +107,9 @@ class Checkout:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in ("tritensor", "tests", "benchmarks", "tools", "docs"):
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "results"))
+        package = Path(tritensor.__file__).parent  # as it is installed, where it is
+        for source in (package, *(ROOT / name for name in ("tests", "benchmarks", "tools", "docs"))):
+            shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__", "results"))
         for name in ("conftest.py", "pyproject.toml"):
             shutil.copy(ROOT / name, folder)
         kernels = folder / "tritensor" / "kernels"

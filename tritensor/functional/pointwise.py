@@ -13,7 +13,7 @@ from .. import dtypes
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..inplace import in_place, in_place_form
 from ..kernels.elementwise import arithmetic, comparison, division, rounding
-from ..kernels.elementwise import maximum as extrema
+from ..kernels.elementwise import maximum as bounds
 from ..public import method, public
 from ..tensor import Tensor
 from .search import nonzero
@@ -95,8 +95,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     if max is None:
         if min is None:
             raise ShapeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-        return extrema.clamp_min(input, min)
-    return extrema.clamp_max(input, max) if min is None else extrema.clamp(input, min, max)
+        return bounds.clamp_min(input, min)
+    return bounds.clamp_max(input, max) if min is None else bounds.clamp(input, min, max)
 
 
 @public(method=True, in_place=in_place_form)

@@ -9,14 +9,14 @@ import numpy as np
 
 from .. import devices, dtypes
 from ..errors import ArgumentError, ShapeError
-from ..kernels.random import ranges as operators
+from ..kernels.random import ranges as kernels
 from ..layout import check_shape
 from ..public import public
 from ..tensor import Tensor
 from .creation import fill, filled, finish, numpy_dtype, place
 
 
-def _made(operator: operators.Range, kind: np.dtype, device: Any, requires_grad: bool, **numbers: Any) -> Tensor:
+def _made(operator: kernels.Range, kind: np.dtype, device: Any, requires_grad: bool, **numbers: Any) -> Tensor:
     """The operator's vector, made on the requested device."""
     where, dtype = devices.resolve(device), dtypes.of(kind)
     if where is devices.cpu or not dtype.triton or dtype is dtypes.bool_:
@@ -56,7 +56,7 @@ def arange(
     kind = numpy_dtype(dtype, dtypes.int64 if whole else None)
     start, step = [int(value) if whole else float(value) for value in (start, step)]
     count = math.ceil((end - start) / step)
-    return _made(operators.arange, kind, device, requires_grad, start=start, step=step, steps=count)
+    return _made(kernels.arange, kind, device, requires_grad, start=start, step=step, steps=count)
 
 
 @public(functional=False)
@@ -67,7 +67,7 @@ def linspace(
     if steps < 0:
         raise ShapeError("number of steps must be non-negative")
     start, end = float(start), float(end)
-    return _made(operators.linspace, numpy_dtype(dtype), device, requires_grad, start=start, end=end, steps=steps)
+    return _made(kernels.linspace, numpy_dtype(dtype), device, requires_grad, start=start, end=end, steps=steps)
 
 
 @public(functional=False)

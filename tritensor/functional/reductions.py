@@ -9,8 +9,7 @@ import numpy as np
 
 from .. import layout
 from ..errors import ArgumentError, ShapeError, explain
-from ..kernels.reduction import extremes as peaks
-from ..kernels.reduction import scan, sums
+from ..kernels.reduction import extremes, scan, sums
 from ..kernels.reduction.family import refuse_empty
 from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims, reduced_count
 from ..operator import registry
@@ -184,7 +183,7 @@ def _refuse_empty_norm(input: Tensor, dim: Any, order: float) -> None:
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Extremes:
     """The smallest and the largest element, of all or along `dim`."""
     dim = as_one_dim("aminmax", dim)
-    return Extremes(peaks.amin.reduce(input, dim, keepdim), peaks.amax.reduce(input, dim, keepdim))
+    return Extremes(extremes.amin.reduce(input, dim, keepdim), extremes.amax.reduce(input, dim, keepdim))
 
 
 @public(method=True)
@@ -212,11 +211,11 @@ def _extreme(name: str, input: Tensor, dim: Any, keepdim: Any, others: dict[str,
         return registry[f"{name}imum"](input, dim)
     dim, keepdim = keywords(name, dim, keepdim, others)
     if dim is not None:
-        along = peaks.max_dim if name == "max" else peaks.min_dim
+        along = extremes.max_dim if name == "max" else extremes.min_dim
         return (MaxResult if name == "max" else MinResult)(*along.reduce(input, as_one_dim(name, dim), keepdim))
     if isinstance(input, Tensor) and input.numel() == 0:
         refuse_empty(name, input._data.shape, (), whole=True)
-    return (peaks.amax if name == "max" else peaks.amin).reduce(input, None, False)
+    return (extremes.amax if name == "max" else extremes.amin).reduce(input, None, False)
 
 
 @public(method=True)
