@@ -1,9 +1,9 @@
-"""Changing a tensor in place: PyTorch's rules, by one route for every operator.
+"""In-place operations: PyTorch's rules, implemented once for every operator.
 
-The operator runs out of place, the result is written into the tensor's memory, and the tensor's place in the graph
-moves to the result's node. If the tensor is a view, the tensor that it was taken from gets a node that says "the old
-values with this region overwritten", and every view of it finds its own node anew when it is next used. Every tensor on
-the storage shares a counter, so a gradient that would read changed values raises instead.
+The operator runs out of place, the result is written into the tensor's memory, and the tensor takes over the result's
+node. If the tensor is a view, its root (the tensor that it is a view of) gets a CopySlices node, whose value is the old
+one with this region overwritten, and every view of the root computes its node again when it is next used. All tensors
+on a storage share a version counter, so a gradient function that would read changed values raises instead.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def check_writable(x: Tensor) -> None:
 
 
 def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadata: Any) -> Tensor:
-    """`x = operator(x, *arguments)` in `x`'s own memory; every check comes before any change.
+    """`x = operator(x, *arguments)` in `x`'s memory; all checks are made before any change.
 
     Raises:
         AutogradError: see `check_writable`. ShapeError: the result would be larger than `x`. DtypeError: the result's
@@ -86,15 +86,15 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
     if result.dtype is not x.dtype:
         result = result.to(x.dtype)
     if sys.getrefcount(before) > holders:
-        # a node saved the old values: it gets a copy of them
+        # a node saved `before`: give it a copy of the old values
         before._data, before._counter = wrap(x._data).clone()._data, list(before._counter)
-    del before  # one tensor less that shares the counter, see `_tell_views`
+    del before  # so that it is not counted among the tensors that share the counter, see `_update_views`
     write(x, result)
     return x
 
 
 def in_place_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The method that puts the result of `function` into its tensor: `Tensor.clamp_` of `clamp`."""
+    """The in-place method of `function`, such as `Tensor.clamp_` of `clamp`."""
 
     def call(self: Tensor, *args: Any, **metadata: Any) -> Tensor:
         return in_place(self, function, *args, **metadata)
@@ -106,9 +106,9 @@ def in_place_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def write(x: Tensor, result: Tensor) -> None:
-    """Put `result`'s elements into `x`'s memory and its history in place of `x`'s; shape, dtype, device are equal."""
+    """Copy `result` into `x`'s memory and give `x` its node; shape, dtype and device are equal."""
     if x._data.__class__ is DeviceArray:
-        # a view of the memory that is written: reading and writing it in one kernel would be a race on a GPU
+        # `result` views the memory that is written: reading and writing it in one kernel would be a race on a GPU
         shared = result._data.buffer is x._data.buffer
         copy_into(x._data, result.detach().clone()._data if shared else result._data)
     else:
@@ -120,24 +120,24 @@ def write(x: Tensor, result: Tensor) -> None:
         holders = 0 if first._needs else sys.getrefcount(counter) - _UNSHARED
         _rebase(x, result, counter)
         if holders:
-            _tell_views(x, counter, holders)
+            _update_views(x, counter, holders)
 
 
-def _references_of_nobody() -> int:
+def _references_without_tensors() -> int:
     counter = [0, 0]
     return sys.getrefcount(counter)
 
 
-# What getrefcount says of a counter that one local variable holds and no tensor; it differs between Python's versions.
-_UNSHARED = _references_of_nobody()
+# sys.getrefcount of a counter that only a local variable references, no tensor; it differs between Python versions.
+_UNSHARED = _references_without_tensors()
 
 
-def _tell_views(x: Tensor, counter: list[int], holders: int) -> None:
-    """Let the views of a tensor that has just got its first history know of it.
+def _update_views(x: Tensor, counter: list[int], holders: int) -> None:
+    """Update the views of a tensor that has just got its first node.
 
-    A view that was taken before records nothing, so it does not look whether that has changed: looking would cost every
-    operator. They are found by their counter, among all objects; that takes milliseconds, but only where there are
-    tensors on the storage other than `x` and those that it is a view of.
+    A view that was made earlier has `_needs` False, and operators do not check whether that is still so, because the
+    check would slow down every call. The garbage collector finds the views by the counter they share; that takes
+    milliseconds, but is done only if the storage has tensors other than `x` and those that it is a view of.
     """
     if holders > 1 + len(_chain(x)):
         for other in gc.get_referrers(counter):
@@ -146,7 +146,7 @@ def _tell_views(x: Tensor, counter: list[int], holders: int) -> None:
 
 
 def _rebase(x: Tensor, result: Tensor, counter: list[int]) -> None:
-    """Give `x` the history of `result`, and the tensor that `x` views a node that overwrites the region."""
+    """Give `x` the node of `result`; if `x` is a view, give its root a node that overwrites the region."""
     if x._origin is not None and x.dtype.category >= dtypes.FLOATING:
         root, chain = _root(x), _chain(x)
         edges = [root._edge()] if root._needs else []
@@ -160,7 +160,7 @@ def _rebase(x: Tensor, result: Tensor, counter: list[int]) -> None:
         return
     x._node, x._needs = result._node, result._needs
     if result._needs and result._node is None:
-        # a leaf copied in without an operator between: x's gradient is that leaf's
+        # `result` is a leaf that was copied without an operator: pass x's gradient on to it
         x._node = record(_Pass(), (result._edge(),))
     counter[1] += 1
 
@@ -175,7 +175,7 @@ class _Pass(Gradient):
 
 
 class _Overwrite(Gradient):
-    """The gradient of a tensor after the region that a view showed was overwritten."""
+    """The gradient of a tensor of which a view's region was overwritten."""
 
     name = "CopySlices"
 
@@ -183,7 +183,7 @@ class _Overwrite(Gradient):
         self.chain, self.root_needs, self.value_needs = chain, root_needs, value_needs
 
     def run(self, node: Node, gradient: Any) -> list[Any]:
-        """The gradient without the region, and the region alone."""
+        """The gradient with zeros in the region (for the old values), and the region's part of it (for the new)."""
         parts = []
         if self.root_needs:
             rest = gradient.clone()

@@ -3,14 +3,14 @@
 An `Operator` holds everything that is known about one operation: the names of its inputs, the rule for its dtypes, the
 NumPy reference, the kernel and the gradients. `Operator.__call__` is the one way in:
 
-    prepare    normalise and check the arguments; whatever is wrong raises here, before anything is computed
+    prepare    normalise and check the arguments; every error is raised here, before anything is computed
     place      find the one device that all tensors are on
     compute    on the CPU: the reference, on NumPy arrays
     launch     on a CUDA device: the kernel, into arrays that `allocate` described
-    record     leave a node on the result when a gradient is wanted
+    record     leave a node on the result when an input requires grad
 
-Families (`tritensor/kernels/*.py`) subclass it. The registry lists every operator that was declared; tests, the type
-stub, the documentation pages and the benchmarks are made from it.
+The families in `tritensor/kernels/` subclass it. The registry lists every declared operator; tests, type stubs,
+documentation pages and benchmarks are generated from it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .memory import buffer
 from .memory.array import DeviceArray
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
 from .runtime import replay
-from .runtime.trace import record_call
+from .runtime.trace import trace_call
 from .tensor import Tensor, wrap
 
 __all__ = [
@@ -57,7 +57,7 @@ registry: dict[str, Operator] = {}
 
 
 class _Shown:
-    """An operator's call as `help`, editors and the stubs show it: PyTorch's names for inputs that are called x, y."""
+    """The signature that `help`, editors and the stubs show: inputs called x and y get PyTorch's names for them."""
 
     def __get__(self, operator: Operator | None, owner: type) -> inspect.Signature:
         if operator is None:
@@ -87,17 +87,17 @@ class Operator:
         outputs: names of the results; the first is the one that gradients flow through.
         reference: the NumPy definition, `(*arrays, **metadata) -> array or tuple`.
         rule: the dtype rule.
-        kinds: inputs with a dtype of their own, outside of the rule (indices, conditions).
+        kinds: inputs with a fixed dtype, to which the rule does not apply (indices, conditions).
         variadic: the operator takes any number of tensors (`cat`); inputs are then called x0, x1, ...
-        repeatable: on a device, the launches depend on the forms of the inputs and on the metadata alone, not on what
-            is in memory nor on earlier calls, so that they can be repeated (`kernels/replay.py`).
+        repeatable: on a device, the launches depend only on the forms of the inputs and on the metadata, not on the
+            contents of memory or on earlier calls, so they can be repeated (`runtime/replay.py`).
         calls: how the derived tests call the operator, see `samples`; None where its family has tests of its own.
         domain: the interval that the inputs of tests are drawn from, where the operator is not defined everywhere: one
             for all inputs, or one for each by name.
         gradient_domain: the same for tests of gradients, where the operator has jumps.
-        example: metadata of those calls, where the defaults do not serve.
+        example: metadata for those calls, where the defaults are not suitable.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
-            order of the call; a repeated call may then have other numbers.
+            order of the call; a repeated call may then pass other numbers.
     """
 
     family = "operator"
@@ -145,7 +145,7 @@ class Operator:
         self.__doc__ = reference.__doc__
         both = set(self.inputs) & set(self.outputs)
         if both:
-            # a gradient function that named it could mean either
+            # in a gradient function this parameter name would be ambiguous
             raise ValueError(f"operator {name!r}: {both.pop()!r} is the name of an input and of an output")
         if register:
             if name in registry:
@@ -155,7 +155,7 @@ class Operator:
     # ---- declaration ------------------------------------------------------------------------------------------
 
     def kernel(self, body: Callable[..., Any]) -> Operator:
-        """Declare the Triton body; the family says what it takes and returns."""
+        """Declare the Triton body; the family defines its parameters and results."""
         body.__name__ = body.__qualname__ = self.name
         self.body = body
         return self
@@ -164,8 +164,8 @@ class Operator:
         """Declare the gradient of a one-input operator, or of all inputs at once (a tuple, None where there is none).
 
         The first parameter is the gradient of the first output; the others name inputs, outputs, metadata, `needs`
-        (which inputs want a gradient) or `<input>_shape`. What is named is saved, and nothing else. `on_device` takes
-        the same and is called on CUDA devices instead, where a function of several operators is several launches.
+        (which inputs need a gradient) or `<input>_shape`. Only what it names is saved for backward. `on_device` takes
+        the same parameters and replaces it on CUDA devices, where each operator that `function` calls is a launch.
         """
         self.device_gradient = on_device
         if len(self.inputs) == 1 and not self.variadic:
@@ -175,16 +175,16 @@ class Operator:
         return self
 
     def gradients(self, **functions: Callable[..., Any]) -> Operator:
-        """Declare the gradient of each input separately, so that only what is wanted is computed and saved."""
+        """Declare the gradient of each input separately, so that only what is needed is computed and saved."""
         self.gradients_of.update(functions)
         return self
 
     def samples(self, function: Callable[[Any], Iterable[tuple[Any, ...]]]) -> Callable[..., Any]:
-        """Declare how the derived tests call the operator, where the family does not say it; a decorator.
+        """Declare how the derived tests call the operator, where the family does not define it; a decorator.
 
         `function(draw)` yields `(inputs, metadata)`, where inputs are NumPy arrays, numbers or None. `draw(shape)` is
         an array of the dtype under test, `draw(shape, (low, high))` one of elements between two numbers, and
-        `draw.input(name, shape)` one for that input, within its domain and of its own dtype if it has one.
+        `draw.input(name, shape)` one for that input, within its domain and of its fixed dtype if it has one.
         `draw.dtype` is the dtype under test, `draw.rng` NumPy's generator. A third item after the metadata holds the
         positions of the inputs whose gradient is compared; all floating ones unless it is given.
         """
@@ -212,7 +212,7 @@ class Operator:
     def compute(
         self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
     ) -> tuple[np.ndarray, ...]:
-        """Run the reference on NumPy arrays brought to the compute dtype, and bring its results to theirs."""
+        """Run the reference on NumPy arrays cast to the compute dtype, and cast its results to the result dtypes."""
         cast = []
         for position, value in enumerate(arrays):
             kind = compute.numpy if not self.kinds else self.kinds.get(self.inputs[position], compute).numpy
@@ -243,7 +243,7 @@ class Operator:
     def start(
         self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
     ) -> None:
-        """`launch`, with a line about it where `settings.debug` is 2."""
+        """Call `launch`; where `settings.debug` is 2, log a line about it."""
         if settings.debug.value < 2:
             self.launch(outs, arrays, compute, metadata)
         else:
@@ -268,7 +268,7 @@ class Operator:
                 if recording.enabled and self.differentiable:
                     self.record(outputs, inputs + known.missing, known.tape(metadata))
                 return outputs[0] if len(outputs) == 1 else outputs
-        given = inputs, metadata
+        arguments = inputs, metadata
         if metadata or self.metadata:
             inputs, metadata = self._bind(inputs, metadata)
         elif len(inputs) != len(self.inputs) and not self.variadic:
@@ -280,11 +280,11 @@ class Operator:
         if key is None or key in self.replays:
             arrays = self.execute(device, inputs, compute, results, metadata)
         else:
-            arrays = record_call(
+            arrays = trace_call(
                 self,
                 self.replays,
                 key,
-                given,
+                arguments,
                 inputs,
                 compute,
                 metadata,
@@ -341,7 +341,7 @@ class Operator:
         return value._data if value._data.__class__ is DeviceArray else value.item()
 
     def _bind(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Sort keyword arguments into inputs (by name, or PyTorch's `input` and `other`) and metadata with defaults."""
+        """Split keyword arguments into inputs (by name, or as `input` and `other`) and metadata with defaults."""
         bound = dict(self.metadata)
         named: dict[int, Any] = {}
         for key, value in metadata.items():
@@ -398,7 +398,7 @@ class Operator:
         return f"{self.name}({', '.join(names)})"
 
     def place(self, inputs: Sequence[Any]) -> devices.device:
-        """The device that all tensors share; 0-dimensional CPU tensors go anywhere."""
+        """The device that all tensors share; 0-dimensional CPU tensors go with any device."""
         found: devices.device | None = None
         scalar = False
         for value in inputs:
@@ -455,7 +455,7 @@ class Operator:
         out._needs = True
 
     def backward_for(self, mask: tuple[bool, ...]) -> OperatorGradient | None:
-        """What backward calls for a subset of inputs that need a gradient; None when none of these has one."""
+        """What backward calls when the inputs in `mask` need a gradient; None if no gradient of these is declared."""
         try:
             return self.backwards[mask]
         except KeyError:
@@ -470,7 +470,7 @@ class Operator:
 
 
 def _wrapped(value: int, kind: np.dtype) -> Any:
-    """A number as an integer dtype holds it: modulo its range, as in a kernel and in PyTorch; NumPy would refuse it."""
+    """A number wrapped to the range of an integer dtype, as in a kernel and in PyTorch; NumPy raises OverflowError."""
     try:
         kind.type(value)
     except OverflowError:
@@ -479,5 +479,5 @@ def _wrapped(value: int, kind: np.dtype) -> Any:
 
 
 def copy_into(out: DeviceArray, x: DeviceArray) -> None:
-    """Copy `x`'s elements over `out`'s, any layouts and dtypes, one shape, one device."""
+    """Copy `x` into `out`: one shape and one device, any strides and dtypes."""
     registry["copy"].start([out], [x], dtypes.of(out.dtype), {})

@@ -1,10 +1,10 @@
-"""Public names, each spelled once: where its function or class is declared.
+"""Public names, each written once, where its function or class is declared.
 
     @public(method=True)
     def flip(input, *dims): ...
 
 makes `tritensor.flip`, `tritensor.functional.flip` and `Tensor.flip`. The package and `functional` fill their
-namespaces from the tables here, and the type stubs are made from them.
+namespaces from the tables here, and the type stubs are generated from them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = ["FUNCTIONAL", "PACKAGE", "load_modules", "method", "methods_of", "pub
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
-PACKAGE: dict[str, Any] = {}  # the names of tritensor, but for its modules and constants
+PACKAGE: dict[str, Any] = {}  # the names of tritensor, except its modules and constants
 FUNCTIONAL: dict[str, Any] = {}  # the names of tritensor.functional
 _tensor: list[type] = []
 
 
 def methods_of(kind: type) -> None:
-    """Say which class `method` adds to. Tensor says so itself, because this module stands below it."""
+    """Set the class that `method` adds members to. `tensor.py` calls it, because this module must not import Tensor."""
     _tensor.append(kind)
 
 
@@ -32,7 +32,7 @@ def publish(name: str, value: Any, *, package: bool = True, functional: bool = T
     """Make `value` the public `name` of tritensor, of tritensor.functional, or of both.
 
     Raises:
-        ValueError: the name is there already.
+        ValueError: the name is already public.
     """
     for wanted, names in ((package, PACKAGE), (functional, FUNCTIONAL)):
         if wanted:
@@ -53,7 +53,7 @@ def public(
     Args:
         package, functional: whether it is a name of tritensor and of tritensor.functional.
         method: whether it is a method of Tensor too.
-        in_place: makes the function of `Tensor.name_` (`inplace.in_place_form`); without it there is none.
+        in_place: makes the in-place method `Tensor.name_` (`inplace.in_place_form`); None for no such method.
     """
 
     def declare(value: Declared) -> Declared:
@@ -69,7 +69,7 @@ def public(
 
 
 def method(*names: str) -> Callable[[Any], Any]:
-    """A decorator that makes a function or property a member of Tensor, under its own name or those given."""
+    """A decorator that makes a function or property a member of Tensor, under its own name or the names passed."""
 
     def declare(value: Any) -> Any:
         for name in names or (value.__name__,):
@@ -80,7 +80,7 @@ def method(*names: str) -> Callable[[Any], Any]:
 
 
 def load_modules(package: str, path: Any, skip: Collection[str] = ()) -> None:
-    """Import every module of a folder, so that a file that is added there is found without being listed anywhere."""
+    """Import every module of a folder, so that a new file there needs no entry in any list."""
     for found in pkgutil.iter_modules(path):
         if found.name not in skip:
             importlib.import_module(f"{package}.{found.name}")

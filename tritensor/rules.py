@@ -1,7 +1,7 @@
-"""How dtypes go through an operator: which are taken, what is computed in and what comes out.
+"""Dtype rules of operators: which dtypes are accepted, which dtype is computed in and which dtype the result has.
 
-Every kind of rule is here, so that what PyTorch says about a dtype is read in one place. A rule that one operator alone
-has is made where that operator is declared.
+Every kind of rule is defined here, so that PyTorch's behaviour for dtypes is in one place. A rule that only one
+operator uses is created where that operator is declared.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ Number = (bool, int, float, complex, np.number, np.bool_)
 
 
 class Rule:
-    """How dtypes go through an operator: which categories it takes, what it computes in and what comes out.
+    """The dtype rule of an operator: the categories it accepts, the dtype it computes in and the dtype of its result.
 
     Args:
         name: for messages and the documentation.
-        lowest, highest: the dtype categories that are taken (`dtypes.BOOLEAN` ... `dtypes.COMPLEX`).
-        floating: integers and booleans become the default floating dtype.
-        result: a fixed result dtype; None means the operands' common one.
-        promote: operands of different dtypes are brought to their common one; otherwise they must be equal.
+        lowest, highest: the range of accepted dtype categories (`dtypes.BOOLEAN` ... `dtypes.COMPLEX`).
+        floating: integers and booleans are converted to the default floating dtype.
+        result: a fixed result dtype; None means the operands' common dtype.
+        promote: operands of different dtypes are cast to their common dtype; otherwise the dtypes must be equal.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Rule:
         self.differentiable = result is None or result.category >= dtypes.FLOATING
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """The dtype to compute in and the dtype of the result, for tensors and Python numbers (None is passed over)."""
+        """The dtype to compute in and the dtype of the result, for tensors and Python numbers (None is skipped)."""
         tensors = [(value.dtype, value.ndim > 0) for value in operands if isinstance(value, Tensor)]
         if not self.promote and len({entry for entry, _ in tensors}) > 1:
             names = " != ".join(dict.fromkeys(entry.name for entry, _ in tensors))
@@ -96,7 +96,7 @@ class Rule:
         return compute_dtype(common), self.result or common
 
     def takes(self) -> str:
-        """The dtype categories in words."""
+        """The names of the accepted dtype categories."""
         names = ("boolean", "integer", "floating", "complex")
         return ", ".join(names[self.lowest : self.highest + 1])
 
@@ -106,11 +106,11 @@ def compute_dtype(result: dtypes.dtype) -> dtypes.dtype:
     return dtypes.float32 if result is dtypes.float16 or result is dtypes.bfloat16 else result
 
 
-# ---- rules with words or results of their own ---------------------------------------------------------------------
+# ---- rules with special messages or results -----------------------------------------------------------------------
 
 
 class NoBooleans(Rule):
-    """Refuses boolean tensors in PyTorch's own words, which name what to use instead."""
+    """Refuses boolean tensors with PyTorch's message, which names the operators to use instead."""
 
     def __init__(self, name: str, words: str) -> None:
         super().__init__(name, dtypes.INTEGER)
@@ -180,7 +180,7 @@ class Rectified(Rule):
 
 
 class Widening(Rule):
-    """Sums and products: booleans and integers become int64, so that they do not overflow where their inputs fit."""
+    """Sums and products: booleans and integers become int64, so that results do not overflow where the inputs fit."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
         """As for any rule, with int64 in place of booleans and integers."""
@@ -189,21 +189,22 @@ class Widening(Rule):
 
 
 class Truth(Rule):
-    """`any` and `all`: a boolean, or for uint8 that, as in PyTorch."""
+    """`any` and `all`: the result is boolean, but uint8 for uint8 inputs, as in PyTorch."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """Computed in booleans, whatever the input."""
+        """Computed in booleans for every input dtype."""
         kind = operands[0].dtype
         return dtypes.bool_, kind if kind is dtypes.uint8 else dtypes.bool_
 
 
 class FloatingOnly(Rule):
-    """Floating and complex inputs only; `words` is PyTorch's message, with {} for the dtype's legacy name."""
+    """Floating and complex inputs only. `words` is PyTorch's message, with {} for the dtype's legacy name;
+    `dtype_words` is the message for a bad `dtype=` argument, the same unless it is passed."""
 
-    def __init__(self, name: str, words: str, given: str | None = None, highest: int = dtypes.COMPLEX) -> None:
+    def __init__(self, name: str, words: str, dtype_words: str | None = None, highest: int = dtypes.COMPLEX) -> None:
         super().__init__(name, dtypes.FLOATING, highest)
         self.words = words
-        self.given = given or words
+        self.dtype_words = dtype_words or words
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
         """As for any rule; raises DtypeError with `words` for a boolean or an integer tensor."""
@@ -212,7 +213,7 @@ class FloatingOnly(Rule):
         return super().__call__(operator, operands)
 
     def check(self, kind: dtypes.dtype, words: str) -> None:
-        """Raise with PyTorch's words unless `kind` is floating or complex."""
+        """Raise with the message `words` unless `kind` is floating or complex."""
         if kind.category < dtypes.FLOATING:
             raise DtypeError(
                 explain(
@@ -224,10 +225,10 @@ class FloatingOnly(Rule):
 
 
 class Places(Rule):
-    """`argmax` and `argmin`: numbers in, int64 out."""
+    """`argmax` and `argmin`: every dtype but boolean is accepted, the result is int64."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """Refuse booleans in PyTorch's words."""
+        """As for any rule; raises DtypeError for a boolean tensor."""
         if operands[0].dtype is dtypes.bool_:
             raise DtypeError(
                 explain(f"{operator}(): does not support bool input", remedy="convert the input first, as in x.int()")
@@ -236,7 +237,7 @@ class Places(Rule):
 
 
 class Floating(Rule):
-    """Real floating inputs only, in PyTorch's words, which name the kernel that is missing."""
+    """Real floating inputs only; `words` is the kernel's name in PyTorch's message."""
 
     def __init__(self, name: str, words: str) -> None:
         super().__init__(name, dtypes.FLOATING, dtypes.FLOATING, promote=False)

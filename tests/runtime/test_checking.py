@@ -63,11 +63,11 @@ def test_a_wrong_kernel_is_found(wrong_operator, tmp_path: Path, monkeypatch: py
 
 @needs_triton
 def test_the_replay_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tritensor.runtime.checking import _write_replay
+    from tritensor.runtime.checking import _write_reproduction
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     half = np.ones(2, torch.bfloat16.numpy)
-    script = _write_replay(registry["add"], [half, 2.0], {}, "cuda:0")
+    script = _write_reproduction(registry["add"], [half, 2.0], {}, "cuda:0")
     ran = subprocess.run(
         [sys.executable, script],
         capture_output=True,

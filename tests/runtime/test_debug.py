@@ -128,7 +128,7 @@ def test_compiling_is_not_counted(lines: Any, monkeypatch: pytest.MonkeyPatch) -
         x.exp()
         (line,) = lines()
     assert " s, " not in line
-    assert program.recorder is None
+    assert program.observer is None
 
 
 def test_a_limit_that_is_passed_is_not_named(lines: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,3 +1,3 @@
-"""The kernels: one generic kernel per family of operators, and what launches them."""
+"""The operators: a folder for each family, with its generic kernel and the code that launches it."""
 
 from __future__ import annotations

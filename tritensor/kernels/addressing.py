@@ -1,4 +1,4 @@
-"""Where elements lie: dimensions merged on the host, offsets in kernels, and what the compiler may know of them."""
+"""Addresses of elements: merging dimensions on the host, computing offsets in kernels, and divisibility hints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["collapse_dims", "in_units", "offset_of", "unit_of"]
 def collapse_dims(
     shape: Sequence[int], strides_list: Sequence[Sequence[int]]
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """Merge neighbouring dimensions that every operand walks as one; drop those of size 1.
+    """Merge neighbouring dimensions that every operand can traverse as one; drop those of size 1.
 
     Args:
         shape: the result's shape, without a zero in it.
@@ -47,7 +47,7 @@ def collapse_dims(
 
 
 def unit_of(values: Iterable[int]) -> int:
-    """The largest power of two, 16 at most, that divides every value: what `in_units` may be told of them.
+    """The largest power of two, 16 at most, that divides every value: the UNIT to pass to `in_units`.
 
     >>> unit_of([1000, 3000]), unit_of([0]), unit_of([1001])
     (8, 16, 1)
@@ -60,19 +60,19 @@ def unit_of(values: Iterable[int]) -> int:
 
 @device_function
 def in_units(value, UNIT: tl.constexpr):
-    """A multiple of UNIT, as the compiler can see that it is one: of a parameter it knows 16 or nothing.
+    """A multiple of UNIT, written so that the compiler can see it: of a parameter it only knows divisibility by 16.
 
-    Rows of 1000 elements begin at multiples of 8, so they move in vectors of 16 bytes once that is known.
+    Rows of 1000 elements begin at multiples of 8, so they are loaded in vectors of 16 bytes once that is known.
     """
     return value // UNIT * UNIT
 
 
 @device_function
 def offset_of(index, strides, shape, RANK: tl.constexpr, UNIT: tl.constexpr = 1):
-    """Where element `index` (counted in the result's order) of one operand lies.
+    """The offset of element `index` (counted in the result's order) of one operand.
 
-    The outermost dimension takes what is left without a modulo: the compiler then sees that contiguous elements are
-    contiguous, which is what 128-bit loads depend on. UNIT divides the innermost size and the other dimensions'
+    The outermost dimension uses the remaining quotient without a modulo: the compiler then sees that contiguous
+    elements are contiguous, on which 128-bit loads depend. UNIT divides the innermost size and the other dimensions'
     strides, where there are several.
     """
     if RANK == 1:

@@ -1,8 +1,8 @@
-"""How many elements a program of a kernel takes: the one place that answers it.
+"""The number of elements per program, for all kernels.
 
-What suits a GPU is the kernel's own choice, by registers and memory traffic. In Triton's interpreter each step costs
-10 us whatever the block's size, so fewer and larger blocks are faster. The device's driver knows which of the two holds
-(`Driver.pick`), and `settings.block` overrules both, so that small arrays meet all of a kernel's loops.
+On a GPU each kernel chooses its block size by registers and memory traffic. In Triton's interpreter each step costs
+10 us at any block size, so fewer and larger blocks are faster. The driver chooses between the two (`Driver.pick`), and
+`settings.block` overrides both, so that tests with small arrays run all of a kernel's loops.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def block_size(array: DeviceArray, compiled: int, *, interpreted: int | None = N
     """Elements per program on the device of an array.
 
     Args:
-        compiled: how many where the kernel is compiled.
-        interpreted: how many in the interpreter; as many, unless given.
-        count: how many elements there are: the interpreter's block is not made larger than for all of them.
+        compiled: the number where the kernel is compiled.
+        interpreted: the number in the interpreter; the same if it is not passed.
+        count: the number of elements: the interpreter's block need not be larger.
     """
     if settings.block.value:
         return settings.block.value
@@ -35,12 +35,12 @@ def block_size(array: DeviceArray, compiled: int, *, interpreted: int | None = N
 
 
 def forced_block() -> int:
-    """The block that `settings.block` asks for; 0 where kernels choose their own."""
+    """The block size set by `settings.block`; 0 where kernels choose their own."""
     return settings.block.value
 
 
 def forced_tile(rows: int, cols: int) -> tuple[int, int] | None:
-    """Rows and columns of the tile that `settings.block` asks for; None where kernels choose their own."""
+    """Rows and columns of the tile set by `settings.block`; None where kernels choose their own."""
     forced = settings.block.value
     return (min(power_of_two(rows), max(1, forced // 4)), min(power_of_two(cols), forced)) if forced else None
 

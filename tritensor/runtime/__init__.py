@@ -1,3 +1,3 @@
-"""The runtime: from a kernel's source to a launch, simulated or real."""
+"""The runtime: everything from a kernel's source to its launch, on simulated and real devices."""
 
 from __future__ import annotations

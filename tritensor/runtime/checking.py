@@ -1,9 +1,9 @@
-"""Checked mode: the reference beside every kernel launch.
+"""Checked mode: compares every kernel launch with its reference.
 
 With `TRITENSOR_CHECK=1`, or inside `tritensor.testing.checked()`, each launch on a CUDA device (simulated or real) is
 followed by the operator's NumPy reference on copies of the same inputs. The two are compared on the largest and on the
 root-mean-square error, with a tolerance that depends on dtype and operator. A difference raises `KernelMismatchError`
-and leaves a replay: the inputs in an `.npz` file and a script of ten lines that runs the operator on them again.
+and writes a reproduction: the inputs in an `.npz` file and a script of ten lines that runs the operator on them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_with_reference", "mismatch", "tolerance"]
 
-# Largest error allowed, relative to the largest magnitude nearby and absolute: a few roundings of the dtype. The
-# root-mean-square error may be a quarter of that, because a kernel that is wrong in a few places only has a large
+# Largest error allowed, relative to the expected value and absolute: a few roundings of the dtype. The root-mean-square
+# error may be half of that, because a kernel that is wrong in a few places only has a large
 # maximum and one that is slightly wrong everywhere has a large mean.
 _TOLERANCE = {
     dtypes.float16: (2e-3, 1e-3),
@@ -51,7 +51,7 @@ def tolerance(operator: Operator, dtype: dtypes.dtype, terms: int = 1) -> tuple[
 
 
 def mismatch(result: np.ndarray, expected: np.ndarray, relative: float, absolute: float) -> str | None:
-    """What is wrong with `result`, in words; None when it agrees with `expected`."""
+    """A description of the largest difference; None when `result` agrees with `expected`."""
     if result.shape != expected.shape:
         return f"shape {result.shape}, expected {expected.shape}"
     if result.dtype != expected.dtype:
@@ -97,10 +97,10 @@ def compare_with_reference(
     """Run the reference on host copies of a launch's inputs and compare.
 
     Raises:
-        KernelMismatchError: with operator, shapes, strides, dtypes, the worst element and where the replay is.
+        KernelMismatchError: with operator, shapes, strides, dtypes, the worst element and the path of the reproduction.
     """
     if capturing(outs[0].buffer.driver, outs[0].device.index) is not None:
-        return  # nothing has run yet
+        return  # a captured launch has not run yet
     inputs = [to_host(value) if value.__class__ is DeviceArray else value for value in arrays]
     expected = operator.compute(inputs, compute, results, metadata)
     terms = max([1, *(value.size for value in inputs if isinstance(value, np.ndarray))]) // max(1, outs[0].size)
@@ -120,12 +120,12 @@ def compare_with_reference(
                     *facts,
                     f"metadata: {metadata}",
                     f"computed in {compute} on {out.device}",
-                    remedy=f"run {_write_replay(operator, inputs, metadata, str(out.device))}",
+                    remedy=f"run {_write_reproduction(operator, inputs, metadata, str(out.device))}",
                 )
             )
 
 
-_REPLAY = '''"""Replay of a kernel that disagreed with its reference: {name}."""
+_REPRODUCTION = '''"""Replay of a kernel that disagreed with its reference: {name}."""
 import numpy as np
 import tritensor
 from tritensor.operator import registry
@@ -139,11 +139,11 @@ with tritensor.cuda.simulate(devices={devices}), tritensor.testing.checked():
 '''
 
 
-def _write_replay(operator: Operator, inputs: Sequence[Any], metadata: dict[str, Any], device: str) -> str:
+def _write_reproduction(operator: Operator, inputs: Sequence[Any], metadata: dict[str, Any], device: str) -> str:
     """Write the inputs and the script; return the script's path."""
     folder = tempfile.mkdtemp(prefix=f"tritensor-{operator.name}-")
     path = os.path.join(folder, "inputs.npz")
-    # .npz knows no bfloat16: the bytes are stored, and the dtype's name beside them
+    # .npz has no bfloat16: the bits are stored as uint16, and the script names the dtype
     stored = {
         f"x{i}": np.ascontiguousarray(value).view(np.uint16) if value.dtype == dtypes.bfloat16.numpy else value
         for i, value in enumerate(inputs)
@@ -152,7 +152,7 @@ def _write_replay(operator: Operator, inputs: Sequence[Any], metadata: dict[str,
     np.savez(path, **stored)  # type: ignore[arg-type]
     script = os.path.join(folder, "replay.py")
     kinds = [dtypes.of(value.dtype).name if isinstance(value, np.ndarray) else "" for value in inputs]
-    text = _REPLAY.format(
+    text = _REPRODUCTION.format(
         name=operator.name,
         path=path,
         kinds=kinds,

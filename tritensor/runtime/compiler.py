@@ -1,7 +1,7 @@
-"""Compiles a kernel for a target, with or without a GPU at hand. Imports Triton.
+"""Compiles a kernel for a target; needs no GPU. Imports Triton.
 
-`triton.compile(ASTSource, target)` needs no torch, no C compiler and no GPU; what it returns is machine code whose
-parameters are the kernel's run-time arguments in order, tuples flattened and constants gone, and then two pointers to
+`triton.compile(ASTSource, target)` needs no torch, no C compiler and no GPU. It returns machine code whose parameters
+are the kernel's run-time arguments in order, with tuples flattened and constants left out, and then two pointers to
 scratch memory.
 """
 
@@ -39,16 +39,16 @@ _lock = threading.RLock()
 
 @dataclass(frozen=True)
 class CompiledFacts:
-    """What is known of compiled code without running it.
+    """Properties of compiled code that are known without running it.
 
     Attributes:
         name: the entry point, which is what profilers show.
         asm: texts by stage: ttir, ttgir, llir, ptx and sass (NVIDIA, where the disassembler is) or amdgcn (AMD).
         binary: the cubin or hsaco.
         shared: bytes of shared memory per program.
-        warps: warps per program, which may be more than was asked for.
+        warps: warps per program, which may be more than requested.
         registers: per thread; None where the tool that reads them is missing.
-        local_bytes: per thread, spilled registers and local arrays; 0 is what a fast kernel has.
+        local_bytes: per thread, spilled registers and local arrays; 0 in a fast kernel.
     """
 
     name: str
@@ -61,7 +61,7 @@ class CompiledFacts:
 
 
 class _Named(JITFunction):
-    """A function for the compiler's caches: the same text is another function under another name."""
+    """A JITFunction whose cache key includes a name, so that equal source under two names is compiled twice."""
 
     salt = ""
 
@@ -74,7 +74,7 @@ class _Named(JITFunction):
 
 
 def _resolve(value: Any) -> Any:
-    """What a name stands for while a kernel is compiled."""
+    """The value of a global name in a kernel that is compiled."""
     if isinstance(value, DeviceFunction):
         return _body(value)
     if isinstance(value, dtypes.dtype):
@@ -85,7 +85,7 @@ def _resolve(value: Any) -> Any:
 
 
 def _constant(value: Any) -> Any:
-    """The value of a constexpr parameter as Triton wants it."""
+    """The value of a constexpr parameter, converted for Triton."""
     if isinstance(value, DeviceFunction):
         return _body(value)
     if isinstance(value, dtypes.dtype):
@@ -148,12 +148,12 @@ def compile_kernel(
     for position, parameter in enumerate(kernel.parameters):
         if parameter in kernel.constants:
             types[parameter] = "constexpr"
-            given = constants[parameter] if parameter in constants else kernel.defaults[parameter]
-            values[(position,)] = _constant(given)
+            value = constants[parameter] if parameter in constants else kernel.defaults[parameter]
+            values[(position,)] = _constant(value)
         else:
             types[parameter] = _specialise(next(described_types), (position,), values, attributes)
     backend, arch = target
-    # fused multiply-add is PyTorch's and nvcc's default; Triton 3.9 warns where it is not said
+    # fused multiply-add is the default of PyTorch and nvcc; Triton 3.9 warns if the option is not passed
     options = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
     with _lock, _cache_directory():
         entry = _entry(kernel)
@@ -173,14 +173,14 @@ def compile_kernel(
 
 
 def compiled_from(made: Any, target: Target) -> Compiled:
-    """What a launch needs of Triton's CompiledKernel."""
+    """The part of Triton's CompiledKernel that a launch needs."""
     metadata = made.metadata
     scratch = [getattr(metadata, f"{kind}_scratch_size", 0) or 0 for kind in ("global", "profile")]
     return Compiled(made.asm[_BINARY[target[0]]], metadata.name, metadata.shared, metadata.num_warps, *scratch)
 
 
 def _specialise(entry: Any, path: tuple[int, ...], values: dict, attributes: dict) -> Any:
-    """The type of one argument for ASTSource; divisibility goes to `attributes`, integers of 1 to `values`."""
+    """The type of one argument for ASTSource; adds divisibility to `attributes` and integers equal to 1 to `values`."""
     if not entry or isinstance(entry[0], tuple):
         return tuple(_specialise(inner, (*path, index), values, attributes) for index, inner in enumerate(entry))
     type, attribute = entry
@@ -206,7 +206,7 @@ def _readable(signature: tuple) -> str:
 
 
 def _innermost(error: BaseException) -> str:
-    # Triton wraps the error of an inner function in the errors of its callers, the text of each in full.
+    # Triton wraps the error of an inner function in the errors of its callers, each with the full text.
     place = ""
     while error.__cause__ is not None:
         place = str(error).strip() or place
@@ -217,7 +217,7 @@ def _innermost(error: BaseException) -> str:
 
 
 class _cache_directory:
-    """Sends Triton's compiled files to `settings.cache_dir` while it compiles, when that is set."""
+    """Sets Triton's cache directory to `settings.cache_dir`, where that is set, for one compilation."""
 
     def __enter__(self) -> None:
         self.before = triton.knobs.cache.dir
@@ -237,7 +237,7 @@ def compile_ahead(
     stages: int = 3,
     name: str | None = None,
 ) -> CompiledFacts:
-    """Compile a kernel for a target that need not be present, and say what came out. For tests and benchmarks.
+    """Compile a kernel for a target that need not be present; for tests and benchmarks.
 
     Args:
         signature: Triton's type of each run-time argument in order, nested tuples for tuple arguments. Add ":16" to

@@ -1,12 +1,12 @@
 """Compiled kernels on disk, found again without Triton.
 
-Triton keeps a cache of its own, but asking it takes importing Triton and hashing all of it: 1.1 s before the first
-launch of a process, 7 ms for every further kernel. Here a kernel is one file, named by a hash of all that goes into
-compiling it (the bytecode of the kernel and of every function it names, argument types, constants, the target,
+Triton has a cache of its own, but a look-up imports Triton and hashes its source: 1.1 s before the first launch of a
+process, 7 ms for every further kernel. Here a kernel is one file, named by a hash of everything that affects the
+compiled code (the bytecode of the kernel and of every function it names, argument types, constants, the target,
 Triton's version and build, its environment variables), and finding it takes a fraction of a millisecond.
 
-A file is written under another name and then renamed, so processes that compile the same kernel at the same time do not
-disturb each other, and a reader sees all of a file or none of it. One that was damaged is taken for missing.
+A file is written under a temporary name and then renamed, so processes that compile the same kernel at the same time
+do not disturb each other, and a reader sees all of a file or none of it. A damaged file is treated as missing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def path_of(
     stages: int,
     name: str | None,
 ) -> Path:
-    """Where a kernel that is compiled for these arguments is kept."""
+    """The path of the file of a kernel that is compiled for these arguments."""
     values = {**kernel.defaults, **constants}
     text = repr(
         (
@@ -56,14 +56,14 @@ def path_of(
 
 
 def folder() -> Path:
-    """`settings.cache_dir`, or where Triton keeps its cache; in a folder of our own."""
-    given = settings.cache_dir.value or os.environ.get("TRITON_CACHE_DIR")
+    """The folder `tritensor` in `settings.cache_dir`, or else in Triton's cache directory."""
+    parent = settings.cache_dir.value or os.environ.get("TRITON_CACHE_DIR")
     home = os.environ.get("TRITON_HOME") or os.path.expanduser("~")
-    return Path(given or os.path.join(home, ".triton", "cache")) / "tritensor"
+    return Path(parent or os.path.join(home, ".triton", "cache")) / "tritensor"
 
 
 def load(path: Path) -> Compiled | None:
-    """What was stored; None where there is no such file, or not all of it."""
+    """The stored kernel; None where the file is missing or damaged."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -79,7 +79,7 @@ def load(path: Path) -> Compiled | None:
 
 
 def store(path: Path, compiled: Compiled) -> None:
-    """Keep a kernel for the next process. A folder that cannot be written to is no error: nothing is kept then."""
+    """Write a kernel for later processes. If the folder cannot be written to, nothing is stored and nothing raised."""
     facts = {**compiled._asdict(), "sha256": hashlib.sha256(compiled.binary).hexdigest()}
     del facts["binary"]
     content = _MAGIC + json.dumps(facts).encode() + b"\n" + compiled.binary
@@ -96,12 +96,12 @@ def store(path: Path, compiled: Compiled) -> None:
                 os.unlink(temporary)
 
 
-# ---- what goes into compiling a kernel ------------------------------------------------------------------------------
+# ---- what the compiled code depends on ------------------------------------------------------------------------------
 
 
 @functools.cache
 def _toolchain() -> tuple[Any, ...]:
-    """Python (bytecode differs by version), Triton's version and build, and our own side of compiling."""
+    """Python's version (on which bytecode depends), Triton's version and build, and hashes of our compiling modules."""
     try:
         version = importlib.metadata.version("triton")
     except importlib.metadata.PackageNotFoundError:
@@ -119,14 +119,14 @@ def _toolchain() -> tuple[Any, ...]:
 
 
 def _environment() -> dict[str, str]:
-    """The variables that may change what Triton makes of a kernel."""
+    """The environment variables that may change the code that Triton generates."""
     places = ("TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_CACHE_MANAGER")
     prefixes = ("TRITON_", "MLIR_", "LLVM_", "DISABLE_", "ENABLE_", "PTXAS_")
     return {key: value for key, value in os.environ.items() if key.startswith(prefixes) and key not in places}
 
 
 def _text(value: Any, within: tuple[Any, ...] = ()) -> Any:
-    """A value that compiled code depends on, as something whose repr is the same in every process."""
+    """A value that compiled code depends on, converted to one whose repr is the same in every process."""
     if isinstance(value, (_Function, FunctionType)):
         if value in within:
             return "itself"
@@ -142,7 +142,7 @@ def _text(value: Any, within: tuple[Any, ...] = ()) -> Any:
         return tuple(_text(part, within) for part in value)
     if isinstance(value, ModuleType):
         return f"module {value.__name__}"
-    if hasattr(value, "cache_key"):  # a function of Triton's, which hashes its own text and what that names
+    if hasattr(value, "cache_key"):  # a Triton JITFunction, whose key hashes its source and all that this names
         return f"jit {value.cache_key}"
     return value.__class__.__qualname__, repr(value)
 

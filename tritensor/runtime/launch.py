@@ -4,7 +4,7 @@
 
 A real device runs the kernel compiled for the dtypes and alignment of its arrays and a few properties of its integers
 (`program.py`); a simulated one runs it in Triton's interpreter, in the order of the current stream (`interpreter/`).
-Which of the two happens is the driver's choice. Triton and cuda-core are imported by the first launch.
+The driver decides which of the two. Triton and cuda-core are imported by the first launch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..drivers.loading import Target
 from ..errors import KernelError, explain
 from . import program
 from .needs_triton import needs_triton
-from .program import Program, find, float_bits, given_first, specialise
+from .program import Program, find, float_bits, replaceable_first, specialise
 from .source import DeviceFunction, Float64, Int64, Kernel, device_function, kernel
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-# Names, and rows of as many device arrays.
+# Names, and rows with one device array for each name.
 Reaches = tuple[Sequence[str], Sequence[Sequence[Any]]]
 
 
@@ -50,19 +50,20 @@ def launch(
     name: str | None = None,
     reaches: Reaches | None = None,
 ) -> None:
-    """Run `kernel` over `grid` on `device`, after what the current stream holds already.
+    """Run `kernel` over `grid` on `device`, in the order of the current stream.
 
     Args:
-        grid: one to three sizes; with a 0 among them nothing is launched.
-        arguments: in the kernel's order, its run-time parameters alone. Each is a device array (a pointer to its first
+        grid: one to three sizes; if one of them is 0, nothing is launched.
+        arguments: the run-time parameters, in the kernel's order. Each is a device array (a pointer to its first
             element), an int (int32, or int64 where it does not fit), `Int64`, a float (float32), `Float64`, or a tuple
-            of these, nested at will. A bool, a str or None is a constant of the compilation.
-        constants: a value for each `tl.constexpr` parameter without a default: device functions, our dtypes, numbers,
-            strings, None, and tuples of these.
+            of these, which may be nested. A bool, a str or None is a constant of the compilation.
+        constants: a value for each `tl.constexpr` parameter without a default: device functions, tritensor's dtypes,
+            numbers, strings, None, and tuples of these.
         warps, stages: Triton's num_warps and num_stages.
         name: the operator, for messages and profilers (`elementwise_silu`); the bodies' names when left out.
-        reaches: what the kernel finds by addresses in memory: names, and rows of as many arrays. In simulation each
-            address is held to the array that begins there, as if it were an argument.
+        reaches: the arrays that the kernel accesses by addresses it reads from memory: names, and rows with one array
+            for each name. In simulation each such address is checked against the array that begins there, like a
+            pointer argument.
 
     Raises:
         KernelError: the grid is too large, or the kernel does not compile, or fails in simulation.
@@ -105,29 +106,29 @@ class Bound:
         self._sizes, self._tail = sizes, tail
 
     def __call__(self, *values: Any) -> None:
-        """Launch with these arrays (and numbers) in place of the bound ones, counted through the arguments in order."""
+        """Launch with these arrays (and numbers) in place of the bound ones, in the order of the arguments."""
         program = self._program
         if program is not None:
             stream = program.driver.current_stream(program.device)
-            taken: list[float] = []
+            passed: list[float] = []
             alignment = 0
             for value in values:
                 kind = value.__class__
                 if kind is float:
-                    taken.append(float_bits(value))
+                    passed.append(float_bits(value))
                 elif kind is Int64:
-                    taken.append(int(value))
+                    passed.append(int(value))
                 elif kind is Float64:
-                    taken.append(float(value))
+                    passed.append(float(value))
                 else:
                     buffer = value.buffer
                     if buffer.arena is not stream.arena:
                         buffer.record_stream(stream)
                     address = buffer.address + value.offset * value.dtype.itemsize
                     alignment |= address
-                    taken.append(address)
+                    passed.append(address)
             if not alignment & 15:
-                program.launch(stream, self._sizes, (*taken, *self._tail))
+                program.launch(stream, self._sizes, (*passed, *self._tail))
                 return
         kernel, grid, arguments, constants, device = self._arguments
         launch(kernel, grid, _fill(arguments, iter(values)), constants, device, **self._options)
@@ -147,12 +148,12 @@ def bind(
 ) -> Bound:
     """Prepare a launch that is repeated with other arrays; the parameters are `launch`'s. Runs nothing yet.
 
-    On a real device a call of the result skips the specialisation: 1.3 us of Python in place of 3 to 7. It needs the
-    arrays to come before all else in the kernel's arguments and to be aligned to 16 bytes; a call with other arrays
-    takes the ordinary way. The result keeps no array alive.
+    On a real device a call of the result skips the specialisation: 1.3 us of Python in place of 3 to 7. For that the
+    arrays must be the kernel's first arguments and aligned to 16 bytes; a call with other arrays goes through `launch`.
+    The result keeps no array alive.
 
-    With `numbers`, arguments of the classes float, `Float64` and `Int64` are given anew with each call as well, in
-    their place among the arrays. The kernel is never compiled for their values.
+    With `numbers`, arguments of the classes float, `Float64` and `Int64` are passed to each call as well, in their
+    position among the arrays. The kernel is never compiled for their values.
     """
     driver = drivers.require()
     sizes = _three(grid, kernel, name)
@@ -160,9 +161,9 @@ def bind(
     if 0 not in sizes:
         request = Request(kernel, sizes, arguments, constants, warps, stages, name)
         found = driver.prepare(driver.current_stream(device.index), request)
-        given = len(list(_arrays(arguments, numbers)))
-        if found is not None and given_first(request.signature, given):
-            loaded, tail = found[0], tuple(found[1][given:])
+        count = len(list(_arrays(arguments, numbers)))
+        if found is not None and replaceable_first(request.signature, count):
+            loaded, tail = found[0], tuple(found[1][count:])
     options = {"warps": warps, "stages": stages, "name": name}
     return Bound((kernel, grid, _emptied(arguments, numbers), constants, device), options, loaded, sizes, tail)
 
@@ -171,8 +172,8 @@ _PLAIN = (int, float, str)
 _NUMBERS = frozenset((float, Float64, Int64))
 
 
-def _given(value: Any, numbers: bool) -> bool:
-    """Whether a launch that is repeated takes another value in this one's place."""
+def _replaceable(value: Any, numbers: bool) -> bool:
+    """Whether each call of a bound launch passes another value for this argument."""
     if value is None or isinstance(value, _PLAIN):
         return numbers and value.__class__ in _NUMBERS
     return True
@@ -182,16 +183,16 @@ def _arrays(arguments: tuple, numbers: bool = False) -> Iterator[Any]:
     for value in arguments:
         if isinstance(value, tuple):
             yield from _arrays(value, numbers)
-        elif _given(value, numbers):
+        elif _replaceable(value, numbers):
             yield value
 
 
-_HOLE = object()  # stands for what is given with each call of a bound launch, which must not keep memory alive
+_HOLE = object()  # placeholder for an argument of each call; a bound launch must not keep memory alive
 
 
 def _emptied(arguments: tuple, numbers: bool) -> tuple:
     return tuple(
-        _emptied(value, numbers) if isinstance(value, tuple) else _HOLE if _given(value, numbers) else value
+        _emptied(value, numbers) if isinstance(value, tuple) else _HOLE if _replaceable(value, numbers) else value
         for value in arguments
     )
 
@@ -204,7 +205,7 @@ def _fill(arguments: tuple, arrays: Iterator[Any]) -> tuple:
 
 
 class Request:
-    """One launch, in whichever way the driver wants it (`drivers.loading.LaunchRequest`)."""
+    """One launch, which the driver either compiles or interprets (`drivers.loading.LaunchRequest`)."""
 
     __slots__ = ("arguments", "constants", "grid", "kernel", "name", "reaches", "signature", "stages", "warps")
 
@@ -221,10 +222,10 @@ class Request:
     ) -> None:
         self.kernel, self.grid, self.arguments, self.constants = kernel, grid, arguments, constants
         self.warps, self.stages, self.name, self.reaches = warps, stages, name, reaches
-        self.signature: tuple[Any, ...] = ()  # what `compiled` has found
+        self.signature: tuple[Any, ...] = ()  # set by `compiled`
 
     def compiled(self, driver: Any, stream: Any) -> tuple[Program, list[Any]]:
-        """The program, which is compiled and loaded unless the driver has it, and the values to launch it with."""
+        """The program, compiled and loaded if the driver does not have it yet, and the values to launch it with."""
         values: list[Any] = []
         self.signature = signature = specialise(self.arguments, values, stream)
         index = stream.arena.heap.index
@@ -233,12 +234,12 @@ class Request:
     def interpreted(
         self, stream: Any, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]
     ) -> Callable[[], None]:
-        """The launch as a function on host memory; `spans` are the buffers, `memory` the bytes at an address."""
+        """The launch as a function on host memory; `spans` lists live buffers, `memory` returns bytes at an address."""
         interpreter = needs_triton("interpreter.run", self.name or self.kernel.__name__)
         for array in _arrays(self.arguments):
             array.buffer.record_stream(stream)
-        if program.recorder is not None:
-            program.recorder.interpreted()
+        if program.observer is not None:
+            program.observer.interpreted()
         run: Callable[[], None] = interpreter.prepare(
             *(self.kernel, self.grid, self.arguments, dict(self.constants), self.name or self.kernel.family),
             spans,
@@ -257,7 +258,7 @@ def compile_ahead(
     stages: int = 3,
     name: str | None = None,
 ) -> Any:
-    """Compile a kernel for a target that need not be present, and say what came out. For tests and benchmarks.
+    """Compile a kernel for a target that need not be present; for tests and benchmarks.
 
     Args:
         signature: Triton's type of each run-time argument in order, nested tuples for tuple arguments. Add ":16" to

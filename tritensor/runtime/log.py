@@ -3,8 +3,8 @@
     tritensor: add float32[4096, 4096], float32[4096, 4096] -> float32[4096, 4096] on cuda:0: 61.2 us, 3.29 TB/s,
     68% of the device's 4.81 TB/s
 
-(in one line). Time is taken on the device, for which the host waits after each launch. On a simulated device it is the
-simulation's own, and there is no limit to compare with.
+(in one line). The device measures the time, and the host waits for it after each launch. On a simulated device it is
+the time of the simulation, and no peak bandwidth is printed.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _PER_CLOCK = {
     (10, 0): (256, 8192),
     (12, 0): (256, 2048),
 }
-# Below this many operations for each byte moved, memory is what limits a launch on any of these devices.
+# With fewer operations than this for each byte moved, memory bandwidth limits a launch on all of these devices.
 _INTENSE = 8
 
 
 def peak_bandwidth(device: DeviceProperties) -> float:
-    """Bytes per second that the device's memory can move at most; 0 where it is not known.
+    """The peak bandwidth of the device's memory in bytes per second; 0 where it is not known.
 
     >>> peak_bandwidth(DeviceProperties("", 9, 0, 0, 132, memory_clock_rate=2619000, memory_bus_width=5120)) / 1e12
     3.35232
@@ -49,7 +49,7 @@ def peak_bandwidth(device: DeviceProperties) -> float:
 
 
 def peak_flops(device: DeviceProperties, dtype: dtypes.dtype) -> float:
-    """Operations per second on operands of this dtype at the device's highest clock; 0 where it is not known.
+    """Peak operations per second on operands of this dtype, at the device's highest clock; 0 where it is not known.
 
     >>> properties = DeviceProperties("", 9, 0, 0, 132, clock_rate=1830000)
     >>> [round(peak_flops(properties, dtype) / 1e12) for dtype in (dtypes.bfloat16, dtypes.float32, dtypes.float64)]
@@ -67,20 +67,20 @@ def logged(
     compute: dtypes.dtype,
     metadata: dict[str, Any],
 ) -> None:
-    """Launch an operator and write the line about it."""
+    """Launch an operator and write its line to stderr."""
     buffer, index = outs[0].buffer, outs[0].device.index
     driver = buffer.driver
-    if capturing(driver, index) is not None:  # nothing runs, so there is no time to take
+    if capturing(driver, index) is not None:  # a captured launch does not run, so it has no time
         operator.launch(list(outs), arrays, compute, metadata)
         return
     queue = driver.current_stream(index).handle  # type: ignore[arg-type]
     timer = _Timer(driver, queue)
-    program.recorder, before = timer, program.recorder
+    program.observer, before = timer, program.observer
     try:
         operator.launch(list(outs), arrays, compute, metadata)
     finally:
-        program.recorder = before
-    if timer.start is None or not any(out.size for out in outs):  # nothing was done for no elements
+        program.observer = before
+    if timer.start is None or not any(out.size for out in outs):  # no kernel was launched
         return
     end = driver.mark(queue, timing=True)
     driver.mark_synchronize(end)
@@ -92,8 +92,8 @@ def logged(
         speed, unit, limit = operations / seconds, "FLOP/s", peak_flops(properties, dtypes.of(kinds[0]))
     else:
         speed, unit, limit = moved / seconds, "B/s", peak_bandwidth(properties)
-    # a limit that was passed is not the one that holds: float32 products in tf32, operands that stayed in the cache;
-    # one that is not known is 0
+    # a speed above the peak means that another limit applies (float32 products in tf32, operands in the cache); a peak
+    # that is not known is 0
     known = 0 < speed <= limit
     share = f", {speed / limit:.0%} of the device's {_scaled(limit)}{unit}" if known else ""
     names = ", ".join(
@@ -107,7 +107,7 @@ def logged(
 
 
 class _Timer:
-    """Starts at an operator's first launch: what the host does before that, compiling above all, is not counted."""
+    """Starts at an operator's first launch, so that the host's work before it, mainly compiling, is not counted."""
 
     def __init__(self, driver: AbstractDriver, queue: Any) -> None:
         self.driver, self.queue = driver, queue
@@ -123,7 +123,7 @@ class _Timer:
 
 
 def _described(value: Any) -> str:
-    """`float32[2, 3]`, with the strides where the elements do not lie in order; numbers as they are."""
+    """`float32[2, 3]`, with the strides if the array is not contiguous; numbers as they are."""
     if value.__class__ is not DeviceArray:
         return str(value)
     strides = "" if value.is_contiguous() else f" (strides {', '.join(map(str, value.strides))})"

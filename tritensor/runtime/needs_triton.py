@@ -1,4 +1,4 @@
-"""Modules that import Triton, found when the first kernel is launched."""
+"""Loads the modules that import Triton, when the first kernel is launched."""
 
 from __future__ import annotations
 

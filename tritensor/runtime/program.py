@@ -1,7 +1,7 @@
-"""Programs: kernels that are compiled for their arguments, and loaded on a device.
+"""Programs: kernels that are compiled for their arguments and loaded on a device.
 
-A launch finds its program by a key of kernel, argument types and constants, and hands the driver plain integers:
-pointers, integers and floats by their bits, in the kernel's order with tuples flattened, then two pointers to scratch
+A launch finds its program by a key of kernel, argument types and constants, and passes the driver plain integers:
+pointers, integers, and the bits of floats, in the kernel's order with tuples flattened, then two pointers to scratch
 memory. Triton is imported when the first kernel is compiled.
 """
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from ..drivers.allocator import Block
     from ..drivers.loading import Compiled, Loaded, Target
 
-__all__ = ["Program", "Source", "find", "float_bits", "given_first", "pointers", "specialise"]
+__all__ = ["Program", "Source", "find", "float_bits", "pointers", "replaceable_first", "specialise"]
 
 _I32, _I32_16, _I32_1 = ("i32", None), ("i32", 16), ("i32", 1)
 _I64, _I64_16, _U64 = ("i64", None), ("i64", 16), ("u64", None)
 _FP32, _FP64 = ("fp32", None), ("fp64", None)
 _pack_float, _unpack_int = struct.Struct("<f").pack, struct.Struct("<i").unpack
 
-_pointers: dict[np.dtype, tuple[Any, Any]] = {}  # by dtype: the type of an aligned pointer, and of another
+_pointers: dict[np.dtype, tuple[Any, Any]] = {}  # by dtype: the types of an aligned and of an unaligned pointer
 _lock = threading.Lock()
-# Told of every launch while a call is being traced (`trace.py`) or timed (`log.py`): `launched` returns the values to
-# launch with, `interpreted` comes before a kernel is run by the interpreter.
-recorder: Any = None
-# Called when a kernel has been loaded.
+# Set while a call is traced (`trace.py`) or timed (`log.py`). `launched` is called for every launch and returns the
+# values to launch with; `interpreted` is called before the interpreter runs a kernel.
+observer: Any = None
+# Functions to call when a kernel has been loaded.
 watchers: list[Callable[[], object]] = []
 
 _BYTE = np.dtype(np.uint8)
 
 
 def specialise(arguments: Sequence[Any], values: list[Any], stream: Any) -> tuple[Any, ...]:
-    """The types that a kernel is compiled for, as the compiler takes them; the launch's integers go to `values`.
+    """The types that a kernel is compiled for, in the compiler's terms; appends the launch's integers to `values`.
 
-    Memory that comes from another stream is told of this one, so that it is not given out again too early.
+    Calls `record_stream` on buffers of other streams, so that their memory is not reused before the kernel has run.
     """
     types: list[Any] = []
     for value in arguments:
@@ -55,7 +55,7 @@ def specialise(arguments: Sequence[Any], values: list[Any], stream: Any) -> tupl
         if kind is tuple:
             types.append(specialise(value, values, stream))
         elif kind is int:
-            if value == 1:  # the compiler drops what multiplies by a stride of 1; it is no parameter any more
+            if value == 1:  # compiled as a constant, so that multiplications by 1 vanish; it is not a parameter
                 types.append(_I32_1)
                 continue
             if -0x80000000 <= value < 0x80000000:
@@ -64,7 +64,7 @@ def specialise(arguments: Sequence[Any], values: list[Any], stream: Any) -> tupl
                 types.append(_I64 if value & 15 else _I64_16)
             else:
                 types.append(_U64)
-                value -= 1 << 64  # by its bits; cuda-core takes signed integers
+                value -= 1 << 64  # the same bits; cuda-core takes signed integers
             values.append(value)
         elif kind is float:
             types.append(_FP32)
@@ -90,10 +90,10 @@ def specialise(arguments: Sequence[Any], values: list[Any], stream: Any) -> tupl
 
 
 def float_bits(value: float) -> int:
-    """A float32 argument as cuda-core takes it: the integer of the same bits."""
+    """A float32 argument for cuda-core: the integer with the same bits."""
     try:
         return _unpack_int(_pack_float(value))[0]  # type: ignore[no-any-return]
-    except OverflowError:  # beyond float32: infinity, as a conversion on the device would make of it
+    except OverflowError:  # beyond float32: infinity, as for a conversion on the device
         return _unpack_int(_pack_float(float("inf") if value > 0 else float("-inf")))[0]  # type: ignore[no-any-return]
 
 
@@ -104,9 +104,9 @@ def _pointer_types(dtype: np.dtype) -> tuple[Any, Any]:
     return _pointers.setdefault(dtype, ((f"*{name}", 16), (f"*{name}", None)))
 
 
-def given_first(signature: tuple[Any, ...], count: int) -> bool:
-    """Whether a launch's first `count` values are pointers aligned to 16 bytes and numbers that the kernel was not
-    compiled for, so that others can take their place."""
+def replaceable_first(signature: tuple[Any, ...], count: int) -> bool:
+    """Whether each of a launch's first `count` values is a pointer aligned to 16 bytes or a number that the kernel was
+    not compiled for, so that another value may replace it."""
     first = [entry for entry in _flat(signature) if entry[0] != "constexpr" and entry[1] != 1][:count]
     return all(attribute == 16 if type[0] == "*" else (type, attribute) in _OPEN for type, attribute in first)
 
@@ -151,7 +151,7 @@ class Program:
         self.device = device
         self.kernel = loaded.kernel
         self.name = name
-        self.pointers = pointers  # which of the values of a launch are addresses
+        self.pointers = pointers  # for each value of a launch, whether it is an address
         self._launch, self._configure, self._place = loaded.launch, loaded.configure, loaded.place
         self._configs: dict[tuple[int, int, int], Any] = {}
         self._forms: dict[tuple[int, int, int], list[Form | None]] = {}
@@ -161,11 +161,11 @@ class Program:
         """Launch on a stream; returns before the kernel has run.
 
         Raises:
-            DeviceError: the driver refused; the text says what becomes of the device.
+            DeviceError: the launch failed; the message says whether the device can still be used.
         """
         config = self._configs.get(grid) or self._configuration(grid)
-        if recorder is not None:
-            values = recorder.launched(self, grid, values)
+        if observer is not None:
+            values = observer.launched(self, grid, values)
         blocks = self._scratch_blocks(stream, grid) if self.scratch else ()
         scratch = [block.address if block else 0 for block in blocks] if blocks else (0, 0)
         try:
@@ -181,19 +181,19 @@ class Program:
         self.driver.launched.append(f"{self.name} at {ledger.call_site()}" if settings.debug.value else self)
 
     def prepared(self, grid: tuple[int, int, int]) -> tuple[Any, Any, Any, Any]:
-        """What a launch comes to: a function to call first (or None), the driver's launch, the grid, the kernel."""
+        """The parts of a launch: a function to call first (or None), the driver's launch, the grid, the kernel."""
         return self._place, self._launch, self._configs.get(grid) or self._configuration(grid), self.kernel
 
     def _configuration(self, grid: tuple[int, int, int]) -> Any:
-        if len(self._configs) >= 1024:  # grids that follow a changing size must not pile up
+        if len(self._configs) >= 1024:  # bounded, because grids may change with every step
             self._configs.clear()
         return self._configs.setdefault(grid, self._configure(grid))
 
     def _scratch_blocks(self, stream: Any, grid: tuple[int, int, int]) -> list[Block | None]:
-        """Scratch memory for each program. It is given back as soon as the launch is made: the stream runs in order.
+        """Scratch memory for each program. It is freed right after the launch, because a stream runs in order.
 
-        Triton aligns what a program keeps there to 128 bytes at most (a tensor descriptor), and its size accordingly;
-        every block of a driver begins at a multiple of 256.
+        Triton aligns scratch memory to at most 128 bytes (a tensor descriptor), and pads its size to that; blocks of
+        a driver begin at multiples of 256.
         """
         forms = self._forms.get(grid)
         if forms is None:
@@ -216,7 +216,7 @@ def find(
     stages: int,
     name: str | None,
 ) -> Program:
-    """The program of a launch; compiles and loads the kernel when there is none yet."""
+    """The program of a launch; compiles and loads the kernel if the driver does not have it yet."""
     key = (kernel, signature, tuple(constants), _key(constants.values()), device, warps, stages, name)
     program: Program | None = driver.programs.get(key)
     if program is None:
@@ -233,12 +233,12 @@ def find(
 
 
 def _key(constants: Iterable[Any]) -> tuple[Any, ...]:
-    """Constants for a key: 1, 1.0 and True are equal in Python and different to the compiler."""
+    """Constants for a key, with their classes: 1, 1.0 and True are equal in Python but compile to different code."""
     return tuple([_key(value) if value.__class__ is tuple else (value.__class__, value) for value in constants])
 
 
 class Source:
-    """A kernel before it is compiled, and what it is to be compiled for (`drivers.loading.KernelSource`).
+    """A kernel and everything that it is compiled for, except the target (`drivers.loading.KernelSource`).
 
     Attributes:
         label: the operator, for messages.
@@ -258,7 +258,7 @@ class Source:
         self.label = name or kernel.profiler_name(dict(constants), None)
 
     def load(self, target: Target, load: Callable[[Compiled], Loaded]) -> Loaded:
-        """What `load` makes of the compiled code; it comes from the cache on disk, or from the compiler."""
+        """Call `load` on the compiled code, from the cache on disk or else from the compiler, and return its result."""
         from . import disk_cache
 
         path = disk_cache.path_of(
@@ -266,7 +266,7 @@ class Source:
         )
         compiled = disk_cache.load(path)
         if compiled is not None:
-            with contextlib.suppress(DeviceError):  # a file that the driver will not take is as good as none
+            with contextlib.suppress(DeviceError):  # a file that the driver refuses is treated as missing
                 return load(compiled)
         compiled = self.compile(target)
         loaded = load(compiled)

@@ -1,4 +1,4 @@
-"""What the runtime needs to know of an operator."""
+"""The attributes of an operator that the runtime uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Operator"]
 
 
 class Operator(Protocol):
-    """An operator as far as launching, repeating, checking and timing it goes; `tritensor.operator` has all of it."""
+    """The part of `tritensor.operator.Operator` that is used to launch, repeat, check and time it."""
 
     name: str
     inputs: tuple[str, ...]
@@ -38,4 +38,4 @@ class Operator(Protocol):
         """The reference's results."""
 
     def cost(self, outs: Sequence[DeviceArray], arrays: Sequence[Any], metadata: dict[str, Any]) -> tuple[int, int]:
-        """Bytes that are moved at least, and operations."""
+        """The least number of bytes moved, and the number of operations."""

@@ -1,11 +1,12 @@
-"""Replays: what an operator did on a device, done again on other memory.
+"""Replays: the launches of an operator's call on a device, repeated on other memory.
 
-What `Operator.__call__` works out for a call (checked arguments, dtypes, the results' shapes, launches) depends on the
-forms of its inputs (`array.Form`), on its metadata and on its numbers, not on what is in memory. So the first call with
-a combination is recorded, and later ones allocate, launch and wrap: 1 to 4 us, in place of 25 to 60.
+What `Operator.__call__` computes for a call (checked arguments, dtypes, the results' shapes, launches) depends on the
+forms of its inputs (`memory.array.Form`), on its metadata and on its numbers, not on the contents of memory. So the
+first call with a combination is traced (`runtime/trace.py`), and later ones only allocate, launch and wrap: 1 to 4 us,
+in place of 25 to 60.
 
-An operator that looks into memory or counts its calls must not be repeated: families say by `repeatable` that theirs
-can be. Simulated devices, checked mode and debug mode take the long way each time.
+An operator that reads memory or counts its calls must not be repeated: families set `repeatable` where theirs can be.
+On simulated devices, in checked mode and in debug mode every call goes through all stages of `Operator.__call__`.
 """
 
 from __future__ import annotations
@@ -31,31 +32,31 @@ _tables: list[dict[Any, Replay | None]] = []
 
 
 class _Mode:
-    """Whether calls are repeated: on real devices, while no setting wants to see each launch."""
+    """Whether calls are repeated: on real devices, unless checked mode or debug mode is on."""
 
     on = False
     wanted = False
-    changes = 0  # how often everything was forgotten
+    changes = 0  # how often all replays were dropped
 
 
 active = _Mode()
 
 
 def begin() -> None:
-    """Repeat calls from here on; called when the first kernel is loaded on a device."""
+    """Repeat calls from now on; called when a kernel is loaded on a device."""
     if not active.wanted:
         active.wanted = True
         forget()
 
 
 def stop() -> None:
-    """Repeat no calls until the next kernel is loaded; for a device that is gone."""
+    """Repeat no calls until the next kernel is loaded; for a device that no longer exists."""
     active.wanted = False
     forget()
 
 
 def forget() -> None:
-    """Drop every replay, because something has changed that launches may depend on."""
+    """Drop every replay, because a setting that launches may depend on has changed."""
     active.changes += 1
     active.on = active.wanted and not (settings.check.value or settings.debug.value)
     for each in _tables:
@@ -67,17 +68,17 @@ watchers.append(begin)
 
 
 def table() -> dict[Any, Replay | None]:
-    """A new table of replays by key, for one operator; None says that a combination cannot be repeated."""
+    """A new table of replays by key, for one operator; None marks a combination that cannot be repeated."""
     made: dict[Any, Replay | None] = {}
     _tables.append(made)
     return made
 
 
 def key_of(operator: Operator, inputs: Sequence[Any], metadata: dict[str, Any]) -> tuple[Any, ...] | None:
-    """What the launches of a call depend on; None for a call that has to take the long way.
+    """What the launches of a call depend on; None for a call that cannot be repeated.
 
-    Numbers count by value and type (1 and True are different to a kernel, and so are 0.0 and -0.0), but by type alone
-    for an operator whose kernel takes them as arguments.
+    The key holds value and type of each number (a kernel distinguishes 1 from True, and 0.0 from -0.0), but only the
+    type for an operator whose kernel takes numbers as arguments.
     """
     parts: list[Any] = []
     for value in inputs:
@@ -114,7 +115,7 @@ _PLAIN = frozenset((bool, int, float, str, type(None), dtypes.dtype))
 
 
 def converter(kind: dtypes.dtype) -> Callable[[Any], Any]:
-    """How a number that an elementwise kernel computes with in `kind` is handed to a launch."""
+    """The function that converts a number of compute dtype `kind` to a launch's argument."""
     if kind is dtypes.float64:
         return float
     return _single if kind.is_floating_point else _integer
@@ -131,8 +132,8 @@ def _integer(value: Any) -> int:
 
 
 def _prepared(program: Program, grid: tuple[int, int, int], values: list[tuple[Any, Any]]) -> tuple[Any, ...] | None:
-    """A launch that begins with two or more places as they are, and goes on with numbers: a function to call first (or
-    None), the driver's launch, grid, kernel, what picks the places, and the numbers. None for another launch."""
+    """A launch whose arguments are two or more unchanged places and then numbers: a function to call first (or None),
+    the driver's launch, grid, kernel, the itemgetter of the places, and the numbers. None for any other launch."""
     if program.scratch:
         return None
     count = sum(1 for source, _ in values if source is not None)
@@ -151,13 +152,13 @@ class Replay:
 
     Args:
         forms: of everything that is allocated, the results first.
-        results: how many results there are.
-        steps: the launches, each with its values as (source, value): the address that is number `source` of the call's
-            places, plus `value`; the number `value` where source is None; the number that is number `source` of the
-            call's places where value is None. The places are the inputs, then `named`, then what was allocated.
-        inputs: how many inputs a call has.
+        results: the number of results.
+        steps: the launches, each with its values as (source, value). A value is the address `places[source]` plus
+            `value`, the number `places[source]` where value is None, or the number `value` where source is None. A
+            call's `places` are its inputs, then `named`, then the addresses of what was allocated.
+        inputs: the number of inputs of a call.
         numbers, named: how numbers among the inputs (by position) and the metadata (by name) are converted.
-        metadata: as the operator's `prepare` left it, for the tape.
+        metadata: what the operator's `prepare` returned, for the tape.
         missing: None for each input that is left out.
         alike: all inputs have the shape and the dtype of the first result.
     """
@@ -201,7 +202,7 @@ class Replay:
         self.launches = [_prepared(*step) for step in steps]
         # what `launch_in_place` needs: a single launch that allocates nothing
         self.in_place = None if forms or numbers or named or len(steps) > 1 else self.launches[0]
-        # what the other quick paths below need: a single launch, of the inputs in their order into one result
+        # what the other quick paths below need: a single launch that takes one result, then the inputs in order
         self.single: Any = None
         if len(steps) == len(forms) == 1 and not named and self.launches[0] is not None:
             sources = [source for source, _ in steps[0][2] if source is not None]
@@ -210,7 +211,7 @@ class Replay:
                 self.single = place, launch, config, kernel, forms[0], tail, program
 
     def run(self, inputs: Sequence[Any], metadata: dict[str, Any]) -> tuple[Tensor, ...] | None:
-        """The results for inputs of the recorded forms; None where they need the long way after all."""
+        """The results for inputs of the traced forms; None where the call cannot be repeated after all."""
         if self.single is not None and not self.numbers:
             arrays = [value._data for value in inputs if value is not None]
             quick = self.unary(*arrays) if len(arrays) == 1 else self.binary(*arrays) if len(arrays) == 2 else None
@@ -224,7 +225,7 @@ class Replay:
                 data = value._data
                 memory = data.buffer
                 if memory.arena is not arena:
-                    if memory.arena.driver is not self.driver:  # of a simulation that goes on beside the real device
+                    if memory.arena.driver is not self.driver:  # of a simulated device beside the real one
                         return None
                     memory.record_stream(stream)
                 places.append(memory.address + data.offset * data.dtype.itemsize if data.offset else memory.address)
@@ -266,10 +267,10 @@ class Replay:
             self.note(program)
 
     def tape(self, metadata: dict[str, Any]) -> dict[str, Any]:
-        """The metadata for the tape: what was recorded, with this call's numbers."""
+        """The metadata for the tape: that of the traced call, with this call's numbers."""
         return {**self.metadata, **{name: metadata[name] for name, _ in self.named}} if self.named else self.metadata
 
-    # ---- the quick paths of elementwise methods; None where the call has to go by `run` or the long way -----------
+    # ---- the quick paths of elementwise methods; None where `run` or `Operator.__call__` has to do the call -------
 
     def unary(self, x: DeviceArray) -> Tensor | None:
         """The result for one array."""
@@ -298,7 +299,7 @@ class Replay:
         return self._launch(stream, (left, right))
 
     def number(self, x: DeviceArray, value: Any) -> Tensor | None:
-        """The result for an array and a number, in whichever order they were recorded."""
+        """The result for an array and a number, in the order of the traced call."""
         stream = self.threads.current.get(self.index)
         if self.single is None or stream is None or x.buffer.arena is not stream.arena:
             return None
@@ -313,7 +314,7 @@ class Replay:
         return self._launch(stream, (address, bits) if position else (bits, address))
 
     def launch_in_place(self, x: DeviceArray, y: DeviceArray) -> bool:
-        """Launch on two arrays what writes into the first of them; False where nothing was done."""
+        """Launch on two arrays, with the first as the result; False where nothing was launched."""
         stream = self.threads.current.get(self.index)
         if self.in_place is None or stream is None or buffer.trace is not None:
             return False
@@ -337,8 +338,8 @@ class Replay:
         return True
 
     def _launch(self, stream: Any, operands: tuple[int, ...]) -> Tensor | None:
-        """Allocate, launch, wrap: all in one place, because each call of a function more costs 3% of the whole."""
-        if buffer.trace is not None:  # another call is being recorded, and this launch may be part of it
+        """Allocate, launch and wrap, without calling functions for it: each would add 3% to the time."""
+        if buffer.trace is not None:  # another call is being traced, and this launch may be part of it
             return None
         place, launch, config, kernel, form, tail, program = self.single
         arena = stream.arena
@@ -359,7 +360,7 @@ class Replay:
         try:
             if place is not None:
                 place()
-            # joined by +, which is 40 ns quicker than unpacking
+            # joined by +, which is 40 ns faster than unpacking
             launch(*(stream.handle, config, kernel, address) + operands + tail)  # noqa: RUF005
         except Exception as error:
             raise self.driver.refused(program.name, error) from error

@@ -1,9 +1,9 @@
-"""Kernels and device functions as plain Python functions, before any compiler or interpreter has seen them.
+"""Kernels and device functions as plain Python functions, before they are compiled or interpreted.
 
-A module of kernels imports no Triton: it has `from __future__ import annotations` and imports `triton.language as tl`
-under `TYPE_CHECKING` only. When a kernel is first used, `rebuild` and `reinterpret` make private copies of its function
-whose globals hold the real `tl`, `libdevice` and the device functions it names. The module itself is never changed, so
-one function can be compiled and interpreted in the same process.
+A module of kernels does not import Triton: it has `from __future__ import annotations` and imports `triton.language as
+tl` under `TYPE_CHECKING` only. When a kernel is first used, `rebuild` and `reinterpret` make private copies of its
+function whose globals hold the real `tl`, `libdevice` and the device functions it names. The module itself is never
+changed, so one function can be compiled and interpreted in the same process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Float64(float):
-    """A Python number that a kernel takes as float64; a plain `float` arrives there as float32.
+    """A Python number that a kernel takes as float64; it takes a plain `float` as float32.
 
     >>> Float64(0.1)
     Float64(0.1)
@@ -39,8 +39,9 @@ class Float64(float):
 class Int64(int):
     """A Python integer that a kernel takes as int64, whatever its value; a plain `int` is int32 where it fits.
 
-    Kernels are compiled anew for integers that are 1 or divisible by 16. An `Int64` never causes that: the right type
-    for numbers that an operator computes with, the wrong one for strides and sizes.
+    A kernel is compiled separately for integers that are 1 or divisible by 16, but not for an `Int64`. So `Int64` is
+    right for numbers that an operator computes with, and wrong for strides and sizes, whose divisibility makes code
+    faster.
 
     >>> Int64(3)
     Int64(3)
@@ -53,7 +54,7 @@ class Int64(int):
 
 
 class _Function:
-    """What kernels and device functions have in common: a Python function, a name, and what was made of both."""
+    """Base of kernels and device functions: a Python function, its name, its compiled and interpreted forms."""
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
         if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
@@ -63,8 +64,8 @@ class _Function:
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
         self.__wrapped__ = function
-        # Filled at first use: what tells compiled code apart on disk, the JITFunction for the compiler, the rewritten
-        # function for the interpreter.
+        # Set at first use: the hash that identifies compiled code on disk, the JITFunction for the compiler, and the
+        # rewritten function for the interpreter.
         self.fingerprint: str | None = None
         self.compiled_form: Any = None
         self.interpreted_form: Any = None
@@ -91,7 +92,7 @@ class Kernel(_Function):
         self.parameters = tuple(entry.name for entry in parameters)
         #: names of the parameters that are constants of the compilation
         self.constants = frozenset(entry.name for entry in parameters if "constexpr" in str(entry.annotation))
-        #: names of the parameters that arrive at run time, in order
+        #: names of the run-time parameters, in order
         self.arguments = tuple(name for name in self.parameters if name not in self.constants)
         self.defaults = {entry.name: entry.default for entry in parameters if entry.default is not entry.empty}
         self.family = self.__name__.strip("_").removesuffix("_kernel")
@@ -110,7 +111,7 @@ class DeviceFunction(_Function):
 
     @property
     def digest(self) -> str:
-        """Tells bodies apart that have the same name or the same text: a hash of text, place and captured values."""
+        """A hash of text, location and captured values: it differs between bodies of the same name or text."""
         captured = [_captured_text(cell) for cell in self.function.__closure__ or ()]
         code = self.function.__code__
         text = repr((self.__name__, source_of(self.function), code.co_filename, code.co_firstlineno, captured))
@@ -118,7 +119,7 @@ class DeviceFunction(_Function):
 
 
 def kernel(function: Callable[..., Any]) -> Kernel:
-    """Mark a function as a kernel for `launch`, or take a `@triton.jit` kernel for it. Imports no Triton.
+    """Make a kernel for `launch` from a function or a `@triton.jit` kernel. Does not import Triton.
 
     >>> @kernel
     ... def fill_kernel(out_ptr, value, count, BLOCK: tl.constexpr): ...
@@ -149,7 +150,7 @@ def device_function(function: Any = None, name: str | None = None) -> Any:
 def _captured_text(cell: CellType) -> str:
     try:
         value = cell.cell_contents
-    except ValueError:  # a name that is assigned only later
+    except ValueError:  # a name that is assigned later
         return "?"
     return f"{value.__name__}_{value.digest}" if isinstance(value, DeviceFunction) else repr(value)
 
@@ -173,7 +174,7 @@ def source_of(function: Callable[..., Any]) -> str:
 
 
 def names_in(code: CodeType) -> Iterator[str]:
-    """All names that code mentions, that of functions within it as well."""
+    """All global and attribute names in code, including nested functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -181,7 +182,7 @@ def names_in(code: CodeType) -> Iterator[str]:
 
 
 def private_globals(function: Callable[..., Any], extra: dict[str, Any], resolve: Callable[[Any], Any]) -> dict:
-    """The globals that a copy of `function` needs: what it names, each resolved, and `extra`."""
+    """The globals of a copy of `function`: the ones it names, passed through `resolve`, and `extra`."""
     found = {
         name: resolve(function.__globals__[name])
         for name in names_in(function.__code__)
@@ -206,7 +207,7 @@ def _resolved_defaults(function: Any, resolve: Callable[[Any], Any]) -> tuple[tu
 
 
 def rebuild(function: Any, name: str, extra: dict[str, Any], resolve: Callable[[Any], Any]) -> FunctionType:
-    """A copy of `function`, called `name`, over private globals: what the compiler gets."""
+    """A copy of `function` with private globals and the name `name`, for the compiler."""
     cells = tuple(CellType(value) for value in _resolved_cells(function, resolve))
     copy = FunctionType(function.__code__, private_globals(function, extra, resolve), name, None, cells)
     copy.__defaults__, copy.__kwdefaults__ = _resolved_defaults(function, resolve)
@@ -216,10 +217,10 @@ def rebuild(function: Any, name: str, extra: dict[str, Any], resolve: Callable[[
 
 
 class _AsCompiled(ast.NodeTransformer):
-    """Closes the gaps between what Python does with kernel code and what Triton's compiler makes of it.
+    """Rewrites kernel code so that Python runs it with the semantics of Triton's compiler.
 
     Assigned numbers become tensors (`_typed`): in the compiler `scale = 0.1` is a float32. Conditions must be single
-    values (`_scalar`): a block has no truth. `and`, `or` and `not` work on the elements of blocks (`_logic`).
+    values (`_scalar`): a block has no truth value. `and`, `or` and `not` work on the elements of blocks (`_logic`).
     """
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
@@ -227,7 +228,7 @@ class _AsCompiled(ast.NodeTransformer):
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        # `and` and `or` of blocks are element by element; only constants cut the evaluation short
+        # `and` and `or` of blocks are elementwise; evaluation is cut short by constants only
         empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
         parts = [ast.Lambda(args=empty, body=self.visit(value)) for value in node.values]
         return self._call("_logic", ast.Constant("and" if isinstance(node.op, ast.And) else "or"), *parts)
@@ -244,7 +245,7 @@ class _AsCompiled(ast.NodeTransformer):
     visit_If = visit_While = visit_IfExp = _condition
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        # Python would ask for the first comparison's truth; Triton 3.6 refuses a chain too.
+        # Python would take the truth value of the first comparison; Triton 3.6 refuses a chain too.
         if len(node.ops) > 1:
             raise KernelError(f"chained comparison in a kernel: {ast.unparse(node)}; write (a < b) & (b < c)")
         return self.generic_visit(node)
@@ -257,9 +258,9 @@ class _AsCompiled(ast.NodeTransformer):
 def reinterpret(
     function: Any, extra: dict[str, Any], resolve: Callable[[Any], Any], meaning: Mapping[str, Any]
 ) -> FunctionType:
-    """A copy of `function` for the interpreter, over private globals.
+    """A copy of `function` with private globals, for the interpreter.
 
-    `meaning` holds `_typed`, `_scalar` and `_logic`: what assignments, conditions and boolean operators come to.
+    `meaning` holds `_typed`, `_scalar` and `_logic`, which implement assignments, conditions and boolean operators.
     """
     tree = ast.parse(source_of(function))
     definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
@@ -276,11 +277,11 @@ def reinterpret(
     assert isinstance(enclosing, ast.FunctionDef)
     enclosing.body.insert(0, definition)
     ast.fix_missing_locations(module)
-    # A traceback out of the interpreter points at the kernel's own file and line.
+    # so that a traceback from the interpreter shows the kernel's own file and line
     ast.increment_lineno(module, function.__code__.co_firstlineno - 1)
     scope = private_globals(function, extra, resolve)
     exec(compile(module, function.__code__.co_filename, "exec"), scope)
     copy = scope.pop("_enclosing")(*meaning.values(), *_resolved_cells(function, resolve))
     copy.__defaults__, copy.__kwdefaults__ = _resolved_defaults(function, resolve)
-    copy.fn = copy  # what tl.reduce calls of its combine function
+    copy.fn = copy  # tl.reduce calls the `fn` of its combine function
     return copy

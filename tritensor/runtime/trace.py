@@ -1,7 +1,7 @@
-"""Recording a call of an operator on a device, so that it can be repeated (`replay.py`).
+"""Trace a call of an operator on a device, so that it can be repeated (`replay.py`).
 
-The operator runs as ever, but on stand-ins for its inputs, whose addresses say where they come from. What it allocates
-and launches is noted. A launch that gets any other address than theirs cannot be repeated.
+The operator runs as usual, but on stand-ins for its inputs, whose addresses are marked with the number of the input.
+Its allocations and launches are noted. A call with a launch that takes an unmarked address cannot be repeated.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from ..drivers import Stream
     from .protocol import Operator
 
-__all__ = ["Address", "Recording", "record_call"]
+__all__ = ["Address", "Trace", "trace_call"]
 
-# Combinations that change with every step must not pile up.
+# Replays kept for one operator: bounded, because combinations may change with every step.
 _MOST = 4096
 
 _lock = threading.RLock()
-Given = tuple[Sequence[Any], dict[str, Any]]  # the arguments of a call, by position and by name
+Arguments = tuple[Sequence[Any], dict[str, Any]]  # the arguments of a call, by position and by name
 
 
 class Address(int):
-    """An address that knows which array it belongs to, and how far from the array's first element it is."""
+    """An address with the number of the array that it belongs to, and its distance from that array's first element."""
 
     source: int
     delta: int
@@ -52,7 +52,7 @@ class Address(int):
 
 
 class _StandIn(Buffer):
-    """A buffer in place of another one's. It owns nothing."""
+    """A buffer with the memory of another one, which it does not own."""
 
     __slots__ = ("real",)
 
@@ -65,17 +65,17 @@ class _StandIn(Buffer):
         pass
 
 
-class Recording:
+class Trace:
     """The launches and allocations of one call in one thread."""
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
-        self.arrays: list[DeviceArray] = []  # made on the way, in order
+        self.arrays: list[DeviceArray] = []  # allocated during the call, in order
         self.launches: list[tuple[Any, tuple[int, int, int], tuple[Any, ...]]] = []
         self.repeatable = True
 
     def stand_in(self, array: DeviceArray, source: int) -> DeviceArray:
-        """The same array, with an address that says that it is input number `source`."""
+        """The same array, with an address that is marked as that of input number `source`."""
         real = array.buffer
         made: _StandIn = object.__new__(_StandIn)
         made.address = Address.of(real.address, source, -array.offset * array.dtype.itemsize)
@@ -83,7 +83,7 @@ class Recording:
         return DeviceArray(made, array.shape, array.strides, array.offset, array.dtype, array.device)
 
     def allocated(self, array: DeviceArray) -> None:
-        """Note an allocation; they are numbered -1, -2, ..."""
+        """Note an allocation; allocations are numbered -1, -2, ..."""
         if threading.get_ident() == self.thread:
             self.arrays.append(array)
             array.buffer.address = Address.of(array.buffer.address, -len(self.arrays), 0)
@@ -103,68 +103,68 @@ class Recording:
             self.repeatable = False
 
 
-def record_call(
+def trace_call(
     operator: Operator,
     table: dict[Any, Replay | None],
     key: Any,
-    given: Given,
+    arguments: Arguments,
     inputs: Sequence[Any],
     compute: dtypes.dtype,
     metadata: dict[str, Any],
     run: Callable[[list[Any]], list[DeviceArray]],
 ) -> list[DeviceArray]:
-    """Run a call, and keep in a table how it is repeated.
+    """Run a call, and store its replay in a table.
 
     Args:
-        table, key: where it is kept; the key is what `key_of` said of the call.
-        given: the arguments as they came. The call can be repeated if `prepare` left the inputs as they were.
-        inputs, compute, metadata: what the operator made of them.
+        table, key: where the replay is stored, or None if the call cannot be repeated; the key is made by `key_of`.
+        arguments: as they were passed. The call can be repeated only if `prepare` did not change the inputs.
+        inputs, compute, metadata: what the operator computed from the arguments.
         run: makes the launches, from arrays and numbers in the inputs' order; returns the results.
     """
     arrays = [value._data if isinstance(value, Tensor) else value for value in inputs]
     with _lock:
-        if buffer.trace is not None:  # within another operator's recording, which notes these launches as its own
+        if buffer.trace is not None:  # another operator is being traced, and these launches are part of its call
             return run(arrays)
-        notes, changes = Recording(), active.changes
+        trace, changes = Trace(), active.changes
         stand_ins = [
-            notes.stand_in(value, position) if value.__class__ is DeviceArray else value
+            trace.stand_in(value, position) if value.__class__ is DeviceArray else value
             for position, value in enumerate(arrays)
         ]
-        buffer.trace, program.recorder = notes.allocated, notes
+        buffer.trace, program.observer = trace.allocated, trace
         try:
             outs = run(stand_ins)
         finally:
-            buffer.trace = program.recorder = None
-            for array in notes.arrays:
+            buffer.trace = program.observer = None
+            for array in trace.arrays:
                 array.buffer.address = int(array.buffer.address)
-    rest = inputs[len(given[0]) :]
-    same = all(value is passed for value, passed in zip(inputs, given[0])) and all(value is None for value in rest)
+    rest = inputs[len(arguments[0]) :]
+    same = all(value is passed for value, passed in zip(inputs, arguments[0])) and all(value is None for value in rest)
     if len(table) >= _MOST:
         table.clear()
     if active.changes == changes:  # another thread may have changed a setting meanwhile
-        table[key] = _replay_of(operator, notes, outs, arrays, compute, metadata, given) if same else None
+        table[key] = _replay_of(operator, trace, outs, arrays, compute, metadata, arguments) if same else None
     return outs
 
 
 def _replay_of(
     operator: Operator,
-    notes: Recording,
+    trace: Trace,
     outs: list[DeviceArray],
     arrays: list[Any],
     compute: dtypes.dtype,
     metadata: dict[str, Any],
-    given: Given,
+    arguments: Arguments,
 ) -> Replay | None:
-    """The replay of a recorded call; None where it cannot be repeated."""
-    if not notes.launches or not notes.repeatable or any(a is not b for a, b in zip(outs, notes.arrays)):
+    """The replay of a traced call; None where it cannot be repeated."""
+    if not trace.launches or not trace.repeatable or any(a is not b for a, b in zip(outs, trace.arrays)):
         return None
     numbers: list[tuple[int, Any]] = []
-    # numbers among the metadata that was given have places of their own, after the inputs
-    numeric = [name for name in metadata if name in given[1] and metadata[name].__class__ in (int, float)]
+    # numbers that were passed as metadata have their own places, after the inputs
+    numeric = [name for name in metadata if name in arguments[1] and metadata[name].__class__ in (int, float)]
     named = [(name, converter(compute)) for name in numeric] if operator.takes_numbers else []
-    first = len(given[0]) + len(named)
+    first = len(arguments[0]) + len(named)
     steps: list[Step] = []
-    for loaded, grid, values in notes.launches:
+    for loaded, grid, values in trace.launches:
         pairs = [
             (value.source if value.source >= 0 else first - 1 - value.source, value.delta)
             if value.__class__ is Address
@@ -174,7 +174,7 @@ def _replay_of(
         steps.append((loaded, grid, pairs))
     if operator.takes_numbers:
         # the kernel's first values are the results, then inputs and metadata in the call's order
-        slots, at = steps[0][2], len(outs) or 1  # where the first input is the result as well, there is one
+        slots, at = steps[0][2], len(outs) or 1  # in place, the first input is the only result
         for position, value in enumerate(arrays):
             if value.__class__ is float or value.__class__ is int:
                 convert = converter(operator.kinds.get(operator.inputs[position], compute))
@@ -188,10 +188,10 @@ def _replay_of(
                 if repr(slots[at]) != repr((None, converter(compute)(value))):
                     return None
                 if name in numeric:
-                    slots[at] = len(given[0]) + numeric.index(name), None
+                    slots[at] = len(arguments[0]) + numeric.index(name), None
                 at += 1
-    missing = (None,) * (len(arrays) - len(given[0]))
-    forms = [array.form for array in notes.arrays]
+    missing = (None,) * (len(arrays) - len(arguments[0]))
+    forms = [array.form for array in trace.arrays]
     present = [array for array in (*outs, *arrays) if array.__class__ is DeviceArray]
     alike = all((array.shape, array.dtype) == (present[0].shape, present[0].dtype) for array in present)
-    return Replay(forms, len(outs), steps, len(given[0]), numbers, named, metadata, missing, alike)
+    return Replay(forms, len(outs), steps, len(arguments[0]), numbers, named, metadata, missing, alike)

@@ -32,13 +32,13 @@ from ...memory.array import DeviceArray
 from ...operator import Operator, Rule
 from ...public import publish
 from ...runtime import replay
-from ...runtime.trace import record_call
+from ...runtime.trace import trace_call
 from ...tensor import Tensor
 from .methods import attach, binary, function_of, in_place_method, plain, reflected, unary
 
 __all__ = ["Elementwise", "elementwise"]
 
-# dtypes that NumPy computes in directly and exactly as PyTorch does; half precision goes by way of float32
+# dtypes in which NumPy gives the same results as PyTorch; half precision is computed in float32
 _DIRECT = frozenset(entry.numpy for entry in dtypes.ALL if entry not in (dtypes.float16, dtypes.bfloat16))
 
 
@@ -46,7 +46,7 @@ class Elementwise(Operator):
     """An operator that computes each element of its results from one element of each input, after broadcasting.
 
     Attributes:
-        methods: names of the Tensor methods, those of Python's own syntax left out; each is a public function too.
+        methods: names of the Tensor methods, except those of Python's syntax; each is a public function too.
         method, method_in_place: the Tensor methods, as functions.
     """
 
@@ -70,11 +70,11 @@ class Elementwise(Operator):
         allowed = _DIRECT
         if rule.floating:
             allowed = frozenset(d for d in allowed if dtypes.of(d).category >= dtypes.FLOATING)
-        # what the quick path may hand straight to the reference: the operands' dtype is the compute dtype
+        # dtypes that the quick path may pass directly to the reference: the operands' dtype is the compute dtype
         self.direct = frozenset(d for d in allowed if rule.lowest <= dtypes.of(d).category <= rule.highest)
         self.fixed = None if rule.result is None else rule.result.numpy
         self.ufunc = isinstance(reference, np.ufunc)
-        self.replays_in_place = replay.table()  # how calls are repeated whose result is their first input
+        self.replays_in_place = replay.table()  # replays of in-place calls, whose result is their first input
 
     def allocate(
         self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
@@ -86,7 +86,7 @@ class Elementwise(Operator):
     def resolve_dtypes(
         self, inputs: tuple[Any, ...], metadata: dict[str, Any]
     ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
-        """Inputs with a dtype of their own (`kinds`) have no say in the common one."""
+        """By the rule, from all inputs except those with a fixed dtype (`kinds`)."""
         ruled = [value for name, value in zip(self.inputs, inputs, strict=True) if name not in self.kinds]
         compute, result = self.rule(self.name, ruled)
         return compute, (result,) * len(self.outputs)
@@ -96,10 +96,10 @@ class Elementwise(Operator):
         layout.broadcast_shapes(*[value._data.shape for value in inputs if isinstance(value, Tensor)])
         return inputs, metadata
 
-    def launch_in_place(self, key: Any, given: tuple[Any, ...], metadata: dict[str, Any]) -> bool:
+    def launch_in_place(self, key: Any, arguments: tuple[Any, ...], metadata: dict[str, Any]) -> bool:
         """Launch with the first input's memory as the result; False where the result is of another shape or dtype."""
         passed = metadata
-        inputs, metadata = self._bind(given, metadata)
+        inputs, metadata = self._bind(arguments, metadata)
         inputs, metadata = self.prepare(tuple([self._accept(value, i) for i, value in enumerate(inputs)]), metadata)
         device = self.place(inputs)
         compute, results = self.resolve_dtypes(inputs, metadata)
@@ -115,7 +115,7 @@ class Elementwise(Operator):
         if key is None or key in self.replays_in_place:
             run([self._device_operand(value) for value in inputs])
         else:
-            record_call(self, self.replays_in_place, key, (given, passed), inputs, compute, metadata, run)
+            trace_call(self, self.replays_in_place, key, (arguments, passed), inputs, compute, metadata, run)
         return True
 
     def launch(
@@ -127,7 +127,7 @@ class Elementwise(Operator):
         launch_elementwise(self, outs, arrays, compute, metadata)
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
-        """Every rank, no elements, and with several inputs shapes that are broadcast."""
+        """Every rank, empty tensors, and for several inputs shapes that are broadcast."""
         shapes: list[tuple[tuple[int, ...], ...]] = [((),), ((1,),), ((37,),), ((5, 7),), ((2, 3, 4),)]
         shapes += [((2, 1, 3, 2),), ((2, 2, 1, 3, 2),), ((0,),), ((3, 0, 2),)]
         if len(self.inputs) > 1:
@@ -156,13 +156,13 @@ def elementwise(
         rule: the dtype rule (`tritensor.rules`: ANY, FLOAT, COMPARISON, ...).
         reference: a ufunc; leave it out to decorate a function.
         doc: the docstring, where the reference is a ufunc.
-        name, inputs, outputs: names where the function's own do not serve.
-        methods: the names of the Tensor methods and of the public functions; the operator's name unless given. Names
-            of Python's syntax (`__add__`) are methods alone, and bring `__radd__` and `__iadd__` with them.
-        kinds: inputs with a dtype of their own, outside of the rule: `where`'s condition is boolean.
-        function: whether there are public functions; False where one with other parameters is written out.
-        in_place: whether there are methods in place; unless given, where the result has the inputs' dtype and where two
-            inputs give a boolean.
+        name, inputs, outputs: names to use in place of the function's own.
+        methods: the names of the Tensor methods and of the public functions; the operator's name by default. Names of
+            Python's syntax (`__add__`) are only methods, and add `__radd__` and `__iadd__` too.
+        kinds: inputs with a fixed dtype, to which the rule does not apply: `where`'s condition is boolean.
+        function: whether to make public functions; False where one with other parameters is written by hand.
+        in_place: whether to make in-place methods; by default where the result has the inputs' dtype, and for two
+            inputs with a boolean result.
     """
     if reference is None:
         return lambda function_: elementwise(

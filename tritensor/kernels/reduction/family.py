@@ -1,4 +1,4 @@
-"""The reduction family: from many elements to one, over any dimensions, by one generic kernel.
+"""The reduction family: one result from many elements, along any dimensions, by one generic kernel.
 
     @reduction(SUMS)
     def sum(x, *, dim=None, keepdim=False, dtype=None):
@@ -8,9 +8,9 @@
     sum.kernel(fold_sum, add, identity=lambda compute: ((0, compute),))
     sum.gradient(lambda grad, x_shape, dim, keepdim: spread(grad, x_shape, dim, keepdim))
 
-The kernel turns each element into a *state* of one or more values (`start`), combines states pairwise, elementwise over
-a tile (`combine`) and across it (`fold`), and makes the result of the last one (`finish`). `identity` is the state of
-no elements. A fold is declared with its combine function in it, since `tl.reduce` cannot take that through a constant.
+The kernel computes a *state* of one or more values from each element (`start`), combines states pairwise, elementwise
+over a tile (`combine`) and across it (`fold`), and computes the result from the last one (`finish`). `identity` is the
+state of no elements. A fold names its combine function itself, because `tl.reduce` cannot take one from a constant.
 
 Dimensions arrive in the reference, the gradient and the kernel as a sorted tuple without duplicates, () for a tensor
 without dimensions.
@@ -54,7 +54,7 @@ LEGACY_NAMES = {
 
 
 class Parts(NamedTuple):
-    """What the family's kernel is made of; see `Reduction.kernel`."""
+    """The device functions of the family's kernel; see `Reduction.kernel`."""
 
     fold: Any
     combine: Any
@@ -68,8 +68,8 @@ class Reduction(Operator):
     """An operator that computes each element of its results from all elements along the reduced dimensions.
 
     Attributes:
-        refuses_empty: there is no value for no elements, so PyTorch's error is raised.
-        parts: the kernel's parts for given metadata; see `kernel`.
+        refuses_empty: the reduction of no elements has no value, and raises PyTorch's error.
+        parts: the kernel's parts, by metadata; see `kernel`.
     """
 
     family = "reduction"
@@ -92,9 +92,9 @@ class Reduction(Operator):
             fold: `(state, AXIS) -> state`, a tile's states combined along one axis.
             combine: `(*state, *state) -> state`, as `tl.reduce` calls it.
             identity: `compute dtype -> ((value, dtype), ...)`, the state of no elements.
-            start: `(values, index, numbers) -> state` of one element, of which values has one; itself unless given.
-            finish: `(state, count, numbers) -> results`; the state itself unless given.
-            numbers: `metadata -> numbers` that start and finish take; none unless given.
+            start: `(values, index, numbers) -> state` of one element (`values` has one entry); by default the element.
+            finish: `(state, count, numbers) -> results`; by default the state.
+            numbers: `metadata -> numbers` for start and finish; by default there are none.
         """
         self.body = fold
         self.parts = lambda metadata: Parts(
@@ -103,7 +103,7 @@ class Reduction(Operator):
         return self
 
     def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Normalise the dimensions; refuse to reduce nothing where there is no identity."""
+        """Normalise the dimensions; raise if no elements are reduced and the operator has no value for that."""
         (x,) = inputs
         if not isinstance(x, Tensor):
             raise ArgumentError(
@@ -143,13 +143,13 @@ class Reduction(Operator):
     def resolve_dtypes(
         self, inputs: tuple[Any, ...], metadata: dict[str, Any]
     ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
-        """By the rule, or what `dtype=` says: the input is converted to that first."""
+        """By the rule, or `dtype=`, to which the input is converted first."""
         wanted = metadata.get("dtype")
         if wanted is None:
             compute, result = self.rule(self.name, inputs)
         else:
             if isinstance(self.rule, FloatingOnly):
-                self.rule.check(wanted, self.rule.given)
+                self.rule.check(wanted, self.rule.dtype_words)
             compute, result = compute_dtype(wanted), wanted
         return compute, (result, dtypes.int64)[: len(self.outputs)]
 
@@ -163,13 +163,13 @@ class Reduction(Operator):
     def launch(
         self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
     ) -> None:
-        """Reduce with the family's kernel, in two stages where few rows are long."""
+        """Reduce with the family's kernel, in two stages for few long rows."""
         from .kernel import launch_reduction
 
         launch_reduction(self, outs, arrays[0], compute, metadata)
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
-        """Every way to name dimensions, and rows of several lengths."""
+        """Every way to pass dimensions, and rows of several lengths."""
         for dim in (None, 0, 1, 2, -1, (0, 2), (1, 2), (0, 1, 2)):
             yield [draw.input(self.inputs[0], (3, 4, 5))], {"dim": dim}
         shapes: tuple[tuple[int, ...], ...] = ((7,), (1,), (2, 1, 300), (33, 65), (2, 3, 2, 2, 3))
@@ -190,7 +190,7 @@ def _as_index(name: str, dim: Any) -> int:
 
 
 def refuse_empty(name: str, shape: tuple[int, ...], dims: tuple[int, ...], whole: bool) -> None:
-    """Raise in PyTorch's words if the reduction of a tensor without elements would have to make one up.
+    """Raise PyTorch's error if a result would be the reduction of no elements.
 
     Raises:
         ShapeError, RangeError: `amax(): Expected reduction dim ...`.
@@ -236,12 +236,12 @@ def reduction(
     Args:
         rule: the dtype rule.
         reference: `(x, *, dim, keepdim, ...)`, NumPy; `dim` is a sorted tuple.
-        name: the operator's name where the function's own does not serve.
+        name: the operator's name, if it is not the function's.
         outputs: names of the results where there are several; the second and later are int64.
-        refuses_empty: there is no value for no elements, as with `amax`.
-        one_dim: the public function goes along one dimension or all of them, not along several.
+        refuses_empty: the reduction of no elements has no value, as with `amax`.
+        one_dim: the public function takes one dimension or none, not several.
         quick: `functions.quick_sum` computes it on the CPU.
-        function: whether it is a public function and a method of Tensor; False where one is written out.
+        function: whether it is a public function and a method of Tensor; False where it is written by hand.
     """
     if reference is None:
         return lambda function_: reduction(

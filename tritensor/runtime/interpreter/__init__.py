@@ -1,3 +1,3 @@
-"""Kernels run by Triton's interpreter on host memory: what a simulated device does."""
+"""Runs kernels in Triton's interpreter on host memory, for simulated devices."""
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # ruff: noqa: D102 - the methods are named and specified by the class that they override
-"""What simulated kernels compute with: Triton's interpreter builder, right for bfloat16, and with its memory guarded.
+"""The builder of simulated kernels: Triton's interpreter builder with correct bfloat16 and checked memory accesses.
 
-A builder turns each operation of Triton's language into NumPy. Triton's own keeps bfloat16 as unsigned integers, adds
-them as such, and cuts bits off where a GPU rounds; here they are `ml_dtypes.bfloat16` arrays. Where Triton 3.6 and 3.9
-differ, this is the later one's behaviour. Imports Triton: loaded by the first simulated kernel.
+A builder executes each operation of Triton's language in NumPy. Triton's own keeps bfloat16 as unsigned integers, adds
+them as such, and truncates where a GPU rounds; here they are `ml_dtypes.bfloat16` arrays. Where Triton 3.6 and 3.9
+differ, this behaves like 3.9. Imports Triton: the first simulated kernel imports this module.
 """
 
 from __future__ import annotations
@@ -78,18 +78,19 @@ class Span:
 class Guard:
     """The sanitizer of one launch: which addresses its loads, stores and atomics may touch.
 
-    A pointer that was computed from an argument must stay inside that argument. So must one that was computed from an
-    address in memory at which an array begins that the launch said it would reach: the spans from number `given` on.
-    One whose origin is not known (chosen by tl.where) must lie in some span or else in some live allocation.
+    A pointer that was computed from an argument must stay inside that argument. A pointer that was computed from an
+    address in memory must stay inside the array that begins there, if the launch listed it in `reaches` (the spans from
+    number `first_reached` on). A pointer of unknown origin (chosen by tl.where) must lie in some span or in some live
+    allocation.
     """
 
     def __init__(
-        self, name: str, spans: list[Span], allocations: Callable[[], list[tuple[int, int, str]]], given: int
+        self, name: str, spans: list[Span], allocations: Callable[[], list[tuple[int, int, str]]], first_reached: int
     ) -> None:
         self.name = name
         self.spans = spans
         self.allocations = allocations
-        self.reached = {span.base: position for position, span in enumerate(spans) if position >= given}
+        self.reached = {span.base: position for position, span in enumerate(spans) if position >= first_reached}
 
     def check(self, pointer: Any, mask: np.ndarray | None, verb: str, program: tuple[int, int, int]) -> None:
         """Raise KernelMemoryError unless every unmasked address of `pointer` may be touched."""
@@ -140,7 +141,7 @@ class Guard:
 
 
 def _keeps_argument(name: str) -> Callable[..., Any]:
-    """An operation that only moves pointers about: its result still belongs to the same argument."""
+    """An operation that only rearranges pointers: its result still belongs to the same argument."""
     original = getattr(interpreter.InterpreterBuilder, name)
     position = 1 if name == "create_splat" else 0  # create_splat(type, value)
 
@@ -155,7 +156,7 @@ def _keeps_argument(name: str) -> Callable[..., Any]:
 
 
 class Builder(interpreter.InterpreterBuilder):
-    """Triton's interpreter builder with a memory guard, GPU rounding and the later version's arithmetic."""
+    """Triton's interpreter builder with a memory guard, GPU rounding and the arithmetic of Triton 3.9."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -163,7 +164,7 @@ class Builder(interpreter.InterpreterBuilder):
         self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
         self.guard: Guard | None = None
 
-    # memory: the trailing arguments (cache hints) differ between versions and mean nothing here
+    # memory: the trailing arguments (cache hints) differ between versions and have no effect here
 
     def create_load(self, ptr: Any, *hints: Any) -> Any:
         return self.create_masked_load(ptr, None, None)
@@ -178,7 +179,7 @@ class Builder(interpreter.InterpreterBuilder):
             filler = np.zeros(ptrs.data.shape, dtype)
         else:
             filler = np.ascontiguousarray(np.broadcast_to(other.data, ptrs.data.shape), dtype)
-        if element == tl.bfloat16:  # the C++ side knows NumPy's own types only
+        if element == tl.bfloat16:  # the C++ side supports NumPy's own types only
             loaded = memory.load(ptrs.data, active, filler.view(np.uint16), np.dtype(np.uint16)).view(dtype)
         else:
             loaded = memory.load(ptrs.data, active, filler, dtype)
@@ -208,7 +209,7 @@ class Builder(interpreter.InterpreterBuilder):
         return super().create_atomic_rmw(rmwOp, ptr, val, TensorHandle(np.array(active), tl.int1), *rest)
 
     def _add_halves(self, ptr: Any, val: Any, active: np.ndarray) -> Any:
-        """Atomic addition in bfloat16, the one that Triton has; programs run one after another, so a loop is atomic."""
+        """Atomic addition, the only bfloat16 atomic in Triton; programs run one after another, so a loop is atomic."""
         data = np.broadcast_to(val.data, ptr.data.shape)
         before = np.zeros(ptr.data.shape, data.dtype)
         for where in zip(*np.nonzero(active), strict=True):
@@ -268,7 +269,7 @@ class Builder(interpreter.InterpreterBuilder):
 
     def binary_op(self, lhs: Any, rhs: Any, op: Any) -> Any:
         if lhs.data.dtype == np.bool_ and rhs.data.dtype == np.bool_:
-            # one-bit integers wrap around on a device, where NumPy's saturate: True + True is False
+            # one-bit integers wrap around on a device (True + True is False), where NumPy saturates
             wide = op(lhs.data.astype(np.int8), rhs.data.astype(np.int8))
             return TensorHandle((wide & 1).astype(np.bool_), lhs.dtype.scalar)
         return super().binary_op(lhs, rhs, op)
@@ -283,7 +284,7 @@ class Builder(interpreter.InterpreterBuilder):
         return TensorHandle((1 / np.sqrt(arg.data)).astype(arg.data.dtype), arg.dtype.scalar)
 
     def create_umulhi(self, lhs: Any, rhs: Any) -> Any:
-        """The upper half of an unsigned product; whole arrays at once, since Philox takes twenty of them a number."""
+        """The upper half of an unsigned product, on whole arrays: Philox computes twenty of them for each number."""
         dtype = lhs.data.dtype
         half = dtype.itemsize * 4  # bits
         unsigned, wide = np.dtype(f"uint{dtype.itemsize * 8}"), np.dtype(np.uint64)

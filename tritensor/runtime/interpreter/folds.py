@@ -1,7 +1,7 @@
 """`tl.reduce` and `tl.associative_scan` in simulation. Imports Triton.
 
-Triton's interpreter calls a combine function once per element. Here it is called on halves: log2(n) times for n
-elements, in an order that respects the elements' order, which is all that the language promises.
+Triton's interpreter calls a combine function once per element. Here it is called on halves of the array, log2(n) times
+for n elements. Elements are combined in their order, which is all that the language guarantees.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SCANNERS: dict[str, Any] = {"_sum_combine": np.add, "_prod_combine": np.multipl
 
 
 def _ufunc(table: dict[str, Any], combine: Any) -> Any:
-    """The NumPy function that does the same as one of Triton's own combine functions, or None."""
+    """The NumPy ufunc that is equivalent to one of Triton's own combine functions, or None."""
     function = getattr(getattr(combine, "original", None), "fn", None)
     return table.get(function.__name__) if function is not None else None
 
@@ -29,13 +29,13 @@ def _ufunc(table: dict[str, Any], combine: Any) -> Any:
 def _combined(
     combine: Callable[..., Any], first: list[np.ndarray], second: list[np.ndarray], types: list[Any]
 ) -> list[np.ndarray]:
-    """`combine` on whole arrays: flattened and filled up to a power of two, which blocks must be."""
+    """`combine` on whole arrays: flattened and padded to a power of two, as blocks require."""
     shape, count = first[0].shape, first[0].size
     padding = (0, (1 << max(0, count - 1).bit_length()) - count)
-    given = [
+    operands = [
         block(np.pad(data.reshape(-1), padding), type) for side in (first, second) for data, type in zip(side, types)
     ]
-    result = combine(*given)
+    result = combine(*operands)
     results = result if isinstance(result, (tuple, list)) else (result,)
     return [
         entry.handle.data[:count].reshape(shape).astype(numpy_dtype(type), copy=False)

@@ -1,7 +1,7 @@
-"""What kernels know as `libdevice`, in simulation: the device's mathematics library over NumPy. Imports Triton.
+"""`libdevice` in simulated kernels: the device's mathematics library, implemented in NumPy. Imports Triton.
 
-Triton calls that library by name and its interpreter has none of it. These are functions of the same names for float32
-and float64 values. A kernel that names one that is missing here fails in simulation; a line below adds it.
+Triton's interpreter does not implement this library. These are functions of the same names for float32 and float64
+values. A kernel that calls a function that is missing here fails in simulation; a line below adds one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _function(compute: Callable[..., Any], result: Any = None) -> Callable[..., 
 
 
 def _of_python(function: Callable[[float], float]) -> Callable[..., Any]:
-    """A function that NumPy lacks, by way of Python's: 0.1 us an element."""
+    """A function that NumPy lacks, from Python's `math`: 0.1 us per element."""
 
     def total(value: float) -> float:
         try:
@@ -52,7 +52,7 @@ exp, exp2, expm1, log, log2, log10, log1p = map(
 )
 exp10 = _function(lambda x: np.power(x.dtype.type(10), x))
 sqrt, cbrt, hypot = map(_function, (np.sqrt, np.cbrt, np.hypot))
-# as many exponents as numbers: for one exponent of 1/2 NumPy takes the square root, which differs at minus infinity
+# the exponent is broadcast first: for a single exponent of 1/2 NumPy calls sqrt, which differs at minus infinity
 pow = _function(lambda x, y: np.power(x, np.array(np.broadcast_to(y, np.broadcast_shapes(x.shape, y.shape)))))
 rsqrt = _function(lambda x: 1 / np.sqrt(x))
 floor, ceil, trunc, rint, nearbyint = map(_function, (np.floor, np.ceil, np.trunc, np.rint, np.rint))

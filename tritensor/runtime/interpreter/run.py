@@ -1,8 +1,8 @@
 """Runs a kernel on simulated devices: the grid as a loop, Triton's language as NumPy. Imports Triton.
 
-Triton's interpreter works by swapping the functions of `triton.language` for ones that compute. Here that swap lasts
-for one launch, under a lock, so that the same process can compile kernels too; the list of what to swap is made once,
-and swapping takes 0.1 ms.
+Triton's interpreter replaces the functions of `triton.language` by ones that compute. Here they are replaced for one
+launch only, under a lock, so that the same process can compile kernels too. The list of replacements is made once, and
+swapping takes 0.1 ms.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _lock = threading.RLock()
 
 @dataclass(frozen=True, slots=True)
 class _Pointer:
-    """An array among a launch's arguments, as a device gets it: an address. It keeps no memory alive."""
+    """An array among a launch's arguments, reduced to its address, so that it keeps no memory alive."""
 
     address: int
     dtype: dtypes.dtype
@@ -54,16 +54,16 @@ def prepare(
     memory: Callable[[int, int], object],
     reaches: Any = None,
 ) -> Callable[[], None]:
-    """Take a launch down as a device does, addresses and settings of this moment; returns what runs it later.
+    """Capture a launch with its current addresses and settings; returns a function that runs it later.
 
-    The programs run one after another, in the order that `settings.grid_order` says. What is returned raises
-    KernelMemoryError when a program touches memory outside of its arguments, or when that of an argument has been given
-    back by then (`settings.sanitize`), and KernelError when the kernel fails in another way.
+    The programs run one after another, in the order of `settings.grid_order`. With `settings.sanitize`, the function
+    raises KernelMemoryError when a program accesses memory outside of its arguments, or when the memory of an argument
+    has been freed in the meantime. It raises KernelError when the kernel fails in another way.
 
     Args:
         allocations: called for the live memory of the device when a pointer's origin is not known.
-        memory: called with an address and a number of bytes; raises DeviceError when they are nobody's any more.
-        reaches: `launch`'s.
+        memory: called with an address and a number of bytes; raises DeviceError when that memory has been freed.
+        reaches: see `launch`.
 
     Raises:
         KernelError: the kernel takes another number of arguments.
@@ -76,24 +76,24 @@ def prepare(
             )
         )
     spans: list[Span] = []
-    taken = {
-        label: _taken(value, f"argument {position} ({label}", spans)
+    operands = {
+        label: _operand(value, f"argument {position} ({label}", spans)
         for position, (label, value) in enumerate(zip(kernel.arguments, arguments))
     }
     order = settings.grid_order.value
     guard = None
     if settings.sanitize.value:
-        given = len(spans)
+        first_reached = len(spans)
         for number, row in enumerate(reaches[1] if reaches else ()):
             for label, value in zip(reaches[0], row, strict=True):
                 spans.append(_span(value, f"{label}[{number}]"))
-        guard = Guard(name, spans, allocations, given)
+        guard = Guard(name, spans, allocations, first_reached)
 
     def run() -> None:
         if guard is not None:
-            _check_that_memory_is_there(name, spans, memory)
+            _check_memory(name, spans, memory)
         with _lock, _interpreted_language(), np.errstate(all="ignore"):
-            values = {label: _typed_argument(value) for label, value in taken.items()}
+            values = {label: _typed_argument(value) for label, value in operands.items()}
             fixed = {key: value for key, value in kernel.defaults.items() if key in kernel.constants}
             values.update((key, _resolve(value)) for key, value in {**fixed, **constants}.items())
             function = _interpreted(kernel)
@@ -101,7 +101,7 @@ def prepare(
             working.guard = guard
             working.set_grid_dim(*grid)
             try:
-                for program in _programs(grid, order):  # anew each time: a captured launch runs more than once
+                for program in _programs(grid, order):  # a new iterator: a captured launch runs more than once
                     working.grid_idx = program
                     function(**values)
             except TritensorError:
@@ -119,7 +119,7 @@ def prepare(
     return run
 
 
-def _check_that_memory_is_there(name: str, spans: list[Span], memory: Callable[[int, int], object]) -> None:
+def _check_memory(name: str, spans: list[Span], memory: Callable[[int, int], object]) -> None:
     for span in spans:
         if span.high > span.low:
             try:
@@ -146,10 +146,10 @@ def _programs(grid: tuple[int, int, int], order: str) -> Iterator[tuple[int, int
     return listed
 
 
-def _taken(value: Any, label: str, spans: list[Span]) -> Any:
-    """An argument as a device is handed it: numbers as they are, arrays as addresses."""
+def _operand(value: Any, label: str, spans: list[Span]) -> Any:
+    """An argument as a device receives it: numbers unchanged, arrays as addresses."""
     if isinstance(value, tuple):
-        return tuple(_taken(entry, f"{label}[{index}]", spans) for index, entry in enumerate(value))
+        return tuple(_operand(entry, f"{label}[{index}]", spans) for index, entry in enumerate(value))
     if value is None or isinstance(value, (bool, str, int, float)):  # Int64 and Float64 among them
         return value
     spans.append(_span(value, f"{label})"))
@@ -157,7 +157,7 @@ def _taken(value: Any, label: str, spans: list[Span]) -> Any:
 
 
 def _span(value: Any, label: str) -> Span:
-    """What a kernel may touch of an array."""
+    """The memory of an array that a kernel may access."""
     address = value.data_ptr()
     reach = [(size - 1) * stride for size, stride in zip(value.shape, value.strides)]
     low = address + sum(step for step in reach if step < 0) * value.itemsize
@@ -167,7 +167,7 @@ def _span(value: Any, label: str) -> Span:
 
 
 def _typed_argument(value: Any) -> Any:
-    """What the kernel sees of an argument: a pointer, a typed number, or a tuple of these."""
+    """The value that the kernel receives: a pointer, a typed number, or a tuple of these."""
     if isinstance(value, tuple):
         return tuple(map(_typed_argument, value))
     if isinstance(value, _Pointer):
@@ -189,7 +189,7 @@ def _dtype(entry: dtypes.dtype) -> Any:
 
 
 def _resolve(value: Any) -> Any:
-    """What a name or a constant stands for while a kernel is interpreted."""
+    """The value of a global name or a constant in a kernel that is interpreted."""
     if isinstance(value, (DeviceFunction, Kernel)):
         return _interpreted(value)
     if isinstance(value, tl.constexpr):
@@ -231,7 +231,7 @@ def _library_function(function: Any) -> Any:
 
 
 def _counted(*bounds: Any, **hints: Any) -> Iterator[Any]:
-    """`range` and `tl.range` in a kernel: the counter is an int32 scalar, or of 64 bits as one of its bounds is."""
+    """`range` and `tl.range` in a kernel: the counter is an int32 scalar, or int64 if one of the bounds is."""
     wide = any(isinstance(bound, tl.tensor) and bound.dtype.primitive_bitwidth == 64 for bound in bounds)
     kind = tl.int64 if wide else tl.int32
     for number in range(*map(_index, bounds)):
@@ -239,12 +239,12 @@ def _counted(*bounds: Any, **hints: Any) -> Iterator[Any]:
 
 
 def _index(value: Any) -> int:
-    # Triton 3.6 says int(array of one element), which NumPy 2.4 refuses.
+    # Triton 3.6 calls int() on an array of one element, which NumPy 2.4 refuses.
     return value.handle.data.item() if isinstance(value, tl.tensor) else value.__index__()
 
 
 def _truth(value: Any) -> bool:
-    # Triton's own code asks whether a block is there; kernel code that asks has been through _scalar.
+    # Triton's own code tests whether a block is present; a condition in kernel code has been through `_scalar`.
     data = value.handle.data
     return bool(data.item()) if data.size == 1 else True
 
@@ -256,7 +256,7 @@ def _scalar(value: Any) -> Any:
 
 
 def _logic(operator: str, *parts: Any) -> Any:
-    """`and`, `or` and `not` as the compiler has them: constants cut short, tensors are combined element by element."""
+    """`and`, `or` and `not` as in the compiler: constants cut evaluation short, tensors are combined elementwise."""
     if operator == "not":
         return parts[0].__not__() if isinstance(parts[0], tl.tensor) else not parts[0]
     result: Any = None
@@ -296,7 +296,7 @@ _ABSENT = object()
 
 
 class _Swaps:
-    """Collects what is to be set on Triton's modules and classes; a later entry for a place replaces an earlier one."""
+    """Collects the attributes to set on Triton's modules and classes; a later entry for one replaces an earlier one."""
 
     def __init__(self) -> None:
         self.entries: dict[tuple[int, str], tuple[Any, str, Any, Any]] = {}
@@ -316,7 +316,7 @@ def _swaps() -> list[tuple[Any, str, Any, Any]]:
                 swaps.set_attr(owner, name, _library_function(member))
     interpreter._patch_lang_tensor(tl.tensor, swaps)
     for lang in (tl, tl.core):
-        interpreter._patch_lang_core(lang, swaps)  # sets what folds in both of them
+        interpreter._patch_lang_core(lang, swaps)  # sets `reduce` and `associative_scan` in both of them
     for lang in (tl, tl.core):
         swaps.set_attr(lang, "range", _counted)
         swaps.set_attr(lang, "reduce", reduction.reduce)
@@ -328,7 +328,7 @@ def _swaps() -> list[tuple[Any, str, Any, Any]]:
 
 
 def _computing(member: Any, is_method: bool) -> Any:
-    """A function of Triton's language that computes with our builder when called outside of the compiler."""
+    """A function of Triton's language that computes with `builder.Builder` when called outside of the compiler."""
     if not is_method:
         return partial(member, _semantic=semantic)
 
