@@ -78,9 +78,9 @@ class Tensor:
     def allclose(self, other: Tensor, rtol: _Float = 1e-05, atol: _Float = 1e-08, equal_nan: _Bool = False) -> _Bool:
         """Whether all elements are close: see `isclose`."""
     def amax(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
-        """The largest of all elements, or along `dim`; the gradient is shared evenly among equals."""
+        """The largest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
     def amin(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
-        """The smallest of all elements, or along `dim`; the gradient is shared evenly among equals."""
+        """The smallest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
     def aminmax(self, *, dim: _Int | None = None, keepdim: _Bool = False) -> Extremes:
         """The smallest and the largest element, of all or along `dim`."""
     def any(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:

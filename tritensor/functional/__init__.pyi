@@ -340,9 +340,9 @@ def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Ten
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """x + value * tensor1 * tensor2."""
 def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, **others: Any) -> Tensor:
-    """The largest of all elements, or along `dim`; the gradient is shared evenly among equals."""
+    """The largest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
 def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, **others: Any) -> Tensor:
-    """The smallest of all elements, or along `dim`; the gradient is shared evenly among equals."""
+    """The smallest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
 def arccos(input: Tensor) -> Tensor:
     """The angle in [0, pi] whose cosine is x."""
 def arccosh(input: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Operators that compute each element of their results from one element of each input.
 
-The family, its kernels and what they share stand in the modules that `SHARED` names; every other module holds
-declarations, and is imported with the package.
+The modules in `SHARED` hold the family, its kernels and what they share; every other module holds declarations, and is
+imported with the package.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The nonlinearities of neural networks, each with its gradient.
 
-The gradients are operators of their own: one launch, and half precision is rounded once. Each takes the gradient of the
-result and, as `x` or `result`, what went in or came out. It is linear in the gradient, so that its own gradient for
-that is itself; the one for `x` is written with other operators, because second derivatives are rarely asked for.
+The gradients are operators too: each is one launch and rounds half precision once. It takes the gradient of the result
+and either the activation's input, `x`, or its `result`. It is linear in `grad`, so its gradient with respect to `grad`
+is itself; the one with respect to `x` is composed of other operators, because second derivatives are rarely needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from triton.language.extra import libdevice
 
 
-# ---- bent at zero ------------------------------------------------------------------------------------------------
+# ---- piecewise ---------------------------------------------------------------------------------------------------
 
 
 @elementwise(Rectified("rectified", dtypes.INTEGER, dtypes.FLOATING), function=False)
@@ -245,7 +245,7 @@ _SLOPE = math.sqrt(2 / math.pi)
 
 @elementwise(FLOATING, methods=())
 def gelu(x):
-    """x times the normal distribution's share below x."""
+    """x times the cumulative distribution function of the normal distribution at x."""
     return in_pieces(_gelu, x)
 
 
@@ -264,7 +264,7 @@ def _(x):
 
 @elementwise(FLOATING, methods=())
 def gelu_gradient(grad, x):
-    """grad times the slope of gelu at x: the normal distribution's share below x, and x times its density there."""
+    """grad times the slope of gelu at x: the normal distribution function at x plus x times the density at x."""
     return in_pieces(_gelu_gradient, grad, x)
 
 
@@ -321,7 +321,7 @@ def gelu_tanh_gradient(grad, x):
 
 
 def _gelu_tanh_bend(again, grad, x):
-    """By the second derivative, with u for what tanh is taken of."""
+    """By the second derivative, where u is the argument of tanh."""
     square = x * x
     bent = (_SLOPE * x * (1 + 0.044715 * square)).tanh()
     once, twice = _SLOPE * (1 + 3 * 0.044715 * square), 6 * 0.044715 * _SLOPE * x  # u' and u''

@@ -1,6 +1,6 @@
 """Arithmetic: sums, products, powers, magnitudes; the copy, and the choice between two tensors.
 
-A body is written for every dtype that the operator's rule lets through; `if` on a dtype is decided at compile time.
+A body handles every dtype that the operator's rule accepts; an `if` on a dtype is decided at compile time.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _float_power(x: Any, y: Any) -> np.ndarray:
         if y == 3:
             return x * x * x  # type: ignore[no-any-return]
         if y != 2 and float(y).is_integer():
-            # NumPy takes 60 ns for a power of a negative number, 2 for that of a positive one
+            # np.power takes 60 ns for a negative base, 2 ns for a positive one
             size = np.abs(x) ** y
             return np.copysign(size, x) if y % 2 else size
     result = np.asarray(x**y)
@@ -305,7 +305,7 @@ def _(x):
     return x
 
 
-# ---- the copy and the choice ----------------------------------------------------------------------------------
+# ---- copy and where -------------------------------------------------------------------------------------------
 
 
 @elementwise(ANY, methods=())

@@ -136,10 +136,10 @@ def _(x):
     if x.dtype == tl.int1:
         return x == 0
     else:
-        return (x * 0 - 1) - x  # all bits less those of x; Triton 3.6 cannot invert unsigned blocks in simulation
+        return (x * 0 - 1) - x  # all ones minus x; Triton 3.6 cannot invert unsigned blocks in simulation
 
 
-# A shift by a negative number, or by as many bits as there are, leaves nothing but the sign.
+# A shift by a negative number, or by at least as many bits as the dtype has, keeps only the sign.
 bitwise_left_shift = elementwise(
     BITS,
     np.left_shift,

@@ -1,7 +1,7 @@
-"""Quotients that are whole numbers, and the remainders that they leave.
+"""Integer division (floor and trunc) and remainders.
 
-Floats follow C's `fmod` and Python's floor division in every bit, infinities included. An integer divided by a zero in
-a tensor gives 0 on every device, as in NumPy; dividing integers by the number 0 raises.
+Floats give the same bits as C's `fmod` and Python's floor division, infinities included. An integer divided by a zero
+in a tensor gives 0 on every device, as in NumPy; dividing integers by the number 0 raises.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ floor_divide.gradients(x=zeros, y=zeros)
 
 @device_function
 def floored(x, y):
-    """Python's floor division of floats: the quotient of x less its remainder, rounded to the nearest integer."""
+    """Python's floor division of floats: the quotient of x minus its remainder, rounded to the nearest integer."""
     left = libdevice.fmod(x, y)
     whole = (x - left) / y
     whole = tl.where((left != 0) & ((y < 0) != (left < 0)), whole - 1, whole)

@@ -85,7 +85,7 @@ def _ratio(p: tuple[float, ...], q: tuple[float, ...], x: np.ndarray) -> np.ndar
 def erfc_tail(x: np.ndarray) -> np.ndarray:
     """erfc of float64 numbers above 0.46875 (or NaN)."""
     x = np.minimum(x, 30.0)  # beyond 27.3 the result is 0
-    # the square split into an exact part and a small rest, so that exp() of it keeps its last digits
+    # the square is split into an exact part and a small rest, so that its exponential is accurate in the last digits
     near = np.trunc(x * 16) / 16
     scale = np.exp(-near * near) * np.exp(-(x - near) * (x + near))
     large = x > 4
@@ -117,13 +117,13 @@ _SINGLE_Q = (
 )
 
 
-# Elements that the thirty passes of a rational approximation go over at a time; their arrays stay in a level-2 cache.
+# Elements per piece of the thirty passes of a rational approximation: their arrays stay in a level-2 cache.
 _PIECE = 1 << 15
 
 
 def in_pieces(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
-    """`function(*arrays)`, for a function of many passes that treats every element alike; large arrays of one shape a
-    piece at a time."""
+    """`function(*arrays)` for an elementwise function of many passes; large arrays of one shape are processed in
+    pieces."""
     x = arrays[0]
     if x.size <= _PIECE or any(each.shape != x.shape or not each.flags.c_contiguous for each in arrays):
         return function(*arrays)

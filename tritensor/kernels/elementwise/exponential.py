@@ -1,7 +1,7 @@
 """Exponentials, logarithms and roots.
 
-The bodies call the device's mathematics library: Triton's own `tl.exp` rounds its argument's product with log2(e) to
-float32 and is wrong by 40 units in the last place at x = 80, where the library stays within 2.
+The bodies call the device's mathematics library: Triton's own `tl.exp` rounds the product of its argument and log2(e)
+to float32, which gives an error of 40 units in the last place at x = 80, where the library's is at most 2.
 """
 
 from __future__ import annotations

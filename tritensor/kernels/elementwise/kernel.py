@@ -1,4 +1,4 @@
-"""The one kernel behind every elementwise operator, and the host's side of it."""
+"""The kernel of all elementwise operators, and its launch."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def elementwise_kernel(
 
     Args:
         outs: a tuple of pointers.
-        ins: a tuple of pointers and, in place of an operand that is a number, numbers.
+        ins: a tuple of pointers, with a number for each operand that is one.
         scalars: a tuple of numbers and constants (bool, str, None) that follow the inputs as BODY's last arguments.
         out_strides, in_strides: a tuple of RANK strides, in elements, for each pointer; 0 broadcasts. The strides of
             a number are ().
         shape: RANK sizes, collapsed by `collapse_dims`.
         count: number of elements, the product of shape.
         BODY: device function; returns one value, or a tuple of one value per pointer of outs.
-        OUT_DTYPES: tuple of the dtype in which each output is stored (bool: what is not zero is true).
+        OUT_DTYPES: tuple of the dtype in which each output is stored (bool: nonzero is true).
         COMPUTE: tuple of the dtype that each of BODY's inputs is converted to; float32 for half-precision operands.
         SPLIT: compile a second, unmasked form of the block for all programs but the last. A mask against a count
             that is not divisible by 16 cuts vectors of 16 bytes down to single elements.
@@ -131,12 +131,12 @@ def launch_elementwise(
     """Run an operator's body over all elements: `outs = body(*operands, *metadata.values())`.
 
     Args:
-        operator: its `body` is a function in Triton's language and its `name` what messages and profilers say.
+        operator: `body` is its function in Triton's language, and `name` is shown in messages and profilers.
         outs: device arrays of one shape, none of which overlaps itself.
         operands: device arrays that broadcast to that shape, and Python numbers.
         compute: the dtype that the operands are converted to before the body sees them.
-        metadata: what the body takes after the operands: numbers (in the compute dtype where that is floating, else as
-            int64), and constants of the compilation (bool, str, None).
+        metadata: the body's arguments after the operands: numbers (in the compute dtype where that is floating, else
+            as int64), and constants of the compilation (bool, str, None).
     """
     first = outs[0]
     key: list[Any] = [operator, compute, forced_block()]
@@ -162,7 +162,7 @@ def launch_elementwise(
     if bound is None:
         if first.size == 0:
             return
-        if len(prepared) >= 4096:  # shapes that change with every step must not pile up
+        if len(prepared) >= 4096:  # bounded, because shapes may change with every step
             prepared.clear()
         bound = prepared[signature] = _prepare(operator, outs, operands, compute, metadata)
     bound(*values)
@@ -184,7 +184,7 @@ def _prepare(
     sizes, strides = collapse_dims(shape, [_broadcast_strides(array, shape) for array in (*outs, *arrays)])
     if len(sizes) > 1:
         sizes, strides = sorted_dims(sizes, strides)
-    # an input may have a dtype of its own, such as the condition of `where`
+    # an input may have a fixed dtype, such as the condition of `where`
     kinds = tuple(operator.kinds.get(name, compute) for name in operator.inputs)
     ins = tuple(
         value if value.__class__ is DeviceArray else _number(value, kind)

@@ -1,4 +1,4 @@
-"""The larger and the smaller of two, and clamping. NaN wins, except in `fmax` and `fmin`, where numbers do."""
+"""The larger and the smaller of two, and clamping. A NaN operand gives NaN; `fmax` and `fmin` ignore it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def smaller(x, y):
 
 
 maximum = elementwise(REAL, np.maximum, "The larger of x and y; NaN if either is.")
-# Where both are equal each gets half, as in PyTorch.
+# Where both are equal, each gets half of the gradient, as in PyTorch.
 maximum.gradients(
     x=lambda grad, x, y: where(x == y, grad / 2, where(x < y, 0, grad)),
     y=lambda grad, x, y: where(x == y, grad / 2, where(y < x, 0, grad)),
@@ -94,7 +94,7 @@ def _(x, max):
 
 @elementwise(REAL, methods=())
 def clamp(x, min, max):
-    """x, `min` where x is below it, and `max` where that is above it; so `max` where min > max."""
+    """x, `min` where x is below it, and `max` where the result is above it; so `max` where min > max."""
     return np.clip(x, min, max)
 
 

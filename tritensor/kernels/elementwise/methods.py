@@ -1,7 +1,7 @@
 """The Tensor methods of elementwise operators, with their quick paths.
 
-On the CPU a quick path hands arrays of one dtype straight to the reference; on a device it repeats a recorded launch
-(`replay.py`). Both wrap the result and leave the node themselves. Whatever else comes goes to `Operator.__call__`.
+On the CPU a quick path passes arrays of one dtype directly to the reference; on a device it repeats a traced launch
+(`runtime/replay.py`). Both wrap the result and record the node themselves. All other calls go to `Operator.__call__`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...tensor import Tensor, wrap
 
 __all__ = ["attach", "binary", "function_of", "in_place_method", "plain", "record_simple", "reflected", "unary"]
 
-Elementwise = Any  # `family.Elementwise`, which is built on this file
+Elementwise = Any  # `family.Elementwise`, whose module imports this one
 
 ndarray = np.ndarray
 _new = object.__new__
@@ -140,7 +140,7 @@ def record_simple(
 
 
 def _save(node: Node, backward: OperatorGradient, result: Tensor, inputs: tuple[Any, ...]) -> None:
-    """Fill in what a node saves, with the versions of the tensors among it."""
+    """Set a node's saved values, and the versions of the tensors among them."""
     simple = backward.simple
     if simple is None:
         node.saved = saved = backward.keep(inputs, (result,), {})
@@ -163,8 +163,8 @@ def _save(node: Node, backward: OperatorGradient, result: Tensor, inputs: tuple[
 
 
 def _record_pair(operator: Operator, result: Tensor, x: Tensor, y: Any, number: bool, alike: bool, frame: Any) -> None:
-    """Record a two-input call of a quick path; `y` is a tensor or a number, `alike` says that inputs and result are of
-    one shape and dtype. What `record_simple` does is written out here: 0.4 us for a sum, against 0.7."""
+    """Record a two-input call of a quick path; `y` is a tensor or a number, `alike` means that inputs and result have
+    one shape and dtype. The body of `record_simple` is repeated here: 0.4 us for a sum, in place of 0.7."""
     if number or not y._needs:
         mask = _FIRST
         edges: tuple[Any, ...] = (x._node or x if x._origin is None else x._edge(),)
@@ -208,7 +208,7 @@ def _record_pair(operator: Operator, result: Tensor, x: Tensor, y: Any, number: 
 def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]:
     """The method of a two-input operator, with the quick path: CPU arrays of one direct dtype, or one and a number.
 
-    One that stands for Python's syntax leaves operands that it does not know to the other side.
+    With `syntax`, it returns NotImplemented for other operands, so that Python tries their reflected method.
     """
     reference, direct, fixed = operator.reference, operator.direct, operator.fixed
     floating = frozenset(d for d in direct if dtypes.of(d).category == dtypes.FLOATING)
@@ -232,7 +232,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
             else:
                 y = other._data
                 dtype = x.dtype
-                # an array of another device in y's place refuses to be read, which ends in the except clause
+                # if y is on another device, reading it as an array raises, and the except clause handles the call
                 if type(x) is not ndarray or y.dtype is not dtype or dtype not in direct:
                     if type(x) is DeviceArray:
                         known = replays.get((x._form, y._form))
@@ -301,7 +301,7 @@ def reflected(operator: Elementwise) -> Callable[..., Any]:
 
 
 def in_place_method(operator: Elementwise) -> Callable[..., Tensor]:
-    """The in-place method: for a ufunc on CPU arrays that nothing is recorded for, straight into the memory."""
+    """The in-place method: a ufunc on CPU arrays, if nothing is recorded, writes directly into the memory."""
     reference, direct, ufunc = operator.reference, operator.direct, operator.ufunc
 
     def call(self: Tensor, *args: Any, **metadata: Any) -> Tensor:
@@ -330,9 +330,9 @@ def in_place_method(operator: Elementwise) -> Callable[..., Tensor]:
 
 
 def _change_on_device(x: Tensor, operator: Elementwise, args: tuple[Any, ...], metadata: dict[str, Any]) -> bool:
-    """Launch an operator whose result is its first input; False where that would be wrong or something is recorded."""
+    """Launch an operator with its first input as the result; False where that is not possible or must be recorded."""
     if len(args) == 1 and not metadata and args[0].__class__ is Tensor and x._origin is None:
-        # the quick way of a change by one other tensor that is repeated: 2.5 us, against 4.5
+        # the quick path with one other tensor and a known replay: 2.5 us, in place of 4.5
         y = args[0]
         data, other = x._data, y._data
         if other.__class__ is DeviceArray and not ((x._needs or y._needs) and recording.enabled):
@@ -352,7 +352,7 @@ def _change_on_device(x: Tensor, operator: Elementwise, args: tuple[Any, ...], m
             other = value._data
             if other.__class__ is not DeviceArray:
                 return False
-            # an operand that shares memory must be read where it is written, and nowhere else
+            # an operand that shares x's memory must have x's layout: each element is read only where it is written
             if other.buffer is data.buffer and (other.form is not data.form or other.offset != data.offset):
                 return False
     key = replay.key_of(operator, inputs, metadata) if replay.active.on else None

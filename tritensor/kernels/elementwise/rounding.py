@@ -1,4 +1,4 @@
-"""Rounding, and what is no ordinary number."""
+"""Rounding, and tests for NaN and infinities."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REAL_NUMERIC = Rule("real numeric", dtypes.INTEGER, dtypes.FLOATING)
 
 
 def _whole(name: str, ufunc: np.ufunc, doc: str, methods: Sequence[str] | None = None) -> Elementwise:
-    """Declare a rounding that leaves integers as they are; before NumPy 2.1 the ufuncs make floats of them."""
+    """Declare a rounding that leaves integers as they are; before NumPy 2.1 the ufuncs convert them to floats."""
 
     def reference(x):
         return x.copy() if x.dtype.kind in "iu" else ufunc(x)

@@ -1,4 +1,4 @@
-"""Choosing elements by their bits: `np.where` takes a branch for each, and a random mask mispredicts every other one.
+"""Selecting elements by bit masks: `np.where` branches for each element, and mispredicts half of a random mask.
 
 For 1,000,000 float32 elements `np.where` takes 3.8 ms and masking bits 0.6 ms.
 """
@@ -15,12 +15,12 @@ _WHOLE = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 
 
 def _mask(condition: np.ndarray, kind: np.dtype) -> np.ndarray:
-    """All bits where the condition holds, none elsewhere."""
+    """An integer array with all bits set where the condition holds, and zeros elsewhere."""
     return np.negative(condition.view(np.int8)).astype(kind)  # type: ignore[no-any-return]
 
 
 def masked(condition: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """`np.where(condition, x, 0)`: for contiguous arrays of one shape without branches."""
+    """`np.where(condition, x, 0)`; without branches for contiguous arrays of one shape."""
     kind = _WHOLE.get(x.itemsize)
     if kind is None or condition.shape != x.shape or not condition.ndim:
         return np.where(condition, x, x.dtype.type(0))
@@ -29,7 +29,7 @@ def masked(condition: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def select(condition: np.ndarray, x: Any, y: Any) -> np.ndarray:
-    """`np.where(condition, x, y)`: without branches for arrays of one shape and dtype, or one array and 0."""
+    """`np.where(condition, x, y)`; without branches for arrays of one shape and dtype, or one array and 0."""
     arrays = isinstance(x, np.ndarray), isinstance(y, np.ndarray)
     if arrays == (True, True):
         kind = _WHOLE.get(x.itemsize)

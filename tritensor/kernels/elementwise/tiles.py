@@ -1,10 +1,10 @@
-"""The elementwise kernel for operands that do not lie in one row: tiles of rows and columns.
+"""The elementwise kernel for operands that cannot be collapsed to one dimension: tiles of rows and columns.
 
-Two forms of one kernel. *Rows*: the innermost dimension is every operand's own, so a program's offsets along it are
-the lane's number, and the other dimensions are worked out once per row instead of once per element; a row or a column
-that is broadcast is loaded as one. *Crossed*: the operands disagree about which dimension lies side by side in memory,
-as in a transposed copy; a tile of 64 by 64 is read along one dimension and written along the other, both in vectors,
-and turned around in shared memory by the compiler.
+Two forms of one kernel. *Rows*: all operands are contiguous (or broadcast) along the innermost dimension, so a
+program's offsets along it are the lane's number, and the other dimensions' offsets are computed once per row instead of
+once per element; a row or a column that is broadcast is loaded once. *Crossed*: the operands are contiguous along
+different dimensions, as in a transposed copy; a tile of 64 by 64 is read along one dimension and written along the
+other, both in vectors, and transposed in shared memory by the compiler.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["SIDE", "Tiles", "bind_tiles", "plan_tiles", "sorted_dims", "tile_ker
 
 Steps = Sequence[Sequence[int]]
 
-# Fewer columns than this are no row: half of a warp's lanes would have nothing to do.
+# Rows with fewer columns do not use this kernel: half of a warp's lanes would be idle.
 _LEAST = 32
 # The side of a crossed tile: 64 float32 are two cache lines in either direction, 64 bfloat16 one.
 SIDE = 64
@@ -46,7 +46,7 @@ def tile_pointers(
     ROW_RANK: tl.constexpr,
     BATCH_RANK: tl.constexpr,
 ):
-    """Where one operand's part of a tile lies: a tile of pointers, a column or a row of them, or one."""
+    """Pointers to one operand's part of a tile: a tile of pointers, a column or a row of them, or one."""
     if BATCH_RANK > 0:
         base += in_units(offset_of(batch, strides[0], batch_shape, BATCH_RANK), BATCH_UNIT)
     if LAYOUT == 0:
@@ -92,12 +92,12 @@ def tile_kernel(
         out_strides, in_strides: for each pointer its strides along the batch, along the rows, and from one column to
             the next; () for a number.
         row_shape, batch_shape: ROW_RANK and BATCH_RANK sizes, collapsed.
-        rows, cols: the matrix; row_tiles, col_tiles: how many tiles that makes. The grid is their product times the
-            batch's size.
-        OUT_LAYOUTS, IN_LAYOUTS: four numbers for each pointer: what it has of a tile (see `_layout`), and what divides
-            its places along the batch, the rows and the columns (see `in_units`). In one row: Triton 3.6 takes no
-            tuple of tuples as a constant.
-        UNITS: what divides `rows` and `cols`.
+        rows, cols: the matrix; row_tiles, col_tiles: the number of tiles. The grid is their product times the batch's
+            size.
+        OUT_LAYOUTS, IN_LAYOUTS: four numbers for each pointer: its part of a tile (see `_layout`), and the divisors of
+            its offsets along the batch, the rows and the columns (see `in_units`). One flat tuple, because Triton 3.6
+            does not accept a tuple of tuples as a constant.
+        UNITS: divisors of `rows` and `cols`.
         ROWS, COLS: the tile.
     """
     tile = tl.program_id(0)
@@ -164,7 +164,7 @@ def tile_kernel(
 
 
 class Tiles(NamedTuple):
-    """How the dimensions of a launch are taken: those of the batch, those of the rows, and a tile's sides."""
+    """How a launch divides its dimensions: those of the batch, those of the rows, and a tile's sides."""
 
     batch: tuple[int, ...]
     rows: tuple[int, ...]
@@ -173,7 +173,7 @@ class Tiles(NamedTuple):
 
 
 def sorted_dims(sizes: tuple[int, ...], strides: Steps) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """The dimensions in the order in which the first operand, the result, lies in memory, and collapsed again.
+    """The dimensions sorted by the strides of the first operand, the result, and collapsed again.
 
     >>> sorted_dims((4, 6), [(1, 4), (1, 4)])  # two transposed matrices are one vector
     ((24,), ((1,), (1,)))
@@ -183,8 +183,8 @@ def sorted_dims(sizes: tuple[int, ...], strides: Steps) -> tuple[tuple[int, ...]
 
 
 def plan_tiles(sizes: Sequence[int], strides: Steps, block: int, side: int = SIDE) -> Tiles | None:
-    """How to take collapsed dimensions in tiles of about `block` elements, or of `side` by `side` where the operands
-    disagree about which dimension lies side by side; None where one row of them is as good.
+    """Divide collapsed dimensions into tiles of about `block` elements, or of `side` by `side` where the operands are
+    contiguous along different dimensions; None where tiles have no advantage over one dimension.
 
     >>> plan_tiles((4096, 1000), [(1000, 1), (0, 1)], 1024)  # a row that is broadcast
     Tiles(batch=(), rows=(0,), row_block=1, col_block=1024)
@@ -213,7 +213,7 @@ def plan_tiles(sizes: Sequence[int], strides: Steps, block: int, side: int = SID
 
 
 def _column_block(cols: int, block: int) -> int:
-    """The widest tile that leaves at most an eighth of its lanes without work, else the one that leaves fewest."""
+    """The widest tile of which at most an eighth of the lanes is idle, else the one with the fewest idle lanes."""
     if cols <= block:
         return power_of_two(cols)
     widths = [block >> step for step in range(4) if block >> step >= min(block, 128)]
@@ -232,11 +232,11 @@ def bind_tiles(
     name: str,
     wide: int,
 ) -> Bound:
-    """Prepare the launch that `plan_tiles` has described.
+    """Prepare the launch that `plan_tiles` described.
 
     Args:
         sizes, strides: collapsed; a tuple of strides for each of `outs`, then for each array among `ins`.
-        ins: arrays, and numbers as the kernel takes them.
+        ins: arrays, and numbers in the kernel's types.
         constants: BODY, OUT_DTYPES and COMPUTE.
         wide: bytes of the widest element.
     """
@@ -249,7 +249,7 @@ def bind_tiles(
     layouts = [_layout(*each) for each in every]
     out_layouts = [(3, *layout[1:]) for layout in layouts[: len(outs)]]
     pending = iter(zip(every[len(outs) :], layouts[len(outs) :], strict=True))
-    taken = [next(pending) if hasattr(value, "buffer") else ((), (0, 1, 1, 1)) for value in ins]
+    operands = [next(pending) if hasattr(value, "buffer") else ((), (0, 1, 1, 1)) for value in ins]
     reach = max(sum((size - 1) * abs(step) for size, step in zip(sizes, steps, strict=True)) for steps in strides)
     span = max(reach, rows + tiles.row_block, cols + tiles.col_block, row_tiles * col_tiles * batches)
     return bind(
@@ -260,7 +260,7 @@ def bind_tiles(
             tuple(ins),
             numbers,
             tuple(every[: len(outs)]),
-            tuple([steps for steps, _ in taken]),
+            tuple([steps for steps, _ in operands]),
             row_shape,
             batch_shape,
             rows,
@@ -271,7 +271,7 @@ def bind_tiles(
         {
             **constants,
             "OUT_LAYOUTS": tuple(chain(*out_layouts)),
-            "IN_LAYOUTS": tuple(chain(*[layout for _, layout in taken])),
+            "IN_LAYOUTS": tuple(chain(*[layout for _, layout in operands])),
             "UNITS": (unit_of([rows]), unit_of([cols])),
             "ROW_RANK": len(row_shape),
             "BATCH_RANK": len(batch_shape),
@@ -300,5 +300,5 @@ def _product(sizes: Sequence[int]) -> int:
 
 
 def _layout(batch: Sequence[int], rows: Sequence[int], col: int) -> tuple[int, int, int, int]:
-    """What an operand has of a tile (3: a tile, 2: a column, 1: a row, 0: one element), and what divides its places."""
+    """An operand's part of a tile (3: all, 2: a column, 1: a row, 0: one element), and the divisors of its offsets."""
     return 2 * any(rows) + (col != 0), unit_of(batch), unit_of(rows), unit_of([col])

@@ -1,7 +1,7 @@
-"""Operators that make one element of many: sums, extremes, scans.
+"""Operators that compute one element from many: sums, extremes, scans.
 
-The family, its kernel and what they share stand in the modules that `SHARED` names; every other module holds
-declarations, and is imported with the package.
+The modules in `SHARED` hold the family, its kernel and what they share; every other module holds declarations, and is
+imported with the package.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ PLACES = Places("places", dtypes.INTEGER, dtypes.FLOATING, result=dtypes.int64)
 
 
 def _rows(x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
-    """The reduced dimensions as one, the last."""
+    """The reduced dimensions merged into one, moved to the end."""
     if dims == (x.ndim - 1,):
         return x
     kept = tuple([dim for dim in range(x.ndim) if dim not in dims])
@@ -39,7 +39,7 @@ def _kept(result: np.ndarray, x: np.ndarray, dims: tuple[int, ...], keepdim: boo
 
 @reduction(REAL, refuses_empty=True)
 def amax(x, *, dim=None, keepdim=False):
-    """The largest of all elements, or along `dim`; the gradient is shared evenly among equals.
+    """The largest of all elements, or along `dim`; the gradient is divided evenly among equal elements.
 
     Raises:
         ShapeError, RangeError: there are no elements to choose from.
@@ -49,7 +49,7 @@ def amax(x, *, dim=None, keepdim=False):
 
 @reduction(REAL, refuses_empty=True)
 def amin(x, *, dim=None, keepdim=False):
-    """The smallest of all elements, or along `dim`; the gradient is shared evenly among equals."""
+    """The smallest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
     return np.minimum.reduce(x, dim, keepdims=keepdim)
 
 
@@ -58,7 +58,7 @@ amin.kernel(fold_smaller, smaller, lambda compute: ((highest(compute), state_dty
 
 
 def _among_ties(grad: Tensor, out: Tensor, x: Tensor, dim: tuple[int, ...], keepdim: bool) -> Tensor:
-    """The gradient of an extreme value, in equal parts to all elements that have it."""
+    """The gradient of an extreme value, divided evenly among all elements that are equal to it."""
     shape = x.shape
     best = x == restore(out, shape, dim, keepdim)
     share = restore(grad, shape, dim, keepdim) / sum(best, dim=dim, keepdim=True)
@@ -71,14 +71,14 @@ amin.gradient(lambda grad, out, x, dim, keepdim: _among_ties(grad, out, x, dim, 
 
 @device_function
 def _first_larger(x, index, y, other):
-    """The larger of two elements with its index; of equals the first, and a NaN is larger than a number."""
+    """The larger of two elements with its index; the first of equal ones, and a NaN is larger than any number."""
     wins = (x > y) | ((x != x) & (y == y)) | (((x == y) | ((x != x) & (y != y))) & (index < other))
     return tl.where(wins, x, y), tl.where(wins, index, other)
 
 
 @device_function
 def _first_smaller(x, index, y, other):
-    """The smaller of two elements with its index; of equals the first, and a NaN is smaller than a number."""
+    """The smaller of two elements with its index; the first of equal ones, and a NaN is smaller than any number."""
     wins = (x < y) | ((x != x) & (y == y)) | (((x == y) | ((x != x) & (y != y))) & (index < other))
     return tl.where(wins, x, y), tl.where(wins, index, other)
 
@@ -103,7 +103,7 @@ def _index_alone(state, count, numbers):
     return (state[1],)
 
 
-_BEHIND = 2**63 - 1  # the index of no element, behind all others
+_BEHIND = 2**63 - 1  # an index beyond all elements, for the identity
 
 
 def _nothing_larger(compute):
@@ -149,10 +149,10 @@ def min_dim(x, *, dim=None, keepdim=False):
 
 
 def _at_index(grad: Tensor, indices: Tensor, x_shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> Tensor:
-    """The gradient of a value that was picked by its index: all of it to that element."""
+    """The gradient of the elements at `indices`: these get all of it."""
     if not dim:
         return grad
-    # the indices count through all reduced dimensions together
+    # the indices are flat, over all reduced dimensions together
     extents = [x_shape[each] if each in dim else 1 for each in range(len(x_shape))]
     places = wrap(np.arange(prod(extents)).reshape(extents)).to(grad.device)
     return where(places == restore(indices, x_shape, dim, keepdim), restore(grad, x_shape, dim, keepdim), 0)

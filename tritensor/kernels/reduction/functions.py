@@ -33,7 +33,7 @@ ndarray, asarray = np.ndarray, np.asarray
 
 
 def keywords(name: str, dim: Any, keepdim: Any, others: dict[str, Any]) -> tuple[Any, Any]:
-    """`dim` and `keepdim` where they were given by NumPy's names, `axis` and `keepdims`."""
+    """`dim` and `keepdim`, which may be passed by NumPy's names, `axis` and `keepdims`."""
     for key, value in others.items():
         if key == "axis" and dim is None:
             dim = value
@@ -68,7 +68,7 @@ def as_one_dim(name: str, dim: Any) -> Any:
 
 
 def function_of(operator: Any, one_dim: bool, quick: bool) -> Callable[..., Tensor]:
-    """The function with PyTorch's parameters, and NumPy's names for them.
+    """The function with PyTorch's parameters, which also accepts NumPy's names for them.
 
     Args:
         operator: the `Reduction`; with a metadata `dtype`, the function takes one too.
@@ -116,12 +116,12 @@ def reduced_shape(shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) 
 
 
 def reduced_count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
-    """How many elements go into one of the result."""
+    """The number of elements reduced to each element of the result."""
     return prod([shape[dim] for dim in dims])
 
 
 def quick_sum(operator: Any, input: Any, dim: Any, keepdim: Any) -> Tensor | None:
-    """The sum or mean of a CPU tensor of float32 or float64, in few steps; None where the operator must do it."""
+    """The sum or mean of a CPU tensor of float32 or float64, in few steps; None where the operator must compute it."""
     x = getattr(input, "_data", None)
     if x.__class__ is not ndarray or x.dtype.char not in "fd" or keepdim.__class__ is not bool:
         return None
@@ -134,7 +134,7 @@ def quick_sum(operator: Any, input: Any, dim: Any, keepdim: Any) -> Tensor | Non
         if operator.name == "mean":
             total = asarray(total / (x.size // total.size), x.dtype)
     except (ValueError, ZeroDivisionError, RuntimeWarning, FloatingPointError):
-        return None  # the operator has the words for bad dimensions, and is quiet where warnings are errors
+        return None  # the operator raises the error for bad dimensions, and ignores NumPy's warnings
     result = wrap(total)
     if input._needs and recording.enabled:
         shape = x.shape
@@ -148,7 +148,7 @@ def quick_sum(operator: Any, input: Any, dim: Any, keepdim: Any) -> Tensor | Non
 
 
 class _QuickSpread(Gradient):
-    """What backward calls for nodes that `quick_sum` records: the sum's (mean's) own, and a way to do it on arrays."""
+    """What backward calls for nodes that `quick_sum` records: the gradient of sum or mean, also on NumPy arrays."""
 
     __slots__ = ("backward", "mean", "name")
 
@@ -161,7 +161,7 @@ class _QuickSpread(Gradient):
         self.mean = operator.name == "mean"
 
     def run(self, node: Any, gradient: Any) -> Any:
-        """By the operator's gradient function, whose values are saved in its order."""
+        """Call the operator's gradient function with the saved values, which are in its order."""
         return self.backward.run(node, gradient)
 
     def run_on_arrays(self, values: tuple[Any, ...], array: np.ndarray) -> list[np.ndarray] | None:

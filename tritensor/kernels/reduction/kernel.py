@@ -1,10 +1,10 @@
-"""The one kernel behind every reduction, and the host's side of it.
+"""The kernel of all reductions, and its launch.
 
-The dimensions of a tensor fall into those that are kept and those that are reduced. Each group is collapsed on the host
-to as few dimensions as its strides allow, so the kernel works on `rows` results of `cols` elements each, wherever those
-lie: no reduction copies its input. A program takes a tile of rows and walks over the columns; where there are too few
-rows to fill the device, each row is cut into parts, whose states a second launch combines. No atomics: the same device
-gives the same bits every time.
+The kept and the reduced dimensions of a tensor are each collapsed on the host to as few dimensions as the strides
+allow, so the kernel computes `rows` results of `cols` elements each, at any strides: no reduction copies its input. A
+program takes a tile of rows and loops over the columns; where there are too few rows to fill the device, each row is
+cut into parts, whose states a second launch combines. There are no atomics: results on one device are always equal in
+every bit.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ __all__ = ["launch_reduction", "reach", "reduce_arrays", "reduction_kernel"]
 
 # Elements of one program's tile: with 4 warps 32 registers a thread for each value of a state.
 _TILE = 4096
-# Columns from which a row has a program of its own.
+# Rows with at least this many columns have one program each.
 _LONG = 1024
-# Programs per multiprocessor that are enough to keep its memory pipeline full.
+# Programs per multiprocessor that keep its memory pipeline full.
 _PROGRAMS = 4
 # A simulated tile: each step of the interpreter costs 10 us whatever the tile's size.
 _INTERPRETED_TILE = 1 << 16
@@ -38,13 +38,13 @@ _INTERPRETED_TILE = 1 << 16
 
 @device_function
 def element_state(values, index, numbers):
-    """The state of one element, where an operator does not say otherwise: the element."""
+    """The default START: the state of an element is the element."""
     return values
 
 
 @device_function
 def bare_state(state, count, numbers):
-    """The result of a state, where an operator does not say otherwise: the state."""
+    """The default FINISH: the result of a state is the state."""
     return state
 
 
@@ -128,11 +128,11 @@ def reduction_kernel(
         outs: a tuple of pointers to contiguous results, [parts, rows] of them.
         ins: a tuple of pointers: the inputs, or the components of the parts' states.
         numbers: a tuple of numbers that START and FINISH take.
-        kept_strides, kept_shape: by which a row's number says where it begins: the strides (in elements) of each input,
-            and the sizes that they share.
+        kept_strides, kept_shape: the strides (in elements) of each input along the kept dimensions, and their sizes,
+            from which a row's number gives its offset.
         reduced_strides, reduced_shape: the same for columns.
         part: columns per program; the grid is (ceil(rows / ROWS), ceil(cols / part)).
-        count: the number of elements that a result is made from, for FINISH.
+        count: the number of elements reduced to one result, for FINISH.
         START: `(values, index, numbers) -> state` of one element.
         COMBINE: `(*state, *state) -> state`; one value by itself where a state has one.
         FOLD: `(state, AXIS) -> state`, a tile combined along one axis.
@@ -214,7 +214,7 @@ def reduction_kernel(
 
 
 def state_dtype(compute: dtypes.dtype) -> dtypes.dtype:
-    """What a state of elements of this dtype is kept in: narrow integers and booleans in 32 bits."""
+    """The dtype that holds a state of elements of this dtype: narrow integers and booleans are held in 32 bits."""
     if compute.category == dtypes.FLOATING or compute.itemsize >= 4:
         return compute
     return dtypes.int32
@@ -317,7 +317,7 @@ def _combine_parts(
     constants: dict[str, Any],
     finish: DeviceFunction,
 ) -> None:
-    """The second stage: the states of a row's parts to the row's result."""
+    """The second stage: combine the states of a row's parts into the row's result."""
     splits, rows = states[0].shape
     row_block, col_block, part, warps = _tile(states[0], rows, splits, rows == 1, len(states), whole=True)
     each = len(states)
@@ -364,8 +364,8 @@ def _units(
     cols: int,
     part: int,
 ) -> tuple[int, ...]:
-    """What divides, in turn: where rows and parts begin; the columns' places; their inner dimension's size and other
-    strides; `rows`; where parts end. See `in_units`."""
+    """The divisors, in this order, of the offsets of rows and parts; the offsets of columns; the size of their inner
+    dimension and the other strides; `rows`; the ends of parts. See `in_units`."""
     return (
         unit_of([*(step for steps in kept for step in steps), part if part < cols else 0]),
         unit_of([step for steps in reduced for step in steps]),
@@ -380,14 +380,14 @@ def _kinds(arrays: Sequence[DeviceArray]) -> tuple[dtypes.dtype, ...]:
 
 
 def reach(array: DeviceArray) -> int:
-    """How many elements lie between an array's first and last in memory."""
+    """The distance in elements between an array's first and last element in memory."""
     return sum((size - 1) * abs(step) for size, step in zip(array.shape, array.strides, strict=True))
 
 
 def _collapse(
     shape: Sequence[int], arrays: Sequence[DeviceArray], dims: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """Some of the dimensions that arrays share, as few as their strides allow: the sizes, and the strides of each."""
+    """Collapse some of the dimensions that arrays share: the sizes, and the strides of each array."""
     sizes = [shape[dim] for dim in dims]
     if 0 in sizes or set(sizes) <= {1}:  # at most one element, at a place that the compiler may know is aligned
         return (1,), ((0,),) * len(arrays)
@@ -400,9 +400,9 @@ def _tile(
     """Rows and columns of a tile, columns per program, and warps.
 
     Args:
-        inner: neighbouring columns lie side by side in memory; otherwise neighbouring rows do.
-        width: values that are held for each element of a tile.
-        whole: no row may be cut into parts.
+        inner: neighbouring columns are adjacent in memory; otherwise neighbouring rows are.
+        width: values in registers for each element of a tile.
+        whole: rows must not be cut into parts.
     """
     driver = x.buffer.driver
     forced = forced_tile(rows, cols)

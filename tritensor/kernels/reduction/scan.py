@@ -49,7 +49,7 @@ class Scan(Operator):
     def resolve_dtypes(
         self, inputs: tuple[Any, ...], metadata: dict[str, Any]
     ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
-        """Integers and booleans add up in int64; or what `dtype=` says, to which the input is converted first."""
+        """Integers and booleans are summed in int64; or `dtype=`, to which the input is converted first."""
         wanted = metadata["dtype"]
         compute, result = self.rule(self.name, inputs) if wanted is None else (compute_dtype(wanted), wanted)
         return compute, (result,)
@@ -63,11 +63,11 @@ class Scan(Operator):
     def launch(
         self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
     ) -> None:
-        """Scan every row: in parts where rows are few and long."""
+        """Scan every row, in parts if rows are few and long."""
         launch_scan(outs[0], arrays[0], compute, metadata["dim"], metadata["reverse"])
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
-        """Each dimension, short and long ones, and no elements."""
+        """Each dimension, short and long ones, and empty tensors."""
         for dim, shape in (
             (-1, (4, 7)),
             (0, (5, 3)),
@@ -124,8 +124,8 @@ def scan_kernel(
 
     Args:
         carry_ptr: [rows, parts + 1], contiguous. When MODE is "totals": written, a 0 and then each part's sum. When
-            MODE is "parts": read, what each part begins with. Not touched when MODE is "whole".
-        out_strides, x_strides, shape: by which a row's number says where it begins.
+            MODE is "parts": read, the sum before each part. Not used when MODE is "whole".
+        out_strides, x_strides, shape: from which a row's number gives its offset.
         REVERSE: from the last column to the first.
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -141,7 +141,7 @@ def scan_kernel(
     x_row = (x_ptr + offset_of(row, x_strides, shape, RANK))[:, None]
     out_row = (out_ptr + offset_of(row, out_strides, shape, RANK))[:, None]
     carry = (carry_ptr + row * (parts + 1) + number)[:, None]
-    # as a column: of sums of rows that are added up in a loop Triton 3.6 makes something that does not compile
+    # of shape (rows, 1): Triton 3.6 generates invalid code for row sums that are accumulated in a loop
     total = tl.zeros((ROWS, 1), STATE)
     if MODE == "parts":
         total = tl.load(carry, mask=row_mask[:, None], other=0)

@@ -1,4 +1,4 @@
-"""Sums and what is made from them: mean, product, variance, norms, logsumexp, counts, any and all."""
+"""Sums and reductions that are computed from sums: mean, product, variance, norms, logsumexp, counts, any and all."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def mean(x, *, dim=None, keepdim=False, dtype=None):
     tensor(3.)
 
     Raises:
-        DtypeError: the elements are integers or booleans and no floating dtype is given.
+        DtypeError: the elements are integers or booleans and no floating `dtype` is passed.
     """
     count = reduced_count(x.shape, dim)
     return np.add.reduce(x, dim, keepdims=keepdim) / x.dtype.type(count)
@@ -154,7 +154,7 @@ def _(grad, out, x, dim, keepdim):
     grad, out = restore(grad, shape, dim, keepdim), restore(out, shape, dim, keepdim)
     if recording.enabled:
         return grad * _product_of_others(x, dim)
-    # One zero takes the product of the others as its gradient, two leave none to anybody.
+    # With one zero its gradient is the product of the others, and all others' is 0; with two zeros all are 0.
     zero = x == 0
     zeros = sum(zero, dim=dim, keepdim=True)
     others = prod(where(zero, 1, x), dim=dim, keepdim=True)
@@ -162,7 +162,7 @@ def _(grad, out, x, dim, keepdim):
 
 
 def _product_of_others(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """For each element the product of all others, without dividing: right, and differentiable, with zeros."""
+    """For each element the product of all others, without division: correct and differentiable for zeros too."""
     kept = tuple(dim for dim in range(x.ndim) if dim not in dims)
     moved = x.permute(kept + dims)
     rows = moved.reshape(*[x.shape[dim] for dim in kept], -1)
@@ -200,7 +200,7 @@ def _shifted(rows: Tensor, step: int, reverse: bool) -> Tensor:
 
 @device_function
 def merge_moments(mean, squares, count, other_mean, other_squares, other_count):
-    """Mean, sum of squared distances from it, and count, of two sets together (Chan, Golub and LeVeque)."""
+    """Mean, sum of squared distances from it, and count, of the union of two sets (Chan, Golub and LeVeque)."""
     total = count + other_count
     share = tl.where(total == 0, total, other_count / total)
     apart = other_mean - mean
@@ -239,7 +239,7 @@ def _correction(metadata):
 
 @reduction(SPREADS, function=False)
 def var(x, *, dim=None, keepdim=False, correction=1):
-    """The variance along `dim`: the sum of squared distances from the mean over the count less `correction`."""
+    """The variance along `dim`: the sum of squared distances from the mean over the count minus `correction`."""
     count = reduced_count(x.shape, dim)
     centre = np.add.reduce(x, dim, keepdims=True) / x.dtype.type(count)
     total = np.add.reduce(np.square(x - centre), dim, keepdims=keepdim)
@@ -282,7 +282,7 @@ def _(grad, out, x, dim, keepdim, correction):
 
 @device_function
 def merge_logs(top, total, other_top, other_total):
-    """exp(top) * total of two sets together, as the larger top and the total that goes with it; NaN stays."""
+    """exp(top) * total, summed over two sets, as the larger top and its total; NaN is kept."""
     smaller_share = libdevice.exp(-tl.abs(top - other_top))  # NaN for two infinities, which are equal
     more = tl.where(top > other_top, total + other_total * smaller_share, total * smaller_share + other_total)
     return larger(top, other_top), tl.where(top == other_top, total + other_total, more)
@@ -405,13 +405,13 @@ def _(grad, out, x, p, dim, keepdim):
         return where(most, grad * x.sign() / sum(most, dim=dim, keepdim=True), 0)
     if p == 2:
         return where(out == 0, 0, grad * (x / _not_zero(out)))
-    # |x| ** (p - 2) is infinite at 0 for p below 2, where the gradient is taken as 0
+    # |x| ** (p - 2) is infinite at 0 for p below 2, where the gradient is defined as 0
     power = where(x == 0, 0, x * _not_zero(x.abs()) ** (p - 2))
     return where(out == 0, 0, grad * (power / _not_zero(out) ** (p - 1)))
 
 
 def _not_zero(x: Tensor) -> Tensor:
-    """x with 1 in place of 0, to divide by where the quotient is not used: its own gradient must not be NaN."""
+    """x with 1 in place of 0, as a divisor where the quotient is not used: its gradient must not be NaN."""
     return where(x == 0, 1, x)
 
 
