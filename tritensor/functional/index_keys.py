@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import dtypes, layout
 from ..errors import DeviceMismatchError, RangeError, ShapeError, explain
-from ..kernels.indexing.family import check_bounds, vouch
+from ..kernels.indexing.family import check_bounds, mark_checked_range
 from ..tensor import Tensor
 from . import creation
 from .joining import stack
@@ -129,7 +129,7 @@ def stack_coordinates(rows: list[Tensor], x: Tensor) -> Tensor:
 def _placed(positions: Tensor, x: Tensor) -> Tensor:
     """Coordinates that have been checked, on the device of `x`."""
     moved = positions.to(x.device)
-    vouch(moved)
+    mark_checked_range(moved)
     return moved
 
 

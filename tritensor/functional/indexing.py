@@ -170,7 +170,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 def _row(checked: Tensor) -> Tensor:
     """Coordinates along one dimension from an index that has been checked."""
     positions: Tensor = checked.unsqueeze(0)
-    kernels.vouch(positions)
+    kernels.mark_checked_range(positions)
     return positions
 
 

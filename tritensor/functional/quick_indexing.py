@@ -12,7 +12,7 @@ import numpy as np
 
 from ..autograd.mode import recording
 from ..inplace import check_writable
-from ..kernels.indexing.family import index, vouch
+from ..kernels.indexing.family import index, mark_checked_range
 from ..kernels.indexing.host import mesh
 from ..tensor import Tensor, wrap
 
@@ -51,7 +51,7 @@ def read(x: Tensor, key: Any) -> Tensor | None:
         return None
     if recorded:
         positions: Tensor = (key if isinstance(key, Tensor) else wrap(where)).unsqueeze(0)
-        vouch(positions)
+        mark_checked_range(positions)
         index.record((result,), (x, positions), {"dims": (0,)})
     return result
 

@@ -1,3 +1,3 @@
-"""Reading, writing and summing at places that indices name; joining and sorting."""
+"""Reading, writing and summing at the places given by indices; joining and sorting."""
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The indexing family: reading from and writing to the places that an integer tensor names.
+"""The indexing family: reading from and writing to places given by an integer tensor.
 
-Every operator here is one of two moves. *Reading* copies `x[place]` to each element of the result; *writing* puts (or
-adds) each element of a value to its place in a copy of `x`. They differ in how places are named:
+Every operator here either reads or writes. *Reading* copies `x[place]` to each element of the result; *writing* copies
+(or adds) each element of a value to its place in a copy of `x`. The operators differ in how places are given:
 
     index, index_put    `positions` of shape (k, *shape): coordinates along k dimensions of x, as in x[i, :, j]
-    gather, scatter     `index` has x's rank: each element names a coordinate along one dimension
+    gather, scatter     `index` has x's rank: each element is a coordinate along one dimension
 
-A position outside of its dimension raises `BoundsError` before anything is computed. On a CUDA device that takes the
-smallest and the largest element of the index tensor, read back once for each version of that tensor: the host waits
-for it. While work is captured in a graph nobody looks.
+A position outside of its dimension raises `BoundsError` before anything is computed. On a CUDA device the host
+waits for the smallest and the largest element of the index tensor, which are read back once for each version of that
+tensor. While a graph is captured, positions are not checked.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
     "put_into",
     "scatter",
     "value_range",
-    "vouch",
+    "mark_checked_range",
 ]
 
 ndarray = np.ndarray
@@ -47,7 +47,7 @@ _INTEGERS = (dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8, dtypes.uint8
 
 
 class Indexing(Operator):
-    """An operator whose second input names places in the first; that input has an integer dtype of its own."""
+    """An operator whose second input gives places in the first; that input has an integer dtype."""
 
     family = "indexing"
 
@@ -72,7 +72,7 @@ class Indexing(Operator):
         return dtypes.float32 if summed else kind, (kind,)
 
     def walk(self, x: DeviceArray, where: DeviceArray, metadata: dict[str, Any]) -> Walk:
-        """How the kernels find the places in `x` that `where` names."""
+        """How the kernels find the places in `x` that `where` gives."""
         from .kernel import Walk
 
         if "dims" in metadata:
@@ -80,7 +80,7 @@ class Indexing(Operator):
         return Walk.of_gather(x, where, metadata["dim"])
 
     def launch(self, outs: list[DeviceArray], arrays: Any, compute: dtypes.dtype, metadata: dict[str, Any]) -> None:
-        """Read the places of `x`; or copy `x` and write to, or add to, those of the copy."""
+        """Read the places of `x`; or copy `x` and write to, or add to, the places of the copy."""
         if len(arrays) == 2:
             from .kernel import move
 
@@ -91,7 +91,7 @@ class Indexing(Operator):
         self.write_places(outs[0], arrays[1], arrays[2], metadata)
 
     def write_places(self, out: DeviceArray, where: DeviceArray, value: Any, metadata: dict[str, Any]) -> None:
-        """Write `value` to the places that `where` names in `out`, or add it."""
+        """Write `value` to the places that `where` gives in `out`, or add it."""
         from .kernel import move
         from .segments import add_at
 
@@ -111,7 +111,7 @@ class Indexing(Operator):
 
 
 def _key(positions: np.ndarray, rank: int, dims: tuple[int, ...]) -> tuple[Any, ...]:
-    """NumPy's index: the coordinates at `dims`, everything elsewhere."""
+    """NumPy's index: the coordinates at `dims`, full slices elsewhere."""
     key: list[Any] = [slice(None)] * rank
     for dim, coordinates in zip(dims, positions, strict=True):
         key[dim] = coordinates
@@ -119,7 +119,7 @@ def _key(positions: np.ndarray, rank: int, dims: tuple[int, ...]) -> tuple[Any, 
 
 
 def _flat_places(index: np.ndarray, x: np.ndarray, dim: int) -> np.ndarray:
-    """The places of `mesh` counted through a row-major `x`: NumPy takes one index many times faster than several."""
+    """The places of `mesh` as flat indices of a row-major `x`: NumPy is many times faster with a single index."""
     steps = layout.contiguous_strides(x.shape)
     places = index * np.int64(steps[dim])
     for axis, extent in enumerate(index.shape):
@@ -134,7 +134,7 @@ def _index(x, positions, *, dims):
 
 
 def _index_put(x, positions, value, *, dims, accumulate=False):
-    """x with `value` at the given coordinates, or added to what is there; of equal coordinates the last one counts."""
+    """x with `value` at the given coordinates, or added to its elements; of equal coordinates the last value is kept."""
     out = x.copy()
     key = _key(positions, x.ndim, dims)
     if accumulate:
@@ -149,7 +149,7 @@ def _gather(x, index, *, dim):
     if x.ndim == 0:
         return np.broadcast_to(x, index.shape).copy()
     if x.flags.c_contiguous and index.size:
-        # bounds were checked: "clip" never clips, and spares the check for each element
+        # bounds were checked: "clip" never clips, and skips NumPy's check of each element
         return x.reshape(-1).take(_flat_places(index, x, dim), mode="clip")
     return x[mesh(index, dim)]
 
@@ -171,7 +171,7 @@ def _scatter(x, index, value, *, dim, accumulate=False):
 
 
 class _Index(Indexing):
-    """Places named by coordinates along some dimensions; the others are taken whole."""
+    """Places given by coordinates along some dimensions, with all elements of the others."""
 
     def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Check the coordinates, and that the value broadcasts."""
@@ -180,7 +180,7 @@ class _Index(Indexing):
         if not positions._recall("in bounds"):
             for row, dim in zip(positions.unbind(0), dims, strict=True):
                 check_bounds(row, shape[dim], dim)
-            vouch(positions)
+            mark_checked_range(positions)
         if len(inputs) == 3 and isinstance(inputs[2], Tensor):
             target = indexed_shape(shape, positions._data.shape[1:], dims)
             value = inputs[2]
@@ -196,7 +196,7 @@ class _Index(Indexing):
     def compute(
         self, arrays: Any, compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
     ) -> tuple[np.ndarray, ...]:
-        """The reference; sums of whole rows in another way, with the same bits."""
+        """The reference; sums of whole rows by `add_at`, with the same bits."""
         if metadata.get("accumulate") and compute is results[0]:
             found = add_at(arrays[0], arrays[1], arrays[2], metadata["dims"])
             if found is not None:
@@ -211,7 +211,7 @@ class _Index(Indexing):
 
 
 class _Gather(Indexing):
-    """Places named by one coordinate along one dimension."""
+    """Places given by a coordinate along one dimension."""
 
     def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Check shapes and coordinates; negative ones are refused, as in PyTorch."""
@@ -252,16 +252,16 @@ def check_bounds(where: Tensor, size: int, dim: int, negative: bool = True, mess
     """Raise unless each element of `where` is a position in a dimension of `size` elements.
 
     Args:
-        negative: whether positions may be counted from the end.
+        negative: whether negative positions count from the end or are refused.
         message: the first line of the error in place of `index 5 is out of bounds for dimension 0 with size 2`.
 
     Raises:
-        BoundsError: the smallest or the largest is out of bounds. DtypeError: the dtype is no integer.
+        BoundsError: the smallest or the largest is out of bounds. DtypeError: the dtype is not an integer dtype.
     """
     if where.dtype not in _INTEGERS:
         raise DtypeError(f"index tensors must be of an integer dtype, got {where.dtype}")
     if where.is_cuda and capturing(where._data.buffer.driver, where.device.index) is not None:
-        return  # the host cannot look; in simulation the kernel's own addresses are checked at each replay
+        return  # the host cannot read it now; in simulation the kernel's addresses are checked at each replay
     low, high = value_range(where)
     if high >= size or low < (-size if negative else 0):
         wrong = high if high >= size else low
@@ -271,7 +271,7 @@ def check_bounds(where: Tensor, size: int, dim: int, negative: bool = True, mess
 def value_range(where: Tensor) -> tuple[int, int]:
     """The smallest and the largest element; (0, -1) where there is none.
 
-    Those of a CUDA tensor are kept on it with its version, so that the backward pass does not read them again.
+    For a CUDA tensor they are cached on it with its version, so that the backward pass does not read them again.
     """
     data = where._data
     if data.size == 0:
@@ -288,13 +288,13 @@ def value_range(where: Tensor) -> tuple[int, int]:
     return known
 
 
-def vouch(positions: Tensor) -> None:
-    """Say that coordinates have been checked against the tensor they are for, and need not be until they change."""
+def mark_checked_range(positions: Tensor) -> None:
+    """Mark coordinates as checked against the tensor that they index: they are not checked again until they change."""
     positions._remember("in bounds", True)
 
 
 def put_into(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...]) -> None:
-    """`index_put` straight into the memory of `x`; the caller has made sure that this may be changed."""
+    """`index_put` straight into the memory of `x`; the caller has checked that it may be changed."""
     (x, positions, value), metadata = index_put.prepare((x, positions, value), {"dims": dims, "accumulate": False})
     device = index_put.place((x, positions, value))
     if device is devices.cpu:
@@ -347,7 +347,7 @@ def _(draw):
 @index_put.samples
 def _(draw):
     for dims, shape in (((0,), (2, 4, 5)), ((1,), (5,)), ((0, 2), (2, 4)), ((0, 2), ())):
-        # distinct coordinates: which of two equal ones counts is not the same everywhere
+        # distinct coordinates: devices differ in which of two equal ones is kept
         positions = np.stack([draw.rng.permutation(3)[:2] - 3 for _ in dims])
         yield [draw((3, 4, 5)), positions, draw(shape)], {"dims": dims}
     if draw.dtype is not dtypes.bool_:

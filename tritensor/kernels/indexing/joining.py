@@ -23,7 +23,7 @@ class Joining(Operator):
     repeatable = True
 
     def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Check that the shapes agree but for `dim`; vectors of no elements are passed over, as in PyTorch."""
+        """Check that the shapes agree but for `dim`; empty vectors are skipped, as in PyTorch."""
         for position, x in enumerate(inputs):
             if x.ndim == 0:
                 raise ShapeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
@@ -41,7 +41,7 @@ class Joining(Operator):
                         f"Sizes of tensors must match except in dimension {dim}. Expected size {expected} "
                         f"but got size {got} for tensor number {position} in the list."
                     )
-        # None marks a vector that is passed over
+        # None marks a vector that is skipped
         sizes = tuple(x._data.shape[dim] if x.ndim == len(first) else None for x in inputs)
         return inputs, {"dim": dim, "sizes": sizes}
 

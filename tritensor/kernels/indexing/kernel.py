@@ -1,4 +1,4 @@
-"""The kernels of the indexing family: moves to and from named places, ranges, and finding nonzeros."""
+"""The kernels of the indexing family: reading from and writing to places, value ranges, and finding nonzeros."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INT64 = np.dtype(np.int64)
 
 @device_function
 def place_of(position_ptr, offset, row_step, sizes, steps, mask):
-    """Where the coordinates at `offset` of each row of a position tensor point; negative ones count from the end."""
+    """The offset of the place whose coordinates are at `offset` of each row; negative ones count from the end."""
     place = tl.zeros_like(offset).to(tl.int64)
     for row in tl.static_range(len(sizes)):
         coordinate = tl.load(position_ptr + row * row_step + offset, mask=mask, other=0).to(tl.int64)
@@ -52,11 +52,11 @@ def move_kernel(
     WIDE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Copy elements between a dense walk and named places.
+    """Copy elements between a dense operand and indexed places, both traversed in the order of a walk.
 
     Args:
         source: a pointer, or a number; then `source_strides` is ().
-        row_step: how far the coordinates of one element along each indexed dimension are apart.
+        row_step: the stride between the coordinates of one element along successive indexed dimensions.
         shape: RANK sizes to walk, and for every operand the strides of the walk. At the dimensions of the positions the
             indexed operand has stride 0.
         sizes, steps: size and stride of each indexed dimension.
@@ -82,15 +82,15 @@ def move_kernel(
 
 @dataclass(frozen=True)
 class Walk:
-    """One element after another: the shape of the walk, the indexed operand's strides in it, and where its places are.
+    """The order of traversal: the shape of the walk, the indexed operand's strides in it, and where its places are.
 
     Attributes:
         shape: the sizes to walk; for `x[positions]` the result's.
-        strides: the indexed operand's, 0 along what the positions decide.
+        strides: the indexed operand's, 0 along the dimensions of the positions.
         positions, position_strides, row_step: the coordinates, their strides in the walk, and from one row to the next.
         sizes, steps: the indexed dimensions' sizes and strides.
-        dims: the dimensions of the walk that the positions have; the others are taken whole.
-        key_shape, key_strides: the dimensions of the indexed operand that tell one destination from another.
+        dims: the dimensions of the walk that the positions have.
+        key_shape, key_strides: the dimensions of the indexed operand that distinguish destinations.
         key_base, key_steps: a destination's number in `key_shape`: strides of the walk's own coordinates along `dims`,
             and of the coordinates in the positions.
     """
@@ -154,7 +154,7 @@ class Walk:
 
 
 def move(walk: Walk, out: DeviceArray, source: Any, into: bool) -> None:
-    """Copy `source`'s named places to `out`, or (`into`) `source`, an array or number that broadcasts, to `out`'s."""
+    """Copy the places of `source` to `out`; or, with `into`, copy `source` (array or number) to the places of `out`."""
     count = prod(walk.shape)
     if count == 0:
         return
@@ -189,13 +189,13 @@ def move(walk: Walk, out: DeviceArray, source: Any, into: bool) -> None:
 
 
 def spread(array: DeviceArray, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """An array's strides where it is broadcast to a shape."""
+    """An array's strides when it is broadcast to a shape."""
     extra = len(shape) - array.ndim
     return (0,) * extra + tuple(0 if size == 1 else step for size, step in zip(array.shape, array.strides, strict=True))
 
 
 def as_number(value: Any, kind: dtypes.dtype) -> Any:
-    """A number as a kernel takes it that computes with a dtype."""
+    """A number as an argument of a kernel that computes in a dtype."""
     if not kind.is_floating_point:
         return Int64(value)
     return Float64(value) if kind is dtypes.float64 else float(value)
@@ -208,7 +208,7 @@ def as_number(value: Any, kind: dtypes.dtype) -> Any:
 def range_kernel(out_ptr, x_ptr, shape, strides, count, blocks, RANK: tl.constexpr, BLOCK: tl.constexpr):
     """The smallest and the largest element of each block."""
     index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    # past the end the last element stands in: it changes neither
+    # lanes past the end read the last element again, which changes neither
     index = tl.minimum(index, count - 1)
     x = tl.load(x_ptr + offset_of(index, strides, shape, RANK)).to(tl.int64)
     tl.store(out_ptr + tl.program_id(0), tl.min(x, axis=0))
@@ -216,7 +216,7 @@ def range_kernel(out_ptr, x_ptr, shape, strides, count, blocks, RANK: tl.constex
 
 
 def device_range(x: DeviceArray) -> tuple[int, int]:
-    """The smallest and the largest element of an integer array that has some; the host waits for them."""
+    """The smallest and the largest element of a nonempty integer array; the host waits for them."""
     count = x.size
     shape, (strides,) = collapse_dims(x.shape, [x.strides])
     block = block_size(x, 4096, interpreted=1 << 16)

@@ -287,7 +287,7 @@ class Tables:
         operator: Any,
         numbers: dict[str, float],
         entries: Entries,
-        settle: Callable[[], Entries],
+        relocate: Callable[[], Entries],
         rates: Rates | None = None,
     ) -> None:
         """Change parameters and state in place, with one launch for each device and combination of dtypes.
@@ -315,7 +315,7 @@ class Tables:
         except AttributeError:  # something is on the host
             split = None
         if split is None or split.forms != forms or split.driver is not driver or split.own != _own(addresses, entries):
-            entries = settle()
+            entries = relocate()
             arrays = _arrays(entries, rates)
             check_entries(operator, entries)
             addresses = [array.data_ptr() for array in arrays]

@@ -1,6 +1,6 @@
 """The rowwise family: operators that read a whole row to compute each of its elements. Softmax and its logarithm.
 
-The kernels work along the last dimension; another one is brought there first, by a copy.
+The kernels work along the last dimension; another one is moved there first, by a copy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Rowwise(Operator):
 
     def __init__(self, name: str, reference: Callable[..., Any], rule: Rule, **names: Any) -> None:
         super().__init__(name, reference, rule, **names)
-        #: a quicker way on the CPU: `(rows, out)`, contiguous arrays of two dimensions
+        #: a faster reference for the CPU: `(rows, out)`, contiguous arrays of two dimensions
         self.by_rows: Callable[[np.ndarray, np.ndarray], None] | None = None
         self.bodies = RowBodies()
 
@@ -59,7 +59,7 @@ class Rowwise(Operator):
         return inputs, metadata
 
     def along(self, input: Any, dim: int) -> Tensor:
-        """The operator's call, in fewer steps for CPU tensors of float32 or float64 along the last dimension."""
+        """Call the operator, in fewer steps for CPU tensors of float32 or float64 along the last dimension."""
         x = getattr(input, "_data", None)
         if (
             self.by_rows is None
@@ -95,7 +95,7 @@ class Rowwise(Operator):
     def compute(
         self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
     ) -> tuple[np.ndarray, ...]:
-        """The reference, or the quicker way for contiguous rows."""
+        """The reference, or its faster form for contiguous rows."""
         x = arrays[0]
         if (
             self.by_rows is not None
@@ -125,7 +125,7 @@ class Rowwise(Operator):
         launch_rows(self.bodies, outs, arrays, metadata["dim"], compute, self.name)
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
-        """Each dimension, short and long ones, and no elements."""
+        """Each dimension, short and long ones, and empty tensors."""
         for dim, shape in (
             (-1, (4, 7)),
             (0, (5, 3)),
@@ -139,7 +139,7 @@ class Rowwise(Operator):
 
 
 class RowNorm(Operator):
-    """Normalisation of rows, (N, C): a result of the input's shape, and further ones with a number per row."""
+    """Normalisation of rows, (N, C): a result of the input's shape, and further results with a number per row."""
 
     repeatable = True
 
@@ -150,7 +150,7 @@ class RowNorm(Operator):
     def resolve_dtypes(
         self, inputs: tuple[Any, ...], metadata: dict[str, Any]
     ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
-        """The input's dtype; the rows' numbers in the compute dtype."""
+        """The input's dtype; the further results have the compute dtype."""
         compute, result = self.rule(self.name, inputs[:1])
         return compute, (result, *[compute] * (len(self.outputs) - 1))
 
@@ -172,22 +172,22 @@ class RowNorm(Operator):
         return [(shape, results[0].numpy), *((shape[:1], each.numpy) for each in results[1:])]
 
 
-# Rows are taken in pieces of this many bytes: two of them stay in a level-2 cache of 1 MB from the first pass to the
-# last.
+# Rows are processed in pieces of this many bytes: two of them stay in a level-2 cache of 1 MB from the first pass to
+# the last.
 _PIECE = 256 << 10
 
 
 def pieces(rows: np.ndarray) -> range:
-    """The first rows of consecutive pieces of `rows`, and as `.step` how many rows a piece has."""
+    """A range over the first rows of consecutive pieces of `rows`; its `step` is the number of rows per piece."""
     count, width = rows.shape
     return range(0, count, max(1, _PIECE // max(1, width * rows.itemsize)))
 
 
 def exponentials(part: np.ndarray, out: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-    """exp(part - top) into `out`; returns the rows' tops, or None where none had to be taken off, and the sums.
+    """exp(part - top) into `out`; returns the rows' tops, or None if nothing had to be subtracted, and the sums.
 
-    Taking the largest element off each row costs half as much as the exponentials. It is not needed where sums turn
-    out to be between 1 and a number far from overflow: then no exponential was too large or too small for the dtype.
+    Subtracting the largest element of each row costs half as much as the exponentials. It is not needed where the sums
+    are between 1 and a number far from overflow: then no exponential was too large or too small for the dtype.
     """
     ones = np.ones((part.shape[1], 1), part.dtype)
     np.exp(part, out)
@@ -204,13 +204,13 @@ def _top(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def rowwise(words: str) -> Callable[[Callable[..., Any]], Rowwise]:
-    """Declare a rowwise operator; a decorator for its reference. `words` names PyTorch's kernel, for messages."""
+    """Declare a rowwise operator; a decorator for its reference. `words` is PyTorch's name for the kernel, for errors."""
     return lambda function: Rowwise(function.__name__, function, Floating("floating", words))
 
 
 @rowwise("softmax_lastdim_kernel_impl")
 def softmax(x, *, dim, dtype=None):
-    """exp(x), scaled so that it adds up to 1 along `dim`."""
+    """exp(x), scaled so that it sums to 1 along `dim`."""
     dim = dim if x.ndim else None
     if dim is None:
         return np.exp(x - x)
@@ -233,7 +233,7 @@ def summarise_exponentials(values, row_values, col_values, col, mask, numbers):
     """The largest element of a block of columns, and the sum of exp(x - largest)."""
     x = tl.where(mask, values[0], float("-inf"))
     top = tl.max(x, 1)
-    # where all are -inf the sum is 0, so that columns of another block can still count
+    # where all are -inf the sum is 0 and not NaN, so that it can be merged with other blocks of the row
     shift = tl.where(top == float("-inf"), tl.zeros_like(top), top)
     return top, tl.sum(libdevice.exp(x - shift[:, None]), 1)
 
@@ -294,7 +294,7 @@ def _(grad, out, dim):
 
 @rowwise("softmax_backward")
 def softmax_backward(grad, result, *, dim):
-    """The gradient of softmax's input, from that of its result and the result."""
+    """The gradient of softmax's input, from the result and its gradient."""
     return result * (grad - (grad * result).sum(dim if result.ndim else None, keepdims=result.ndim > 0))
 
 
@@ -318,7 +318,7 @@ softmax_backward.kernel(_softmax_backward_of, _sum_of_products, _add_sums)
 
 @rowwise("log_softmax_backward")
 def log_softmax_backward(grad, result, *, dim):
-    """The gradient of log_softmax's input, from that of its result and the result."""
+    """The gradient of log_softmax's input, from the result and its gradient."""
     return grad - np.exp(result) * grad.sum(dim if result.ndim else None, keepdims=result.ndim > 0)
 
 

@@ -1,9 +1,9 @@
-"""The one kernel behind softmax, layer normalisation and cross entropy, and the host's side of it.
+"""The kernel of softmax, layer normalisation and cross entropy, and its launch.
 
 A program takes a few rows. A row that fits into its tile is read once; a longer one is read twice, first for its
-summary and then, from the end, so that the second pass meets what the cache still holds of the first. Rows need not be
-contiguous: with neighbouring rows side by side in memory, as in a softmax over the first dimension, the tile lies the
-other way.
+summary, and then from the end, so that the second pass finds the end of the row in the cache. Rows need not be
+contiguous: where neighbouring rows are adjacent in memory, as in a softmax over the first dimension, the tile's layout
+is transposed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INTERPRETED_TILE = 1 << 16
 
 
 class RowBodies(NamedTuple):
-    """The device functions that make a rowwise operator.
+    """The device functions of a rowwise operator.
 
     `values`, `row_values` and `col_values` are tuples of blocks of shapes (rows, cols), (rows, 1) and (1, cols); a
     summary's parts are of shape (rows,) when it is made and (rows, 1) when it is used.
@@ -65,7 +65,7 @@ def load_rows(ins, strides, shape, row, mask, COMPUTE: tl.constexpr, RANK: tl.co
 
 @device_function
 def row_starts(ins, strides, shape, row, RANK: tl.constexpr, UNIT: tl.constexpr):
-    """Where the rows of each array begin, at multiples of UNIT."""
+    """The offsets of the rows of each array, which are multiples of UNIT."""
     starts = ()
     for position in tl.static_range(len(ins)):
         start = in_units(offset_of(row, strides[position], shape, RANK), UNIT)
@@ -149,13 +149,13 @@ def rowwise_kernel(
         col_ins: a tuple of pointers to contiguous arrays of one element per column.
         numbers: a tuple of numbers and constants for the bodies.
         out_strides, in_strides, row_in_strides, shape: for each array RANK strides, in elements, and the RANK sizes
-            that all share, by which a row's number says where it begins.
+            that all share, from which a row's number gives its offset.
         out_col_strides, in_col_strides: for each array the step from one column to the next.
         APPLY, SUMMARY, MERGE, FINISH: see `RowBodies`; None for what the operator does not have.
         COMPUTE: the dtype that inputs are converted to; ROW_COMPUTE the same for each of row_ins.
         LOOP: rows are longer than COLS.
         INDEX64: whether offsets need 64 bits.
-        UNITS: what divides the places where rows begin, those of columns, `rows`, and `cols` (see `in_units`).
+        UNITS: divisors of the offsets of rows, the offsets of columns, `rows`, and `cols` (see `in_units`).
         ROWS, COLS: the tile. The grid is (ceil(rows / ROWS),).
     """
     start = tl.program_id(0)
@@ -245,9 +245,9 @@ def launch_rows(
         row_outs: contiguous results of that shape without `dim`.
         row_ins: inputs that broadcast to that shape without `dim`.
         col_ins: contiguous inputs with one element per column.
-        numbers: floats (which the kernel gets in the compute dtype), ints (int64) and constants (bool, str).
-        held: values that a program holds for each element of its tile; as many as there are inputs unless given.
-        most_rows: rows of a tile at most, where a program holds much for each row.
+        numbers: floats (passed in the compute dtype), ints (int64) and constants (bool, str).
+        held: values that a program holds for each element of its tile; by default the number of inputs.
+        most_rows: the largest number of rows per tile, for a program that holds many values for each row.
     """
     x = ins[0]
     kept = [each for each in range(x.ndim) if each != dim]
@@ -262,7 +262,7 @@ def launch_rows(
     if rows == 1:  # at a place that the compiler may know is aligned
         steps = ((0,),) * len(steps)
     first, second = len(outs), len(outs) + len(ins)
-    # float64 exponentials take registers of their own: 8 elements a thread spilled where 16 warps share them
+    # float64 exponentials need more registers: 8 elements a thread spilled with 16 warps
     row_block, col_block, warps = _tile(
         x,
         rows,
@@ -319,7 +319,7 @@ def launch_rows(
 
 
 def _typed(numbers: tuple[Any, ...], compute: dtypes.dtype) -> tuple[Any, ...]:
-    """Numbers as kernel arguments: floats in the compute dtype, integers as int64, constants as they are."""
+    """Numbers as kernel arguments: floats in the compute dtype, integers as int64, constants unchanged."""
     floating = Float64 if compute is dtypes.float64 else float
     kinds = {bool: bool, int: Int64, float: floating, str: str}
     return tuple(kinds[value.__class__](value) for value in numbers)
@@ -360,7 +360,7 @@ def _compiled_tile(rows: int, cols: int, inner: bool, width: int, most_rows: int
 
 
 def contiguous(array: DeviceArray) -> DeviceArray:
-    """The array, or a copy of it, whose elements lie side by side."""
+    """The array if it is contiguous, else a contiguous copy."""
     if array.is_contiguous():
         return array
     copied = buffer.empty(array.shape, array.dtype, array.device)

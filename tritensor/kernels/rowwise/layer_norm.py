@@ -1,7 +1,7 @@
 """Layer normalisation of rows: zero mean and unit variance, then a scale and a shift per column.
 
 Inputs are rows, (N, C), with C the product of the normalised dimensions; `weight` and `bias` have C elements. The mean
-and the reciprocal of the deviation of each row are further outputs, for the gradient.
+and the reciprocal of the deviation of each row are saved as further outputs, for the gradient.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LayerNorm(RowNorm):
     repeatable = True
 
     def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The parameters' dtype must be the input's, or float32 beside half precision."""
+        """Check dtypes: the parameters must have the input's, or float32 with a half-precision input."""
         x, *parameters = inputs
         for name, parameter in zip(("weight", "bias"), parameters):
             if parameter is not None and parameter.dtype not in (x.dtype, _parameter_dtype(x.dtype)):
@@ -101,7 +101,7 @@ def _parameter_dtype(dtype: dtypes.dtype) -> dtypes.dtype:
 
 
 def _layer_norm(x, weight=None, bias=None, *, eps=1e-5):
-    """Rows with their mean taken off and divided by their deviation, then scaled and shifted by column."""
+    """Rows minus their mean, divided by their deviation, then scaled and shifted by column."""
     average = x.mean(1, keepdims=True) if x.shape[1] else np.zeros((len(x), 1), x.dtype)
     variance = np.square(x - average).mean(1, keepdims=True) if x.shape[1] else np.zeros_like(average)
     rstd = 1 / np.sqrt(variance + x.dtype.type(eps))
@@ -112,7 +112,7 @@ def _layer_norm(x, weight=None, bias=None, *, eps=1e-5):
 
 
 def _normalise_rows(x: ndarray, weight: ndarray | None, bias: ndarray | None, *, eps: float) -> tuple[ndarray, ...]:
-    """The reference in pieces that stay in the cache, the sums by matrix products with ones."""
+    """The reference in pieces that stay in the cache; sums are matrix products with ones."""
     rows, cols = x.shape
     out, average, rstd = np.empty_like(x), np.empty(rows, x.dtype), np.empty(rows, x.dtype)
     ones, count = np.ones(cols, x.dtype), x.dtype.type(cols)
@@ -190,7 +190,7 @@ def _(grad, x, weight, mean, rstd, eps, needs):
 
 
 def _composed_gradient(grad: Tensor, x: Tensor, weight: Tensor | None, eps: float, needs: tuple[bool, ...]) -> Any:
-    """The same in Tensor language, which can be differentiated again."""
+    """The same composed of tensor operators, which can be differentiated again."""
     centred = x - mean(x, dim=1, keepdim=True)
     rstd = (mean(centred * centred, dim=1, keepdim=True) + eps).rsqrt()
     normal = centred * rstd
@@ -208,21 +208,21 @@ class LayerNormBackward(Operator):
     def resolve_dtypes(
         self, inputs: tuple[Any, ...], metadata: dict[str, Any]
     ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
-        """The input's dtype; those of the parameters in the compute dtype, which the engine converts."""
+        """The input's dtype; the parameters' gradients in the compute dtype, which autograd casts."""
         compute, result = self.rule(self.name, inputs[1:2])
         return compute, (result, compute, compute)
 
     def allocate(
         self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
     ) -> list[tuple[tuple[int, ...], np.dtype]]:
-        """The input's shape, and twice one number per column."""
+        """The input's shape, and two results with one number per column."""
         shape = tuple(arrays[1].shape)
         return [(shape, results[0].numpy), (shape[1:], results[1].numpy), (shape[1:], results[2].numpy)]
 
     def launch(
         self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
     ) -> None:
-        """All in one pass; of rows too long for that the input's gradient by rows, then the parameters' by columns."""
+        """All in one pass; if rows are too long, the input's gradient by rows, then the parameters' by columns."""
         grad, x, centre, rstd, weight = arrays
         if fits(x, compute):
             launch_norm_backward(outs, grad, x, centre, rstd, weight, compute, "layer_norm")

@@ -1,11 +1,11 @@
-"""Cross entropy that makes the gradient of its scores while it has them: one read of the scores for both.
+"""Cross entropy that computes the gradient of its scores in the forward pass, so that the scores are read once.
 
-The forward pass knows everything of that gradient but the factor that comes from behind, which is a single number for
-a loss that is reduced, and almost always 1. So the gradient is written in the forward pass, and the backward pass
-multiplies it in place, where a kernel that finds a 1 writes nothing.
+The forward pass can compute that gradient except for one factor, the loss's own gradient, which is a single number for
+a reduced loss, and almost always 1. So the forward pass writes the gradient, and the backward pass multiplies it in
+place by that factor, with a kernel that writes nothing if the factor is 1.
 
-The gradient is given away by the first backward pass. A second one over the same graph, and one that is to be
-differentiated, compute it from the scores as ever.
+The first backward pass returns this array as the gradient. A second one over the same graph, and one with create_graph,
+compute the gradient from the scores.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ndarray = np.ndarray
 
 
 class LossWithGradient(ClassLoss):
-    """`cross_entropy` with a further output, `change`: the gradient of the scores for a loss whose own is 1."""
+    """`cross_entropy` with a further output, `change`: the gradient of the scores where the loss's gradient is 1."""
 
     def resolve_dtypes(
         self, inputs: tuple[Any, ...], metadata: dict[str, Any]
@@ -73,9 +73,9 @@ def _(draw):
 
 
 def gradient_wanted(x: Tensor, reduction: str) -> bool:
-    """Whether to make the gradient in the forward pass of a loss of `x`: on a device, for a loss that is reduced.
+    """Whether the forward pass of a loss of `x` computes the gradient: on a device, for a reduced loss.
 
-    Not in float16: there a gradient divided by the number of rows underflows before a loss scale can lift it.
+    Not in float16, where a gradient divided by the number of rows underflows before it is multiplied by a loss scale.
     """
     on_device = x._data.__class__ is DeviceArray and x.dtype is not dtypes.float16
     return on_device and reduction != "none" and x._needs and recording.enabled
@@ -83,11 +83,11 @@ def gradient_wanted(x: Tensor, reduction: str) -> bool:
 
 @cross_entropy_with_gradient.gradient
 def _(grad, x, target, weight, total, lse, change, ignore_index, reduction, label_smoothing, needs):
-    if recording.enabled or change._recall("given away"):
+    if recording.enabled or change._recall("consumed"):
         return cross_entropy.joint_gradient(
             grad, x, target, weight, total, lse, ignore_index, reduction, label_smoothing, needs
         )
-    change._remember("given away", True)
+    change._remember("consumed", True)
     data = change._data
     if data.__class__ is ndarray:
         np.multiply(data, grad._host_array(), out=data, casting="unsafe")

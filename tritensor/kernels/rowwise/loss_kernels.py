@@ -1,4 +1,4 @@
-"""The class losses on a device: the rowwise kernel's bodies for cross entropy, and how rows' losses are reduced."""
+"""The class losses on a device: the rowwise kernel's bodies for cross entropy, and the reduction of rows' losses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BLOCK = 1024
 
 @device_function
 def is_class(target, classes, ignore_index):
-    """Whether a target is one of the classes, or ignored."""
+    """Whether a target is one of the classes, or `ignore_index`."""
     return ((target >= 0) & (target < classes)) | (target == ignore_index)
 
 
@@ -47,7 +47,7 @@ def _scores(values, row_values, col_values, col, mask, numbers):
     shift = tl.where(top == float("-inf"), tl.zeros_like(top), top)
     total = tl.sum(libdevice.exp(inside - shift[:, None]), 1)
     picked = tl.sum(tl.where(here, x, nothing), 1)
-    # what is not needed is no reduction: these are carried through the loop over a long row
+    # values that are not needed are not reduced: they would be carried through the loop over a long row
     share, mixed, weights = tl.zeros_like(total), tl.zeros_like(total), tl.zeros_like(total)
     if len(col_values) > 0:
         weight = col_values[0] + nothing
@@ -91,7 +91,7 @@ CROSS_ENTROPY = RowBodies(summary=_scores, merge=_merge_scores, finish=_row_loss
 
 @device_function
 def _score_and_gradient(values, row_values, col_values, summary, col, numbers):
-    """The gradient of a row's scores from what the row was found to be, for a loss whose gradient is 1."""
+    """The gradient of a row's scores from the row's summary, for a loss whose gradient is 1."""
     lse = summary[0] + libdevice.log(summary[1])
     row = (row_values[0], lse, tl.zeros_like(lse) + 1, row_values[1])
     return _score_gradient(values, row, col_values, (summary[3], summary[5]), col, numbers)
@@ -109,8 +109,8 @@ def launch_cross_entropy(
 ) -> None:
     """Loss, total weight, and each row's logarithm of the sum of exponentials, reading the scores once.
 
-    With `change` the gradient of the scores goes there, for a loss that is reduced. What a mean divides by has to be
-    known before the rows are read then, and takes a pass over the targets.
+    With `change`, the gradient of the scores of a reduced loss is written there. The divisor of a mean must then be
+    known before the rows are read, which needs a pass over the targets.
     """
     x, target, weight = arrays
     out, total, lse = outs
@@ -129,7 +129,7 @@ def launch_cross_entropy(
         row_ins=(target,) if change is None else (target, total),
         col_ins=present(weight),
         held=1 if weight is None else 4,
-        # a row's state and its gradient's: 1024 rows of 3 classes spilled 672 bytes
+        # a program holds the state of a row and of its gradient: 1024 rows of 3 classes spilled 672 bytes
         most_rows=1024 if change is None else 1024 // compute.itemsize,
         numbers=_numbers(classes, metadata, weight),
     )
@@ -148,7 +148,7 @@ def share_kernel(
     COMPUTE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """The weight of each row's target, 0 for those to ignore; the arguments are those of `pick_kernel`."""
+    """The weight of each row's target, 0 for ignored ones; the arguments are those of `pick_kernel`."""
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = row < rows
     target = tl.load(target_ptr + row * target_stride, mask=mask, other=0).to(tl.int64)
@@ -169,7 +169,7 @@ def _launch_shares(
     compute: dtypes.dtype,
     metadata: dict[str, Any],
 ) -> None:
-    """The sum of the targets' weights into `total`, from the targets alone."""
+    """The sum of the targets' weights into `total`, from the targets only."""
     rows = target.size
     ignored = Int64(metadata["ignore_index"])
     launch(
@@ -185,7 +185,7 @@ def _launch_shares(
 
 @kernel
 def scale_kernel(x_ptr, factor_ptr, count, COMPUTE: tl.constexpr, BLOCK: tl.constexpr):
-    """Multiply contiguous elements by one number on the device; a 1 leaves them alone, without a look at them."""
+    """Multiply contiguous elements by one number on the device; a factor of 1 reads and writes nothing."""
     factor = tl.load(factor_ptr).to(COMPUTE)
     if factor != 1:
         index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -213,7 +213,7 @@ def _numbers(classes: int, metadata: dict[str, Any], weight: DeviceArray | None)
 
 
 def _scratch(out: DeviceArray, rows: int, compute: dtypes.dtype, metadata: dict[str, Any]) -> tuple[Any, Any]:
-    """Room for the rows' losses (the result itself where they are not reduced) and weights."""
+    """Arrays for the rows' losses (the result itself where they are not reduced) and weights."""
     losses = out if metadata["reduction"] == "none" else buffer.empty((rows,), compute.numpy, out.device)
     return losses, buffer.empty((rows,), compute.numpy, out.device)
 
@@ -330,7 +330,7 @@ def launch_cross_entropy_backward(
 
 
 def present(*arrays: DeviceArray | None) -> tuple[DeviceArray, ...]:
-    """The arrays that are there, each contiguous or copied to be."""
+    """The arrays that are not None, each contiguous or copied."""
     return tuple(contiguous(array) for array in arrays if array is not None)
 
 

@@ -1,9 +1,9 @@
 """Losses over rows of class scores, and the elementwise parts of the others.
 
-`cross_entropy` and `nll_loss` take scores as rows, (N, C), and class indices, (N,); the functions that users call bring
-other shapes to that. A target outside of the classes is an IndexError on the CPU. On a CUDA device the kernel asserts
-it, as PyTorch's does: the host does not wait for the answer, a simulated device raises "device-side assert triggered",
-and a real one, where assertions are compiled only for debugging, makes that row's loss NaN; checked mode says which.
+`cross_entropy` and `nll_loss` take scores as rows, (N, C), and class indices, (N,); the public functions reshape other
+shapes to that. A target outside of the classes is an IndexError on the CPU. On a CUDA device the kernel asserts it, as
+PyTorch's does, and the host does not wait for the result: a simulated device raises "device-side assert triggered". On
+a real device, where assertions are compiled only for debugging, that row's loss is NaN; checked mode finds the row.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ INT64 = dtypes.int64.numpy
 class ClassLoss(Operator):
     """A loss of rows of scores against class indices: inputs x (N, C), target (N,), weight (C,) or None.
 
-    The second output, `total`, is what a mean divides by: the sum of the weights of the targets that count.
+    The second output, `total`, is the divisor of a mean: the sum of the weights of the targets that are not ignored.
     """
 
     family = "loss"
@@ -70,21 +70,21 @@ class ClassLoss(Operator):
     def resolve_dtypes(
         self, inputs: tuple[Any, ...], metadata: dict[str, Any]
     ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
-        """The scores' dtype for the loss; what the gradient needs stays in the compute dtype."""
+        """The scores' dtype for the loss; the further outputs, for the gradient, have the compute dtype."""
         compute, result = self.rule(self.name, inputs[:1])
         return compute, (result, *(compute,) * (len(self.outputs) - 1))
 
     def compute(
         self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
     ) -> tuple[np.ndarray, ...]:
-        """The reference, after a look at the class indices."""
+        """The reference, after checking the class indices."""
         check_classes(arrays[1], arrays[0].shape[1], metadata["ignore_index"])
         return super().compute(arrays, compute, results, metadata)
 
     def allocate(
         self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
     ) -> list[tuple[tuple[int, ...], np.dtype]]:
-        """The loss: of shape (N,) when it is not reduced; the total; for cross entropy a number per row."""
+        """The loss: of shape (N,) when it is not reduced; the total; for cross entropy also a number per row."""
         rows = tuple(arrays[0].shape[:1])
         shapes = (rows if metadata["reduction"] == "none" else (), (), rows)
         return [(shape, result.numpy) for shape, result in zip(shapes, results)]
@@ -99,7 +99,7 @@ class ClassLoss(Operator):
 
 
 def check_target_dtype(target: Tensor) -> None:
-    """Raise unless class indices are int64 or uint8, as PyTorch wants them."""
+    """Raise unless class indices are int64 or uint8, as in PyTorch."""
     if target.dtype is not dtypes.int64 and target.dtype is not dtypes.uint8:
         raise DtypeError(
             explain(
@@ -111,7 +111,7 @@ def check_target_dtype(target: Tensor) -> None:
 
 
 def check_classes(target: np.ndarray, classes: int, ignore_index: int) -> None:
-    """Raise for the first class index that is neither below `classes` nor the one to ignore.
+    """Raise for the first class index that is neither a class nor `ignore_index`.
 
     Raises:
         RangeError: `Target 7 is out of bounds.`
@@ -130,7 +130,7 @@ def check_classes(target: np.ndarray, classes: int, ignore_index: int) -> None:
 def _picked(
     target: np.ndarray, weight: np.ndarray | None, ignore_index: int, like: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """For each row: a class that is there, and the row's weight (0 where it is ignored)."""
+    """For each row: a valid class index, and the row's weight (0 where it is ignored)."""
     counts = target != ignore_index
     safe = np.where(counts, target, 0)
     share = counts.astype(like.dtype) if weight is None else np.where(counts, weight[safe] if weight.size else 0, 0)
@@ -145,10 +145,10 @@ def _reduce(losses: np.ndarray, total: np.ndarray, reduction: str) -> np.ndarray
 
 
 def _cross_entropy(x, target, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
-    """The negative logarithm of the target class's share in softmax(x), for rows of scores."""
+    """The negative logarithm of the target class's probability in softmax(x), for rows of scores."""
     safe, share = _picked(target, weight, ignore_index, x)
     top = np.maximum.reduce(x, 1, keepdims=True) if x.shape[1] else np.zeros((len(x), 1), x.dtype)
-    top = np.where(top == -np.inf, 0, top).astype(x.dtype)  # a row of nothing: its sum is 0, its logarithm -inf
+    top = np.where(top == -np.inf, 0, top).astype(x.dtype)  # a row of -inf: its sum is 0, its logarithm -inf
     lse = top + np.log(np.exp(x - top).sum(1, keepdims=True))
     logp = x - lse
     losses = np.where(share == 0, 0, -logp[np.arange(len(x)), safe] * share)
@@ -217,12 +217,12 @@ def _(grad, x, target, weight, total, lse, ignore_index, reduction, label_smooth
 
 
 def _one_hot(target: Tensor, classes: int) -> Tensor:
-    """(N, C): whether a class is the row's target."""
+    """A mask of shape (N, C): whether a class is the row's target."""
     return wrap(np.arange(classes)).to(target.device) == target.unsqueeze(1)
 
 
 def _row_gradient(grad: Tensor, total: Tensor, reduction: str) -> Tensor:
-    """The gradient of each row's loss, to go with (N, C)."""
+    """The gradient of each row's loss, of a shape that broadcasts with (N, C)."""
     if reduction == "none":
         return grad.unsqueeze(1)
     return grad / total.detach() if reduction == "mean" else grad
@@ -239,7 +239,7 @@ def _ones(count: int, dtype: np.dtype) -> np.ndarray:
 
 
 class _QuickGradient(Gradient):
-    """What backward calls for `quick_cross_entropy`: from saved exponentials, unless it is recorded itself."""
+    """What backward calls for `quick_cross_entropy`: from saved exponentials, unless backward itself is recorded."""
 
     __slots__ = ()
 
@@ -247,7 +247,7 @@ class _QuickGradient(Gradient):
     name = "CrossEntropyBackward0"
 
     def run(self, node: Node, gradient: Tensor) -> Any:
-        """The scores' gradient in Tensor language, where it is to be differentiated again."""
+        """The scores' gradient composed of tensor operators, for create_graph."""
         if not recording.enabled:
             return [wrap(part) for part in self.run_on_arrays(node.saved, gradient._host_array())]
         x, target, _, _, _, divisor, reduction = node.saved
@@ -268,9 +268,9 @@ _quick = _QuickGradient()
 
 
 def quick_cross_entropy(input: Any, target: Any, reduction: str) -> Tensor | None:
-    """Cross entropy of CPU rows of float32 or float64, where every target is a class; None where it is another case.
+    """Cross entropy of CPU rows of float32 or float64, where every target is a class; None in all other cases.
 
-    It is called in each training step on small batches, where the number of NumPy calls is what counts.
+    Training on small batches calls it in each step, where the number of NumPy calls determines the time.
     """
     x, t = getattr(input, "_data", None), getattr(target, "_data", None)
     if x.__class__ is not ndarray or t.__class__ is not ndarray or x.ndim != 2 or x.dtype.char not in "fd":
@@ -278,7 +278,7 @@ def quick_cross_entropy(input: Any, target: Any, reduction: str) -> Tensor | Non
     if t.dtype is not INT64 or t.shape != x.shape[:1] or (reduction != "mean" and reduction != "sum"):
         return None
     count, classes = x.shape
-    # as unsigned numbers negative targets are large, so one comparison finds all that are no class
+    # as unsigned numbers, negative targets are large, so one comparison finds all invalid ones
     if count == 0 or maximum_reduce(t.view(uint64)) >= classes:
         return None
     places = _row_starts(count, classes) + t
@@ -292,7 +292,7 @@ def quick_cross_entropy(input: Any, target: Any, reduction: str) -> Tensor | Non
         losses -= picked
         loss = add_reduce(losses) / divisor
     except (RuntimeWarning, FloatingPointError):
-        return None  # where warnings are errors; the operator is quiet
+        return None  # NumPy raises for warnings here; the operator ignores them
     result = wrap(asarray(loss, x.dtype))
     if input._needs and recording.enabled:
         saved = (input, target, shares, totals, places, divisor, reduction)
@@ -361,7 +361,7 @@ def _(draw):
 
 
 def _nll_loss(x, target, weight=None, *, ignore_index=-100, reduction="mean"):
-    """The negative of the target class's value in each row, which holds logarithms of probabilities."""
+    """The negative of the target class's value in each row of log-probabilities."""
     safe, share = _picked(target, weight, ignore_index, x)
     losses = np.where(target == ignore_index, 0, -x[np.arange(len(x)), safe] * share)
     total = share.sum()

@@ -1,8 +1,8 @@
-"""The backward kernel of layer and root-mean-square normalisation: every row once, all three gradients from it.
+"""The backward kernel of layer and root-mean-square normalisation: all gradients from one read of each row.
 
-A program takes a range of rows and keeps the sums over its rows for the parameters' gradients beside the rows it works
-on; the programs' sums are added by a column sum. The gradient and the input are read once, where a kernel for the rows
-and a reduction over the columns read them twice.
+A program takes a range of rows and keeps the sums over them for the parameters' gradients in registers; a column sum
+adds the programs' sums. The gradient and the input are read once, where a kernel for the rows and a reduction over the
+columns would read them twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONGEST = 32 << 10
 # Elements of a tile: 8 a thread with 4 warps.
 _TILE = 1024
 _INTERPRETED_TILE = 1 << 16
-# Warps per multiprocessor that keep its memory pipeline full, each program with a row of partial sums to write.
+# Warps per multiprocessor that keep its memory pipeline full; each program writes a row of partial sums.
 _WARPS = 32
 
 SUMS = Parts(fold_sum, add, zero)
@@ -59,7 +59,7 @@ def norm_backward_kernel(
     ROWS: tl.constexpr,
     COLS: tl.constexpr,
 ):
-    """The gradient of the input, and for `part` rows the sums that the parameters' gradients are made of.
+    """The gradient of the input, and the sums over `part` rows for the parameters' gradients.
 
     Args:
         x_gradient_ptr: rows times cols, contiguous.
@@ -69,7 +69,7 @@ def norm_backward_kernel(
         centres: a tuple of a pointer to each row's mean, for layer normalisation; or an empty one.
         rstd_ptr: what each row is multiplied by.
         weights: a tuple of a pointer to the scale of each column, or an empty one.
-        UNITS: what divides the places where rows begin, and `cols` (see `in_units`).
+        UNITS: divisors of the offsets of rows, and of `cols` (see `in_units`).
         ROWS, COLS: the tile; no row is longer. The grid is (ceil(rows / part),).
     """
     start = tl.program_id(0) * part
@@ -135,7 +135,7 @@ def launch_norm_backward(
     row_block = min(power_of_two(rows), max(1, tile // col_block))
     warps = 16 if col_block > 4096 else 8 if col_block > 2048 else 4
     most = driver.properties(x.device.index).multi_processor_count * _WARPS // warps  # type: ignore[arg-type]
-    # four tiles a program at least, so that the partial sums stay a small part of what is moved
+    # at least four tiles per program, so that the partial sums are a small part of the memory traffic
     programs = max(1, min(most, rows // (4 * row_block)))
     part = -(-rows // programs)
     programs = -(-rows // part)

@@ -1,7 +1,7 @@
 """Root-mean-square normalisation of rows: divided by the root of their mean square, then scaled per column.
 
 Inputs are rows, (N, C), with C the product of the normalised dimensions; `weight` has C elements. The factor of each
-row is a further output, for the gradient.
+row is saved as a further output, for the gradient.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _(grad, x, weight, rstd, eps, needs):
 
 
 def _composed_gradient(grad: Tensor, x: Tensor, weight: Tensor | None, eps: float, needs: tuple[bool, ...]) -> Any:
-    """The same in Tensor language, which can be differentiated again."""
+    """The same composed of tensor operators, which can be differentiated again."""
     rstd = (mean(x * x, dim=1, keepdim=True) + eps).rsqrt()
     normal = x * rstd
     scaled = grad if weight is None else grad * weight
@@ -148,7 +148,7 @@ class RMSNormBackward(Operator):
     def resolve_dtypes(
         self, inputs: tuple[Any, ...], metadata: dict[str, Any]
     ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
-        """The input's dtype; the scale's in the compute dtype, which the engine converts."""
+        """The input's dtype; the scale's gradient in the compute dtype, which autograd casts."""
         compute, result = self.rule(self.name, inputs[1:2])
         return compute, (result, compute)
 
@@ -162,7 +162,7 @@ class RMSNormBackward(Operator):
     def launch(
         self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
     ) -> None:
-        """Both in one pass; of rows too long for that the input's gradient by rows, then the scale's by columns."""
+        """Both in one pass; for rows that are too long, the input's gradient by rows, then the scale's by columns."""
         grad, x, rstd, weight = arrays
         if fits(x, compute):
             launch_norm_backward(outs, grad, x, None, rstd, weight, compute, "rms_norm")
