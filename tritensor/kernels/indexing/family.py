@@ -35,11 +35,11 @@ __all__ = [
     "gather",
     "index",
     "index_put",
+    "mark_checked_range",
     "nonzero_positions",
     "put_into",
     "scatter",
     "value_range",
-    "mark_checked_range",
 ]
 
 ndarray = np.ndarray
@@ -134,7 +134,7 @@ def _index(x, positions, *, dims):
 
 
 def _index_put(x, positions, value, *, dims, accumulate=False):
-    """x with `value` at the given coordinates, or added to its elements; of equal coordinates the last value is kept."""
+    """x with `value` at the given coordinates, or added there; of equal coordinates the last value is kept."""
     out = x.copy()
     key = _key(positions, x.ndim, dims)
     if accumulate:

@@ -1,10 +1,10 @@
-"""Sums at named places, the same bits on every run: places sorted by their destination, then sums of equal ones.
+"""Sums at indexed places, with the same bits on every run: places are sorted by destination, then equal ones summed.
 
-A block of sorted places is read at once, and a scan that begins anew with each destination adds up the equal ones; a
-destination whose places all lie in one block is done by that. Of one that goes on, a block keeps what it adds to the
-destination that it begins with and to the one that it ends with, and a second launch adds these parts, 32 blocks at a
-time. No program waits for another, and the work grows with the number of places, however many of them are equal: a
-program that added them one after another needed a step for each place of padding in a batch.
+A program reads a block of sorted places, and a segmented scan sums the values of each destination. A destination whose
+places are all in one block is then complete. For one that spans blocks, each block stores its part of the sum (for its
+first and its last destination), and a second launch adds these parts, 32 blocks at a time. No program waits for
+another, and the work depends only on the number of places: a program that added the places of one destination one after
+another needed a step for each place of padding in a batch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_at"]
 
-# Elements of a block: 16 a thread with 4 warps, each a sum and a mark.
+# Elements of a block: 16 a thread with 4 warps, each a sum and a flag.
 _TILE = 2048
 # Columns of a block of rows: 512 bytes of float32.
 _WIDTH = 128
@@ -51,7 +51,7 @@ def keys_kernel(
     WIDE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """The destination of each place as one number, with which equal places sort together."""
+    """The destination of each place as one number, the sort key."""
     start = tl.program_id(0).to(tl.int64) if WIDE else tl.program_id(0)
     index = start * BLOCK + tl.arange(0, BLOCK)
     mask = index < count
@@ -61,7 +61,7 @@ def keys_kernel(
 
 @device_function
 def add_unless_new(total, new, other_total, other_new):
-    """The sum of two neighbouring runs of places, of which the second may begin a destination of its own."""
+    """The sum of two neighbouring runs of places, of which the second may begin a new destination."""
     return tl.where(other_new > 0, other_total, total + other_total), new | other_new
 
 
@@ -90,14 +90,14 @@ def segment_sums_kernel(
     BLOCK_P: tl.constexpr,
     BLOCK_R: tl.constexpr,
 ):
-    """Add the values of a block of sorted places to the destinations that lie in it, and keep the parts of others.
+    """Add the values of a block of sorted places to the destinations complete in it, and store the parts of others.
 
     Args:
-        head_ptr, tail_ptr: what a block adds to the destination of the block before it, and to the one that the next
-            block goes on with: [blocks, width] each, written where there is one.
+        head_ptr, tail_ptr: what a block adds to the destination of the block before it, and to the one that
+            continues in the next block: [blocks, width] each, written where there is one.
         key_ptr, order_ptr: the destinations in rising order, and the place in the walk that each came from.
         source: a pointer, or a number; then its strides are ().
-        width: elements of the dimensions that are taken whole (`rest_shape`).
+        width: elements of the dimensions that are not indexed (`rest_shape`).
         sizes, steps: a key is a coordinate in `sizes`, and the element of `out` at `steps`.
         WIDE: offsets need 64 bits. The grid is (blocks * ceil(width / BLOCK_R),): its other dimensions would end at
             65535 programs.
@@ -130,7 +130,7 @@ def segment_sums_kernel(
     out_block = out_block + offset_of(rest, rest_out_strides, rest_shape, REST_RANK)[None, :]
     found = tl.load(out_block, mask=whole, other=0).to(TOTAL)
     tl.store(out_block, (found + total).to(OUT_DTYPE), mask=whole)
-    # one element of each column at most: the others' zeros change nothing
+    # at most one element of each column is not zero, so the sum selects it
     nothing = tl.zeros_like(total)
     head = (ends | last) & (begun == 0)
     tail = last & (begun > 0) & (ends == 0)
@@ -168,7 +168,7 @@ def join_segments_kernel(
     BLOCK_R: tl.constexpr,
     JOINED: tl.constexpr,
 ):
-    """Add the parts of a destination that begins in one block and goes on in others; a program for each block.
+    """Add the parts of a destination that begins in one block and continues in others; a program for each block.
 
     The arguments are those of `segment_sums_kernel`; `blocks` is how many blocks it had.
     """
@@ -202,9 +202,9 @@ def join_segments_kernel(
 
 
 def add_at(walk: Walk, out: DeviceArray, source: Any) -> None:
-    """Add `source`, an array or number that broadcasts over the walk, to `out`'s named places.
+    """Add `source`, an array or number that broadcasts over the walk, to the indexed places of `out`.
 
-    The places are brought into the order of their destinations first, so no two programs add to one element.
+    The places are sorted by destination first, so no two programs add to one element.
     """
     rest = [dim for dim in range(len(walk.shape)) if dim not in walk.dims]
     place_shape = tuple(walk.shape[dim] for dim in walk.dims)

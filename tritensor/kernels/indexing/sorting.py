@@ -46,9 +46,9 @@ class Sorting(Operator):
 
 
 def _stable_order(x: np.ndarray) -> np.ndarray:
-    """How to sort along the last dimension, equal elements in their order.
+    """The indices that sort along the last dimension; equal elements keep their order.
 
-    NumPy's quick sort is three times faster than its stable one, and the same wherever no two elements are equal.
+    NumPy's quick sort is three times faster than its stable one, and gives the same result if no elements are equal.
     """
     if x.dtype.char not in "fdilq" or x.shape[-1] < _SHORT:
         return np.argsort(x, -1, kind="stable")
@@ -71,7 +71,7 @@ def _sort(x, *, dim=-1, descending=False):
         return x.copy(), np.zeros((), np.int64)
     rows = np.moveaxis(x, dim, -1)
     if descending:
-        # from behind, so that turning the result around puts equal elements into their first order
+        # from the last element on, so that equal elements are in their original order when the result is reversed
         order = x.shape[dim] - 1 - np.flip(_stable_order(np.flip(rows, -1)), -1)
     else:
         order = _stable_order(rows)
@@ -82,18 +82,18 @@ def _sort(x, *, dim=-1, descending=False):
 def extremes(x: np.ndarray, count: int, largest: bool) -> np.ndarray | None:
     """Where the `count` largest (or smallest) elements along the last dimension are, in the order of `sort`.
 
-    Without sorting all: the last of them is found by partition, six times faster. None where that has no advantage, or
-    where there is a NaN.
+    The last of them is found by partition, six times faster than sorting. None where that has no advantage, or where
+    there is a NaN.
     """
     size = x.shape[-1]
     if x.dtype.char not in "fdilq" or count == 0 or size < 4 * count or size < _SHORT:
         return None
     if not largest:
-        x = -x if x.dtype.kind == "f" else ~x  # turns the order around, also for the least of integers
+        x = -x if x.dtype.kind == "f" else ~x  # reverses the order, also for the smallest integer
     last = np.partition(x, size - count, -1)[..., size - count :].min(-1, keepdims=True)
     chosen = x >= last
     if np.count_nonzero(chosen) != chosen.size // size * count:
-        # several equal the last: as many of them, from the left, as the larger ones leave room for
+        # several are equal to the last one: take as many of them, from the left, as are missing
         above = x > last
         chosen &= ~above
         room = count - np.count_nonzero(above, -1, keepdims=True)

@@ -1,8 +1,8 @@
-"""A stable radix sort: keys in rising order, equal keys in the order that they came in.
+"""A stable radix sort: keys in rising order, equal keys in their original order.
 
-Each pass sorts by four bits, from the lowest: a block counts its keys by digit, the counts of all blocks are summed up
-in the order (digit, block), and each key goes to where its digit and block begin plus its rank among its like. Nothing
-depends on the order that programs run in, so the result is the same on every run.
+Each pass sorts by four bits, from the lowest: each block counts its keys by digit, a running sum over the counts in the
+order (digit, block) gives the start of each group, and each key moves to its group's start plus its rank in the group.
+The result does not depend on the order in which programs run.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def distribute_kernel(
     DIGITS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Move each key, and where it came from, to its place by one digit; FIRST: keys are still in their own places."""
+    """Move each key, and where it came from, to its place by one digit; FIRST: keys are in their original places."""
     index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = index < count
     key = tl.load(key_ptr + index, mask=mask, other=0)
@@ -83,7 +83,7 @@ def stable_order(keys: DeviceArray, bits: int, origins: DeviceArray | None = Non
     """Sort a contiguous vector of fewer than 2**31 keys by their lowest `bits` bits.
 
     Args:
-        origins: an int32 for each key that goes with it; its index, unless given.
+        origins: an int32 for each key that moves with it; by default its index.
 
     Returns:
         the sorted keys, and the origin of each. The inputs' memory is used for scratch.
@@ -134,7 +134,7 @@ def encode_kernel(
     RANK: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Unsigned numbers of BITS bits in the order of the elements: NaN last, -0.0 as 0.0; DESCENDING: turned over."""
+    """Unsigned numbers of BITS bits in the order of the elements: NaN last, -0.0 as 0.0; DESCENDING: inverted."""
     index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = index < count
     x = tl.load(x_ptr + offset_of(index, strides, shape, RANK), mask=mask, other=0)

@@ -1,3 +1,3 @@
-"""Matrix products: tiles on tensor cores, streamed rows, and what joins them in one kernel."""
+"""Matrix products: tiles on tensor cores and streamed rows, with a fused bias and activation."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How a matrix product is cut into tiles, and which kernel computes them.
 
-The tables hold what was compiled for sm_90 without spilled registers and within its shared memory (tests/
-test_matmul_compile.py); the choice among them is `choose`. No choice has been timed on a GPU yet.
+The tables hold tiles that compile for sm_90 without spilled registers and within its shared memory
+(`tests/runtime/test_matmul_compile.py`); `choose` selects from them. No choice has been timed on a GPU yet.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ __all__ = ["DESCRIBED", "POINTERS", "Blocks", "Problem", "choose", "choose_inter
 
 
 class Blocks(NamedTuple):
-    """How a product is cut: the tile of the result, the step along the summed dimension, and Triton's two numbers."""
+    """How a product is cut: the tile of the result, the step along the summed dimension, warps and stages."""
 
     rows: int
     cols: int
     depth: int
     warps: int
     stages: int
-    #: "pointers" (`matmul_kernels`), "descriptors" (`matmul_descriptors`) or "streamed" (`matvec_kernel`)
+    #: "pointers" (`kernel.py`), "descriptors" (`descriptors.py`) or "streamed" (`matvec.py`)
     kernel: str = "pointers"
-    #: slices of the summed dimension, each for programs of its own
+    #: slices of the summed dimension, each computed by separate programs
     split: int = 1
-    #: in how many pieces the kernel on descriptors stores a tile
+    #: the number of pieces in which the kernel on descriptors stores a tile
     pieces: int = 1
 
 
 class Problem(NamedTuple):
-    """What the choice of blocks depends on, the device apart."""
+    """What the choice of blocks depends on, besides the device."""
 
     #: "half", "tf32", "tf32x3", "ieee" (float32 as it is), "double", or "sum" for dtypes without a matrix instruction
     product: str
@@ -43,22 +43,22 @@ class Problem(NamedTuple):
     itemsize: int = 2
     #: descriptors can be made of both operands and the result
     describable: bool = False
-    #: a bias or an activation is part of it
+    #: a bias or an activation is fused
     epilogue: bool = False
-    #: the second operand's elements lie side by side along the summed dimension
+    #: the second operand is contiguous along the summed dimension
     along: bool = False
 
 
 def is_streamed(rows: int) -> bool:
-    """Whether so many rows are few enough for `matvec_kernel`, whose threads multiply each of them with all that they
-    load. From 5 to 16 rows tensor cores do it, which also read the other operand once: with 8 rows the sums of a thread
-    spill, and half precision spends more time on being converted than on being read.
+    """Whether there are few enough rows for `matvec_kernel`, whose threads multiply each row with all that they load.
+    From 5 to 16 rows tensor cores are used, which also read the other operand once: with 8 rows a thread's sums spill,
+    and converting half precision takes longer than reading it.
     """
     return rows <= _STREAMED_ROWS
 
 
-# For the kernel on descriptors, by what is multiplied. Blocks of 128 bytes along the summed dimension, because that is
-# how wide a swizzled line of shared memory is.
+# For the kernel on descriptors, by what is multiplied. Blocks of 128 bytes along the summed dimension, the width of a
+# swizzled line of shared memory.
 DESCRIBED = {
     "half": (
         Blocks(128, 256, 64, 8, 3, "descriptors"),
@@ -77,7 +77,7 @@ DESCRIBED = {
     # 128x128 with 4 warps spills
     "tf32x3": (Blocks(128, 128, 32, 8, 3, "descriptors"), Blocks(64, 128, 32, 4, 3, "descriptors")),
 }
-# In place of these where the summed dimension is long, so that filling a deeper pipeline pays.
+# Used instead of these where the summed dimension is long enough to fill a deeper pipeline.
 LONG = {
     DESCRIBED["half"][0]: Blocks(128, 256, 64, 8, 4, "descriptors", pieces=2),
     DESCRIBED["half"][2]: Blocks(128, 128, 128, 8, 3, "descriptors"),
@@ -110,10 +110,10 @@ _INTERPRETED = Blocks(256, 256, 256, 4, 1)
 _INTERPRETED_SUM = Blocks(32, 32, 32, 4, 1)
 _INTERPRETED_STREAMED = 1 << 18
 
-# What moving a row or column of a tile costs, in products: a tile of 64x64 then comes to 1.4 times the time per product
+# The cost of loading a row or column of a tile, in products: a tile of 64x64 then takes 1.4 times the time per product
 # of one of 128x256.
 _EDGE = 32
-# What a program has to multiply for descriptors to pay: 9 us at an H200's peak. Making them takes about 1 us.
+# The least products per program for which descriptors are used: 9 us at an H200's peak. Making them takes about 1 us.
 _DESCRIBED_PRODUCTS = 1 << 25
 # A part of a split product has at least so many steps, because parts are summed by a second kernel; and a product of
 # fewer than the second number is over before that kernel would start.
@@ -156,7 +156,7 @@ def choose(problem: Problem, device: DeviceProperties) -> Blocks:
     if is_streamed(problem.rows):
         return _streamed(problem, processors)
     if _is_described(problem, device):
-        # tf32 spills where an activation joins a tile of 128x256, which on sm_100 takes 272 KB of shared memory anyway
+        # tf32 with a fused activation spills in a tile of 128x256, which on sm_100 takes 272 KB of shared memory anyway
         spared = problem.product == "tf32" and (problem.epilogue or device.major > 9)
         table = DESCRIBED[problem.product][spared:]
         blocks = min(table, key=lambda blocks: _cost(blocks, problem, processors))
@@ -174,7 +174,7 @@ def choose(problem: Problem, device: DeviceProperties) -> Blocks:
 
 
 def choose_interpreted(problem: Problem, device: DeviceProperties) -> Blocks:
-    """The same where kernels are interpreted: a step costs about the same whatever its size, so few large tiles."""
+    """The same for the interpreter, where a step takes about the same time at any size: few large tiles."""
     if forced_block():
         return _forced(problem, device)
     if is_streamed(problem.rows):
@@ -191,7 +191,7 @@ def _is_described(problem: Problem, device: DeviceProperties) -> bool:
 
 
 def _forced(problem: Problem, device: DeviceProperties) -> Blocks:
-    """Tiles of `settings.block`, cut in every way that there is, so that small arrays meet all of the kernels' code."""
+    """Tiles of `settings.block`, with every kind of split, so that small arrays run all of the kernels' code."""
     edge = max(power_of_two(forced_block()), 16)
     if is_streamed(problem.rows):
         split = 3 if problem.depth > 4 * edge else 1
@@ -207,7 +207,7 @@ def _streamed(problem: Problem, processors: int) -> Blocks:
     # bytes have the most sums: 4 vectors of them spill with Triton 3.6, and 2 with 3.9
     most = _VECTORS if problem.itemsize > 1 else 1
     vectors = min(most, 2 * _VECTORS // rows, _SUMS // (rows * vector * max(problem.itemsize, 4)))
-    # a warp goes along the side that lies side by side, the vectors of a thread along the other
+    # the threads of a warp go along the contiguous side, the vectors of a thread along the other
     depth, cols = (32 * vector, _WARPS * vectors) if problem.along else (_WARPS * vectors, 32 * vector)
     elements = depth * cols
     if problem.along and (problem.depth < depth or problem.cols < cols):
@@ -236,7 +236,7 @@ def _tiles(blocks: Blocks, problem: Problem) -> int:
 
 
 def _cost(blocks: Blocks, problem: Problem, processors: int) -> int:
-    """The time of a product in these tiles, in no particular unit: waves of tiles, times what a tile costs."""
+    """The relative time of a product in these tiles: waves of tiles, times the cost of a tile."""
     tile = blocks.rows * blocks.cols + _EDGE * (blocks.rows + blocks.cols)
     return -(-_tiles(blocks, problem) // processors) * tile
 
@@ -248,7 +248,7 @@ def _fitted(blocks: Blocks, problem: Problem, device: DeviceProperties) -> Block
 
 
 def _clamped(blocks: Blocks, problem: Problem) -> Blocks:
-    """No block larger than what it is to hold; 16 is the least that a tensor core takes."""
+    """Blocks no larger than the problem, but at least 16, the minimum of a tensor core."""
     return blocks._replace(
         rows=min(blocks.rows, max(power_of_two(problem.rows), 16)),
         cols=min(blocks.cols, max(power_of_two(problem.cols), 16)),

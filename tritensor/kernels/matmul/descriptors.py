@@ -1,10 +1,10 @@
-"""The matrix product for Hopper and later: tiles move by tensor descriptors, programs go from tile to tile.
+"""The matrix product for Hopper and later: tiles are copied by tensor descriptors, and programs are persistent.
 
-A descriptor tells the copy engine (TMA) where an array lies; one thread then asks for a whole tile, and no thread
-computes addresses. The descriptors are made in the kernel, by each program in scratch memory of its launch, rather than
-by the host: the kernel then takes plain pointers and numbers like any other, on every version of Triton, and a launch
-can be repeated with other arrays or captured. It costs each program a few steps before its first tile, which is why
-short products stay with `matmul_kernels.matmul_kernel` (`matmul_blocks.choose`).
+A descriptor holds an array's address, sizes and strides for the copy engine (TMA); one thread then requests a whole
+tile, and no thread computes addresses. Each program makes the descriptors in scratch memory of the launch, rather than
+the host: the kernel then takes plain pointers and numbers like any other, on every version of Triton, and a launch can
+be repeated with other arrays or captured. It costs each program a few steps before its first tile, which is why short
+products use `kernel.matmul_kernel` (see `blocks.choose`).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def described_matmul_kernel(
             All are multiples of 16 bytes, and so is where each array begins.
         bias_strides: from batch to batch, row to row, column to column.
         EPILOGUE: a device function of one block, or None.
-        PRODUCT: see `matmul_kernels.sum_of_products`.
+        PRODUCT: see `kernel.sum_of_products`.
         X_FLIPPED, Y_FLIPPED: the operand's columns are the lines of its memory, not its rows.
         OUT_BATCHED, X_BATCHED, Y_BATCHED: the array has a matrix for each batch.
         BIAS_ROWS: the bias differs from row to row.

@@ -1,7 +1,7 @@
 """The matmul family: matrix products with broadcast batches, any strides, and a fused bias and activation.
 
 Two operators share one kernel: `matmul(x, y)` in all of PyTorch's ranks, and `linear(input, weight, bias)`, whose
-weight is read transposed where it lies. Half-precision operands are multiplied as they are and summed in float32;
+weight is read transposed where it lies. Half-precision operands are multiplied directly and summed in float32;
 operands of different dtypes are refused.
 """
 
@@ -43,7 +43,7 @@ _C_NAMES = {
 ndarray = np.ndarray
 _getframe = sys._getframe
 # dtypes that BLAS multiplies
-_WARNED = (RuntimeWarning, FloatingPointError)  # where NumPy was told to raise: the operator then computes without
+_WARNED = (RuntimeWarning, FloatingPointError)  # raised under np.errstate or filters; then the operator runs
 QUICK = frozenset(np.dtype(kind) for kind in ("float32", "float64"))
 NUMBERS = Rule("matmul", dtypes.INTEGER, promote=False)
 
@@ -84,7 +84,7 @@ class Matmul(Operator):
         return inputs, metadata
 
     def record(self, outputs: tuple[Tensor, ...], inputs: Any, metadata: dict[str, Any]) -> None:
-        """Leave a node; a fused activation has no gradient, because what it was computed from is not kept."""
+        """Leave a node; a fused activation has no gradient, because its input is not stored."""
         if metadata.get("activation") and any(isinstance(value, Tensor) and value._needs for value in inputs):
             raise AutogradError(
                 explain(
@@ -155,8 +155,8 @@ def product_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
     ((5, 4, 2, 6), ())
 
     Raises:
-        ShapeError: the common dimension differs, or the batches do not broadcast; in the words that PyTorch has for the
-            ranks at hand.
+        ShapeError: the common dimension differs, or the batches do not broadcast; with
+            PyTorch's message for these ranks.
     """
     rows, columns = len(x), len(y)
     common = y[-2] if columns > 1 else y[0]
@@ -223,7 +223,7 @@ def _(draw):
         yield [draw(shape), draw((3, shape[-1])), None if bias is None else draw(bias)], {}
 
 
-# ---- gradients: in Tensor language; sums over broadcast batches are the engine's -----------------------------------
+# ---- gradients: of tensor operators; autograd sums over broadcast batches ------------------------------------------
 
 
 def _adjoint(x: Any) -> Any:
@@ -231,7 +231,7 @@ def _adjoint(x: Any) -> Any:
 
 
 def _rows(x: Any) -> Any:
-    """All dimensions but the last as one."""
+    """All dimensions but the last merged into one."""
     return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
 
 

@@ -1,6 +1,6 @@
 """The matrix product of operands of any strides, which are read through pointers, and the sum of a split product.
 
-On Hopper the half products compile to `wgmma` fed by asynchronous copies; `matmul_descriptors` has a faster kernel for
+On Hopper the half products compile to `wgmma` fed by asynchronous copies; `descriptors.py` has a faster kernel for
 operands of regular strides there.
 """
 
@@ -163,7 +163,7 @@ def finish_kernel(
     RANK: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Add the parts of a product, in order, and do what is left: bias, epilogue, conversion."""
+    """Add the parts of a product, in order, then apply bias, epilogue and conversion."""
     index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = index < count
     total = tl.load(parts_ptr + index, mask=mask)

@@ -1,4 +1,4 @@
-"""The host's half of matrix products: which kernel, over which grid, with which strides; kept for the next call."""
+"""Launches matrix products: chooses kernel, grid and strides, and caches the prepared launch."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Geometry(NamedTuple):
 
     @property
     def mirrored(self) -> _Geometry:
-        """The same product read the other way: the transpose of y times that of x."""
+        """The transposed product: the transpose of y times that of x."""
         return _Geometry(
             self.batch,
             self.cols,
@@ -76,9 +76,9 @@ class _Product(NamedTuple):
     """A product of operands of certain shapes and strides, ready to be launched with other memory."""
 
     multiply: Bound
-    #: the second operand is given to the kernel as the first
+    #: the second operand is passed to the kernel as the first
     mirrored: bool
-    #: for a split product the second step, and the shape and dtype of what is handed from one to the other
+    #: for a split product the second step, and the shape and dtype of the partial sums
     finish: tuple[Bound, tuple[int, ...], np.dtype] | None
 
 
@@ -103,7 +103,7 @@ def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: Devic
     prepared = driver.prepared
     product = prepared.get(key)
     if product is None:
-        if len(prepared) >= _REMEMBERED:  # shapes that change with every step must not pile up
+        if len(prepared) >= _REMEMBERED:  # bounded, because shapes may change with every step
             prepared.clear()
         product = prepared[key] = _prepare(out, x, y, bias, body, precision, aligned)
     if product.mirrored:
@@ -151,7 +151,7 @@ def _prepare(
     if blocks.kernel == "descriptors":
         arguments, constants = _described(shape, blocks, constants, product)
         tiles = -(-shape.rows // blocks.rows) * -(-shape.cols // blocks.cols) * problem.batches
-        # programs that stay for several tiles, or one for each where some would compute twice as many as others
+        # persistent programs, or one for each tile where some would compute twice as many as others
         grid = tiles if tiles < 2 * device.multi_processor_count else device.multi_processor_count
         multiply = bind(
             described_matmul_kernel, (grid,), (out, x, y, biases, *arguments), constants, out.device, **options
@@ -283,7 +283,7 @@ def _spread(array: DeviceArray | None, shape: tuple[int, ...]) -> tuple[int, ...
 
 
 def _geometry(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray | None) -> _Geometry:
-    """Sizes and strides of a product, with as many of the batches as possible taken for rows.
+    """Sizes and strides of a product, with as many batch dimensions as possible merged into the rows.
 
     A vector on the left is a matrix of one row, one on the right a matrix of one column. Batches that share `y` are
     more rows of one product.

@@ -1,4 +1,4 @@
-"""Products of few rows with a large matrix, whose time is that of reading the matrix: it is read once, in wide loads.
+"""Products of few rows with a large matrix, limited by reading the matrix: it is read once, in wide loads.
 
 A tensor core would multiply 16 rows whatever their number, from tiles that go through shared memory first. Here a
 thread multiplies the few elements that it loads by all rows, and adds each product to a sum of its own; these are added
@@ -50,8 +50,8 @@ def matvec_kernel(
     """All rows of some columns of one batch: `out = EPILOGUE(x @ y + bias)`.
 
     Args:
-        rows, cols, depth, parts, ..., WIDE: as `matmul_kernels.matmul_kernel` has them.
-        ALONG: y's elements lie side by side along the summed dimension, rather than along its columns.
+        rows, cols, depth, parts, ..., WIDE: as in `kernel.matmul_kernel`.
+        ALONG: y is contiguous along the summed dimension, rather than along its columns.
         ROWS: a power of two that is not smaller than rows.
     """
     col_tiles = tl.cdiv(cols, BLOCK_N)

@@ -1,8 +1,8 @@
-"""How float32 matrices are multiplied on CUDA devices: PyTorch's switches, and what they come to.
+"""How float32 matrices are multiplied on CUDA devices: PyTorch's settings and their effect.
 
 "tf32x3" splits each number into two of tf32 (11 significant bits each) and adds up three products of these on the
 tensor cores: about 22 of float32's 24 bits for each product, summed in float32. The error of a whole matrix is that of
-float32 summation, which is the larger part, so it is what "highest" stands for.
+float32 summation, which is the larger part, so it is used for "highest".
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ...public import public
 
 __all__ = ["get_float32_matmul_precision", "get_product", "product_for", "set_float32_matmul_precision", "set_product"]
 
-# The product, in Triton's words, of each of PyTorch's. "medium" allows bfloat16, which no device of ours multiplies
-# faster than what it would cost to convert: it is tf32, as PyTorch's own is on CUDA devices.
+# Triton's input precision for each of PyTorch's. "medium" allows bfloat16, but converting to it would cost more than it
+# saves, so it is tf32, as in PyTorch on CUDA devices.
 _PRODUCTS = {"highest": "tf32x3", "high": "tf32", "medium": "tf32"}
 _precision = "highest"
 _product = "tf32x3"
-# tf32 came with this compute capability.
+# The first compute capability with tf32.
 _FIRST = (8, 0)
 
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["ORDERS", "Gathered", "gather", "norm_kernel", "scale_kernel"]
 
 ORDERS = {1.0: "sum", 2.0: "squares", math.inf: "largest"}
-_BYTES = 16 << 10  # that a program reads at a time: four vectors of 16 bytes for each of 256 threads
+_BYTES = 16 << 10  # read by a program at a time: four vectors of 16 bytes for each of 256 threads
 _WARPS = 8
-_MOST_PROGRAMS = 64  # for one tensor: a model has tensors enough to fill a device
+_MOST_PROGRAMS = 64  # for one tensor: the many tensors of a model fill a device
 
 
 @device_function
@@ -45,14 +45,14 @@ def _share(table, KIND: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr
 
 @device_function
 def _added(total, x, ORDER: tl.constexpr):
-    """What a block adds to a norm, place by place."""
+    """The running values of a norm after a block, for each lane."""
     if ORDER == "squares":
         return total + x * x
     elif ORDER == "sum":
         return total + tl.abs(x)
     else:
         size = tl.abs(x)
-        return tl.where((size > total) | (size != size), size, total)  # NaN comes in, and stays
+        return tl.where((size > total) | (size != size), size, total)  # NaN is kept
 
 
 @kernel
@@ -65,7 +65,7 @@ def norm_kernel(
     ALIGNED: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """out[tensor, program]: what the program's blocks of the tensor add to a norm.
+    """out[tensor, program]: the contribution of the program's blocks of the tensor to a norm.
 
     Args:
         table: int64, (tensors, 2): addresses and numbers of elements.
@@ -105,7 +105,7 @@ def scale_kernel(
 
 
 class Gathered:
-    """Contiguous tensors of one dtype on one CUDA device, none in another's memory, and the table that says where."""
+    """Contiguous tensors of one dtype on one CUDA device, without overlaps, and the table of their addresses."""
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
         self.tensors = tensors
@@ -151,7 +151,7 @@ class Gathered:
 
 
 def gather(tensors: Sequence[Tensor]) -> list[Gathered] | None:
-    """Tensors by device and dtype; None where some are on the CPU, empty, with gaps, or there twice."""
+    """Tensors by device and dtype; None where some are on the CPU, empty, not contiguous, or passed twice."""
     groups: dict[Any, list[Tensor]] = {}
     seen = set()
     for tensor in tensors:
@@ -160,5 +160,5 @@ def gather(tensors: Sequence[Tensor]) -> list[Gathered] | None:
             return None
         seen.add(data.buffer.address)
         groups.setdefault((data.device, data.dtype), []).append(tensor)
-    # of a grid's second dimension CUDA has 65,535
+    # a grid's second dimension is at most 65,535
     return [Gathered(group) for group in groups.values()] if 1 < len(seen) < 1 << 16 else None

@@ -1,12 +1,12 @@
 """One launch for many tensors: the step of an optimizer on all of its parameters at once.
 
 The kernel finds the tensors by a table in device memory, a row for each: the addresses of parameter, gradient and
-state, how many elements there are, and which program is the row's first. A second table says of each program whose row
-is its own. Both stay on the device from step to step. What a step costs the host is to compare the addresses with those
-of the step before; where a gradient lies somewhere else, the rows are sent again, in one copy through pinned memory.
+state, how many elements there are, and which program is the row's first. A second table holds the row of
+each program. Both stay on the device from step to step. In each step the host compares the addresses with those of the
+step before; if a gradient's address has changed, the rows are sent again, in one copy through pinned memory.
 
-Numbers that change from step to step (learning rate, corrections) are arguments, or lie in device memory, a row for
-each tensor, where a captured step has to find them anew at each replay.
+Numbers that change from step to step (learning rate, corrections) are arguments. A captured step reads them from device
+memory, a row for each tensor, because arguments are fixed when a graph is captured.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def multi_tensor_kernel(
 
     Args:
         table: int64, a row of WIDTH for each tensor: the addresses of param, grad and state, the number of elements,
-            the first program of the tensor, and what else the row is used for.
+            the first program of the tensor, and the address of the counter, if any.
         owners: int32, the row of each program.
         numbers: what BODY takes after the tensors; those that COLUMNS finds in memory are ignored.
         rows: pointer to the numbers in memory, ROW of them for each tensor (0: the same for all), or None.
@@ -155,7 +155,7 @@ class Batch:
         programs = [-(-size // self.block) for size in sizes]
         self.grid = (sum(programs),)
         roles = len(first)
-        self.extra = roles + 2  # the column for whoever computes numbers on the device
+        self.extra = roles + 2  # the column of the counters' addresses, for `Rates`
         self.rows = np.zeros((self.length, roles + 3), np.int64)
         self.rows[:, roles] = sizes
         self.rows[1:, roles + 1] = np.cumsum(programs)[:-1]
@@ -276,7 +276,7 @@ def block_size(arrays: Arrays, nbytes: int) -> int:
 
 
 class Tables:
-    """What an optimizer keeps on its devices from step to step, by a tag for each of its launches."""
+    """The tables that an optimizer keeps on its devices from step to step, by a tag for each of its launches."""
 
     def __init__(self) -> None:
         self.splits: dict[Any, _Split] = {}
@@ -296,7 +296,7 @@ class Tables:
             tag: tells this call apart from the optimizer's other ones.
             operator, numbers: what is computed.
             entries: for each parameter (param, grad, *state).
-            settle: the entries again, each state (and counter) where its parameter is; asked where something has moved.
+            relocate: the entries with each state (and counter) on its parameter's device; called if anything changed.
             rates: numbers that are computed on the device.
 
         Raises:
@@ -306,7 +306,7 @@ class Tables:
         """
         split = self.splits.get(tag)
         roles, count = len(operator.inputs), len(entries)
-        # one list of everything: a step of 300 tensors has to look at 1200 arrays before its launch
+        # one flat list: a step of 300 tensors checks 1200 arrays before its launch
         arrays = _arrays(entries, rates)
         try:
             forms = [array._form or array.form for array in arrays]
@@ -320,7 +320,7 @@ class Tables:
             check_entries(operator, entries)
             addresses = [array.data_ptr() for array in arrays]
             split = _Split(operator, numbers, entries, arrays, addresses)
-            if capturing(split.driver, arrays[0].device.index) is None:  # what a capture makes is its graph's
+            if capturing(split.driver, arrays[0].device.index) is None:  # a capture's tables belong to its graph
                 self.splits[tag] = split
         rows = list(zip(*[iter(arrays[: roles * count])] * roles, strict=True))
         for batch in split.batches:
@@ -382,7 +382,7 @@ class _Split:
         for position, found in enumerate(rows):
             gaps = any(not array.is_contiguous() for array in found)
             aligned = all(array.data_ptr() & 15 == 0 for array in found)
-            # one with gaps is copied together for its launch, which it has for itself
+            # one that is not contiguous is copied for its launch, which is a separate one
             key = (found[0].device, *(array.dtype for array in found), position if gaps else -1, gaps or aligned)
             groups.setdefault(key, []).append(position)
             if key not in resolved:
@@ -401,7 +401,7 @@ def check_entries(operator: Any, entries: Entries) -> None:
 
 
 def check_entry(operator: Any, entry: Sequence[Tensor]) -> None:
-    """Raise where a parameter, its gradient and its state do not go together, or must not be changed."""
+    """Raise where a parameter, its gradient and its state do not fit together, or must not be changed."""
     param = entry[0]
     for name, tensor in zip(operator.inputs, entry, strict=True):
         if tensor.shape != param.shape:

@@ -1,4 +1,4 @@
-"""Learning rates and step counts in device memory, so that a captured step finds the present ones at each replay."""
+"""Learning rates and step counts in device memory, so that a captured step reads the current values at each replay."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def adam_rates_kernel(
     """Count a step of each tensor, and work out what Adam's step takes from the counts.
 
     Args:
-        rates: count rows of the learning rate, what is left of the parameter, and both corrections.
+        rates: count rows of the learning rate, the factor that shrinks the parameter, and both corrections.
         table: int64, count rows of WIDTH; column COLUMN is the address of the tensor's step count, a float32.
         lr: the rate, a float64, or with IN_MEMORY a pointer to it.
-        beta1, beta2, decay: float64; the share of the parameter that is taken from it is lr * decay.
+        beta1, beta2, decay: float64; the parameter shrinks by the factor 1 - lr * decay.
         BLOCK: tensors per program. The grid is (ceil(count / BLOCK),).
     """
     index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -86,7 +86,7 @@ class AdamRates:
 
     Args:
         lr: a number, or one element on the parameters' device.
-        decay: the share of a parameter, times `lr`, that is taken from it.
+        decay: times `lr`, the fraction by which a parameter shrinks in a step.
         counters: the step count of each parameter, one float32 on its device.
     """
 

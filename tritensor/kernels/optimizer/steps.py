@@ -70,9 +70,9 @@ def adam(
 ):
     """One step of Adam, by Kingma and Ba (2015).
 
-    `rest1` and `rest2` are 1 - beta, from the host: of 1 - 0.999 a device's float32 has four digits. `l2` adds a share
-    of the parameter to the gradient (Adam's weight decay), `shrink` scales the parameter before the step (AdamW's),
-    `correction1` and `correction2` are 1 - beta^step, `sign` is -1 to maximise.
+    `rest1` and `rest2` are 1 - beta, computed on the host: in a device's float32, 1 - 0.999 has only four digits. `l2`
+    adds a share of the parameter to the gradient (Adam's weight decay), `shrink` scales the parameter before the step
+    (AdamW's), `correction1` and `correction2` are 1 - beta^step, `sign` is -1 to maximise.
     """
     exp_avg, exp_avg_sq, new_param = _adam_reference(
         param,
@@ -227,8 +227,8 @@ class Step:
     def in_place(self, param: Tensor, grad: Tensor, state: Sequence[Tensor]) -> bool:
         """Make the step where the in-place function takes all arrays as they are, and say whether it did.
 
-        They are host arrays of one shape and one dtype that NumPy computes in, without gaps. Floating-point warnings
-        are the caller's to silence.
+        That requires contiguous host arrays of one shape and one dtype that NumPy computes in. The caller silences
+        floating-point warnings.
         """
         first = param._data
         if first.__class__ is not ndarray:
@@ -347,7 +347,7 @@ def _adam_in_place(
     l2: float,
     sign: float,
 ) -> None:
-    """Twelve passes: sqrt(v / c2) + eps is taken as (sqrt(v) + eps * sqrt(c2)) / sqrt(c2), which saves one."""
+    """Twelve passes: sqrt(v / c2) + eps is computed as (sqrt(v) + eps * sqrt(c2)) / sqrt(c2), which saves one."""
     param, grad, exp_avg, exp_avg_sq = arrays[:4]
     beta1, rest1, beta2, rest2, eps, rate = constants
     size = param.size

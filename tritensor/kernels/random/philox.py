@@ -2,8 +2,8 @@
 
 Philox turns a key and a counter into four random words of 32 bits (Salmon and others, "Parallel random numbers: as easy
 as 1, 2, 3", 2011). The key is the generator's seed. The counter's lower half counts groups of four words within a call,
-its upper half counts the generator's calls. So any word can be computed by anyone at any time: uniform numbers and
-integers agree in every bit between devices, and a gradient draws the mask of its dropout again from two integers.
+its upper half counts the generator's calls. So every word can be computed independently: uniform numbers and
+integers agree in every bit between devices, and dropout's gradient computes the mask again from two integers.
 
 Element order is the words' order: words 4i to 4i + 3 come from counter i.
 """
@@ -117,13 +117,13 @@ class Random(Operator):
     def allocate(
         self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
     ) -> list[tuple[tuple[int, ...], np.dtype]]:
-        """One output of the shape that was asked for."""
+        """One output of the shape `shape`."""
         return [(metadata["shape"], results[0].numpy)]
 
     def launch(
         self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
     ) -> None:
-        """Compute the words where they are needed and store what the body makes of them."""
+        """Compute the words and store the results of the body, in one kernel."""
         out, count = outs[0], outs[0].size
         _, seed, offset, dtype, *numbers = metadata.values()
         wide = dtype is dtypes.float64 or metadata.get("span", 0) > NARROW
@@ -153,12 +153,12 @@ class Random(Operator):
 
 
 def _signed(value: int) -> Int64:
-    """64 bits as the signed number that has them."""
+    """The signed number with the same 64 bits."""
     return Int64((value + (1 << 63)) % (1 << 64) - (1 << 63))
 
 
 def _key(seed: Any) -> Any:
-    """A seed as a kernel takes it: a number, or the memory where a graph's replays find it (`Generator.draw`)."""
+    """A seed as a kernel argument: a number, or the memory from which a graph's replays read it (`Generator.draw`)."""
     return seed if seed.__class__ is DeviceArray else _signed(seed)
 
 
@@ -228,7 +228,7 @@ def random_kernel(
     BLOCK: tl.constexpr,
     IN_MEMORY: tl.constexpr = False,
 ):
-    """Fill contiguous memory with what BODY makes of the words of counters 0, 1, 2, ...
+    """Fill contiguous memory with the results of BODY for the words of counters 0, 1, 2, ...
 
     Args:
         out_ptr: count elements.

@@ -1,4 +1,4 @@
-"""Evenly spaced numbers, computed where they are wanted.
+"""Evenly spaced numbers, computed on the device that holds them.
 
 An element is `start + i * step`, in int64 where start and step are whole, in float64 otherwise, rounded once.
 """
@@ -36,7 +36,7 @@ class Range(Operator):
     def allocate(
         self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
     ) -> list[tuple[tuple[int, ...], np.dtype]]:
-        """As many elements as were asked for."""
+        """One output of `steps` elements."""
         return [((metadata["steps"],), results[0].numpy)]
 
     def launch(
@@ -82,7 +82,7 @@ def range_kernel(
 
     Args:
         start, step, end: as int64 where WHOLE, else as float64.
-        CLOSED: the last element is `end`, whatever rounding makes of it.
+        CLOSED: the last element is exactly `end`, without rounding.
         INDEX64: whether positions need 64 bits.
     """
     first = tl.program_id(0)
@@ -116,5 +116,5 @@ def linspace(*, start, end, steps, dtype):
 
 
 def _cast(numbers: np.ndarray, dtype: dtypes.dtype) -> np.ndarray:
-    with np.errstate(all="ignore"):  # what does not fit becomes what it becomes on a device
+    with np.errstate(all="ignore"):  # numbers that do not fit are converted as on a device
         return numbers.astype(dtype.numpy)

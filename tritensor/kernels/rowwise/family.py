@@ -204,7 +204,7 @@ def _top(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def rowwise(words: str) -> Callable[[Callable[..., Any]], Rowwise]:
-    """Declare a rowwise operator; a decorator for its reference. `words` is PyTorch's name for the kernel, for errors."""
+    """Declare a rowwise operator; a decorator for its reference. `words` is PyTorch's kernel name, for errors."""
     return lambda function: Rowwise(function.__name__, function, Floating("floating", words))
 
 
