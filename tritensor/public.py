@@ -9,9 +9,8 @@ namespaces from the tables here, and the type stubs are generated from them.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Callable, Collection
+import os
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 __all__ = ["FUNCTIONAL", "PACKAGE", "load_modules", "method", "methods_of", "public", "publish"]
@@ -79,8 +78,15 @@ def method(*names: str) -> Callable[[Any], Any]:
     return declare
 
 
-def load_modules(package: str, path: Any, skip: Collection[str] = ()) -> None:
-    """Import every module of a folder, so that a new file there needs no entry in any list."""
-    for found in pkgutil.iter_modules(path):
-        if found.name not in skip:
-            importlib.import_module(f"{package}.{found.name}")
+def load_modules(package: str, path: Sequence[str], skip: Collection[str] = ()) -> None:
+    """Import every module of a folder, so that a file that is added there is found without being listed anywhere."""
+    (folder,) = path
+    if os.path.isdir(folder):
+        names = sorted(name[:-3] for name in os.listdir(folder) if name.endswith(".py") and name != "__init__.py")
+    else:  # in an archive; pkgutil takes 0.7 ms to import, of the 60 that all of tritensor takes
+        import pkgutil
+
+        names = [found.name for found in pkgutil.iter_modules(path)]
+    for name in names:
+        if name not in skip:
+            __import__(f"{package}.{name}")
