@@ -15,7 +15,7 @@ from ..memory.array import DeviceArray
 from ..runtime.launch import kernel, launch
 from ..tensor import Tensor
 
-__all__ = ["UserKernel", "jit"]
+__all__ = ["jit"]
 
 Grid = int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]
 
