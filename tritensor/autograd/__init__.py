@@ -14,10 +14,11 @@ from .mode import (
     recording,
     set_grad_enabled,
 )
-from .tape import Gradient, Node, Slot, record
+from .tape import Gradient as GradientPlan  # its public name
+from .tape import Node, Slot, record
 
 __all__ = [
-    "Gradient",
+    "GradientPlan",
     "Handle",
     "Node",
     "Slot",
