@@ -25,7 +25,7 @@ TENSOR = '''"""The type stub of Tensor, made by `python -m tools.generate`; do n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def wrap(data: Any) -> Tensor: ...
 def blank(kind: type[Tensor], data: Any) -> Any: ...
 def is_tensor(obj: Any) -> bool: ...
 
-class Tensor:
+{tuples}class Tensor:
     """{doc}"""
 
     _data: Any
@@ -75,7 +75,7 @@ from builtins import str as _str
 
 '''
 
-# What an annotation may name in a stub; of other names, classes of the package are imported, and the rest is Any.
+# What an annotation may name in a stub. Other names become Any, but for named tuples and classes of drivers.
 _KNOWN = {
     *("Tensor", "Any", "bool", "int", "float", "str", "complex", "None", "Size", "Node", "Sequence", "Callable"),
     *("tuple", "list", "dict", "np", "devices", "dtypes", "autograd", "device", "dtype", "Iterator", "type", "object"),
@@ -99,6 +99,7 @@ class Signatures:
     def __init__(self, method: bool) -> None:
         self.method = method
         self.imports: set[str] = set()
+        self.tuples: dict[str, Any] = {}
 
     def annotation(self, text: Any, function: Any) -> str:
         """An annotation that the stub can resolve, `Any` where it cannot."""
@@ -109,11 +110,13 @@ class Signatures:
         for name in set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", words)) - _KNOWN:
             found = getattr(function, "__globals__", {}).get(name)
             home = str(getattr(found, "__module__", ""))
-            if not self.method or not isinstance(found, type) or not home.startswith("tritensor."):
+            if self.method and hasattr(found, "_fields"):
+                # a named tuple stands in this stub: importing it would make a circle of the stub and its module
+                self.tuples[name] = found
+            elif self.method and home.startswith("tritensor.drivers."):
+                self.imports.add(f"from {home.removeprefix('tritensor')} import {name}")
+            else:
                 return "Any"
-            attribute = next(key for key, value in vars(sys.modules[home]).items() if value is found)
-            self.imports.add(f"from {home.removeprefix('tritensor')} import {attribute}")
-            words = re.sub(rf"(?<![.\w]){name}\b", attribute, words)
         for name, alias in _HIDDEN.items() if self.method else ():
             words = re.sub(rf"(?<![.\w]){name}\b", alias, words)
         return words
@@ -190,6 +193,10 @@ def tensor() -> str:
         lines += made.member(name, members[name])
     head = TENSOR.format(
         imports="".join(f"{line}\n" for line in sorted(made.imports)),
+        tuples="".join(
+            f"class {name}(NamedTuple):\n" + "".join(f"    {field}: Tensor\n" for field in kind._fields) + "\n"
+            for name, kind in sorted(made.tuples.items())
+        ),
         aliases="".join(f"{alias} = {name}\n" for name, alias in _HIDDEN.items()),
         doc=(inspect.getdoc(Tensor) or "").split("\n\n")[0].replace("\n", "\n    "),
     )

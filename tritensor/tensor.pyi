@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import autograd, devices, dtypes
 from .autograd import Node
 from .drivers.streams import Stream
-from .functional.reductions import Extremes
-from .functional.search import SortResult
-from .functional.search import TopResult
-from .generators import Generator
 
 _Bool = bool
 _Int = int
@@ -25,6 +21,18 @@ class Size(tuple[int, ...]):
 def wrap(data: Any) -> Tensor: ...
 def blank(kind: type[Tensor], data: Any) -> Any: ...
 def is_tensor(obj: Any) -> bool: ...
+
+class Extremes(NamedTuple):
+    min: Tensor
+    max: Tensor
+
+class SortResult(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class TopResult(NamedTuple):
+    values: Tensor
+    indices: Tensor
 
 class Tensor:
     """A multi-dimensional array of one dtype on one device, with PyTorch's methods."""
@@ -143,9 +151,9 @@ class Tensor:
         """The number whose hyperbolic tangent is x."""
     def backward(self, gradient: Tensor | None = None, retain_graph: _Bool | None = None, create_graph: _Bool = False, inputs: Any = None) -> None:
         """Add the gradient of the tensor to the `.grad` of the leaves that it was computed from."""
-    def bernoulli(self, p: _Float | None = None, *, generator: Generator | None = None) -> Tensor:
+    def bernoulli(self, p: _Float | None = None, *, generator: Any = None) -> Tensor:
         """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
-    def bernoulli_(self, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Tensor:
         """Fill with 1 with probability `p` (a number, or a tensor of them), else 0."""
     def bfloat16(self) -> Tensor:
         """The tensor in bfloat16; itself when it is that already."""
@@ -294,7 +302,7 @@ class Tensor:
         """exp(x) - 1, exact near 0."""
     def expm1_(self) -> Tensor:
         """exp(x) - 1, exact near 0."""
-    def exponential_(self, lambd: _Float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    def exponential_(self, lambd: _Float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill with numbers of the exponential distribution with rate `lambd`."""
     def fill_(self, value: Any) -> Tensor:
         """Write one number to every element."""
@@ -523,7 +531,7 @@ class Tensor:
         """x * y."""
     def mul_(self, other: Any) -> Tensor:
         """x * y."""
-    def multinomial(self, num_samples: _Int, replacement: _Bool = False, *, generator: Generator | None = None) -> Tensor:
+    def multinomial(self, num_samples: _Int, replacement: _Bool = False, *, generator: Any = None) -> Tensor:
         """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements."""
     def multiply(self, other: Any) -> Any:
         """x * y."""
@@ -575,7 +583,7 @@ class Tensor:
         """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
     def norm(self, p: _Float | str | None = 'fro', dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, dtype: Any = None) -> Tensor:
         """The p-norm of all elements, or of those along `dim`, as of a vector."""
-    def normal_(self, mean: _Float = 0.0, std: _Float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    def normal_(self, mean: _Float = 0.0, std: _Float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill with normal numbers."""
     def not_equal(self, other: Any) -> Any:
         """x != y."""
@@ -602,7 +610,7 @@ class Tensor:
         """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
     def prod(self, dim: _Int | None = None, keepdim: _Bool = False, *, dtype: Any = None, **others: Any) -> Tensor:
         """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
-    def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Generator | None = None) -> Tensor:
+    def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Any = None) -> Tensor:
         """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it."""
     def reciprocal(self) -> Tensor:
         """1 / x."""
@@ -771,7 +779,7 @@ class Tensor:
         """The slices along `dim`, without that dimension."""
     def unflatten(self, dim: _Int, sizes: Sequence[_Int]) -> Tensor:
         """Dimension `dim` as several of the given sizes (one may be -1)."""
-    def uniform_(self, from_: _Float = 0.0, to: _Float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    def uniform_(self, from_: _Float = 0.0, to: _Float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill with numbers uniformly distributed in [from_, to)."""
     def unsqueeze(self, dim: _Int) -> Tensor:
         """With a new dimension of size 1 at `dim`."""
