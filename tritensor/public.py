@@ -33,11 +33,11 @@ def publish(name: str, value: Any, *, package: bool = True, functional: bool = T
     Raises:
         ValueError: the name is already public.
     """
-    for wanted, names in ((package, PACKAGE), (functional, FUNCTIONAL)):
-        if wanted:
-            if name in names:
-                raise ValueError(f"the public name {name!r} is declared twice")
-            names[name] = value
+    tables = [names for names, wanted in ((PACKAGE, package), (FUNCTIONAL, functional)) if wanted]
+    if any(name in names for names in tables):
+        raise ValueError(f"the public name {name!r} is declared twice")
+    for names in tables:
+        names[name] = value
 
 
 def public(
