@@ -300,6 +300,8 @@ from .serialization import load as load
 from .serialization import save as save
 from .tensor import Tensor as Tensor
 from .tensor import is_tensor as is_tensor
+from .threads import get_num_threads as get_num_threads
+from .threads import set_num_threads as set_num_threads
 
 __version__: _str
 e: _float
@@ -436,6 +438,7 @@ __all__ = [
     "get_default_device",
     "get_default_dtype",
     "get_float32_matmul_precision",
+    "get_num_threads",
     "get_rng_state",
     "greater",
     "greater_equal",
@@ -558,6 +561,7 @@ __all__ = [
     "set_default_dtype",
     "set_float32_matmul_precision",
     "set_grad_enabled",
+    "set_num_threads",
     "set_printoptions",
     "set_rng_state",
     "settings",

@@ -1,0 +1,264 @@
+"""The CPU's threads: how many there are, and the way in which work on arrays is shared among them.
+
+    in_pieces(work, size, step)
+
+calls `work(start, stop)` for consecutive pieces of `range(size)`, on all threads. How the range is cut depends on
+`size` and `step` alone, and each piece is computed by one thread, so results have the same bits for every number of
+threads.
+
+Threads are started by the first work that is shared, not by the import; they wait without using the processor, are
+started anew in a forked process, and end with the process. While work is shared, BLAS runs on one thread in each of
+them: its own threads would multiply with ours, and its results depend on their number.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from .errors import DeviceError, explain
+from .public import public
+
+__all__ = ["blas_on_one_thread", "get_num_threads", "in_pieces", "set_num_threads"]
+
+_MOST = 1024  # threads: a number above this is a mistake, and would only use up memory
+
+
+def _default() -> int:
+    """OMP_NUM_THREADS, or else the number of processors that this process may run on."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if wanted.isdecimal() and 0 < int(wanted) <= _MOST:
+        return int(wanted)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Threads:
+    """The number of threads, those that were started, and the work that waits for one."""
+
+    def __init__(self) -> None:
+        self.number = _default()
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the threads: a forked process has none, and its copies of their locks may be held for ever."""
+        self.started = 0
+        self.waiting: SimpleQueue[_Work] = SimpleQueue()
+        self.lock = threading.Lock()
+
+    def offer(self, work: _Work, helpers: int) -> None:
+        """Let up to `helpers` threads take part in `work`."""
+        if self.started < helpers:
+            with self.lock:
+                while self.started < helpers:
+                    name = f"tritensor-{self.started}"
+                    threading.Thread(target=_serve, args=(self.waiting,), name=name, daemon=True).start()
+                    self.started += 1
+        for _ in range(helpers):
+            self.waiting.put(work)
+
+
+class _Inside(threading.local):
+    """Whether this thread computes a piece of shared work: what it shares out meanwhile, it does alone."""
+
+    piece = False
+
+
+_inside = _Inside()
+
+
+def _serve(waiting: SimpleQueue[_Work]) -> None:
+    _inside.piece = True
+    with np.errstate(all="ignore"):
+        while True:
+            waiting.get().help()
+
+
+class _Work:
+    """Pieces of one call of `in_pieces`, which threads take one after the other."""
+
+    __slots__ = ("active", "closed", "count", "done", "error", "indices", "lock", "run", "size", "step")
+
+    def __init__(self, run: Callable[[int, int], Any], size: int, step: int, count: int) -> None:
+        self.run, self.size, self.step, self.count = run, size, step, count
+        self.indices = itertools.count()
+        self.error: BaseException | None = None
+        # helpers that are computing, and whether the caller has stopped: no further helper may begin then
+        self.active, self.closed = 0, False
+        self.lock, self.done = threading.Lock(), threading.Lock()
+        self.done.acquire()
+
+    def help(self) -> None:
+        """Compute pieces in a thread of ours; its exception is kept for the caller."""
+        with self.lock:
+            if self.closed:
+                return
+            self.active += 1
+        try:
+            self.compute()
+        except BaseException as error:
+            self.error = self.error or error
+        finally:
+            with self.lock:
+                self.active -= 1
+                if self.closed and not self.active:
+                    self.done.release()
+
+    def compute(self) -> None:
+        """Compute pieces until none is left, or one of another thread has failed."""
+        for index in self.indices:
+            if index >= self.count or self.error is not None:
+                return
+            start = index * self.step
+            self.run(start, min(start + self.step, self.size))
+
+    def finish(self) -> None:
+        """Wait for the helpers, which write into the caller's arrays; an interrupt meanwhile is kept as the error."""
+        while True:
+            try:
+                with self.lock:
+                    self.closed = True
+                    busy = self.active > 0
+                if busy:
+                    self.done.acquire()
+                return
+            except BaseException as error:
+                self.error = self.error or error
+
+
+def in_pieces(run: Callable[[int, int], Any], size: int, step: int) -> None:
+    """Call `run(start, stop)` for pieces of `range(size)`, each `step` long except the last, on all threads.
+
+    The calls ignore NumPy's floating-point warnings. They may share out work themselves, which is then done by the
+    thread that shares it.
+
+    Raises:
+        the first exception that a call raised, after all calls that had begun have ended.
+    """
+    count = -(-size // step)
+    with np.errstate(all="ignore"), blas_on_one_thread:
+        helpers = min(_threads.number, count) - 1
+        if helpers <= 0 or _inside.piece:
+            for start in range(0, size, step):
+                run(start, min(start + step, size))
+            return
+        work = _Work(run, size, step, count)
+        _inside.piece = True
+        try:
+            _threads.offer(work, helpers)
+            work.compute()
+        except BaseException as error:
+            work.error = work.error or error
+        finally:
+            _inside.piece = False
+            work.finish()
+        if work.error is not None:
+            raise work.error
+
+
+class _Blas:
+    """A context in which matrix products run on the calling thread, so that their bits do not depend on a number.
+
+    Does nothing to libraries that threadpoolctl does not know, such as Apple's Accelerate. It takes 4 us, and 1 after
+    `set_num_threads(1)`.
+    """
+
+    def __init__(self) -> None:
+        self.libraries: list[Any] | None = None
+        self.lock, self.depth = threading.Lock(), 0
+        self.before: list[int] = []  # the libraries' numbers of threads outside of the context
+        self.alone = False  # limited to one thread for good, by `set_num_threads(1)`
+
+    def restart(self) -> None:
+        """Begin anew in a forked process, where no thread is within the context."""
+        self.lock = threading.Lock()
+        if self.depth:
+            self.restore()
+        self.depth = 0
+
+    def found(self) -> list[Any]:
+        """The libraries; found once, because that takes 10 ms."""
+        if self.libraries is None:
+            from threadpoolctl import ThreadpoolController
+
+            self.libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        return self.libraries
+
+    def limit(self, number: int) -> None:
+        """Set every library's number of threads."""
+        with self.lock:
+            if self.depth:
+                self.before = [number] * len(self.before)
+            else:
+                for library in self.found():
+                    library.set_num_threads(number)
+            self.alone = number == 1
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.depth += 1
+            if self.depth == 1:
+                libraries = self.found()
+                self.before = [1 if self.alone else library.get_num_threads() for library in libraries]
+                for library, number in zip(libraries, self.before, strict=True):
+                    if number != 1:
+                        library.set_num_threads(1)
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.depth -= 1
+            if not self.depth:
+                self.restore()
+
+    def restore(self) -> None:
+        """Give every library its number of threads back."""
+        for library, number in zip(self.libraries or (), self.before, strict=True):
+            if number != 1:
+                library.set_num_threads(number)
+
+
+_threads = _Threads()
+blas_on_one_thread = _Blas()
+
+
+def _in_forked_process() -> None:
+    blas_on_one_thread.restart()
+    _threads.restart()
+    _inside.piece = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_forked_process)
+
+
+@public(functional=False)
+def get_num_threads() -> int:
+    """How many threads compute on the CPU: the environment variable OMP_NUM_THREADS, or else one for each processor.
+
+    >>> import tritensor as torch
+    >>> torch.get_num_threads() >= 1
+    True
+    """
+    return _threads.number
+
+
+@public(functional=False)
+def set_num_threads(num: int) -> None:
+    """Set how many threads compute on the CPU, those of NumPy's matrix products included. Results do not depend on it.
+
+    Raises:
+        DeviceError: `num` is no int from 1 to 1024.
+    """
+    if num.__class__ is not int:
+        raise DeviceError(f"set_num_threads expects an int, but got {type(num).__name__}")
+    if not 0 < num <= _MOST:
+        raise DeviceError(explain("set_num_threads expects a positive integer", f"got {num}, allowed are 1 to {_MOST}"))
+    _threads.number = num
+    blas_on_one_thread.limit(num)
