@@ -16,7 +16,7 @@ from tritensor.drivers.cuda_kernels import CudaKernels
 from tritensor.drivers.loading import Compiled
 from tritensor.drivers.simulator import Simulator
 from tritensor.errors import DeviceError, KernelError
-from tritensor.memory.array import DeviceArray
+from tritensor.memory.array import DeviceArray, form_of
 from tritensor.runtime import program
 from tritensor.runtime.launch import Float64, Int64, bind, kernel, launch
 
@@ -91,7 +91,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(program, "watchers", [])  # nothing can be repeated on what only writes down
     monkeypatch.setitem(sys.modules, "cuda.core", core)
     core.array = lambda address, shape=(64,), dtype=np.float32, arena=core.stream.arena: DeviceArray(
-        FakeBuffer(address, arena), shape, (1,) * len(shape), 0, np.dtype(dtype), devices.cuda(0)
+        FakeBuffer(address, arena), form_of(shape, (1,) * len(shape), np.dtype(dtype), devices.cuda(0), address & 15)
     )
     with selection.use(core.driver):
         yield core

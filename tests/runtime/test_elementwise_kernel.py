@@ -207,7 +207,7 @@ def test_offsets_beyond_32_bits_take_64(monkeypatch):
     bound = []
     monkeypatch.setattr(family, "bind", lambda *args, **options: bound.append(args) or (lambda *arrays: None))
     small = new((4, 4), np.float32)
-    far = DeviceArray(small.buffer, (4, 4), (1 << 30, 1), 0, small.dtype, small.device)
+    far = DeviceArray.over(small.buffer, (4, 4), (1 << 30, 1), 0, small.dtype)
     for array in (small, far):
         launch_elementwise(SUBTRACT, [small], [array, 1], dtypes.float32, {})
     constants = [args[3] for args in bound]

@@ -1,6 +1,7 @@
-"""Arrays in device memory, and their forms: the properties of an array that a launch depends on, except its address.
+"""Arrays in device memory, and their forms.
 
-A CPU tensor holds a `numpy.ndarray`, a CUDA tensor a `DeviceArray`: shape, strides, offset and dtype over a buffer.
+A CPU tensor holds a `numpy.ndarray`, a CUDA tensor a `DeviceArray`: a buffer, an offset in it, and a form (shape,
+strides, dtype).
 """
 
 from __future__ import annotations
@@ -24,70 +25,86 @@ class DeviceArray:
     """An array in device memory, with `numpy.ndarray`'s names for its views; strides and offset count elements.
 
     Views share the buffer and cost no copy. The constructor checks nothing: it is on the path of every operator.
+
+    Args:
+        buffer: the memory, a `Buffer`.
+        form: shape, strides, dtype, device and alignment.
+        offset: of the first element, from the buffer's start.
     """
 
-    __slots__ = ("_form", "buffer", "device", "dtype", "offset", "shape", "strides")
+    __slots__ = ("buffer", "form", "offset")
 
-    buffer: Any  # a `Buffer`; not imported, because `memory.buffer` imports this module
-    _form: Form | None  # None until `form` is first read
+    buffer: Any  # not annotated as Buffer, because `memory.buffer` imports this module
+    form: Form
 
-    def __init__(
-        self,
-        buffer: Any,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        offset: int,
-        dtype: np.dtype[Any],
-        device: Device,
-    ) -> None:
+    def __init__(self, buffer: Any, form: Form, offset: int = 0) -> None:
         self.buffer = buffer
-        self.shape = shape
-        self.strides = strides
+        self.form = form
         self.offset = offset
-        self.dtype = dtype
-        self.device = device
-        self._form = None
+
+    @classmethod
+    def over(
+        cls, buffer: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dtype: np.dtype[Any]
+    ) -> DeviceArray:
+        """An array over a buffer, from its fields; nothing is checked."""
+        past = (buffer.address + offset * dtype.itemsize) & 15
+        return cls(buffer, form_of(shape, strides, dtype, buffer.device, past), offset)
 
     @property
-    def form(self) -> Form:
-        """The array's form, one object for all arrays with the same properties."""
-        found = self._form
-        if found is None:
-            found = self._form = form_of(self)
-        return found
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the dimensions."""
+        return self.form.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The distances in memory between neighbours along each dimension."""
+        return self.form.strides
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return self.form.dtype
+
+    @property
+    def device(self) -> Device:
+        """The device that holds the memory."""
+        return self.form.device
 
     @property
     def ndim(self) -> int:
         """How many dimensions there are."""
-        return len(self.shape)
+        return len(self.form.shape)
 
     @property
     def size(self) -> int:
         """How many elements there are."""
-        return prod(self.shape)
+        return prod(self.form.shape)
 
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
-        return self.dtype.itemsize
+        return self.form.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
         """Bytes of all elements, repeated ones counted each time."""
-        return prod(self.shape) * self.dtype.itemsize
+        return self.form.nbytes
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        return self.buffer.address + self.offset * self.dtype.itemsize
+        return self.buffer.address + self.offset * self.form.dtype.itemsize
 
     def is_contiguous(self) -> bool:
         """Whether the elements lie in row-major order without gaps."""
-        return layout.is_contiguous(self.shape, self.strides)
+        return layout.is_contiguous(self.form.shape, self.form.strides)
 
     def transpose(self, axes: tuple[int, ...]) -> DeviceArray:
         """The dimensions in another order."""
-        shape, strides = layout.permute(self.shape, self.strides, axes)
-        return DeviceArray(self.buffer, shape, strides, self.offset, self.dtype, self.device)
+        form = self.form
+        found = form.views.get(("transpose", axes))
+        if found is None:
+            found = form.view(("transpose", axes), *layout.permute(form.shape, form.strides, axes))
+        return DeviceArray(self.buffer, found, self.offset)
 
     def reshape(self, shape: tuple[int, ...]) -> DeviceArray:
         """Another shape of the same elements in the same order; one size may be -1.
@@ -95,17 +112,24 @@ class DeviceArray:
         Raises:
             layout.NotViewable: a copy is needed. ShapeError: another number of elements.
         """
-        shape, strides = layout.reshaped(self.shape, self.strides, shape)
-        return DeviceArray(self.buffer, shape, strides, self.offset, self.dtype, self.device)
+        form = self.form
+        found = form.views.get(("reshape", shape))
+        if found is None:
+            found = form.view(("reshape", shape), *layout.reshaped(form.shape, form.strides, shape))
+        return DeviceArray(self.buffer, found, self.offset)
 
     def __getitem__(self, key: Any) -> DeviceArray:
-        shape, strides, offset = layout.index(self.shape, self.strides, self.offset, key)
-        return DeviceArray(self.buffer, shape, strides, offset, self.dtype, self.device)
+        form = self.form
+        return DeviceArray.over(self.buffer, *layout.index(form.shape, form.strides, self.offset, key), form.dtype)
 
     def broadcast_to(self, shape: tuple[int, ...]) -> DeviceArray:
         """The array repeated along new dimensions and those of size 1."""
-        strides = layout.broadcast_strides(self.shape, self.strides, shape)
-        return DeviceArray(self.buffer, shape, strides, self.offset, self.dtype, self.device)
+        form = self.form
+        found = form.views.get(("broadcast", shape))
+        if found is None:
+            strides = layout.broadcast_strides(form.shape, form.strides, shape)
+            found = form.view(("broadcast", shape), tuple(shape), strides)
+        return DeviceArray(self.buffer, found, self.offset)
 
     def as_strided(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> DeviceArray:
         """Any shape and strides over the buffer; the offset counts from the buffer's start.
@@ -120,7 +144,7 @@ class DeviceArray:
                 f"{self.dtype.itemsize} requiring a storage size of {high * self.dtype.itemsize} are out of bounds for "
                 f"storage of size {self.buffer.nbytes}"
             )
-        return DeviceArray(self.buffer, shape, strides, offset, self.dtype, self.device)
+        return DeviceArray.over(self.buffer, shape, strides, offset, self.dtype)
 
     def view_dtype(self, dtype: np.dtype[Any]) -> DeviceArray:
         """The same bits as another type of the same size."""
@@ -128,7 +152,7 @@ class DeviceArray:
             raise ShapeError(
                 explain(f"view: {self.dtype.name} and {dtype.name} differ in size", remedy="convert with .to() instead")
             )
-        return DeviceArray(self.buffer, self.shape, self.strides, self.offset, dtype, self.device)
+        return DeviceArray.over(self.buffer, self.shape, self.strides, self.offset, dtype)
 
     def __array__(self, *_: object, **__: object) -> np.ndarray:
         raise ArgumentError(
@@ -137,33 +161,47 @@ class DeviceArray:
         )
 
     def __len__(self) -> int:
-        return self.shape[0]
+        return self.form.shape[0]
 
     def __repr__(self) -> str:
         return f"<DeviceArray {self.dtype.name}{list(self.shape)} strides {list(self.strides)} on {self.device}>"
 
 
 class Form:
-    """Shape, strides, dtype, device and alignment of an array on a device.
+    """Shape, strides, dtype, device and alignment of an array: all that a launch depends on, except its address.
 
     Arrays that agree in all of these share one form, so forms are compared by identity and are cheap keys.
+
+    Attributes:
+        past: bytes from a multiple of 16 to the first element.
+        block_size: bytes of the block that the allocator takes for a new array of this form.
+        views: the forms of views without an offset, by kind and arguments.
     """
 
-    __slots__ = ("aligned", "block_size", "device", "dtype", "nbytes", "shape", "strides")
+    __slots__ = ("block_size", "device", "dtype", "nbytes", "past", "shape", "strides", "views")
 
     def __init__(
-        self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any], device: Device, aligned: bool
+        self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any], device: Device, past: int
     ) -> None:
         self.shape = shape
         self.strides = strides
         self.dtype = dtype
         self.device = device
-        self.aligned = aligned  # to 16 bytes
+        self.past = past
         self.nbytes = prod(shape) * dtype.itemsize
         self.block_size = round_size(self.nbytes)
+        self.views: dict[tuple[str, tuple[int, ...]], Form] = {}
+
+    def view(self, key: tuple[str, tuple[int, ...]], shape: tuple[int, ...], strides: tuple[int, ...]) -> Form:
+        """The form of a view from the same first element, kept under a key; layouts take 1 to 3 us to compute."""
+        if len(self.views) >= _MOST_VIEWS:
+            self.views.clear()
+        kind, arguments = key  # a `Size` would compare equal to the tuple, and is copied
+        form = self.views[kind, tuple(arguments)] = form_of(shape, strides, self.dtype, self.device, self.past)
+        return form
 
     def __repr__(self) -> str:
-        aligned = "" if self.aligned else ", not aligned"
+        aligned = "" if not self.past else ", not aligned"
         return f"<Form {self.dtype.name}{list(self.shape)} strides {list(self.strides)} on {self.device}{aligned}>"
 
 
@@ -171,16 +209,17 @@ class Form:
 # must not fill memory, so a full table is cleared. Equal arrays may then have different forms, which only costs time.
 _forms: dict[tuple[Any, ...], Form] = {}
 _new_forms: dict[tuple[Any, ...], Form] = {}
-_MOST_FORMS = 1 << 14
+_MOST_FORMS, _MOST_VIEWS = 1 << 14, 1 << 8
 
 
-def form_of(array: DeviceArray) -> Form:
-    """The form of an array."""
-    key = (array.shape, array.strides, array.dtype, array.device, array.data_ptr() & 15 == 0)
-    found = _forms.get(key)
+def form_of(shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any], device: Device, past: int) -> Form:
+    """The form with these fields."""
+    found = _forms.get((shape, strides, dtype, device, past))
     if found is None:
         if len(_forms) >= _MOST_FORMS:
             _forms.clear()
+        # a `Size` would compare equal and become the shape of every array with this form
+        key = tuple(shape), tuple(strides), dtype, device, past
         found = _forms.setdefault(key, Form(*key))
     return found
 
@@ -188,11 +227,10 @@ def form_of(array: DeviceArray) -> Form:
 def form_of_new(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) -> Form:
     """The form of a new array: row-major, and aligned as all memory from a driver is."""
     found = _new_forms.get((shape, dtype, device.index))
-    if found is not None:
-        return found
-    shape = tuple(shape)  # a `Size` would compare equal and become the shape of every array with this form
-    key = (shape, layout.contiguous_strides(shape), dtype, device, True)
-    found = _forms.get(key) or _forms.setdefault(key, Form(*key))
-    if len(_new_forms) >= _MOST_FORMS:
-        _new_forms.clear()
-    return _new_forms.setdefault((shape, dtype, device.index), found)
+    if found is None:
+        if len(_new_forms) >= _MOST_FORMS:
+            _new_forms.clear()
+        shape = tuple(shape)
+        found = form_of(shape, layout.contiguous_strides(shape), dtype, device, 0)
+        _new_forms[shape, dtype, device.index] = found
+    return found

@@ -95,13 +95,7 @@ def new(arena: Arena, form: Form) -> DeviceArray:
     buffer.block = block
     buffer.nbytes = form.nbytes
     array: DeviceArray = _make(DeviceArray)
-    array.buffer = buffer
-    array.shape = form.shape
-    array.strides = form.strides
-    array.offset = 0
-    array.dtype = form.dtype
-    array.device = form.device
-    array._form = form
+    array.buffer, array.form, array.offset = buffer, form, 0
     if trace is not None:
         trace(array)
     return array

@@ -101,7 +101,7 @@ def copy_across(array: DeviceArray, device: Device, non_blocking: bool = False) 
     """
     low, high = layout.span(array.shape, array.strides, array.offset)
     packed = empty((high - low,), array.dtype, device)
-    result = DeviceArray(packed.buffer, array.shape, array.strides, array.offset - low, array.dtype, device)
+    result = DeviceArray.over(packed.buffer, array.shape, array.strides, array.offset - low, array.dtype)
     if high > low:
         source = array.data_ptr() - (array.offset - low) * array.dtype.itemsize
         _copy_d2d(packed, source, array, packed.nbytes)

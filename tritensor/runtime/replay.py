@@ -87,7 +87,7 @@ def key_of(operator: Operator, inputs: Sequence[Any], metadata: dict[str, Any]) 
             data = value._data
             if data.__class__ is not DeviceArray:
                 return None
-            parts.append(data._form or data.form)
+            parts.append(data.form)
         elif kind is float or kind is int:
             parts.append(kind if operator.takes_numbers else (kind, value or str(value)))
         elif kind is bool or value is None:
@@ -366,13 +366,7 @@ class Replay:
             raise self.driver.refused(program.name, error) from error
         self.note(program)
         array = _make(DeviceArray)
-        array.buffer = memory
-        array.shape = form.shape
-        array.strides = form.strides
-        array.offset = 0
-        array.dtype = form.dtype
-        array.device = form.device
-        array._form = form
+        array.buffer, array.form, array.offset = memory, form, 0
         result: Tensor = _make(Tensor)
         result._data = array
         result._counter = result._origin = result._node = None

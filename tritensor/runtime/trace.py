@@ -80,7 +80,7 @@ class Trace:
         made: _StandIn = object.__new__(_StandIn)
         made.address = Address.of(real.address, source, -array.offset * array.dtype.itemsize)
         made.arena, made.block, made.nbytes, made.real = real.arena, real.block, real.nbytes, real
-        return DeviceArray(made, array.shape, array.strides, array.offset, array.dtype, array.device)
+        return DeviceArray(made, array.form, array.offset)
 
     def allocated(self, array: DeviceArray) -> None:
         """Note an allocation; allocations are numbered -1, -2, ..."""

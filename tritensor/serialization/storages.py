@@ -65,7 +65,7 @@ def contiguous_host(tensor: Tensor) -> np.ndarray:
 
 
 def _device_view(data: Any) -> tuple[SavedStorage, int, tuple[int, ...]]:
-    whole = DeviceArray(data.buffer, (data.buffer.nbytes,), (1,), 0, np.dtype(np.uint8), data.device)
+    whole = DeviceArray.over(data.buffer, (data.buffer.nbytes,), (1,), 0, np.dtype(np.uint8))
     storage = SavedStorage(("cuda", id(data.buffer)), whole, data.buffer.nbytes, str(data.device), data.buffer)
     return storage, data.offset, tuple(data.strides)
 

@@ -97,7 +97,7 @@ def view_of(stored: StoredTensor, memory: Any) -> Any:
     """The array that a record describes, over flat memory of bytes on either kind of device."""
     dtype = stored.dtype.numpy
     if isinstance(memory, DeviceArray):
-        return DeviceArray(memory.buffer, stored.size, stored.stride, stored.offset, dtype, memory.device)
+        return DeviceArray.over(memory.buffer, stored.size, stored.stride, stored.offset, dtype)
     if 0 in stored.size:
         try:
             return np.empty(stored.size, dtype)

@@ -84,7 +84,7 @@ def unary(operator: Elementwise) -> Callable[..., Tensor]:
     def call(self: Tensor) -> Tensor:
         x = self._data
         if type(x) is not ndarray or x.dtype not in direct:
-            known = replays.get((x._form,)) if type(x) is DeviceArray else None
+            known = replays.get((x.form,)) if type(x) is DeviceArray else None
             again = None if known is None else known.unary(x)
             if again is None:
                 return operator(self)  # type: ignore[no-any-return]
@@ -220,7 +220,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
         try:
             if kind is float or kind is int:
                 if type(x) is not ndarray or x.dtype not in floating:
-                    known = replays.get((x._form, kind)) if type(x) is DeviceArray else None
+                    known = replays.get((x.form, kind)) if type(x) is DeviceArray else None
                     again = None if known is None else known.number(x, other)
                     if known is None or again is None:
                         return operator(self, other)
@@ -235,7 +235,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
                 # if y is on another device, reading it as an array raises, and the except clause handles the call
                 if type(x) is not ndarray or y.dtype is not dtype or dtype not in direct:
                     if type(x) is DeviceArray:
-                        known = replays.get((x._form, y._form))
+                        known = replays.get((x.form, y.form))
                         again = None if known is None else known.binary(x, y)
                         if known is not None and again is not None:
                             if (self._needs or other._needs) and recording.enabled:
@@ -275,7 +275,7 @@ def reflected(operator: Elementwise) -> Callable[..., Any]:
         x = self._data
         kind = type(other)
         if (kind is not float and kind is not int) or type(x) is not ndarray or x.dtype not in floating:
-            known = replays.get((kind, x._form)) if type(x) is DeviceArray else None
+            known = replays.get((kind, x.form)) if type(x) is DeviceArray else None
             again = None if known is None else known.number(x, other)
             if again is not None:
                 if self._needs and recording.enabled:
@@ -336,9 +336,7 @@ def _change_on_device(x: Tensor, operator: Elementwise, args: tuple[Any, ...], m
         y = args[0]
         data, other = x._data, y._data
         if other.__class__ is DeviceArray and not ((x._needs or y._needs) and recording.enabled):
-            known = (
-                operator.replays_in_place.get((data._form, other._form)) if other.buffer is not data.buffer else None
-            )
+            known = operator.replays_in_place.get((data.form, other.form)) if other.buffer is not data.buffer else None
             if known is not None and known.launch_in_place(data, other):
                 counter = x._counter = x._counter or [0, 0]
                 counter[0] += 1

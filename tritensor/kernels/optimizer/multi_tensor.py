@@ -309,7 +309,7 @@ class Tables:
         # one flat list: a step of 300 tensors checks 1200 arrays before its launch
         arrays = _arrays(entries, rates)
         try:
-            forms = [array._form or array.form for array in arrays]
+            forms = [array.form for array in arrays]
             addresses = [array.data_ptr() if array.offset else array.buffer.address for array in arrays]
             driver = arrays[0].buffer.arena.driver
         except AttributeError:  # something is on the host
