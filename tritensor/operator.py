@@ -3,11 +3,13 @@
 An `Operator` holds everything that is known about one operation: the names of its inputs, the rule for its dtypes, the
 NumPy reference, the kernel and the gradients. `Operator.__call__` is the one way in:
 
-    prepare    normalise and check the arguments; every error is raised here, before anything is computed
-    place      find the one device that all tensors are on
-    compute    on the CPU: the reference, on NumPy arrays
-    launch     on a CUDA device: the kernel, into arrays that `allocate` described
+    prepared   check and normalise the arguments, find the one device and the dtypes; every error is raised here
+    compute    on the CPU: the reference, on NumPy arrays; on a CUDA device: `launch`, into arrays that `allocate`
+               described
     record     leave a node on the result when an input requires grad
+
+The stages share a `Call`. What they found is remembered as a `Replay` (`runtime/replay.py`), so a call with arrays of
+the same shapes, strides and dtypes has one stage and `record`.
 
 The families in `tritensor/kernels/` subclass it. The registry lists every declared operator; tests, type stubs,
 documentation pages and benchmarks are generated from it.
@@ -22,15 +24,15 @@ from typing import Any
 import numpy as np
 
 from . import devices, dtypes, errors, settings
-from .autograd.gradients import OperatorGradient
+from .autograd.gradients import OperatorGradient, attach
 from .autograd.mode import recording
-from .autograd.tape import record
 from .errors import ArgumentError, DeviceMismatchError, DtypeError, explain
 from .memory import buffer
 from .memory.array import DeviceArray
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
-from .runtime import replay
-from .runtime.trace import trace_call
+from .runtime.call import Call
+from .runtime.replay import Replay, key_of, table
+from .runtime.trace import traced
 from .tensor import Tensor, wrap
 
 __all__ = [
@@ -52,6 +54,8 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
+Dtypes = tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]  # to compute in, and of each result
+Shapes = list[tuple[tuple[int, ...], np.dtype]]  # shape and dtype of each result
 
 registry: dict[str, Operator] = {}
 
@@ -89,8 +93,8 @@ class Operator:
         rule: the dtype rule.
         kinds: inputs with a fixed dtype, to which the rule does not apply (indices, conditions).
         variadic: the operator takes any number of tensors (`cat`); inputs are then called x0, x1, ...
-        repeatable: on a device, the launches depend only on the forms of the inputs and on the metadata, not on the
-            contents of memory or on earlier calls, so they can be repeated (`runtime/replay.py`).
+        repeatable: a call depends only on the inputs' shapes, strides and dtypes and on the metadata, not on the
+            contents of memory or on earlier calls, so it can be remembered (`runtime/replay.py`).
         calls: how the derived tests call the operator, see `samples`; None where its family has tests of its own.
         domain: the interval that the inputs of tests are drawn from, where the operator is not defined everywhere: one
             for all inputs, or one for each by name.
@@ -139,7 +143,7 @@ class Operator:
         self.device_gradient: Callable[..., Any] | None = None
         self.kinds: dict[str, dtypes.dtype] = {}
         self.backwards: dict[tuple[bool, ...], OperatorGradient | None] = {}
-        self.replays = replay.table()
+        self.replays: dict[Any, Replay | None] = table()
         self.body: Any = None
         self.__name__ = name
         self.__doc__ = reference.__doc__
@@ -198,140 +202,158 @@ class Operator:
 
     # ---- the stages that families define ----------------------------------------------------------------------
 
-    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Check and normalise the arguments. The family's errors are raised here."""
-        return inputs, metadata
+    def prepare(self, call: Call) -> None:
+        """Check and normalise inputs and metadata. The family's errors are raised here."""
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
-        """The dtype to compute in, and the dtype of each output."""
-        compute, result = self.rule(self.name, inputs)
+    def resolve_dtypes(self, call: Call) -> Dtypes:
+        """The dtype to compute in, and the dtype of each result."""
+        compute, result = self.rule(self.name, call.inputs)
         return compute, (result,) * len(self.outputs)
 
-    def compute(
-        self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> tuple[np.ndarray, ...]:
-        """Run the reference on NumPy arrays cast to the compute dtype, and cast its results to the result dtypes."""
-        cast = []
-        for position, value in enumerate(arrays):
-            kind = compute.numpy if not self.kinds else self.kinds.get(self.inputs[position], compute).numpy
-            if value.__class__ is int and kind.kind in "iu":
-                value = _wrapped(value, kind)
-            cast.append(value.astype(kind) if value.__class__ is ndarray and value.dtype != kind else value)
-        with np.errstate(all="ignore"):
-            produced = self.reference(*cast, **metadata)
-            if produced.__class__ is not tuple:
-                produced = (produced,)
-            return tuple(
-                np.asarray(value).astype(result.numpy, copy=False)
-                for value, result in zip(produced, results, strict=True)
-            )
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
+        """The function from NumPy arrays and numbers to the results of calls like this one.
 
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+        It casts the arrays to the compute dtype, calls the reference, and casts its results to the result dtypes.
+        """
+        reference, metadata, results = self.reference, call.metadata, call.results
+        kinds = [call.compute.numpy] * len(call.inputs)
+        for position, name in enumerate(self.inputs if self.kinds else ()):
+            kinds[position] = self.kinds.get(name, call.compute).numpy
+
+        def run(*arrays: Any) -> tuple[np.ndarray, ...]:
+            cast = []
+            for value, kind in zip(arrays, kinds):
+                if value.__class__ is ndarray:
+                    value = value if value.dtype == kind else value.astype(kind)
+                elif value.__class__ is int and kind.kind in "iu":
+                    value = _wrapped(value, kind)
+                cast.append(value)
+            with np.errstate(all="ignore"):
+                produced = reference(*cast, **metadata)
+                if produced.__class__ is not tuple:
+                    produced = (produced,)
+                return tuple(
+                    [
+                        np.asarray(value).astype(result.numpy, copy=False)
+                        for value, result in zip(produced, results, strict=True)
+                    ]
+                )
+
+        return run
+
+    def allocate(self, call: Call) -> Shapes:
         """The shape and NumPy dtype of each output, from the inputs' arrays."""
         raise TypeError(f"{self.name}: the family {self.family} allocates nothing")
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
-        """Run the kernel on device arrays (and Python numbers) into `outs`."""
+    def launch(self, call: Call) -> None:
+        """Run the kernel on the call's device arrays (and Python numbers) into its outputs."""
         raise TypeError(f"{self.name}: the family {self.family} has no kernel")
 
-    def start(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
-        """Call `launch`; where `settings.debug` is 2, log a line about it."""
-        if settings.debug.value < 2:
-            self.launch(outs, arrays, compute, metadata)
-        else:
-            from .runtime.log import logged
-
-            logged(self, outs, arrays, compute, metadata)
-
-    def cost(self, outs: Sequence[Any], arrays: Sequence[Any], metadata: dict[str, Any]) -> tuple[int, int]:
+    def cost(self, call: Call) -> tuple[int, int]:
         """Bytes moved and floating-point operations of one launch, for the debug line and the benchmarks."""
-        moved = sum(array.nbytes for array in (*outs, *arrays) if hasattr(array, "nbytes"))
-        return moved, outs[0].size
+        moved = sum(array.nbytes for array in (*call.outs, *call.arrays) if hasattr(array, "nbytes"))
+        return moved, call.outs[0].size
 
     # ---- running ----------------------------------------------------------------------------------------------
 
     def __call__(self, *inputs: Any, **metadata: Any) -> Any:
-        """Run the operator on tensors (and Python numbers); see the class for the stages."""
-        key = replay.key_of(self, inputs, metadata) if replay.active.on and self.repeatable else None
-        if key is not None:
-            known = self.replays.get(key)
-            outputs = None if known is None else known.run(inputs, metadata)
-            if known is not None and outputs is not None:
+        """Run the operator on tensors (and Python numbers); see the module for the stages."""
+        values: list[Any] = []
+        key = key_of(self, inputs, metadata, values) if self.repeatable else None
+        known = None if key is None else self.replays.get(key)
+        if known is not None:
+            result = known.run(*values)
+            if result is not None:
                 if recording.enabled and self.differentiable:
-                    self.record(outputs, inputs + known.missing, known.tape(metadata))
-                return outputs[0] if len(outputs) == 1 else outputs
-        arguments = inputs, metadata
+                    outputs = result if result.__class__ is tuple else (result,)
+                    self.record(outputs, inputs + known.missing, known.tape(metadata), known.alike)
+                return result
+        call = self.prepared(inputs, metadata)
+        if key is None or key in self.replays:
+            arrays = self.execute(call)
+        else:
+            call.arrays = self.arrays_of(call)
+            arrays = traced(call, key, (inputs, metadata), values, lambda: self.compute(call))
+        outputs = tuple([wrap(data) for data in arrays])
+        if recording.enabled and self.differentiable:
+            self.record(outputs, call.inputs, call.metadata)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def prepared(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Call:
+        """A call with its arguments checked and normalised, its device and its dtypes."""
         if metadata or self.metadata:
             inputs, metadata = self._bind(inputs, metadata)
         elif len(inputs) != len(self.inputs) and not self.variadic:
             inputs = self._fill(inputs)
-        inputs = tuple([self._accept(value, position) for position, value in enumerate(inputs)])
-        inputs, metadata = self.prepare(inputs, metadata)
-        device = self.place(inputs)
-        compute, results = self.resolve_dtypes(inputs, metadata)
-        if key is None or key in self.replays:
-            arrays = self.execute(device, inputs, compute, results, metadata)
-        else:
-            arrays = trace_call(
-                self,
-                self.replays,
-                key,
-                arguments,
-                inputs,
-                compute,
-                metadata,
-                lambda arrays: self.execute_on(device, arrays, compute, results, metadata),
-            )
-        outputs = tuple([wrap(data) for data in arrays])
-        if recording.enabled and self.differentiable:
-            self.record(outputs, inputs, metadata)
-        return outputs[0] if len(outputs) == 1 else outputs
+        call = Call(self, tuple([self._accept(value, position) for position, value in enumerate(inputs)]), metadata)
+        self.prepare(call)
+        call.device = self.place(call.inputs)
+        call.compute, call.results = self.resolve_dtypes(call)
+        return call
 
-    def execute(
-        self,
-        device: devices.device,
-        inputs: Sequence[Any],
-        compute: dtypes.dtype,
-        results: tuple[dtypes.dtype, ...],
-        metadata: dict[str, Any],
-    ) -> Sequence[Any]:
-        """Compute the results' arrays on `device`."""
-        if device is devices.cpu:
-            arrays = [value._host_array() if isinstance(value, Tensor) else value for value in inputs]
-            return self.compute(arrays, compute, results, metadata)
-        return self.execute_on(device, [self._device_operand(value) for value in inputs], compute, results, metadata)
+    def arrays_of(self, call: Call) -> list[Any]:
+        """The inputs as arrays of the call's device, and numbers."""
+        if call.device is devices.cpu:
+            return [value._host_array() if isinstance(value, Tensor) else value for value in call.inputs]
+        return [self._device_operand(value) for value in call.inputs]
 
-    def execute_on(
-        self,
-        device: devices.device,
-        arrays: list[Any],
-        compute: dtypes.dtype,
-        results: tuple[dtypes.dtype, ...],
-        metadata: dict[str, Any],
-    ) -> list[DeviceArray]:
-        """Compute the results of device arrays and numbers on a CUDA device."""
-        if any(result.is_complex for result in (compute, *results)):
+    def execute(self, call: Call) -> Sequence[Any]:
+        """Compute the results' arrays from the inputs."""
+        call.arrays = self.arrays_of(call)
+        return self.compute(call)
+
+    def compute(self, call: Call) -> Sequence[Any]:
+        """Compute the results' arrays from the call's arrays; on a device into `outs`, which are made unless given."""
+        if call.device is devices.cpu:
+            return self.on_host(call)(*call.arrays)
+        if any(result.is_complex for result in (call.compute, *call.results)):
             raise DtypeError(
                 explain(
-                    f"{self.name}: complex dtypes are on the CPU only, got {compute} on {device}",
+                    f"{self.name}: complex dtypes are on the CPU only, got {call.compute} on {call.device}",
                     remedy="move the operands with .cpu()",
                 )
             )
-        outs = [buffer.empty(shape, kind, device) for shape, kind in self.allocate(arrays, results, metadata)]
-        self.start(outs, arrays, compute, metadata)
-        if settings.check.value:
+        given = bool(call.outs)
+        if not given:
+            call.outs = [buffer.empty(shape, kind, call.device) for shape, kind in self.allocate(call)]
+        if settings.debug.value < 2:
+            self.launch(call)
+        else:
+            from .runtime.log import logged
+
+            logged(call)
+        if settings.check.value and not given:
             from .runtime.checking import compare_with_reference
 
-            compare_with_reference(self, outs, arrays, compute, results, metadata)
-        return outs
+            compare_with_reference(call)
+        return call.outs
+
+    def compute_into(
+        self, out: DeviceArray, inputs: tuple[Any, ...], metadata: dict[str, Any], prepared: Callable[[], Call | None]
+    ) -> bool:
+        """Run the kernel with an existing array as its result.
+
+        Args:
+            inputs: tensors, or device arrays, and numbers.
+            prepared: makes the call for the first inputs of their kind; None if its result does not fit into `out`.
+
+        Returns:
+            Whether it was done.
+        """
+        values: list[Any] = []
+        key = key_of(self, inputs, metadata, values, out)
+        known = None if key is None else self.replays.get(key)
+        if known is not None and known.run(*values) is not None:
+            return True
+        call = prepared()
+        if call is None:
+            return False
+        call.outs = [out]
+        if key is None or key in self.replays:
+            self.compute(call)
+        else:
+            traced(call, key, (inputs, metadata), values, lambda: self.compute(call))
+        return True
 
     @staticmethod
     def _device_operand(value: Any) -> Any:
@@ -432,27 +454,18 @@ class Operator:
 
     # ---- recording --------------------------------------------------------------------------------------------
 
-    def record(self, outputs: tuple[Tensor, ...], inputs: Sequence[Any], metadata: dict[str, Any]) -> None:
-        """Leave a node on the results if an input needs a gradient."""
+    def record(
+        self, outputs: tuple[Tensor, ...], inputs: Sequence[Any], metadata: dict[str, Any], alike: bool = False
+    ) -> None:
+        """Leave a node on the results if an input needs a gradient.
+
+        `alike` says that all inputs have the shape and the dtype of the first result.
+        """
         mask = tuple([isinstance(value, Tensor) and value._needs for value in inputs])
-        if True not in mask:
-            return
-        backward = self.backward_for(mask)
-        out = outputs[0]
-        if backward is None or out.dtype.category < dtypes.FLOATING:
-            return
-        edges, reduce, fits = [], [], True
-        for position in backward.positions:
-            value = inputs[position]
-            edges.append(value._edge())
-            reduce.append((value.shape, value.dtype))
-            fits = fits and value._data.shape == out._data.shape and value._data.dtype == out._data.dtype
-        saved = backward.keep(inputs, outputs, metadata)
-        versions = None
-        if backward.has_tensors:
-            versions = tuple([value._version if isinstance(value, Tensor) else None for value in saved])
-        out._node = record(backward, tuple(edges), saved, versions, None if fits else tuple(reduce))
-        out._needs = True
+        if True in mask:
+            backward = self.backward_for(mask)
+            if backward is not None and outputs[0].dtype.category >= dtypes.FLOATING:
+                attach(backward, outputs, inputs, metadata, alike)
 
     def backward_for(self, mask: tuple[bool, ...]) -> OperatorGradient | None:
         """What backward calls when the inputs in `mask` need a gradient; None if no gradient of these is declared."""
@@ -478,6 +491,13 @@ def _wrapped(value: int, kind: np.dtype) -> Any:
     return value
 
 
-def copy_into(out: DeviceArray, x: DeviceArray) -> None:
-    """Copy `x` into `out`: one shape and one device, any strides and dtypes."""
-    registry["copy"].start([out], [x], dtypes.of(out.dtype), {})
+def copy_into(out: DeviceArray, x: DeviceArray | complex) -> None:
+    """Copy `x` into `out`: an array of one shape and device, any strides and dtypes; or a number into each element."""
+    copy, kind = registry["copy"], dtypes.of(out.dtype)
+
+    def prepared() -> Call:
+        call = Call(copy, (x,), {}, out.device, kind, (kind,))
+        call.arrays = (x,)
+        return call
+
+    copy.compute_into(out, (x,), {}, prepared)

@@ -45,9 +45,9 @@ def test_an_activations_gradient_is_one_launch(name: str, monkeypatch: pytest.Mo
     launched: list[str] = []
     run = elementwise_kernel.launch_elementwise
 
-    def noted(operator: Any, *arguments: Any, **options: Any) -> None:
-        launched.append(operator.name)
-        run(operator, *arguments, **options)
+    def noted(call: Any) -> None:
+        launched.append(call.operator.name)
+        run(call)
 
     values = torch.tensor([-4.0, -1.3, 0.0, 0.4, 25.0, torch.nan], dtype=torch.bfloat16)
     found = []

@@ -20,7 +20,7 @@ from tritensor import nn, optim, settings
 from tritensor.drivers.simulator import Simulator
 from tritensor.errors import KernelError
 from tritensor.nn import functional as F
-from tritensor.runtime.launch import bind, kernel, launch
+from tritensor.runtime.launch import kernel, launch
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -212,9 +212,8 @@ def test_a_grid_that_no_device_takes_is_refused_before_anything_runs(grid: tuple
     for device in (torch.cuda.simulate(), interpreted_device()):
         with device:
             out = torch.zeros(4, dtype=torch.int32, device="cuda")
-            for start in (launch, bind):
-                with pytest.raises(KernelError, match=r"(?s)^count: .*CUDA takes at most 2147483647 x 65535 x 65535"):
-                    start(count_kernel, grid, (out._data,), {}, out.device, name="count")
+            with pytest.raises(KernelError, match=r"(?s)^count: .*CUDA takes at most 2147483647 x 65535 x 65535"):
+                launch(count_kernel, grid, (out._data,), {}, out.device, name="count")
             assert out.tolist() == [0] * 4
 
 

@@ -45,7 +45,7 @@ PROGRAM = """
 from __future__ import annotations
 import numpy as np
 from tritensor import devices; from tritensor.memory import buffer, copies
-from tritensor.runtime.launch import Float64, Int64, bind, kernel, launch
+from tritensor.runtime.launch import Float64, Int64, kernel, launch
 
 @kernel
 def numbers_kernel(outs, scale, precise, long, strides, count, BLOCK: tl.constexpr):
@@ -67,7 +67,7 @@ outs = buffer.empty((64,), np.dtype(np.float32), device), buffer.empty((64,), np
 print(outs[0].data_ptr(), outs[1].data_ptr(), flush=True)
 arguments = outs, 0.5, Float64(0.1), Int64(-2), (1, -3), 7
 launch(numbers_kernel, (5, 2), arguments, {"BLOCK": 16}, device, name="numbers")
-bind(numbers_kernel, (6,), arguments, {"BLOCK": 16}, device, name="numbers")(*outs)
+launch(numbers_kernel, (6,), arguments, {"BLOCK": 16}, device, name="numbers")
 if MATMUL:
     x = buffer.empty((128, 128), np.dtype(np.float16), device)
     launch(matmul_kernel, (1,), (outs[0], x, x, 128), {"SIZE": 128, "DEPTH": 64}, device)

@@ -18,7 +18,7 @@ from tritensor.drivers.simulator import Simulator
 from tritensor.errors import DeviceError, KernelError
 from tritensor.memory.array import DeviceArray, form_of
 from tritensor.runtime import program
-from tritensor.runtime.launch import Float64, Int64, bind, kernel, launch
+from tritensor.runtime.launch import Float64, Int64, kernel, launch
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -200,30 +200,7 @@ def test_memory_of_another_stream_is_told_of_this_one(gpu):
     x = gpu.array(4096, arena=arena())
     arguments = ((gpu.array(8192), gpu.array(12288)), x, 0.5, Float64(0), Int64(1), (1, 2, 3), 5)
     launch(many_kernel, (7,), arguments, {"FLAG": True}, devices.cuda(0))
-    bound = bind(copy_kernel, (2,), (gpu.array(8192), gpu.array(4096), 64), {"BLOCK": 32}, devices.cuda(0))
-    bound(gpu.array(8192), x)
-    assert x.buffer.streams == [gpu.stream] * 2
-
-
-def test_a_bound_launch_replaces_the_pointers(gpu):
-    bound = bind(copy_kernel, (2,), (gpu.array(8192), gpu.array(4096), 64), {"BLOCK": 32}, devices.cuda(0))
-    bound(gpu.array(16384), gpu.array(32768))
-    assert gpu.launches[-1][3] == (16384, 32768, 64, 0, 0)
-    assert len(gpu.loaded) == 1
-    bound(gpu.array(16388), gpu.array(32768))  # not aligned: the ordinary way, with another kernel
-    assert gpu.launches[-1][3] == (16388, 32768, 64, 0, 0)
-    assert len(gpu.loaded) == 2
-
-
-def test_a_bound_launch_with_pointers_after_numbers_takes_the_ordinary_way(gpu):
-    bound = bind(late_kernel, (1,), ((3, ()), (gpu.array(4096),)), {}, devices.cuda(0))
-    bound(gpu.array(8192))
-    assert gpu.launches[-1][3] == (3, 8192, 0, 0)
-
-
-@kernel
-def late_kernel(values, outs):
-    tl.store(outs[0], values[0].to(tl.float32))
+    assert x.buffer.streams == [gpu.stream]
 
 
 def test_shared_memory_above_48_kb_is_asked_for_once(gpu, monkeypatch):

@@ -14,6 +14,7 @@ from tritensor.kernels.elementwise import kernel as family
 from tritensor.kernels.elementwise.kernel import launch_elementwise
 from tritensor.memory import buffer, copies
 from tritensor.memory.array import DeviceArray
+from tritensor.runtime.call import Call
 from tritensor.runtime.launch import launch
 
 from ..devices.compile_only import compile_only
@@ -48,6 +49,12 @@ def on_device(array):
 
 def new(shape, dtype):
     return buffer.empty(shape, np.dtype(dtype), devices.cuda(1))
+
+
+def elementwise(operator, outs, operands, compute, metadata):
+    call = Call(operator, (), metadata, outs[0].device, compute)
+    call.outs, call.arrays = outs, operands
+    launch_elementwise(call)
 
 
 def subtract(x, y):
@@ -99,7 +106,7 @@ def test_any_layout_of_operands(name, block, order):
     x, y = GENERATOR.standard_normal((2, 5, 7), dtype=np.float32)
     out = new(shape, np.float32)
     with settings.block(block), settings.grid_order(order):
-        launch_elementwise(SUBTRACT, [out], [of_x(on_device(x)), of_y(on_device(y))], dtypes.float32, {})
+        elementwise(SUBTRACT, [out], [of_x(on_device(x)), of_y(on_device(y))], dtypes.float32, {})
     expected = np.broadcast_to(of_x(x) - numpy_view(y, of_y, name), shape)
     assert np.array_equal(copies.to_host(out), expected)
 
@@ -127,7 +134,7 @@ def test_tiles_agree_with_numpy_for_any_order_of_dimensions(seed, block):
     whole, out, _ = stored([True] * rank)
     before = copies.to_host(whole).copy()
     with settings.block(block), settings.grid_order("shuffle"):
-        launch_elementwise(SUBTRACT, [out], [x, y], dtypes.float32, {})
+        elementwise(SUBTRACT, [out], [x, y], dtypes.float32, {})
     assert np.array_equal(copies.to_host(out), np.broadcast_to(x_host - y_host, shape))
     changed = (copies.to_host(whole) != before).sum()
     assert changed <= np.prod(shape), "something beside the result was written"
@@ -137,7 +144,7 @@ def test_the_output_may_be_a_view_and_an_input():
     x = GENERATOR.standard_normal((6, 8), dtype=np.float32)
     whole = on_device(x)
     part = whole[1:4, ::-2]
-    launch_elementwise(SUBTRACT, [part], [part, 1], dtypes.float32, {})
+    elementwise(SUBTRACT, [part], [part, 1], dtypes.float32, {})
     x[1:4, ::-2] -= 1
     assert np.array_equal(copies.to_host(whole), x)
 
@@ -147,7 +154,7 @@ def test_every_dtype_is_computed_in_its_own_or_in_float32(dtype):
     x, y = (GENERATOR.integers(100, 120, 21).astype(dtype) for _ in range(2))
     compute = dtypes.float32 if np.dtype(dtype).itemsize == 2 else dtypes.of(np.dtype(dtype))
     total, order = new((21,), dtype), new((21,), bool)
-    launch_elementwise(Declared(sum_and_order), [total, order], [on_device(x), on_device(y)], compute, {})
+    elementwise(Declared(sum_and_order), [total, order], [on_device(x), on_device(y)], compute, {})
     wide = compute.numpy
     assert np.array_equal(copies.to_host(total), (x.astype(wide) + y.astype(wide)).astype(dtype))
     assert np.array_equal(copies.to_host(order), x > y)
@@ -161,7 +168,7 @@ def test_numbers_have_the_precision_of_the_computation(dtype, number):
         ([on_device(x), number], x - dtype(number)),
         ([number, on_device(x)], dtype(number) - x),
     ):
-        launch_elementwise(SUBTRACT, [out], operands, dtypes.of(np.dtype(dtype)), {})
+        elementwise(SUBTRACT, [out], operands, dtypes.of(np.dtype(dtype)), {})
         assert np.array_equal(copies.to_host(out), expected)
 
 
@@ -169,7 +176,7 @@ def test_a_negative_zero_is_not_a_zero():
     operator, out = Declared(scaled, inputs=("x",)), new((1,), np.float32)
     for factor in (0.0, -0.0, 0, 1):
         metadata = {"factor": factor, "mode": "plain", "flag": False}
-        launch_elementwise(operator, [out], [on_device(np.ones(1, np.float32))], dtypes.float32, metadata)
+        elementwise(operator, [out], [on_device(np.ones(1, np.float32))], dtypes.float32, metadata)
         assert np.array_equal(np.signbit(copies.to_host(out)), [np.signbit(factor)])
 
 
@@ -178,7 +185,7 @@ def test_a_negative_zero_is_not_a_zero():
 def test_metadata_follows_the_operands(mode, flag):
     x, out = GENERATOR.standard_normal(9, dtype=np.float32), new((9,), np.float32)
     metadata = {"factor": 0.5, "mode": mode, "flag": flag}
-    launch_elementwise(Declared(scaled, inputs=("x",)), [out], [on_device(x)], dtypes.float32, metadata)
+    elementwise(Declared(scaled, inputs=("x",)), [out], [on_device(x)], dtypes.float32, metadata)
     expected = x * x if mode == "square" else x
     assert np.array_equal(copies.to_host(out), (-expected if flag else expected) * np.float32(0.5))
 
@@ -187,55 +194,46 @@ def test_an_input_may_have_a_dtype_of_its_own():
     x, y, z = GENERATOR.standard_normal((3, 12), dtype=np.float32)
     out = new((12,), np.float32)
     operator = Declared(chosen, {"x": dtypes.bool_}, inputs=("x", "y", "z"))
-    launch_elementwise(operator, [out], [on_device(x > 0), on_device(y), on_device(z)], dtypes.float32, {})
+    elementwise(operator, [out], [on_device(x > 0), on_device(y), on_device(z)], dtypes.float32, {})
     assert np.array_equal(copies.to_host(out), np.where(x > 0, y, z))
 
 
 def test_nothing_is_launched_for_no_elements():
     out = new((0, 4), np.float32)
-    launch_elementwise(SUBTRACT, [out], [out, 1.0], dtypes.float32, {})
+    elementwise(SUBTRACT, [out], [out, 1.0], dtypes.float32, {})
 
 
 def test_a_last_block_that_is_not_full_is_compiled_apart():
     x, out = GENERATOR.standard_normal(37, dtype=np.float32), new((37,), np.float32)
     with settings.block(16):
-        launch_elementwise(SUBTRACT, [out], [on_device(x), 1], dtypes.float32, {})
+        elementwise(SUBTRACT, [out], [on_device(x), 1], dtypes.float32, {})
     assert np.array_equal(copies.to_host(out), x - 1)
 
 
 def test_offsets_beyond_32_bits_take_64(monkeypatch):
-    bound = []
-    monkeypatch.setattr(family, "bind", lambda *args, **options: bound.append(args) or (lambda *arrays: None))
+    launched = []
+    monkeypatch.setattr(family, "launch", lambda *args, **options: launched.append(args))
     small = new((4, 4), np.float32)
     far = DeviceArray.over(small.buffer, (4, 4), (1 << 30, 1), 0, small.dtype)
     for array in (small, far):
-        launch_elementwise(SUBTRACT, [small], [array, 1], dtypes.float32, {})
-    constants = [args[3] for args in bound]
+        elementwise(SUBTRACT, [small], [array, 1], dtypes.float32, {})
+    constants = [args[3] for args in launched]
     assert [entry["INDEX64"] for entry in constants] == [False, True]
-    (kernel, grid, arguments, _, device), x = bound[0], GENERATOR.standard_normal((4, 4), dtype=np.float32)
+    (kernel, grid, arguments, _, device), x = launched[0], GENERATOR.standard_normal((4, 4), dtype=np.float32)
     arguments = (arguments[0], (on_device(x), 1.0), *arguments[2:])
     launch(kernel, grid, arguments, {**constants[0], "INDEX64": True}, device)
     assert np.array_equal(copies.to_host(small), x - 1)
 
 
-def test_remembered_launches_do_not_pile_up(simulation, monkeypatch):
-    monkeypatch.setattr(family, "bind", lambda *args, **options: lambda *arrays: None)
-    x = new((4,), np.float32)
-    for number in range(5000):
-        launch_elementwise(SUBTRACT, [x], [x, 1], dtypes.float32, {"mode": str(number)})
-    assert 0 < len(simulation.prepared) <= 4096
-
-
 def test_a_real_device_moves_4_kb_in_a_program(monkeypatch):
     blocks = []
 
-    def bind(kernel, grid, arguments, constants, device, **options):
+    def noted(kernel, grid, arguments, constants, device, **options):
         blocks.append(constants["BLOCK"])
-        return lambda *arrays: None
 
-    monkeypatch.setattr(family, "bind", bind)
+    monkeypatch.setattr(family, "launch", noted)
     with compile_only():
         arrays = [buffer.empty((8,), np.dtype(kind), devices.cuda(0)) for kind in (np.float64, np.float32, np.float16)]
         for x in arrays:
-            launch_elementwise(SUBTRACT, [arrays[2]], [x, 1], dtypes.float32, {})
+            elementwise(SUBTRACT, [arrays[2]], [x, 1], dtypes.float32, {})
     assert blocks == [512, 1024, 2048]

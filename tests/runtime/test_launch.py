@@ -14,7 +14,7 @@ import pytest
 from tritensor import cuda, devices, drivers, settings
 from tritensor.errors import DeviceError, KernelError, KernelMemoryError
 from tritensor.memory import copies
-from tritensor.runtime.launch import bind, device_function, kernel, launch
+from tritensor.runtime.launch import device_function, kernel, launch
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -252,14 +252,6 @@ def test_memory_that_was_given_back_too_early_is_missed():
             KernelMemoryError, match=r"(?s)in apply\n.*memory of argument 1 \(in_ptr\), float32 .*back before"
         ):
             other.synchronize()
-
-
-def test_a_bound_launch_takes_other_arrays():
-    x, out, other = on_device(X), zeros(37), zeros(37)
-    bound = bind(apply_kernel, (3,), (out, x, 37), {"BODY": square, "BLOCK": 16}, devices.cuda(0))
-    bound(other, x)
-    assert not copies.to_host(out).any()
-    assert np.array_equal(copies.to_host(other), X * X)
 
 
 # ---- failures ---------------------------------------------------------------------------------------------------

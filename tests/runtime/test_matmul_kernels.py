@@ -21,15 +21,15 @@ needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, re
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the kernels that products are prepared with."""
+    """The names of the kernels that products are launched with."""
     found: list[str] = []
-    bind = matmul_launch.bind
+    launch = matmul_launch.launch
 
     def noted(kernel: Any, *arguments: Any, **options: Any) -> Any:
         found.append(kernel.__name__)
-        return bind(kernel, *arguments, **options)
+        return launch(kernel, *arguments, **options)
 
-    monkeypatch.setattr(matmul_launch, "bind", noted)
+    monkeypatch.setattr(matmul_launch, "launch", noted)
     return found
 
 
@@ -218,17 +218,16 @@ def test_results_do_not_depend_on_the_order_of_the_grid(sizes: Any, capability: 
 @needs_triton
 def test_programs_go_from_tile_to_tile(kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     grids = []
-    bind = matmul_launch.bind
+    launch = matmul_launch.launch
     monkeypatch.setattr(
         matmul_launch,
-        "bind",
-        lambda kernel, grid, *rest, **more: grids.append(grid) or bind(kernel, grid, *rest, **more),
+        "launch",
+        lambda kernel, grid, *rest, **more: grids.append(grid) or launch(kernel, grid, *rest, **more),
     )
     x, y = drawn((2, 40, 32), torch.bfloat16), drawn((2, 32, 40), torch.bfloat16, 1)
     with torch.cuda.simulate(capability=(9, 0)) as driver, settings.block(16):
         for processors, programs in ((5, 5), (9, 9), (10, 18), (100, 18)):
             driver._properties = dataclasses.replace(driver._properties, multi_processor_count=processors)
-            driver.prepared.clear()
             close(x.cuda() @ y.cuda(), x @ y, 32)
             assert grids[-1] == (programs,)
 

@@ -102,6 +102,16 @@ class Node:
                 line = number
         return f"{self.code.co_filename}:{line} in {self.code.co_name}"
 
+    def mark(self, frame: Any) -> None:
+        """Note the innermost line of the user's code, from a frame of the stack on, for messages."""
+        code = frame.f_code
+        while _INSIDE.get(code.co_filename, True) and inside_package(code.co_filename):
+            frame = frame.f_back
+            if frame is None:
+                break
+            code = frame.f_code
+        self.code, self.instruction = (None, 0) if frame is None else (code, frame.f_lasti)
+
     def check_saved(self) -> None:
         """Raise if the node's values were freed, or if a saved tensor was changed in place since."""
         if self.saved is _FREED:
@@ -136,7 +146,7 @@ def record(
     reduce: tuple[Any, ...] | None = None,
     outputs: int = 1,
 ) -> Node:
-    """A new node; see `Node` for the arguments. Its `code` is the innermost on the call stack outside this package."""
+    """A new node; see `Node` for the arguments."""
     node = Node()
     node.backward = backward
     node.next = next
@@ -146,10 +156,7 @@ def record(
     node.reduce = reduce
     node.outputs = outputs
     node.hooks = None
-    frame: Any = sys._getframe(1)
-    while frame is not None and inside_package(frame.f_code.co_filename):
-        frame = frame.f_back
-    node.code, node.instruction = (frame.f_code, frame.f_lasti) if frame is not None else (None, 0)
+    node.mark(sys._getframe(1))
     return node
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from .driver import Driver
 
@@ -44,10 +44,6 @@ class CompilingDriver(Driver):
         """Add the launch of a kernel to a stream."""
         program, values = request.compiled(self, stream)
         program.launch(stream, request.grid, values)
-
-    def prepare(self, stream: Stream, request: LaunchRequest) -> tuple[Any, list[Any]] | None:
-        """The program of a launch that is to be repeated, and its values."""
-        return request.compiled(self, stream)
 
     def pick(self, compiled: _T, interpreted: _T) -> _T:
         """The value for compiled kernels."""

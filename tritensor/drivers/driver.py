@@ -42,7 +42,6 @@ class Driver(AbstractDriver):
         self.captures: dict[int, Capture] = {}  # by the id of the queue that is being captured
         self.pools: WeakValueDictionary[Any, Pool] = WeakValueDictionary()  # by handle and ordinal
         self.programs: dict[Any, Any] = {}  # loaded kernels, by what they were compiled for
-        self.prepared: dict[Any, Any] = {}  # launches that are repeated, by the operator and its operands' forms
         # The last launches (programs, or texts), for the error of a kernel whose failure is reported by a later call.
         # Adding one costs 25 ns.
         self.launched: deque[Any] = deque(maxlen=32)

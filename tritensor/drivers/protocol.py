@@ -224,10 +224,6 @@ class AbstractDriver(ABC):
         """Add the launch of a kernel to a stream."""
 
     @abstractmethod
-    def prepare(self, stream: Any, request: LaunchRequest) -> tuple[Any, list[Any]] | None:
-        """The program and values of a launch, to be repeated without a request; None if the driver cannot do so."""
-
-    @abstractmethod
     def pick(self, compiled: _T, interpreted: _T) -> _T:
         """`compiled` or `interpreted`, by how the driver runs kernels; used for block sizes above all."""
 

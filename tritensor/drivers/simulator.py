@@ -356,9 +356,6 @@ class Simulator(Driver):
         run = request.interpreted(stream, lambda: self.spans(index) if live is None else live, self.memory)
         self.submit(stream, run)
 
-    def prepare(self, stream: Stream, request: LaunchRequest) -> None:
-        return None
-
     def pick(self, compiled: _T, interpreted: _T) -> _T:
         return interpreted
 

@@ -12,7 +12,7 @@ from ..errors import ArgumentError, DtypeError, explain
 from ..layout import Size, check_shape
 from ..memory import buffer, copies
 from ..memory.array import DeviceArray
-from ..operator import registry
+from ..operator import copy_into
 from ..public import method, public
 from ..tensor import Tensor, blank, wrap
 
@@ -253,7 +253,7 @@ def filled(shape: tuple[int, ...], value: Any, kind: np.dtype, device: Any) -> A
 
 def fill(out: DeviceArray, value: Any) -> None:
     """Write one number to every element of a device array."""
-    registry["copy"].start([out], [value], dtypes.of(out.dtype), {})
+    copy_into(out, value)
 
 
 def finish(data: Any, requires_grad: bool, pin_memory: bool = False) -> Tensor:

@@ -20,6 +20,7 @@ from ..drivers.capture import capturing
 from ..errors import KernelMismatchError, explain
 from ..memory.array import DeviceArray
 from ..memory.copies import to_host
+from .call import Call
 
 if TYPE_CHECKING:
     from .protocol import Operator
@@ -86,23 +87,19 @@ def _worst(result: np.ndarray, expected: np.ndarray, score: np.ndarray) -> str:
     )
 
 
-def compare_with_reference(
-    operator: Operator,
-    outs: Sequence[DeviceArray],
-    arrays: Sequence[Any],
-    compute: dtypes.dtype,
-    results: tuple[dtypes.dtype, ...],
-    metadata: dict[str, Any],
-) -> None:
-    """Run the reference on host copies of a launch's inputs and compare.
+def compare_with_reference(call: Call) -> None:
+    """Run the reference on host copies of a call's inputs and compare.
 
     Raises:
         KernelMismatchError: with operator, shapes, strides, dtypes, the worst element and the path of the reproduction.
     """
+    operator, outs, arrays, metadata = call.operator, call.outs, call.arrays, call.metadata
     if capturing(outs[0].buffer.driver, outs[0].device.index) is not None:
         return  # a captured launch has not run yet
     inputs = [to_host(value) if value.__class__ is DeviceArray else value for value in arrays]
-    expected = operator.compute(inputs, compute, results, metadata)
+    on_host = Call(operator, tuple(inputs), metadata, compute=call.compute, results=call.results)
+    on_host.arrays = inputs
+    expected = operator.on_host(on_host)(*inputs)
     terms = max([1, *(value.size for value in inputs if isinstance(value, np.ndarray))]) // max(1, outs[0].size)
     for name, out, wanted in zip(operator.outputs, outs, expected, strict=True):
         relative, absolute = tolerance(operator, dtypes.of(out.dtype), terms)
@@ -119,7 +116,7 @@ def compare_with_reference(
                     problem,
                     *facts,
                     f"metadata: {metadata}",
-                    f"computed in {compute} on {out.device}",
+                    f"computed in {call.compute} on {out.device}",
                     remedy=f"run {_write_reproduction(operator, inputs, metadata, str(out.device))}",
                 )
             )

@@ -17,16 +17,14 @@ from ..drivers.loading import Target
 from ..errors import KernelError, explain
 from . import program
 from .needs_triton import needs_triton
-from .program import Program, find, float_bits, replaceable_first, specialise
+from .program import Program, find, specialise
 from .source import DeviceFunction, Float64, Int64, Kernel, device_function, kernel
 
 __all__ = [
-    "Bound",
     "DeviceFunction",
     "Float64",
     "Int64",
     "Kernel",
-    "bind",
     "compile_ahead",
     "device_function",
     "kernel",
@@ -96,118 +94,18 @@ def _three(grid: Sequence[int], kernel: Kernel, name: str | None) -> tuple[int, 
     return x, y, z
 
 
-class Bound:
-    """A launch that is repeated with other arrays of the same dtypes, shapes and strides. Made by `bind`."""
-
-    __slots__ = ("_arguments", "_options", "_program", "_sizes", "_tail")
-
-    def __init__(self, arguments: tuple, options: dict[str, Any], program: Any, sizes: tuple, tail: tuple) -> None:
-        self._arguments, self._options, self._program = arguments, options, program
-        self._sizes, self._tail = sizes, tail
-
-    def __call__(self, *values: Any) -> None:
-        """Launch with these arrays (and numbers) in place of the bound ones, in the order of the arguments."""
-        program = self._program
-        if program is not None:
-            stream = program.driver.current_stream(program.device)
-            passed: list[float] = []
-            alignment = 0
-            for value in values:
-                kind = value.__class__
-                if kind is float:
-                    passed.append(float_bits(value))
-                elif kind is Int64:
-                    passed.append(int(value))
-                elif kind is Float64:
-                    passed.append(float(value))
-                else:
-                    buffer = value.buffer
-                    if buffer.arena is not stream.arena:
-                        buffer.record_stream(stream)
-                    address = buffer.address + value.offset * value.dtype.itemsize
-                    alignment |= address
-                    passed.append(address)
-            if not alignment & 15:
-                program.launch(stream, self._sizes, (*passed, *self._tail))
-                return
-        kernel, grid, arguments, constants, device = self._arguments
-        launch(kernel, grid, _fill(arguments, iter(values)), constants, device, **self._options)
-
-
-def bind(
-    kernel: Kernel,
-    grid: Sequence[int],
-    arguments: tuple,
-    constants: Mapping[str, Any],
-    device: Any,
-    *,
-    warps: int = 4,
-    stages: int = 3,
-    name: str | None = None,
-    numbers: bool = False,
-) -> Bound:
-    """Prepare a launch that is repeated with other arrays; the parameters are `launch`'s. Runs nothing yet.
-
-    On a real device a call of the result skips the specialisation: 1.3 us of Python in place of 3 to 7. For that the
-    arrays must be the kernel's first arguments and aligned to 16 bytes; a call with other arrays goes through `launch`.
-    The result keeps no array alive.
-
-    With `numbers`, arguments of the classes float, `Float64` and `Int64` are passed to each call as well, in their
-    position among the arrays. The kernel is never compiled for their values.
-    """
-    driver = drivers.require()
-    sizes = _three(grid, kernel, name)
-    loaded, tail = None, ()
-    if 0 not in sizes:
-        request = Request(kernel, sizes, arguments, constants, warps, stages, name)
-        found = driver.prepare(driver.current_stream(device.index), request)
-        count = len(list(_arrays(arguments, numbers)))
-        if found is not None and replaceable_first(request.signature, count):
-            loaded, tail = found[0], tuple(found[1][count:])
-    options = {"warps": warps, "stages": stages, "name": name}
-    return Bound((kernel, grid, _emptied(arguments, numbers), constants, device), options, loaded, sizes, tail)
-
-
-_PLAIN = (int, float, str)
-_NUMBERS = frozenset((float, Float64, Int64))
-
-
-def _replaceable(value: Any, numbers: bool) -> bool:
-    """Whether each call of a bound launch passes another value for this argument."""
-    if value is None or isinstance(value, _PLAIN):
-        return numbers and value.__class__ in _NUMBERS
-    return True
-
-
-def _arrays(arguments: tuple, numbers: bool = False) -> Iterator[Any]:
+def _arrays(arguments: tuple) -> Iterator[Any]:
     for value in arguments:
         if isinstance(value, tuple):
-            yield from _arrays(value, numbers)
-        elif _replaceable(value, numbers):
+            yield from _arrays(value)
+        elif not (value is None or isinstance(value, (int, float, str))):
             yield value
-
-
-_HOLE = object()  # placeholder for an argument of each call; a bound launch must not keep memory alive
-
-
-def _emptied(arguments: tuple, numbers: bool) -> tuple:
-    return tuple(
-        _emptied(value, numbers) if isinstance(value, tuple) else _HOLE if _replaceable(value, numbers) else value
-        for value in arguments
-    )
-
-
-def _fill(arguments: tuple, arrays: Iterator[Any]) -> tuple:
-    return tuple(
-        _fill(value, arrays) if isinstance(value, tuple) else next(arrays) if value is _HOLE else value
-        for value in arguments
-    )
 
 
 class Request:
     """One launch, which the driver either compiles or interprets (`drivers.loading.LaunchRequest`)."""
 
-    __slots__ = ("arguments", "constants", "grid", "kernel", "name", "reaches", "signature", "stages", "warps")
+    __slots__ = ("arguments", "constants", "grid", "kernel", "name", "reaches", "stages", "warps")
 
     def __init__(
         self,
@@ -222,14 +120,16 @@ class Request:
     ) -> None:
         self.kernel, self.grid, self.arguments, self.constants = kernel, grid, arguments, constants
         self.warps, self.stages, self.name, self.reaches = warps, stages, name, reaches
-        self.signature: tuple[Any, ...] = ()  # set by `compiled`
 
     def compiled(self, driver: Any, stream: Any) -> tuple[Program, list[Any]]:
         """The program, compiled and loaded if the driver does not have it yet, and the values to launch it with."""
         values: list[Any] = []
-        self.signature = signature = specialise(self.arguments, values, stream)
+        signature = specialise(self.arguments, values, stream)
         index = stream.arena.heap.index
-        return find(driver, self.kernel, signature, self.constants, index, self.warps, self.stages, self.name), values
+        found = find(driver, self.kernel, signature, self.constants, index, self.warps, self.stages, self.name)
+        if program.observer is not None:
+            program.observer.launched(found, self.grid, values, self.arguments)
+        return found, values
 
     def interpreted(
         self, stream: Any, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]

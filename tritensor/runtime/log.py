@@ -10,7 +10,6 @@ the time of the simulation, and no peak bandwidth is printed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
@@ -20,7 +19,7 @@ from ..memory.array import DeviceArray
 from . import program
 
 if TYPE_CHECKING:
-    from .protocol import Operator
+    from .call import Call
 
 __all__ = ["logged", "peak_bandwidth", "peak_flops"]
 
@@ -60,24 +59,19 @@ def peak_flops(device: DeviceProperties, dtype: dtypes.dtype) -> float:
     return width * device.multi_processor_count * device.clock_rate * 1e3
 
 
-def logged(
-    operator: Operator,
-    outs: Sequence[DeviceArray],
-    arrays: Sequence[Any],
-    compute: dtypes.dtype,
-    metadata: dict[str, Any],
-) -> None:
-    """Launch an operator and write its line to stderr."""
+def logged(call: Call) -> None:
+    """Launch a call's kernels and write a line to stderr."""
+    operator, outs, arrays = call.operator, call.outs, call.arrays
     buffer, index = outs[0].buffer, outs[0].device.index
     driver = buffer.driver
     if capturing(driver, index) is not None:  # a captured launch does not run, so it has no time
-        operator.launch(list(outs), arrays, compute, metadata)
+        operator.launch(call)
         return
     queue = driver.current_stream(index).handle  # type: ignore[arg-type]
     timer = _Timer(driver, queue)
     program.observer, before = timer, program.observer
     try:
-        operator.launch(list(outs), arrays, compute, metadata)
+        operator.launch(call)
     finally:
         program.observer = before
     if timer.start is None or not any(out.size for out in outs):  # no kernel was launched
@@ -85,7 +79,7 @@ def logged(
     end = driver.mark(queue, timing=True)
     driver.mark_synchronize(end)
     seconds = max(driver.elapsed(timer.start, end), 1e-6) * 1e-3
-    moved, operations = operator.cost(outs, arrays, metadata)
+    moved, operations = operator.cost(call)
     properties = driver.properties(index)  # type: ignore[arg-type]
     if operations > _INTENSE * moved:
         kinds = [array.dtype for array in arrays if array.__class__ is DeviceArray]
@@ -97,7 +91,7 @@ def logged(
     known = 0 < speed <= limit
     share = f", {speed / limit:.0%} of the device's {_scaled(limit)}{unit}" if known else ""
     names = ", ".join(
-        _described(value) for value in [*arrays, *(f"{name}={value}" for name, value in metadata.items())]
+        _described(value) for value in [*arrays, *(f"{name}={value}" for name, value in call.metadata.items())]
     )
     results = ", ".join(map(_described, outs))
     sys.stderr.write(
@@ -117,9 +111,8 @@ class _Timer:
         if self.start is None:
             self.start = self.driver.mark(self.queue, timing=True)
 
-    def launched(self, program: Any, grid: Any, values: Sequence[Any]) -> Sequence[Any]:
+    def launched(self, program: Any, grid: Any, values: Any, arguments: Any) -> None:
         self.interpreted()
-        return values
 
 
 def _described(value: Any) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..drivers.allocator import Block
     from ..drivers.loading import Compiled, Loaded, Target
 
-__all__ = ["Program", "Source", "find", "float_bits", "pointers", "replaceable_first", "specialise"]
+__all__ = ["Program", "Source", "find", "float_bits", "pointers", "specialise"]
 
 _I32, _I32_16, _I32_1 = ("i32", None), ("i32", 16), ("i32", 1)
 _I64, _I64_16, _U64 = ("i64", None), ("i64", 16), ("u64", None)
@@ -35,8 +35,8 @@ _pack_float, _unpack_int = struct.Struct("<f").pack, struct.Struct("<i").unpack
 
 _pointers: dict[np.dtype, tuple[Any, Any]] = {}  # by dtype: the types of an aligned and of an unaligned pointer
 _lock = threading.Lock()
-# Set while a call is traced (`trace.py`) or timed (`log.py`). `launched` is called for every launch and returns the
-# values to launch with; `interpreted` is called before the interpreter runs a kernel.
+# Set while a call is traced (`trace.py`) or timed (`log.py`): `launched` is called before each launch of a compiled
+# kernel, `interpreted` before the interpreter runs one.
 observer: Any = None
 # Functions to call when a kernel has been loaded.
 watchers: list[Callable[[], object]] = []
@@ -104,16 +104,6 @@ def _pointer_types(dtype: np.dtype) -> tuple[Any, Any]:
     return _pointers.setdefault(dtype, ((f"*{name}", 16), (f"*{name}", None)))
 
 
-def replaceable_first(signature: tuple[Any, ...], count: int) -> bool:
-    """Whether each of a launch's first `count` values is a pointer aligned to 16 bytes or a number that the kernel was
-    not compiled for, so that another value may replace it."""
-    first = [entry for entry in _flat(signature) if entry[0] != "constexpr" and entry[1] != 1][:count]
-    return all(attribute == 16 if type[0] == "*" else (type, attribute) in _OPEN for type, attribute in first)
-
-
-_OPEN = frozenset((_FP32, _FP64, _I64))
-
-
 def _flat(signature: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
     for entry in signature:
         if entry and isinstance(entry[0], str):
@@ -164,8 +154,6 @@ class Program:
             DeviceError: the launch failed; the message says whether the device can still be used.
         """
         config = self._configs.get(grid) or self._configuration(grid)
-        if observer is not None:
-            values = observer.launched(self, grid, values)
         blocks = self._scratch_blocks(stream, grid) if self.scratch else ()
         scratch = [block.address if block else 0 for block in blocks] if blocks else (0, 0)
         try:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
 
     from .. import dtypes
-    from ..memory.array import DeviceArray
+    from .call import Call
+    from .replay import Replay
 
 __all__ = ["Operator"]
 
@@ -22,20 +23,14 @@ class Operator(Protocol):
     outputs: tuple[str, ...]
     kinds: dict[str, dtypes.dtype]
     takes_numbers: bool
+    body: Any
+    replays: dict[Any, Replay | None]
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """Run the kernels."""
 
-    def compute(
-        self,
-        arrays: Sequence[Any],
-        compute: dtypes.dtype,
-        results: tuple[dtypes.dtype, ...],
-        metadata: dict[str, Any],
-    ) -> tuple[np.ndarray, ...]:
-        """The reference's results."""
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
+        """The function from arrays and numbers to the reference's results, for calls like this one."""
 
-    def cost(self, outs: Sequence[DeviceArray], arrays: Sequence[Any], metadata: dict[str, Any]) -> tuple[int, int]:
+    def cost(self, call: Call) -> tuple[int, int]:
         """The least number of bytes moved, and the number of operations."""

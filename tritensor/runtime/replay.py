@@ -1,9 +1,10 @@
-"""Replays: the launches of an operator's call on a device, repeated on other memory.
+"""Replays: what is remembered of an operator's call, so that it can be repeated on other arrays.
 
 What `Operator.__call__` computes for a call (checked arguments, dtypes, the results' shapes, launches) depends on the
-forms of its inputs (`memory.array.Form`), on its metadata and on its numbers, not on the contents of memory. So the
-first call with a combination is traced (`runtime/trace.py`), and later ones only allocate, launch and wrap: 1 to 4 us,
-in place of 25 to 60.
+shapes, dtypes and strides of its inputs, on its metadata and on its numbers, not on the contents of memory. So it is
+computed once for each combination, which `key_of` makes a key of, and kept in the operator's table as a `Replay`: one
+function, `run`, from the inputs' arrays to the results. On the CPU it calls the reference; on a device it makes the
+launches that were noted when the call was traced (`runtime/trace.py`): 1 to 3 us, in place of 25 to 60.
 
 An operator that reads memory or counts its calls must not be repeated: families set `repeatable` where theirs can be.
 On simulated devices, in checked mode and in debug mode every call goes through all stages of `Operator.__call__`.
@@ -12,27 +13,32 @@ On simulated devices, in checked mode and in debug mode every call goes through 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from .. import dtypes, settings
+import numpy as np
+
+from .. import devices, dtypes, settings
 from ..memory import buffer
 from ..memory.array import DeviceArray, Form
 from ..memory.buffer import Buffer
 from ..tensor import Tensor, wrap
+from .call import Call
 from .program import Program, float_bits, watchers
 
 if TYPE_CHECKING:
     from .protocol import Operator
 
-__all__ = ["Replay", "Step", "active", "begin", "converter", "key_of", "stop", "table"]
+__all__ = ["INTO", "Replay", "Step", "active", "begin", "converter", "key_of", "stop", "table"]
 
-_make = object.__new__
+ndarray = np.ndarray
 _tables: list[dict[Any, Replay | None]] = []
+
+# The first part of the keys of calls that write into an array that is passed, the first of their values.
+INTO = "into"
 
 
 class _Mode:
-    """Whether calls are repeated: on real devices, unless checked mode or debug mode is on."""
+    """Whether calls on devices are repeated: on real ones, unless checked mode or debug mode is on."""
 
     on = False
     wanted = False
@@ -43,20 +49,20 @@ active = _Mode()
 
 
 def begin() -> None:
-    """Repeat calls from now on; called when a kernel is loaded on a device."""
+    """Repeat calls on devices from now on; called when a kernel is loaded on one."""
     if not active.wanted:
         active.wanted = True
         forget()
 
 
 def stop() -> None:
-    """Repeat no calls until the next kernel is loaded; for a device that no longer exists."""
+    """Repeat no calls on devices until the next kernel is loaded; for a device that no longer exists."""
     active.wanted = False
     forget()
 
 
 def forget() -> None:
-    """Drop every replay, because a setting that launches may depend on has changed."""
+    """Drop every replay, because a setting that calls may depend on has changed."""
     active.changes += 1
     active.on = active.wanted and not (settings.check.value or settings.debug.value)
     for each in _tables:
@@ -74,33 +80,50 @@ def table() -> dict[Any, Replay | None]:
     return made
 
 
-def key_of(operator: Operator, inputs: Sequence[Any], metadata: dict[str, Any]) -> tuple[Any, ...] | None:
-    """What the launches of a call depend on; None for a call that cannot be repeated.
+def key_of(
+    operator: Operator, inputs: Sequence[Any], metadata: dict[str, Any], values: list[Any], out: Any = None
+) -> tuple[Any, ...] | None:
+    """What a call depends on besides the contents of memory; None for a call that cannot be repeated.
 
     The key holds value and type of each number (a kernel distinguishes 1 from True, and 0.0 from -0.0), but only the
-    type for an operator whose kernel takes numbers as arguments.
+    type for an operator whose kernel takes numbers as arguments. Such numbers, and the inputs' arrays, are appended to
+    `values`: they are what `Replay.run` is called with. `out` is the array that the call writes into, if there is one.
     """
     parts: list[Any] = []
+    on_host = on_device = False
+    if out is not None:
+        parts += INTO, out.form
+        values.append(out)
+        on_device = True
     for value in inputs:
+        if isinstance(value, Tensor):
+            value = value._data
         kind = value.__class__
-        if kind is Tensor or isinstance(value, Tensor):
-            data = value._data
-            if data.__class__ is not DeviceArray:
-                return None
-            parts.append(data.form)
+        if kind is DeviceArray:
+            parts.append(value.form)
+            on_device = True
+        elif kind is ndarray:
+            parts.append(value.dtype)
+            parts.append(value.shape)
+            on_host = True
         elif kind is float or kind is int:
             parts.append(kind if operator.takes_numbers else (kind, value or str(value)))
         elif kind is bool or value is None:
             parts.append((kind, value))
         else:
             return None
+        values.append(value)
+    if on_device and (on_host or not active.on):
+        return None
     if metadata:
         parts.extend(metadata)
         for value in metadata.values():
             kind = value.__class__
             parts.append(kind)
             if kind is float or kind is int:
-                if not operator.takes_numbers:
+                if operator.takes_numbers:
+                    values.append(value)
+                else:
                     parts.append(value or str(value))
             elif kind in _PLAIN:
                 parts.append(value)
@@ -131,244 +154,165 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
-def _prepared(program: Program, grid: tuple[int, int, int], values: list[tuple[Any, Any]]) -> tuple[Any, ...] | None:
-    """A launch whose arguments are two or more unchanged places and then numbers: a function to call first (or None),
-    the driver's launch, grid, kernel, the itemgetter of the places, and the numbers. None for any other launch."""
-    if program.scratch:
-        return None
-    count = sum(1 for source, _ in values if source is not None)
-    if count < 2 or any(source is None or value for source, value in values[:count]):
-        return None
-    picked = itemgetter(*[source for source, _ in values[:count]])
-    return (*program.prepared(grid), picked, (*[value for _, value in values[count:]], 0, 0))
-
-
-# A program, the grid, and the values as (source, value); see `Replay`.
+# A program, the grid, and the values as (source, value): the address of array number `source` plus `value`, number
+# `source` where value is None, or the number `value` where source is None. Arrays and numbers are counted in the order
+# of a call's values, and then of its allocations.
 Step = tuple[Program, tuple[int, int, int], list[tuple[Any, Any]]]
 
 
 class Replay:
-    """How the calls of one operator with one combination of forms and metadata are repeated.
+    """What is remembered of the calls of one operator with one key.
 
-    Args:
-        forms: of everything that is allocated, the results first.
-        results: the number of results.
-        steps: the launches, each with its values as (source, value). A value is the address `places[source]` plus
-            `value`, the number `places[source]` where value is None, or the number `value` where source is None. A
-            call's `places` are its inputs, then `named`, then the addresses of what was allocated.
-        inputs: the number of inputs of a call.
-        numbers, named: how numbers among the inputs (by position) and the metadata (by name) are converted.
+    Attributes:
+        run: from the values that `key_of` collected to the result, a tuple of several, or () where the call writes into
+            an array that is passed. None where the call has to go through all stages after all.
         metadata: what the operator's `prepare` returned, for the tape.
+        named: names of the metadata whose numbers are among the values.
         missing: None for each input that is left out.
         alike: all inputs have the shape and the dtype of the first result.
     """
 
-    __slots__ = (
-        "alike",
-        "driver",
-        "forms",
-        "in_place",
-        "index",
-        "launches",
-        "metadata",
-        "missing",
-        "named",
-        "note",
-        "numbers",
-        "results",
-        "single",
-        "steps",
-        "threads",
-    )
+    __slots__ = ("alike", "metadata", "missing", "named", "run")
 
     def __init__(
-        self,
-        forms: list[Form],
-        results: int,
-        steps: list[Step],
-        inputs: int,
-        numbers: list[tuple[int, Any]],
-        named: list[tuple[str, Any]],
-        metadata: dict[str, Any],
-        missing: tuple[None, ...],
-        alike: bool,
+        self, run: Callable[..., Any], metadata: dict[str, Any], named: list[str], missing: int, alike: bool
     ) -> None:
-        program = steps[0][0]
-        self.metadata, self.missing, self.alike = metadata, missing, alike
-        self.driver, self.index, self.threads = program.driver, program.device, program.driver.threads
-        self.forms, self.results, self.steps = forms, results, steps
-        self.note = program.driver.launched.append
-        self.numbers, self.named = numbers, named
-        self.launches = [_prepared(*step) for step in steps]
-        # what `launch_in_place` needs: a single launch that allocates nothing
-        self.in_place = None if forms or numbers or named or len(steps) > 1 else self.launches[0]
-        # what the other quick paths below need: a single launch that takes one result, then the inputs in order
-        self.single: Any = None
-        if len(steps) == len(forms) == 1 and not named and self.launches[0] is not None:
-            sources = [source for source, _ in steps[0][2] if source is not None]
-            if sources == [inputs, *range(inputs)]:
-                place, launch, config, kernel, _, tail = self.launches[0]
-                self.single = place, launch, config, kernel, forms[0], tail, program
-
-    def run(self, inputs: Sequence[Any], metadata: dict[str, Any]) -> tuple[Tensor, ...] | None:
-        """The results for inputs of the traced forms; None where the call cannot be repeated after all."""
-        if self.single is not None and not self.numbers:
-            arrays = [value._data for value in inputs if value is not None]
-            quick = self.unary(*arrays) if len(arrays) == 1 else self.binary(*arrays) if len(arrays) == 2 else None
-            if quick is not None:
-                return (quick,)
-        stream = self.driver.current_stream(self.index)
-        arena = stream.arena
-        places: list[Any] = []
-        for value in inputs:
-            if value.__class__ is Tensor or isinstance(value, Tensor):
-                data = value._data
-                memory = data.buffer
-                if memory.arena is not arena:
-                    if memory.arena.driver is not self.driver:  # of a simulated device beside the real one
-                        return None
-                    memory.record_stream(stream)
-                places.append(memory.address + data.offset * data.dtype.itemsize if data.offset else memory.address)
-            else:
-                places.append(value)
-        if self.numbers or self.named:
-            try:
-                for position, convert in self.numbers:
-                    places[position] = convert(places[position])
-                for name, convert in self.named:
-                    places.append(convert(metadata[name]))
-            except OverflowError:
-                return None
-        made = [buffer.new(arena, form) for form in self.forms]
-        places.extend([array.buffer.address for array in made])
-        self._repeat(stream, places)
-        return tuple([wrap(array) for array in made[: self.results]])
-
-    def _repeat(self, stream: Any, places: list[Any]) -> None:
-        """Make the launches."""
-        for (program, grid, values), prepared in zip(self.steps, self.launches):
-            if prepared is None or buffer.trace is not None:
-                program.launch(
-                    stream,
-                    grid,
-                    [
-                        value if source is None else places[source] if value is None else places[source] + value
-                        for source, value in values
-                    ],
-                )
-                continue
-            place, launch, config, kernel, picked, tail = prepared
-            try:
-                if place is not None:
-                    place()
-                launch(*(stream.handle, config, kernel) + picked(places) + tail)  # noqa: RUF005  as below
-            except Exception as error:
-                raise self.driver.refused(program.name, error) from error
-            self.note(program)
+        self.run, self.metadata, self.named, self.alike = run, metadata, named, alike
+        self.missing = (None,) * missing
 
     def tape(self, metadata: dict[str, Any]) -> dict[str, Any]:
-        """The metadata for the tape: that of the traced call, with this call's numbers."""
-        return {**self.metadata, **{name: metadata[name] for name, _ in self.named}} if self.named else self.metadata
+        """The metadata for the tape: that of the first call, with this call's numbers."""
+        return {**self.metadata, **{name: metadata[name] for name in self.named}} if self.named else self.metadata
 
-    # ---- the quick paths of elementwise methods; None where `run` or `Operator.__call__` has to do the call -------
 
-    def unary(self, x: DeviceArray) -> Tensor | None:
-        """The result for one array."""
-        stream = self.threads.current.get(self.index)
-        if self.single is None or stream is None or x.buffer.arena is not stream.arena:
-            return None
-        address = x.buffer.address
-        if x.offset:
-            address += x.offset * x.dtype.itemsize
-        return self._launch(stream, (address,))
+def on_host(
+    call: Call, compute: Callable[..., tuple[ndarray, ...]], count: int, named: list[str]
+) -> Callable[..., Any]:
+    """`Replay.run` for calls on the CPU like this one, of `count` inputs and then the numbers of metadata `named`."""
+    if named:
+        # the call itself is not kept: it holds the first call's tensors
+        operator, metadata, kinds = call.operator, call.metadata, (call.compute, call.results)
 
-    def binary(self, x: DeviceArray, y: DeviceArray) -> Tensor | None:
-        """The result for two arrays."""
-        stream = self.threads.current.get(self.index)
-        if self.single is None or stream is None:
-            return None
-        arena = stream.arena
-        first, second = x.buffer, y.buffer
-        if first.arena is not arena or second.arena is not arena:
-            return None
-        left, right = first.address, second.address
-        if x.offset:
-            left += x.offset * x.dtype.itemsize
-        if y.offset:
-            right += y.offset * y.dtype.itemsize
-        return self._launch(stream, (left, right))
+        def run(*values: Any) -> Any:
+            numbers = dict(zip(named, values[count:], strict=True))
+            again = Call(operator, (None,) * count, {**metadata, **numbers}, devices.cpu, *kinds)
+            return _wrapped(operator.on_host(again)(*values[:count]))
 
-    def number(self, x: DeviceArray, value: Any) -> Tensor | None:
-        """The result for an array and a number, in the order of the traced call."""
-        stream = self.threads.current.get(self.index)
-        if self.single is None or stream is None or x.buffer.arena is not stream.arena:
-            return None
-        address = x.buffer.address
-        if x.offset:
-            address += x.offset * x.dtype.itemsize
-        position, convert = self.numbers[0]
-        try:
-            bits = convert(value)
-        except OverflowError:
-            return None
-        return self._launch(stream, (address, bits) if position else (bits, address))
+        return run
+    if len(call.results) == 1:
+        return lambda *values: wrap(compute(*values)[0])
+    return lambda *values: _wrapped(compute(*values))
 
-    def launch_in_place(self, x: DeviceArray, y: DeviceArray) -> bool:
-        """Launch on two arrays, with the first as the result; False where nothing was launched."""
-        stream = self.threads.current.get(self.index)
-        if self.in_place is None or stream is None or buffer.trace is not None:
-            return False
-        arena = stream.arena
-        first, second = x.buffer, y.buffer
-        if first.arena is not arena or second.arena is not arena:
-            return False
-        left, right = first.address, second.address
-        if x.offset:
-            left += x.offset * x.dtype.itemsize
-        if y.offset:
-            right += y.offset * y.dtype.itemsize
-        place, launch, config, kernel, picked, tail = self.in_place
-        try:
-            if place is not None:
-                place()
-            launch(*(stream.handle, config, kernel) + picked((left, right)) + tail)  # noqa: RUF005  as below
-        except Exception as error:
-            raise self.driver.refused(self.steps[0][0].name, error) from error
-        self.note(self.steps[0][0])
-        return True
 
-    def _launch(self, stream: Any, operands: tuple[int, ...]) -> Tensor | None:
-        """Allocate, launch and wrap, without calling functions for it: each would add 3% to the time."""
-        if buffer.trace is not None:  # another call is being traced, and this launch may be part of it
-            return None
-        place, launch, config, kernel, form, tail, program = self.single
-        arena = stream.arena
-        heap = arena.heap
-        try:
-            block = arena.bins[form.block_size].pop()
-        except IndexError:
-            block = arena.miss(form)
-        block.use = form
-        heap.allocated = allocated = heap.allocated + block.size
-        if allocated > heap.peak:
-            heap.peak = allocated
-        memory = _make(Buffer)
-        memory.arena = arena
-        memory.block = block
-        memory.address = address = block.address
-        memory.nbytes = form.nbytes
-        try:
-            if place is not None:
-                place()
-            # joined by +, which is 40 ns faster than unpacking
-            launch(*(stream.handle, config, kernel, address) + operands + tail)  # noqa: RUF005
-        except Exception as error:
-            raise self.driver.refused(program.name, error) from error
-        self.note(program)
-        array = _make(DeviceArray)
-        array.buffer, array.form, array.offset = memory, form, 0
-        result: Tensor = _make(Tensor)
-        result._data = array
-        result._counter = result._origin = result._node = None
-        result._needs = False
-        return result
+def _wrapped(arrays: tuple[ndarray, ...]) -> Any:
+    return wrap(arrays[0]) if len(arrays) == 1 else tuple([wrap(array) for array in arrays])
+
+
+# ---- launches, as a function that is composed for them -----------------------------------------------------------
+
+_factories: dict[str, Callable[..., Any]] = {}
+
+
+def on_device(
+    steps: list[Step], values: Sequence[Any], converters: dict[int, Any], forms: list[Form], results: int
+) -> Callable[..., Any]:
+    """`Replay.run` for calls on a device: allocate, launch, wrap.
+
+    The function's text is composed, because each call within it would add 3 % to a small operator: it reads an address
+    from each array, takes a block for each allocation, and passes the driver's launch its values one by one.
+
+    Args:
+        steps: the launches.
+        values: those of the first call; of later ones only the arrays' addresses and the converted numbers differ.
+        converters: for the numbers among the values that are passed to a kernel, by position.
+        forms: of everything that is allocated, the results first.
+        results: the number of results; 0 for calls that write into an array that is passed.
+    """
+    driver, index = steps[0][0].driver, steps[0][0].device
+    names: dict[str, Any] = {
+        "memory": buffer,
+        "threads": driver.threads,
+        "enter": driver.enter,
+        "refused": driver.refused,
+        "note": driver.launched.append,
+        "driver": driver,
+        "index": index,
+        "make": object.__new__,
+        "Buffer": Buffer,
+        "DeviceArray": DeviceArray,
+        "Tensor": Tensor,
+    }
+    passed = ", ".join(f"x{i}" for i in range(len(values)))
+    body = ["if memory.trace is not None: return None  # these launches are part of a call that is being traced"]
+    body += ["stream = threads.current.get(index)", "if stream is None: stream = enter(index)", "arena = stream.arena"]
+    for i, value in enumerate(values):
+        if value.__class__ is DeviceArray:
+            names[f"size{i}"] = value.itemsize
+            body += [f"m{i} = x{i}.buffer", f"if m{i}.arena is not arena:"]
+            body += [f"    if m{i}.arena.driver is not driver: return None", f"    m{i}.record_stream(stream)"]
+            body += [f"p{i} = m{i}.address + x{i}.offset * size{i} if x{i}.offset else m{i}.address"]
+        elif i in converters:
+            names[f"convert{i}"] = converters[i]
+            body += [f"try: p{i} = convert{i}(x{i})", "except OverflowError: return None"]
+    if forms:
+        body += ["heap = arena.heap"]
+    for j, form in enumerate(forms):
+        body += _allocation(j, len(values) + j, form, names)
+    for j, (program, grid, arguments) in enumerate(steps):
+        body += _launch(j, program, grid, arguments, names)
+    for j in range(results):
+        body += [f"t{j} = make(Tensor)", f"t{j}._data, t{j}._needs = a{j}, False"]
+        body += [f"t{j}._counter = t{j}._origin = t{j}._node = None"]
+    body += ["return t0" if results == 1 else f"return ({''.join(f't{j}, ' for j in range(results))})"]
+    text = f"def factory({', '.join(names)}):\n    def run({passed}):\n"
+    text += "".join(f"        {line}\n" for line in body) + "    return run\n"
+    factory = _factories.get(text)
+    if factory is None:
+        scope: dict[str, Any] = {}
+        exec(compile(text, "<replay>", "exec"), scope)
+        factory = _factories[text] = scope["factory"]
+    run: Callable[..., Any] = factory(**names)
+    return run
+
+
+def _allocation(j: int, place: int, form: Form, names: dict[str, Any]) -> list[str]:
+    """A new array, `a{j}`, and its address, `p{place}`; what `memory.buffer.new` does."""
+    names[f"form{j}"], names[f"block_size{j}"], names[f"nbytes{j}"] = form, form.block_size, form.nbytes
+    return [
+        f"try: block = arena.bins[block_size{j}].pop()",
+        f"except IndexError: block = arena.miss(form{j})",
+        f"block.use = form{j}",
+        "heap.allocated = allocated = heap.allocated + block.size",
+        "if allocated > heap.peak: heap.peak = allocated",
+        f"b{j} = make(Buffer)",
+        f"b{j}.arena, b{j}.block, b{j}.nbytes = arena, block, nbytes{j}",
+        f"b{j}.address = p{place} = block.address",
+        f"a{j} = make(DeviceArray)",
+        f"a{j}.buffer, a{j}.form, a{j}.offset = b{j}, form{j}, 0",
+    ]
+
+
+def _launch(
+    j: int, program: Program, grid: tuple[int, int, int], arguments: list[tuple[Any, Any]], names: dict[str, Any]
+) -> list[str]:
+    """Launch number `j`; what `Program.launch` does."""
+    texts = []
+    for i, (source, value) in enumerate(arguments):
+        if source is None or value:
+            names[f"k{j}_{i}"] = value
+        texts.append(f"k{j}_{i}" if source is None else f"p{source} + k{j}_{i}" if value else f"p{source}")
+    names[f"program{j}"] = program
+    if program.scratch:
+        names[f"grid{j}"] = grid
+        return [f"program{j}.launch(stream, grid{j}, ({''.join(f'{text}, ' for text in texts)}))"]
+    place, launch, config, kernel = program.prepared(grid)
+    names |= {f"launch{j}": launch, f"config{j}": config, f"kernel{j}": kernel}
+    if place is not None:
+        names[f"place{j}"] = place
+    return [
+        "try:",
+        *([f"    place{j}()"] if place is not None else []),
+        f"    launch{j}({', '.join(['stream.handle', f'config{j}', f'kernel{j}', *texts, '0', '0'])})",
+        f"except Exception as error: raise refused(program{j}.name, error) from error",
+        f"note(program{j})",
+    ]

@@ -1,54 +1,34 @@
-"""Trace a call of an operator on a device, so that it can be repeated (`replay.py`).
+"""Trace a call of an operator, so that it can be repeated (`replay.py`).
 
-The operator runs as usual, but on stand-ins for its inputs, whose addresses are marked with the number of the input.
-Its allocations and launches are noted. A call with a launch that takes an unmarked address cannot be repeated.
+On a device the operator runs as usual, but on stand-ins for its inputs: the same memory under other buffers, so that
+each array that a kernel is launched with, views included, can be traced back to an input or to an allocation of the
+call. A call with a launch that takes an array from elsewhere cannot be repeated.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import dtypes
+from .. import devices
 from ..memory import buffer
 from ..memory.array import DeviceArray
 from ..memory.buffer import Buffer
-from ..tensor import Tensor
 from . import program
 from .program import Program
-from .replay import Replay, Step, active, converter
+from .replay import Replay, Step, active, converter, on_device, on_host
 
 if TYPE_CHECKING:
     from ..drivers import Stream
-    from .protocol import Operator
+    from .call import Call
 
-__all__ = ["Address", "Trace", "trace_call"]
+__all__ = ["Trace", "traced"]
 
 # Replays kept for one operator: bounded, because combinations may change with every step.
 _MOST = 4096
 
 _lock = threading.RLock()
-Arguments = tuple[Sequence[Any], dict[str, Any]]  # the arguments of a call, by position and by name
-
-
-class Address(int):
-    """An address with the number of the array that it belongs to, and its distance from that array's first element."""
-
-    source: int
-    delta: int
-
-    @classmethod
-    def of(cls, value: int, source: int, delta: int) -> Address:
-        """The address `value`."""
-        made = cls(value)
-        made.source, made.delta = source, delta
-        return made
-
-    def __add__(self, other: int) -> Address:
-        return Address.of(int(self) + other, self.source, self.delta + other)
-
-    __radd__ = __add__
 
 
 class _StandIn(Buffer):
@@ -66,36 +46,55 @@ class _StandIn(Buffer):
 
 
 class Trace:
-    """The launches and allocations of one call in one thread."""
+    """The launches and allocations of one call in one thread.
 
-    def __init__(self) -> None:
+    Args:
+        values: the arrays and numbers that the call is repeated with.
+    """
+
+    def __init__(self, values: Sequence[Any]) -> None:
         self.thread = threading.get_ident()
+        self.values = [self.stand_in(value) if value.__class__ is DeviceArray else value for value in values]
         self.arrays: list[DeviceArray] = []  # allocated during the call, in order
-        self.launches: list[tuple[Any, tuple[int, int, int], tuple[Any, ...]]] = []
+        # by the id of a buffer: the number of its value or allocation, and the address of that array's first element
+        self.sources = {
+            id(value.buffer): (number, value.data_ptr())
+            for number, value in enumerate(self.values)
+            if value.__class__ is DeviceArray
+        }
+        self.steps: list[Step] = []
         self.repeatable = True
 
-    def stand_in(self, array: DeviceArray, source: int) -> DeviceArray:
-        """The same array, with an address that is marked as that of input number `source`."""
+    @staticmethod
+    def stand_in(array: DeviceArray) -> DeviceArray:
+        """The same array over another buffer."""
         real = array.buffer
         made: _StandIn = object.__new__(_StandIn)
-        made.address = Address.of(real.address, source, -array.offset * array.dtype.itemsize)
-        made.arena, made.block, made.nbytes, made.real = real.arena, real.block, real.nbytes, real
+        made.arena, made.block, made.real = real.arena, real.block, real
+        made.address, made.nbytes = real.address, real.nbytes
         return DeviceArray(made, array.form, array.offset)
 
     def allocated(self, array: DeviceArray) -> None:
-        """Note an allocation; allocations are numbered -1, -2, ..."""
+        """Note an allocation."""
         if threading.get_ident() == self.thread:
+            self.sources[id(array.buffer)] = len(self.values) + len(self.arrays), array.data_ptr()
             self.arrays.append(array)
-            array.buffer.address = Address.of(array.buffer.address, -len(self.arrays), 0)
 
-    def launched(self, program: Program, grid: tuple[int, int, int], values: Sequence[Any]) -> list[Any]:
-        """Note a launch; returns its values as plain numbers."""
-        if threading.get_ident() == self.thread:
-            self.launches.append((program, grid, tuple(values)))
-            pointers = [value for value, is_pointer in zip(values, program.pointers, strict=True) if is_pointer]
-            if any(value.__class__ is not Address for value in pointers):
+    def launched(self, program: Program, grid: tuple[int, int, int], values: Sequence[Any], arguments: tuple) -> None:
+        """Note a launch with these values, of which each address is that of an array among the arguments."""
+        if threading.get_ident() != self.thread:
+            return
+        arrays = _arrays(arguments)
+        noted: list[tuple[Any, Any]] = []
+        for value, is_pointer in zip(values, program.pointers, strict=True):
+            if not is_pointer:
+                noted.append((None, value))
+                continue
+            source, start = self.sources.get(id(next(arrays).buffer), (None, 0))
+            if source is None:
                 self.repeatable = False
-        return [int(value) if value.__class__ is Address else value for value in values]
+            noted.append((source, value - start))
+        self.steps.append((program, grid, noted))
 
     def interpreted(self) -> None:
         """Note a launch that cannot be repeated."""
@@ -103,95 +102,101 @@ class Trace:
             self.repeatable = False
 
 
-def trace_call(
-    operator: Operator,
-    table: dict[Any, Replay | None],
-    key: Any,
-    arguments: Arguments,
-    inputs: Sequence[Any],
-    compute: dtypes.dtype,
-    metadata: dict[str, Any],
-    run: Callable[[list[Any]], list[DeviceArray]],
-) -> list[DeviceArray]:
-    """Run a call, and store its replay in a table.
+def _arrays(arguments: tuple) -> Iterator[DeviceArray]:
+    for value in arguments:
+        if value.__class__ is tuple:
+            yield from _arrays(value)
+        elif value.__class__ is DeviceArray:
+            yield value
+
+
+def traced(
+    call: Call, key: Any, arguments: tuple[Sequence[Any], dict[str, Any]], values: list[Any], run: Callable[[], Any]
+) -> Any:
+    """Run a call and store its replay in the operator's table: None, if it cannot be repeated.
 
     Args:
-        table, key: where the replay is stored, or None if the call cannot be repeated; the key is made by `key_of`.
-        arguments: as they were passed. The call can be repeated only if `prepare` did not change the inputs.
-        inputs, compute, metadata: what the operator computed from the arguments.
-        run: makes the launches, from arrays and numbers in the inputs' order; returns the results.
+        call: the call, with its arrays.
+        key, values: what `key_of` made of the arguments.
+        arguments: by position and by name, as they were passed. If `prepare` changed the inputs, the call cannot be
+            repeated.
+        run: makes the launches from the arrays of the call, or computes on the CPU; returns the results' arrays.
     """
-    arrays = [value._data if isinstance(value, Tensor) else value for value in inputs]
-    with _lock:
-        if buffer.trace is not None:  # another operator is being traced, and these launches are part of its call
-            return run(arrays)
-        trace, changes = Trace(), active.changes
-        stand_ins = [
-            trace.stand_in(value, position) if value.__class__ is DeviceArray else value
-            for position, value in enumerate(arrays)
-        ]
-        buffer.trace, program.observer = trace.allocated, trace
-        try:
-            outs = run(stand_ins)
-        finally:
-            buffer.trace = program.observer = None
-            for array in trace.arrays:
-                array.buffer.address = int(array.buffer.address)
-    rest = inputs[len(arguments[0]) :]
-    same = all(value is passed for value, passed in zip(inputs, arguments[0])) and all(value is None for value in rest)
+    inputs, metadata = arguments
+    operator, table, changes = call.operator, call.operator.replays, active.changes
+    kept = all(value is passed for value, passed in zip(call.inputs, inputs))
+    kept = kept and all(value is None for value in call.inputs[len(inputs) :])
+    # numbers that were passed as metadata are among the values, behind the inputs
+    named = [name for name, value in metadata.items() if value.__class__ in (int, float)]
+    named = named if operator.takes_numbers else []
+    again: Callable[..., Any] | None
+    if call.device is devices.cpu:
+        made = run()
+        again = on_host(call, operator.on_host(call), len(inputs), named)
+    else:
+        with _lock:
+            if buffer.trace is not None:  # another call is being traced, and these launches are part of it
+                return run()
+            trace, arrays, outs = Trace(values), call.arrays, call.outs
+            stand_ins = trace.values[len(outs) : len(outs) + len(inputs)]
+            call.arrays = [*stand_ins, *arrays[len(inputs) :]] if kept else arrays
+            call.outs = trace.values[: len(outs)]
+            buffer.trace, program.observer = trace.allocated, trace
+            try:
+                made = run()
+            finally:
+                buffer.trace = program.observer = None
+                call.arrays = arrays
+        again = _repeated(call, trace, made if not outs else [], named, len(inputs)) if kept else None
     if len(table) >= _MOST:
         table.clear()
     if active.changes == changes:  # another thread may have changed a setting meanwhile
-        table[key] = _replay_of(operator, trace, outs, arrays, compute, metadata, arguments) if same else None
-    return outs
+        replay = None
+        if kept and again is not None:
+            replay = Replay(again, call.metadata, named, len(call.inputs) - len(inputs), _alike(call, made))
+        table[key] = replay
+    return made
 
 
-def _replay_of(
-    operator: Operator,
-    trace: Trace,
-    outs: list[DeviceArray],
-    arrays: list[Any],
-    compute: dtypes.dtype,
-    metadata: dict[str, Any],
-    arguments: Arguments,
-) -> Replay | None:
-    """The replay of a traced call; None where it cannot be repeated."""
-    if not trace.launches or not trace.repeatable or any(a is not b for a, b in zip(outs, trace.arrays)):
+def _alike(call: Call, made: Sequence[Any]) -> bool:
+    present = [array for array in (*made, *call.arrays) if hasattr(array, "shape")]
+    return all((array.shape, array.dtype) == (present[0].shape, present[0].dtype) for array in present)
+
+
+def _repeated(
+    call: Call, trace: Trace, made: list[DeviceArray], named: list[str], count: int
+) -> Callable[..., Any] | None:
+    """The function that repeats a traced call; None where it cannot be repeated.
+
+    Args:
+        made: the results, unless the call writes into an array that was passed.
+        named: the metadata whose numbers are values.
+        count: the number of inputs among the values.
+    """
+    operator, steps = call.operator, trace.steps
+    if not steps or not trace.repeatable or any(a is not b for a, b in zip(made, trace.arrays)):
         return None
-    numbers: list[tuple[int, Any]] = []
-    # numbers that were passed as metadata have their own places, after the inputs
-    numeric = [name for name in metadata if name in arguments[1] and metadata[name].__class__ in (int, float)]
-    named = [(name, converter(compute)) for name in numeric] if operator.takes_numbers else []
-    first = len(arguments[0]) + len(named)
-    steps: list[Step] = []
-    for loaded, grid, values in trace.launches:
-        pairs = [
-            (value.source if value.source >= 0 else first - 1 - value.source, value.delta)
-            if value.__class__ is Address
-            else (None, value)
-            for value in values
-        ]
-        steps.append((loaded, grid, pairs))
+    converters: dict[int, Any] = {}
     if operator.takes_numbers:
         # the kernel's first values are the results, then inputs and metadata in the call's order
-        slots, at = steps[0][2], len(outs) or 1  # in place, the first input is the only result
-        for position, value in enumerate(arrays):
+        slots, given = steps[0][2], len(trace.values) - count - len(named)
+        at = len(made) or given
+        for position, value in enumerate(call.arrays):
             if value.__class__ is float or value.__class__ is int:
-                convert = converter(operator.kinds.get(operator.inputs[position], compute))
+                convert = converter(operator.kinds.get(operator.inputs[position], call.compute))
                 if repr(slots[at]) != repr((None, convert(value))):
                     return None
-                slots[at] = position, None
-                numbers.append((position, convert))
+                slots[at] = given + position, 0
+                converters[given + position] = convert
             at += 1
-        for name, value in metadata.items():
+        for name, value in call.metadata.items():
             if value.__class__ is float or value.__class__ is int:
-                if repr(slots[at]) != repr((None, converter(compute)(value))):
+                convert = converter(call.compute)
+                if repr(slots[at]) != repr((None, convert(value))):
                     return None
-                if name in numeric:
-                    slots[at] = len(arguments[0]) + numeric.index(name), None
+                if name in named:
+                    place = given + count + named.index(name)
+                    slots[at] = place, 0
+                    converters[place] = convert
                 at += 1
-    missing = (None,) * (len(arrays) - len(arguments[0]))
-    forms = [array.form for array in trace.arrays]
-    present = [array for array in (*outs, *arrays) if array.__class__ is DeviceArray]
-    alike = all((array.shape, array.dtype) == (present[0].shape, present[0].dtype) for array in present)
-    return Replay(forms, len(outs), steps, len(arguments[0]), numbers, named, metadata, missing, alike)
+    return on_device(steps, trace.values, converters, [array.form for array in trace.arrays], len(made))

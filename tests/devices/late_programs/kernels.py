@@ -12,7 +12,7 @@ import numpy as np
 import tritensor as torch
 from tritensor import cuda, settings
 from tritensor.memory import buffer, copies
-from tritensor.runtime.launch import bind, kernel, launch
+from tritensor.runtime.launch import kernel, launch
 
 from .late_device import CUDA0, HAS_TRITON, ON_STUB, A, B, check, default, on_device, program
 
@@ -47,19 +47,6 @@ def a_launch_keeps_memory_of_another_stream() -> None:
     def work(x: Any) -> Any:
         out = buffer.empty((64,), A.dtype, CUDA0)
         launch(copy_kernel, (1,), (out, x), {"BLOCK": 64}, CUDA0)
-        return out
-
-    check(in_another_stream(work))
-
-
-@with_kernels
-def a_launch_that_is_bound_keeps_memory_of_another_stream() -> None:
-    out = on_device(B)
-    bound = bind(copy_kernel, (1,), (out, out), {"BLOCK": 64}, CUDA0)
-
-    def work(x: Any) -> Any:
-        out = buffer.empty((64,), A.dtype, CUDA0)
-        bound(out, x)
         return out
 
     check(in_another_stream(work))

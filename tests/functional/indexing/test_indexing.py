@@ -10,6 +10,7 @@ from tritensor import dtypes
 from tritensor.errors import BoundsError
 from tritensor.kernels.indexing import family
 from tritensor.nn.functional import embedding
+from tritensor.runtime.call import Call
 
 from .arrays import KEYS, M2, J, K, M, P, Q, R, T, X, name, needs_triton, on, pytorch_index, same
 
@@ -314,7 +315,9 @@ def test_gradient_of_reading_is_the_same_on_every_device(device):
 
 def test_cost_counts_what_is_moved():
     x, positions, out = np.zeros((9, 4), np.float32), np.zeros((1, 3), np.int64), np.zeros((3, 4), np.float32)
-    assert family.index.cost([out], [x, positions], {"dims": (0,)}) == (24 + 2 * 48, 0)
+    call = Call(family.index, (), {"dims": (0,)})
+    call.outs, call.arrays = [out], [x, positions]
+    assert family.index.cost(call) == (24 + 2 * 48, 0)
 
 
 @needs_triton

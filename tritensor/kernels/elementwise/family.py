@@ -29,12 +29,11 @@ import numpy as np
 from ... import dtypes, layout
 from ...inplace import in_place_form
 from ...memory.array import DeviceArray
-from ...operator import Operator, Rule
+from ...operator import Dtypes, Operator, Rule, Shapes
 from ...public import publish
-from ...runtime import replay
-from ...runtime.trace import trace_call
+from ...runtime.call import Call
 from ...tensor import Tensor
-from .methods import attach, binary, function_of, in_place_method, plain, reflected, unary
+from .methods import binary, function_of, in_place_method, member, plain, reflected, unary
 
 __all__ = ["Elementwise", "elementwise"]
 
@@ -74,57 +73,40 @@ class Elementwise(Operator):
         self.direct = frozenset(d for d in allowed if rule.lowest <= dtypes.of(d).category <= rule.highest)
         self.fixed = None if rule.result is None else rule.result.numpy
         self.ufunc = isinstance(reference, np.ufunc)
-        self.replays_in_place = replay.table()  # replays of in-place calls, whose result is their first input
 
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def allocate(self, call: Call) -> Shapes:
         """Every output has the broadcast shape of the inputs."""
-        shape = layout.broadcast_shapes(*(array.shape for array in arrays if array.__class__ is DeviceArray))
-        return [(shape, result.numpy) for result in results]
+        shape = layout.broadcast_shapes(*(array.shape for array in call.arrays if array.__class__ is DeviceArray))
+        return [(shape, result.numpy) for result in call.results]
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+    def resolve_dtypes(self, call: Call) -> Dtypes:
         """By the rule, from all inputs except those with a fixed dtype (`kinds`)."""
-        ruled = [value for name, value in zip(self.inputs, inputs, strict=True) if name not in self.kinds]
+        ruled = [value for name, value in zip(self.inputs, call.inputs, strict=True) if name not in self.kinds]
         compute, result = self.rule(self.name, ruled)
         return compute, (result,) * len(self.outputs)
 
-    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def prepare(self, call: Call) -> None:
         """Check that the shapes broadcast."""
-        layout.broadcast_shapes(*[value._data.shape for value in inputs if isinstance(value, Tensor)])
-        return inputs, metadata
+        layout.broadcast_shapes(*[value._data.shape for value in call.inputs if isinstance(value, Tensor)])
 
-    def launch_in_place(self, key: Any, arguments: tuple[Any, ...], metadata: dict[str, Any]) -> bool:
+    def compute_in_place(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> bool:
         """Launch with the first input's memory as the result; False where the result is of another shape or dtype."""
-        passed = metadata
-        inputs, metadata = self._bind(arguments, metadata)
-        inputs, metadata = self.prepare(tuple([self._accept(value, i) for i, value in enumerate(inputs)]), metadata)
-        device = self.place(inputs)
-        compute, results = self.resolve_dtypes(inputs, metadata)
         x = inputs[0]._data
-        shape = layout.broadcast_shapes(*[value._data.shape for value in inputs if isinstance(value, Tensor)])
-        if shape != x.shape or results[0].numpy != x.dtype or device is not x.device:
-            return False
 
-        def run(arrays: list[Any]) -> list[DeviceArray]:
-            self.start(arrays[:1], arrays, compute, metadata)
-            return []
+        def prepared() -> Call | None:
+            call = self.prepared(inputs, metadata)
+            call.arrays = self.arrays_of(call)
+            shape = layout.broadcast_shapes(*[value._data.shape for value in call.inputs if isinstance(value, Tensor)])
+            fits = shape == x.shape and call.results[0].numpy == x.dtype and call.device is x.device
+            return call if fits else None
 
-        if key is None or key in self.replays_in_place:
-            run([self._device_operand(value) for value in inputs])
-        else:
-            trace_call(self, self.replays_in_place, key, (arguments, passed), inputs, compute, metadata, run)
-        return True
+        return self.compute_into(x, inputs, metadata, prepared)
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """Run the body over all elements with the family's kernel."""
         from .kernel import launch_elementwise
 
-        launch_elementwise(self, outs, arrays, compute, metadata)
+        launch_elementwise(call)
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
         """Every rank, empty tensors, and for several inputs shapes that are broadcast."""
@@ -197,15 +179,15 @@ def elementwise(
     if in_place:
         operator.method_in_place = in_place_method(operator) if changes else in_place_form(operator)
     if syntax:
-        attach(operator, binary(operator, syntax=True) if count == 2 else operator.method, *syntax)
+        member(operator, binary(operator, syntax=True) if count == 2 else operator.method, *syntax)
         if count == 2 and changes:
             stems = [name.strip("_") for name in syntax]
-            attach(operator, reflected(operator), *[f"__r{stem}__" for stem in stems])
-            attach(operator, operator.method_in_place, *[f"__i{stem}__" for stem in stems])
+            member(operator, reflected(operator), *[f"__r{stem}__" for stem in stems])
+            member(operator, operator.method_in_place, *[f"__i{stem}__" for stem in stems])
     if operator.methods:
-        attach(operator, operator.method, *operator.methods)
+        member(operator, operator.method, *operator.methods)
     if in_place:
-        attach(
+        member(
             operator, operator.method_in_place, *([f"{name}_" for name in operator.methods] or [f"{operator.name}_"])
         )
     if function:

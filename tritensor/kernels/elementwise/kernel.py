@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import dtypes
 from ...memory.array import DeviceArray
-from ...runtime.launch import Bound, DeviceFunction, Float64, Int64, bind, device_function, kernel
+from ...runtime.call import Call
+from ...runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
 from ..addressing import collapse_dims, offset_of
-from ..blocks import block_size, forced_block
-from .tiles import SIDE, bind_tiles, plan_tiles, sorted_dims
+from ..blocks import block_size
+from .tiles import SIDE, launch_tiles, plan_tiles, sorted_dims
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -121,65 +121,21 @@ def elementwise_kernel(
         )
 
 
-def launch_elementwise(
-    operator: Any,
-    outs: Sequence[DeviceArray],
-    operands: Sequence[Any],
-    compute: dtypes.dtype,
-    metadata: Mapping[str, Any],
-) -> None:
-    """Run an operator's body over all elements: `outs = body(*operands, *metadata.values())`.
+def launch_elementwise(call: Call) -> None:
+    """Run an operator's body over all elements: `outs = body(*arrays, *metadata.values())`.
 
-    Args:
-        operator: `body` is its function in Triton's language, and `name` is shown in messages and profilers.
-        outs: device arrays of one shape, none of which overlaps itself.
-        operands: device arrays that broadcast to that shape, and Python numbers.
-        compute: the dtype that the operands are converted to before the body sees them.
-        metadata: the body's arguments after the operands: numbers (in the compute dtype where that is floating, else
-            as int64), and constants of the compilation (bool, str, None).
+    The call's `outs` are device arrays of one shape, none of which overlaps itself; its `arrays` are device arrays that
+    broadcast to that shape, and Python numbers. They are converted to the compute dtype before the body sees them. The
+    body's arguments after them are the metadata: numbers (in the compute dtype where that is floating, else as int64),
+    and constants of the compilation (bool, str, None).
     """
-    first = outs[0]
-    key: list[Any] = [operator, compute, forced_block()]
-    values: list[Any] = list(outs)
-    key += [out.form for out in outs]
-    for name, value in zip(operator.inputs, operands):
-        if value.__class__ is DeviceArray:
-            key.append(value.form)
-            values.append(value)
-        else:
-            key.append(value.__class__)
-            values.append(_number(value, operator.kinds.get(name, compute)))
-    for value in metadata.values():
-        kind = value.__class__
-        if value is None or kind is bool or kind is str:
-            key.append((kind, value))
-        else:
-            key.append(kind)
-            values.append(_number(value, compute))
-    signature = tuple(key)
-    prepared = first.buffer.arena.driver.prepared
-    bound = prepared.get(signature)
-    if bound is None:
-        if first.size == 0:
-            return
-        if len(prepared) >= 4096:  # bounded, because shapes may change with every step
-            prepared.clear()
-        bound = prepared[signature] = _prepare(operator, outs, operands, compute, metadata)
-    bound(*values)
-
-
-def _prepare(
-    operator: Any,
-    outs: Sequence[DeviceArray],
-    operands: Sequence[Any],
-    compute: dtypes.dtype,
-    metadata: Mapping[str, Any],
-) -> Bound:
-    """Choose the kernel's constants and arguments for operands of these shapes, strides and dtypes."""
+    operator, outs, operands, compute = call.operator, call.outs, call.arrays, call.compute
+    if outs[0].size == 0:
+        return
     body = operator.body
     if not isinstance(body, DeviceFunction):
         body = operator.body = device_function(body, name=operator.name)
-    shape, device, count = outs[0].shape, outs[0].device, outs[0].size
+    shape, count = outs[0].shape, outs[0].size
     arrays = [value for value in operands if value.__class__ is DeviceArray]
     sizes, strides = collapse_dims(shape, [_broadcast_strides(array, shape) for array in (*outs, *arrays)])
     if len(sizes) > 1:
@@ -192,14 +148,15 @@ def _prepare(
     )
     numbers = tuple(
         value if value is None or isinstance(value, (bool, str)) else _number(value, compute)
-        for value in metadata.values()
+        for value in call.metadata.values()
     )
     constants = {"BODY": body, "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs), "COMPUTE": kinds}
     wide = max(array.itemsize for array in (*outs, *arrays))
     whole = block_size(outs[0], _PROGRAM_BYTES // wide, interpreted=_INTERPRETED_BLOCK)
     tiles = plan_tiles(sizes, strides, whole, block_size(outs[0], SIDE, interpreted=_INTERPRETED_SIDE))
     if tiles is not None:
-        return bind_tiles(tiles, sizes, strides, outs, ins, numbers, constants, operator.name, wide)
+        launch_tiles(tiles, sizes, strides, outs, ins, numbers, constants, operator.name, wide)
+        return
     block = block_size(outs[0], _PROGRAM_BYTES // wide, interpreted=_INTERPRETED_BLOCK, count=count)
     pending = iter(strides[len(outs) :])
     in_strides = tuple(next(pending) if value.__class__ is DeviceArray else () for value in operands)
@@ -211,9 +168,7 @@ def _prepare(
         "BLOCK": block,
     }
     arguments = (tuple(outs), ins, numbers, strides[: len(outs)], in_strides, sizes, count)
-    return bind(
-        elementwise_kernel, (-(-count // block),), arguments, constants, device, name=operator.name, numbers=True
-    )
+    launch(elementwise_kernel, (-(-count // block),), arguments, constants, outs[0].device, name=operator.name)
 
 
 def _broadcast_strides(array: DeviceArray, shape: tuple[int, ...]) -> tuple[int, ...]:

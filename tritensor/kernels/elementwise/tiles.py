@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...runtime.launch import Bound, bind, device_function, kernel
+from ...runtime.launch import device_function, kernel, launch
 from ..addressing import collapse_dims, in_units, offset_of, unit_of
 from ..blocks import power_of_two
 
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["SIDE", "Tiles", "bind_tiles", "plan_tiles", "sorted_dims", "tile_kernel"]
+__all__ = ["SIDE", "Tiles", "launch_tiles", "plan_tiles", "sorted_dims", "tile_kernel"]
 
 Steps = Sequence[Sequence[int]]
 
@@ -221,7 +221,7 @@ def _column_block(cols: int, block: int) -> int:
     return next((width for width in widths if idle[width] * 8 <= cols), min(widths, key=lambda width: idle[width]))
 
 
-def bind_tiles(
+def launch_tiles(
     tiles: Tiles,
     sizes: Sequence[int],
     strides: Steps,
@@ -231,8 +231,8 @@ def bind_tiles(
     constants: dict[str, Any],
     name: str,
     wide: int,
-) -> Bound:
-    """Prepare the launch that `plan_tiles` described.
+) -> None:
+    """Make the launch that `plan_tiles` described.
 
     Args:
         sizes, strides: collapsed; a tuple of strides for each of `outs`, then for each array among `ins`.
@@ -252,7 +252,7 @@ def bind_tiles(
     operands = [next(pending) if hasattr(value, "buffer") else ((), (0, 1, 1, 1)) for value in ins]
     reach = max(sum((size - 1) * abs(step) for size, step in zip(sizes, steps, strict=True)) for steps in strides)
     span = max(reach, rows + tiles.row_block, cols + tiles.col_block, row_tiles * col_tiles * batches)
-    return bind(
+    launch(
         tile_kernel,
         (row_tiles * col_tiles * batches,),
         (
@@ -282,7 +282,6 @@ def bind_tiles(
         outs[0].device,
         warps=8 if tiles.row_block * tiles.col_block * wide > 8192 else 4,
         name=name,
-        numbers=True,
     )
 
 

@@ -13,6 +13,7 @@ tensor. While a graph is captured, positions are not checked.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +22,9 @@ from ... import devices, dtypes, layout
 from ...drivers.capture import capturing
 from ...errors import BoundsError, DtypeError, ShapeError, explain
 from ...memory.array import DeviceArray
-from ...operator import Operator, copy_into
+from ...operator import Dtypes, Operator, Shapes, copy_into
 from ...rules import ANY
+from ...runtime.call import Call
 from ...tensor import Tensor
 from .host import add_at, indexed_shape, mesh
 
@@ -55,12 +57,10 @@ class Indexing(Operator):
         super().__init__(name, reference, ANY)
         self.kinds = {place: dtypes.int64}
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+    def resolve_dtypes(self, call: Call) -> Dtypes:
         """The dtype of the first input; only sums are computed in another one."""
-        kind = inputs[0].dtype
-        for name, value in zip(self.inputs, inputs, strict=True):
+        kind = call.inputs[0].dtype
+        for name, value in zip(self.inputs, call.inputs, strict=True):
             if name not in self.kinds and isinstance(value, Tensor) and value.dtype is not kind:
                 raise DtypeError(
                     explain(
@@ -68,7 +68,7 @@ class Indexing(Operator):
                         remedy="bring them to one dtype with .to(dtype)",
                     )
                 )
-        summed = metadata.get("accumulate") and kind in (dtypes.float16, dtypes.bfloat16)
+        summed = call.metadata.get("accumulate") and kind in (dtypes.float16, dtypes.bfloat16)
         return dtypes.float32 if summed else kind, (kind,)
 
     def walk(self, x: DeviceArray, where: DeviceArray, metadata: dict[str, Any]) -> Walk:
@@ -79,16 +79,16 @@ class Indexing(Operator):
             return Walk.of_index(x, where, metadata["dims"])
         return Walk.of_gather(x, where, metadata["dim"])
 
-    def launch(self, outs: list[DeviceArray], arrays: Any, compute: dtypes.dtype, metadata: dict[str, Any]) -> None:
+    def launch(self, call: Call) -> None:
         """Read the places of `x`; or copy `x` and write to, or add to, the places of the copy."""
-        if len(arrays) == 2:
+        if len(call.arrays) == 2:
             from .kernel import move
 
-            move(self.walk(arrays[0], arrays[1], metadata), outs[0], arrays[0], into=False)
+            move(self.walk(call.arrays[0], call.arrays[1], call.metadata), call.outs[0], call.arrays[0], into=False)
             return
-        if outs[0].size:
-            copy_into(outs[0], arrays[0])
-        self.write_places(outs[0], arrays[1], arrays[2], metadata)
+        if call.outs[0].size:
+            copy_into(call.outs[0], call.arrays[0])
+        self.write_places(call.outs[0], call.arrays[1], call.arrays[2], call.metadata)
 
     def write_places(self, out: DeviceArray, where: DeviceArray, value: Any, metadata: dict[str, Any]) -> None:
         """Write `value` to the places that `where` gives in `out`, or add it."""
@@ -101,10 +101,10 @@ class Indexing(Operator):
         else:
             move(walk, out, value, into=True)
 
-    def cost(self, outs: Any, arrays: Any, metadata: dict[str, Any]) -> tuple[int, int]:
+    def cost(self, call: Call) -> tuple[int, int]:
         """Each place read once and written once, and the index."""
-        moved = sum(array.nbytes for array in arrays[1:] if isinstance(array, (DeviceArray, ndarray)))
-        return moved + 2 * outs[0].nbytes, 0
+        moved = sum(array.nbytes for array in call.arrays[1:] if isinstance(array, (DeviceArray, ndarray)))
+        return moved + 2 * call.outs[0].nbytes, 0
 
 
 # ---- references ---------------------------------------------------------------------------------------------------
@@ -173,17 +173,17 @@ def _scatter(x, index, value, *, dim, accumulate=False):
 class _Index(Indexing):
     """Places given by coordinates along some dimensions, with all elements of the others."""
 
-    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def prepare(self, call: Call) -> None:
         """Check the coordinates, and that the value broadcasts."""
-        x, positions = inputs[0], inputs[1]
-        shape, dims = x._data.shape, metadata["dims"]
+        x, positions = call.inputs[0], call.inputs[1]
+        shape, dims = x._data.shape, call.metadata["dims"]
         if not positions._recall("in bounds"):
             for row, dim in zip(positions.unbind(0), dims, strict=True):
                 check_bounds(row, shape[dim], dim)
             mark_checked_range(positions)
-        if len(inputs) == 3 and isinstance(inputs[2], Tensor):
+        if len(call.inputs) == 3 and isinstance(call.inputs[2], Tensor):
             target = indexed_shape(shape, positions._data.shape[1:], dims)
-            value = inputs[2]
+            value = call.inputs[2]
             try:
                 layout.broadcast_strides(value._data.shape, (0,) * value.ndim, target)
             except ShapeError:
@@ -191,40 +191,41 @@ class _Index(Indexing):
                     f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to "
                     f"indexing result of shape {list(target)}"
                 ) from None
-        return inputs, metadata
 
-    def compute(
-        self, arrays: Any, compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> tuple[np.ndarray, ...]:
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference; sums of whole rows by `add_at`, with the same bits."""
-        if metadata.get("accumulate") and compute is results[0]:
-            found = add_at(arrays[0], arrays[1], arrays[2], metadata["dims"])
-            if found is not None:
-                return (found,)
-        return super().compute(arrays, compute, results, metadata)
+        reference, dims = super().on_host(call), call.metadata["dims"]
+        if not call.metadata.get("accumulate") or call.compute is not call.results[0]:
+            return reference
 
-    def allocate(self, arrays: Any, results: Any, metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
+        def run(*arrays: Any) -> tuple[np.ndarray, ...]:
+            found = add_at(arrays[0], arrays[1], arrays[2], dims)
+            return reference(*arrays) if found is None else (found,)
+
+        return run
+
+    def allocate(self, call: Call) -> Shapes:
         """The shape of the places, or that of `x`."""
-        x, positions = arrays[0], arrays[1]
-        shape = x.shape if len(arrays) == 3 else indexed_shape(x.shape, positions.shape[1:], metadata["dims"])
-        return [(shape, results[0].numpy)]
+        x, positions = call.arrays[0], call.arrays[1]
+        shape = x.shape if len(call.arrays) == 3 else indexed_shape(x.shape, positions.shape[1:], call.metadata["dims"])
+        return [(shape, call.results[0].numpy)]
 
 
 class _Gather(Indexing):
     """Places given by a coordinate along one dimension."""
 
-    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def prepare(self, call: Call) -> None:
         """Check shapes and coordinates; negative ones are refused, as in PyTorch."""
-        x, where = inputs[0], inputs[1]
-        dim = layout.normalize_dim(metadata["dim"], x.ndim)
+        x, where = call.inputs[0], call.inputs[1]
+        dim = layout.normalize_dim(call.metadata["dim"], x.ndim)
         shape, extents = x._data.shape or (1,), where._data.shape or (1,)
         if len(shape) != len(extents) and where._data.size:
-            own = "input" if len(inputs) == 2 else "self"
+            own = "input" if len(call.inputs) == 2 else "self"
             raise ShapeError(f"Index tensor must have the same number of dimensions as {own} tensor")
         if where._data.size:
-            self._check_extents(shape, extents, inputs[2] if len(inputs) == 3 else None, dim)
+            self._check_extents(shape, extents, call.inputs[2] if len(call.inputs) == 3 else None, dim)
         check_bounds(where, shape[dim], dim, negative=False)
-        return inputs, {**metadata, "dim": dim}
+        call.metadata["dim"] = dim
 
     def _check_extents(self, shape: Any, extents: Any, value: Any, dim: int) -> None:
         fits = all(n <= m for axis, (n, m) in enumerate(zip(extents, shape, strict=True)) if axis != dim)
@@ -240,9 +241,9 @@ class _Gather(Indexing):
                 f"Expected index {list(extents)} to be no larger than self {list(shape)} apart from dimension {dim}"
             )
 
-    def allocate(self, arrays: Any, results: Any, metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def allocate(self, call: Call) -> Shapes:
         """The shape of `index`, or that of `x`."""
-        return [(arrays[0].shape if len(arrays) == 3 else arrays[1].shape, results[0].numpy)]
+        return [(call.arrays[0].shape if len(call.arrays) == 3 else call.arrays[1].shape, call.results[0].numpy)]
 
 
 # ---- bounds -------------------------------------------------------------------------------------------------------
@@ -295,15 +296,15 @@ def mark_checked_range(positions: Tensor) -> None:
 
 def put_into(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...]) -> None:
     """`index_put` straight into the memory of `x`; the caller has checked that it may be changed."""
-    (x, positions, value), metadata = index_put.prepare((x, positions, value), {"dims": dims, "accumulate": False})
-    device = index_put.place((x, positions, value))
-    if device is devices.cpu:
+    call = Call(index_put, (x, positions, value), {"dims": dims, "accumulate": False})
+    index_put.prepare(call)
+    if index_put.place(call.inputs) is devices.cpu:
         host = x._host_array()
         source = value._host_array() if isinstance(value, Tensor) else value
         with np.errstate(all="ignore"):
             host[_key(positions._host_array(), host.ndim, dims)] = source
     else:
-        index_put.write_places(x._data, positions._data, index_put._device_operand(value), metadata)
+        index_put.write_places(x._data, positions._data, index_put._device_operand(value), call.metadata)
     counter = x._counter = x._counter or [0, 0]
     counter[0] += 1
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes, layout
+from ... import layout
 from ...errors import ShapeError
-from ...memory.array import DeviceArray
-from ...operator import Operator, copy_into
+from ...operator import Dtypes, Operator, Shapes, copy_into
 from ...rules import ANY
+from ...runtime.call import Call
 
 __all__ = ["cat"]
 
@@ -22,16 +22,16 @@ class Joining(Operator):
     family = "joining"
     repeatable = True
 
-    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def prepare(self, call: Call) -> None:
         """Check that the shapes agree but for `dim`; empty vectors are skipped, as in PyTorch."""
-        for position, x in enumerate(inputs):
+        for position, x in enumerate(call.inputs):
             if x.ndim == 0:
                 raise ShapeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
-        kept = [(position, x._data.shape) for position, x in enumerate(inputs) if x._data.shape != (0,)]
+        kept = [(position, x._data.shape) for position, x in enumerate(call.inputs) if x._data.shape != (0,)]
         if not kept:
             kept = [(0, (0,))]
         first = kept[0][1]
-        dim = layout.normalize_dim(metadata["dim"], len(first))
+        dim = layout.normalize_dim(call.metadata["dim"], len(first))
         for position, shape in kept:
             if len(shape) != len(first):
                 raise ShapeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
@@ -42,28 +42,26 @@ class Joining(Operator):
                         f"but got size {got} for tensor number {position} in the list."
                     )
         # None marks a vector that is skipped
-        sizes = tuple(x._data.shape[dim] if x.ndim == len(first) else None for x in inputs)
-        return inputs, {"dim": dim, "sizes": sizes}
+        sizes = tuple(x._data.shape[dim] if x.ndim == len(first) else None for x in call.inputs)
+        call.metadata = {"dim": dim, "sizes": sizes}
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+    def resolve_dtypes(self, call: Call) -> Dtypes:
         """The common dtype; nothing is computed, so half precision stays as it is."""
-        result = self.rule(self.name, inputs)[1]
+        result = self.rule(self.name, call.inputs)[1]
         return result, (result,)
 
-    def allocate(self, arrays: Any, results: Any, metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def allocate(self, call: Call) -> Shapes:
         """The sum of the sizes along `dim`."""
-        dim = metadata["dim"]
-        shape = next((array.shape for array in arrays if array.shape != (0,)), (0,))
-        return [((*shape[:dim], sum(filter(None, metadata["sizes"])), *shape[dim + 1 :]), results[0].numpy)]
+        dim = call.metadata["dim"]
+        shape = next((array.shape for array in call.arrays if array.shape != (0,)), (0,))
+        return [((*shape[:dim], sum(filter(None, call.metadata["sizes"])), *shape[dim + 1 :]), call.results[0].numpy)]
 
-    def launch(self, outs: list[DeviceArray], arrays: Any, compute: dtypes.dtype, metadata: dict[str, Any]) -> None:
+    def launch(self, call: Call) -> None:
         """Copy each tensor to its place."""
-        dim, start = metadata["dim"], 0
-        for array, size in zip(arrays, metadata["sizes"], strict=True):
+        dim, start = call.metadata["dim"], 0
+        for array, size in zip(call.arrays, call.metadata["sizes"], strict=True):
             if size:
-                copy_into(outs[0][(*(slice(None),) * dim, slice(start, start + size))], array)
+                copy_into(call.outs[0][(*(slice(None),) * dim, slice(start, start + size))], array)
                 start += size
 
 

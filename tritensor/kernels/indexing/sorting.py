@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes, layout
-from ...memory.array import DeviceArray
-from ...operator import Operator
+from ...operator import Dtypes, Operator, Shapes
 from ...rules import REAL, compute_dtype
+from ...runtime.call import Call
 
 __all__ = ["extremes", "sort"]
 
@@ -22,27 +22,25 @@ class Sorting(Operator):
     repeatable = True
     outputs = ("values", "indices")
 
-    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def prepare(self, call: Call) -> None:
         """Count the dimension from the front."""
-        return inputs, {**metadata, "dim": layout.normalize_dim(metadata["dim"], inputs[0].ndim)}
+        call.metadata["dim"] = layout.normalize_dim(call.metadata["dim"], call.inputs[0].ndim)
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+    def resolve_dtypes(self, call: Call) -> Dtypes:
         """Values keep their dtype; indices are int64."""
-        self.rule(self.name, inputs)
-        kind = inputs[0].dtype
+        self.rule(self.name, call.inputs)
+        kind = call.inputs[0].dtype
         return compute_dtype(kind), (kind, dtypes.int64)
 
-    def allocate(self, arrays: Any, results: Any, metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def allocate(self, call: Call) -> Shapes:
         """Both of the input's shape."""
-        return [(arrays[0].shape, result.numpy) for result in results]
+        return [(call.arrays[0].shape, result.numpy) for result in call.results]
 
-    def launch(self, outs: list[DeviceArray], arrays: Any, compute: dtypes.dtype, metadata: dict[str, Any]) -> None:
+    def launch(self, call: Call) -> None:
         """Radix sort by the elements' bits, then by row."""
         from .sorting_kernel import sort_along
 
-        sort_along(outs[0], outs[1], arrays[0], metadata["dim"], metadata["descending"])
+        sort_along(call.outs[0], call.outs[1], call.arrays[0], call.metadata["dim"], call.metadata["descending"])
 
 
 def _stable_order(x: np.ndarray) -> np.ndarray:

@@ -8,21 +8,23 @@ operands of different dtypes are refused.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from ... import dtypes, layout
+from ...autograd.gradients import attach
 from ...autograd.mode import recording
 from ...errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
 from ...memory import copies
 from ...memory.array import DeviceArray
-from ...operator import Operator, registry
+from ...operator import Dtypes, Operator, Shapes, registry
 from ...rules import Rule
+from ...runtime.call import Call
 from ...tensor import Tensor, wrap
 from ..elementwise.arithmetic import conj
-from ..elementwise.methods import record_simple
 
 __all__ = ["Matmul", "linear", "matmul", "quick_linear", "quick_matmul"]
 
@@ -62,10 +64,10 @@ class Matmul(Operator):
         super().__init__(name, reference, NUMBERS)
         self.transposed = transposed
 
-    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def prepare(self, call: Call) -> None:
         """Check ranks, the common dimension, batches and the bias."""
-        x, y = inputs[0], inputs[1]
-        for position, value in enumerate(inputs):
+        x, y = call.inputs[0], call.inputs[1]
+        for position, value in enumerate(call.inputs):
             if not isinstance(value, Tensor) and not (value is None and position == 2):
                 raise ArgumentError(
                     f"{self.name}(): argument '{self.inputs[position]}' (position {position + 1}) must "
@@ -78,12 +80,13 @@ class Matmul(Operator):
         if self.transposed and y.ndim != 2:
             raise ShapeError(f"mat2 must be a matrix, got {y.ndim}-D tensor")
         shape = product_shape(x._data.shape, y._data.shape[::-1] if self.transposed else y._data.shape)
-        if len(inputs) == 3 and inputs[2] is not None:
-            bias = inputs[2]._data.shape
+        if len(call.inputs) == 3 and call.inputs[2] is not None:
+            bias = call.inputs[2]._data.shape
             layout.broadcast_strides(bias, (0,) * len(bias), shape)
-        return inputs, metadata
 
-    def record(self, outputs: tuple[Tensor, ...], inputs: Any, metadata: dict[str, Any]) -> None:
+    def record(
+        self, outputs: tuple[Tensor, ...], inputs: Sequence[Any], metadata: dict[str, Any], alike: bool = False
+    ) -> None:
         """Leave a node; a fused activation has no gradient, because its input is not stored."""
         if metadata.get("activation") and any(isinstance(value, Tensor) and value._needs for value in inputs):
             raise AutogradError(
@@ -92,14 +95,12 @@ class Matmul(Operator):
                     remedy="call tritensor.functional.linear, which takes two operators for it",
                 )
             )
-        super().record(outputs, inputs, metadata)
+        super().record(outputs, inputs, metadata, alike)
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+    def resolve_dtypes(self, call: Call) -> Dtypes:
         """One dtype for all operands; half precision is summed in float32."""
-        first = inputs[0].dtype
-        for name, value in zip(self.inputs[1:], inputs[1:], strict=True):
+        first = call.inputs[0].dtype
+        for name, value in zip(self.inputs[1:], call.inputs[1:], strict=True):
             if value is not None and value.dtype is not first:
                 raise DtypeError(
                     explain(
@@ -109,30 +110,31 @@ class Matmul(Operator):
                         remedy="bring them to one dtype with .to(dtype)",
                     )
                 )
-        return super().resolve_dtypes(inputs[:1], metadata)
+        compute, result = self.rule(self.name, call.inputs[:1])
+        return compute, (result,)
 
-    def allocate(self, arrays: Any, results: Any, metadata: dict[str, Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def allocate(self, call: Call) -> Shapes:
         """The broadcast batch, then the rows of the first and the columns of the second operand."""
-        y = arrays[1].shape[::-1] if self.transposed else arrays[1].shape
-        return [(product_shape(arrays[0].shape, y), results[0].numpy)]
+        y = call.arrays[1].shape[::-1] if self.transposed else call.arrays[1].shape
+        return [(product_shape(call.arrays[0].shape, y), call.results[0].numpy)]
 
-    def launch(self, outs: Any, arrays: Any, compute: dtypes.dtype, metadata: dict[str, Any]) -> None:
+    def launch(self, call: Call) -> None:
         """One kernel for the product, the bias and the activation."""
         from .launch import launch_product
 
-        x, y = arrays[0], arrays[1]
-        activation = metadata.get("activation")
-        bias = arrays[2] if len(arrays) == 3 else None
+        x, y = call.arrays[0], call.arrays[1]
+        activation = call.metadata.get("activation")
+        bias = call.arrays[2] if len(call.arrays) == 3 else None
         if bias is not None and not isinstance(bias, DeviceArray):  # a CPU tensor without dimensions
             bias = copies.from_host(np.array(bias, x.dtype), x.device)
         body = None if activation is None else _body(registry[activation])
         y = y.transpose((1, 0)) if self.transposed else y
-        launch_product(outs[0], x, y, bias, body)
+        launch_product(call.outs[0], x, y, bias, body)
 
-    def cost(self, outs: Any, arrays: Any, metadata: dict[str, Any]) -> tuple[int, int]:
+    def cost(self, call: Call) -> tuple[int, int]:
         """Each operand moved once; two operations for each product."""
-        moved = sum(array.nbytes for array in (*outs, *arrays) if array is not None)
-        return moved, 2 * outs[0].size * arrays[0].shape[-1]
+        moved = sum(array.nbytes for array in (*call.outs, *call.arrays) if array is not None)
+        return moved, 2 * call.outs[0].size * call.arrays[0].shape[-1]
 
 
 def _body(operator: Any) -> Any:
@@ -301,13 +303,7 @@ def quick_matmul(x: Tensor, y: Tensor) -> Any:
     if recording.enabled and (x._needs or y._needs):
         needs = (x._needs, y._needs)
         backward: Any = matmul.backwards.get(needs) or matmul.backward_for(needs)
-        record_simple(
-            backward,
-            result,
-            (x, y),
-            tuple([x._edge() if i == 0 else y._edge() for i in backward.positions]),
-            _getframe(1),
-        )
+        attach(backward, (result,), (x, y), {}, True, _getframe(1))
     return result
 
 
@@ -332,8 +328,7 @@ def quick_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> A
     result = wrap(out)
     if recording.enabled and True in needs:
         backward: Any = linear.backwards.get(needs) or linear.backward_for(needs)
-        inputs: Any = (input, weight, bias)
-        record_simple(backward, result, inputs, tuple([inputs[i]._edge() for i in backward.positions]), _getframe(1))
+        attach(backward, (result,), (input, weight, bias), {}, True, _getframe(1))
     return result
 
 

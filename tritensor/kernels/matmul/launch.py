@@ -1,18 +1,16 @@
-"""Launches matrix products: chooses kernel, grid and strides, and caches the prepared launch."""
+"""Launches matrix products: chooses kernel, grid and strides."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ... import dtypes, layout
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...runtime.launch import Bound, bind
+from ...runtime.launch import launch
 from ..addressing import collapse_dims
-from ..blocks import block_size, forced_block
+from ..blocks import block_size
 from .blocks import Blocks, Problem, choose, choose_interpreted, is_streamed
 from .descriptors import described_matmul_kernel
 from .kernel import finish_kernel, matmul_kernel
@@ -72,19 +70,6 @@ class _Geometry(NamedTuple):
         return max(abs(of.row) * down + abs(of.col) * across for of, down, across in sizes) >= 1 << 31
 
 
-class _Product(NamedTuple):
-    """A product of operands of certain shapes and strides, ready to be launched with other memory."""
-
-    multiply: Bound
-    #: the second operand is passed to the kernel as the first
-    mirrored: bool
-    #: for a split product the second step, and the shape and dtype of the partial sums
-    finish: tuple[Bound, tuple[int, ...], np.dtype] | None
-
-
-_REMEMBERED = 4096
-
-
 def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray | None, body: Any) -> None:
     """`out = body(x @ y + bias)`, for operands of one dtype and of any ranks that `matmul` takes.
 
@@ -93,36 +78,10 @@ def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: Devic
     """
     if out.size == 0:
         return
-    arrays = (x, y) if bias is None else (x, y, bias)
-    driver = out.buffer.arena.driver
-    capability = driver.capability(out.device.index or 0)
-    precision = product_for(capability)
-    aligned = not (out.data_ptr() | x.data_ptr() | y.data_ptr()) & 15
-    key: tuple[Any, ...] = (body, precision, forced_block(), out.device, capability, aligned)
-    key += tuple([(array.dtype, array.shape, array.strides) for array in arrays])
-    prepared = driver.prepared
-    product = prepared.get(key)
-    if product is None:
-        if len(prepared) >= _REMEMBERED:  # bounded, because shapes may change with every step
-            prepared.clear()
-        product = prepared[key] = _prepare(out, x, y, bias, body, precision, aligned)
-    if product.mirrored:
-        x, y = y, x
-    if product.finish is None:
-        product.multiply(out, x, y, *arrays[2:])
-        return
-    finish, shape, kind = product.finish
-    parts = buffer.empty(shape, kind, out.device)
-    product.multiply(parts, x, y)
-    finish(out, parts, *arrays[2:])
-
-
-def _prepare(
-    out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: DeviceArray | None, body: Any, precision: str, aligned: bool
-) -> _Product:
-    """Choose the kernel for operands of these shapes and strides, and bind it."""
     driver = out.buffer.arena.driver
     device = driver.properties(out.device.index or 0)
+    precision = product_for(driver.capability(out.device.index or 0))
+    aligned = not (out.data_ptr() | x.data_ptr() | y.data_ptr()) & 15
     itemsize = x.dtype.itemsize
     table, total, product = _arithmetic(dtypes.of(x.dtype), precision)
     shape = _geometry(out, x, y, bias)
@@ -153,22 +112,19 @@ def _prepare(
         tiles = -(-shape.rows // blocks.rows) * -(-shape.cols // blocks.cols) * problem.batches
         # persistent programs, or one for each tile where some would compute twice as many as others
         grid = tiles if tiles < 2 * device.multi_processor_count else device.multi_processor_count
-        multiply = bind(
-            described_matmul_kernel, (grid,), (out, x, y, biases, *arguments), constants, out.device, **options
-        )
-        return _Product(multiply, mirrored, None)
+        launch(described_matmul_kernel, (grid,), (out, x, y, biases, *arguments), constants, out.device, **options)
+        return
     constants |= {"TOTAL": total, "PRODUCT": product}
     split = blocks.split > 1
     if split:
         constants |= {"EPILOGUE": None, "OUT_DTYPE": total}
     kernel, arguments, constants, grid = _pointed(shape, blocks, constants)
     if not split:
-        multiply = bind(kernel, (grid,), (out, x, y, biases, *arguments), constants, out.device, **options)
-        return _Product(multiply, mirrored, None)
-    scratch = ((blocks.split, *out.shape), total.numpy)
-    parts = buffer.empty(*scratch, out.device)
-    multiply = bind(kernel, (grid,), (parts, x, y, (), *arguments), constants, out.device, **options)
-    return _Product(multiply, mirrored, (_finish(out, parts, bias, body), *scratch))
+        launch(kernel, (grid,), (out, x, y, biases, *arguments), constants, out.device, **options)
+        return
+    parts = buffer.empty((blocks.split, *out.shape), total.numpy, out.device)
+    launch(kernel, (grid,), (parts, x, y, (), *arguments), constants, out.device, **options)
+    _finish(out, parts, bias, body)
 
 
 def _pointed(shape: _Geometry, blocks: Blocks, constants: dict[str, Any]) -> tuple[Any, ...]:
@@ -257,13 +213,13 @@ def _described(shape: _Geometry, blocks: Blocks, constants: dict[str, Any], prod
     return arguments, constants
 
 
-def _finish(out: DeviceArray, parts: DeviceArray, bias: DeviceArray | None, body: Any) -> Bound:
+def _finish(out: DeviceArray, parts: DeviceArray, bias: DeviceArray | None, body: Any) -> None:
     """The second step of a split product."""
     shape, (steps,) = collapse_dims(out.shape, [_spread(bias, out.shape)])
     block = block_size(out, 1024)
     constants = {"EPILOGUE": body, "OUT_DTYPE": dtypes.of(out.dtype), "RANK": len(shape), "BLOCK": block}
     arguments = (out, parts, () if bias is None else (bias,), out.size, parts.shape[0], shape, steps)
-    return bind(finish_kernel, (-(-out.size // block),), arguments, constants, out.device, name="matmul_finish")
+    launch(finish_kernel, (-(-out.size // block),), arguments, constants, out.device, name="matmul_finish")
 
 
 def _arithmetic(kind: dtypes.dtype, precision: str) -> tuple[str, dtypes.dtype, str]:

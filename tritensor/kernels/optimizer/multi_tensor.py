@@ -24,6 +24,7 @@ from ...inplace import check_writable
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
 from ...operator import copy_into
+from ...runtime.call import Call
 from ...runtime.launch import DeviceFunction, Float64, device_function, kernel, launch
 from ...tensor import Tensor
 from .. import blocks
@@ -190,19 +191,18 @@ class Batch:
 
             largest = max((entry[0] for entry in arrays), key=lambda array: array.size)
             shown: Any = _Logged(self, arrays, table, numbers, rates, found)
-            logged(
-                shown,
-                [largest],
-                [],
-                self.compute,
-                {"tensors": self.length, "elements": sum(entry[0].size for entry in arrays)},
-            )
+            facts = {"tensors": self.length, "elements": sum(entry[0].size for entry in arrays)}
+            call = Call(shown, (), facts)
+            call.outs = [largest]
+            logged(call)
         for position, old in enumerate(before):
             from ...runtime.checking import compare_with_reference
 
             new = [arrays[position][0], *arrays[position][2:]]
             theirs = numbers if rates is None else {**numbers, **rates.read(found, position)}  # type: ignore[arg-type]
-            compare_with_reference(self.operator, new, old, self.compute, self.results, theirs)
+            call = Call(self.operator, (), theirs, self.device, self.compute, self.results)
+            call.outs, call.arrays = new, old
+            compare_with_reference(call)
 
     def _table(self, addresses: list[int], captured: bool) -> DeviceArray:
         """The rows on the device, sent there if an address has changed; a captured step has a table of its own."""
@@ -386,7 +386,7 @@ class _Split:
             key = (found[0].device, *(array.dtype for array in found), position if gaps else -1, gaps or aligned)
             groups.setdefault(key, []).append(position)
             if key not in resolved:
-                resolved[key] = operator.resolve_dtypes(entries[position], numbers)
+                resolved[key] = operator.resolve_dtypes(Call(operator, tuple(entries[position]), numbers))
         self.batches = [
             Batch(operator, members, [rows[position] for position in members], *resolved[key])
             for key, whole in groups.items()

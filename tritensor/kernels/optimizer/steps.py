@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...rules import REAL_FLOAT
+from ...runtime.call import Call
 from ...tensor import Tensor
 from ..elementwise.family import elementwise
 from .multi_tensor import check_entry
@@ -273,9 +274,10 @@ class Step:
             return
         operator, tensors = self.operator, (param, grad, *state)
         check_entry(operator, tensors)
-        compute, results = operator.resolve_dtypes(tensors, self.numbers)
+        call = Call(operator, tensors, self.numbers)
+        call.compute, call.results = operator.resolve_dtypes(call)
         arrays = [tensor._host_array() for tensor in tensors]
-        computed = operator.compute(arrays, compute, results, self.numbers)
+        computed = operator.on_host(call)(*arrays)
         for array, new in zip([arrays[0], *arrays[2:]], computed, strict=True):
             array[...] = new
         for tensor in (param, *state):

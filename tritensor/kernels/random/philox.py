@@ -19,8 +19,9 @@ import numpy as np
 
 from ... import dtypes
 from ...memory.array import DeviceArray
-from ...operator import Operator
+from ...operator import Operator, Shapes
 from ...rules import FLOATING
+from ...runtime.call import Call
 from ...runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
 from ...tensor import Tensor, wrap
 from ..addressing import collapse_dims, offset_of
@@ -112,21 +113,17 @@ class Random(Operator):
     ) -> Tensor:
         """A new tensor of random numbers."""
         metadata = {"shape": tuple(shape), "seed": seed, "offset": offset, "dtype": dtype, **numbers}
-        return wrap(self.execute(device, (), dtype, (dtype,), metadata)[0])
+        return wrap(self.execute(Call(self, (), metadata, device, dtype, (dtype,)))[0])
 
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def allocate(self, call: Call) -> Shapes:
         """One output of the shape `shape`."""
-        return [(metadata["shape"], results[0].numpy)]
+        return [(call.metadata["shape"], call.results[0].numpy)]
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """Compute the words and store the results of the body, in one kernel."""
-        out, count = outs[0], outs[0].size
-        _, seed, offset, dtype, *numbers = metadata.values()
-        wide = dtype is dtypes.float64 or metadata.get("span", 0) > NARROW
+        out, count = call.outs[0], call.outs[0].size
+        _, seed, offset, dtype, *numbers = call.metadata.values()
+        wide = dtype is dtypes.float64 or call.metadata.get("span", 0) > NARROW
         groups = -(-count // (2 if wide else 4))
         block = _block_size(out, groups)
         launch(
@@ -353,21 +350,17 @@ class Dropout(Operator):
 
     family = "dropout"
 
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def allocate(self, call: Call) -> Shapes:
         """The shape of the input."""
-        return [(tuple(arrays[0].shape), results[0].numpy)]
+        return [(tuple(call.arrays[0].shape), call.results[0].numpy)]
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """One program draws 8 elements' bits from each counter and multiplies their values."""
-        out, x = outs[0], arrays[0]
+        out, x = call.outs[0], call.arrays[0]
         if not out.size:
             return
         sizes, (strides,) = collapse_dims(x.shape, [x.strides])
-        p, groups = metadata["p"], -(-out.size // 8)
+        p, groups = call.metadata["p"], -(-out.size // 8)
         scale = _scale(p)
         block = _block_size(out, groups)
         reach = sum((size - 1) * abs(step) for size, step in zip(sizes, strides, strict=True))
@@ -379,19 +372,19 @@ class Dropout(Operator):
                 x,
                 strides,
                 sizes,
-                _key(metadata["seed"]),
-                _signed(metadata["offset"]),
+                _key(call.metadata["seed"]),
+                _signed(call.metadata["offset"]),
                 round(p * 65536),
-                Float64(scale) if compute is dtypes.float64 else scale,
+                Float64(scale) if call.compute is dtypes.float64 else scale,
                 out.size,
             ),
             {
                 "OUT_DTYPE": dtypes.of(out.dtype),
-                "COMPUTE": compute,
+                "COMPUTE": call.compute,
                 "RANK": len(sizes),
                 "INDEX64": max(reach, out.size) >= 1 << 30,
                 "BLOCK": block,
-                "IN_MEMORY": metadata["seed"].__class__ is DeviceArray,
+                "IN_MEMORY": call.metadata["seed"].__class__ is DeviceArray,
             },
             out.device,
             name="dropout",

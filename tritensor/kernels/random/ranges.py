@@ -5,15 +5,14 @@ An element is `start + i * step`, in int64 where start and step are whole, in fl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import dtypes
-from ...memory.array import DeviceArray
-from ...operator import Operator
+from ...operator import Operator, Shapes
 from ...rules import REAL
+from ...runtime.call import Call
 from ...runtime.launch import Float64, Int64, kernel, launch
 from ...tensor import Tensor, wrap
 from ..blocks import block_size
@@ -31,21 +30,17 @@ class Range(Operator):
 
     def __call__(self, *, dtype: dtypes.dtype, device: Any, **numbers: Any) -> Tensor:
         """A new vector."""
-        return wrap(self.execute(device, (), dtype, (dtype,), {**numbers, "dtype": dtype})[0])
+        return wrap(self.execute(Call(self, (), {**numbers, "dtype": dtype}, device, dtype, (dtype,)))[0])
 
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def allocate(self, call: Call) -> Shapes:
         """One output of `steps` elements."""
-        return [((metadata["steps"],), results[0].numpy)]
+        return [((call.metadata["steps"],), call.results[0].numpy)]
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """Each thread computes the elements that it stores."""
-        out, count = outs[0], outs[0].size
-        start, end = metadata["start"], metadata.get("end")
-        step = metadata["step"] if end is None else (end - start) / max(count - 1, 1)
+        out, count = call.outs[0], call.outs[0].size
+        start, end = call.metadata["start"], call.metadata.get("end")
+        step = call.metadata["step"] if end is None else (end - start) / max(count - 1, 1)
         whole = isinstance(start, int) and isinstance(step, int) and end is None
         number: type[Int64] | type[Float64] = Int64 if whole else Float64
         block = block_size(out, 1024, interpreted=1 << 14)
@@ -56,7 +51,7 @@ class Range(Operator):
             {
                 "WHOLE": whole,
                 "CLOSED": end is not None,
-                "OUT_DTYPE": compute,
+                "OUT_DTYPE": call.compute,
                 "INDEX64": count >= 1 << 30,
                 "BLOCK": block,
             },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from ... import dtypes, layout
 from ...errors import ArgumentError
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operator import Operator
+from ...operator import Dtypes, Operator, Shapes
 from ...rules import SUMS, compute_dtype
+from ...runtime.call import Call
 from ...runtime.launch import kernel, launch
 from ...tensor import Tensor
 from ..addressing import collapse_dims, offset_of
@@ -36,35 +37,28 @@ class Scan(Operator):
     family = "scan"
     repeatable = True
 
-    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def prepare(self, call: Call) -> None:
         """Normalise the dimension."""
-        (x,) = inputs
+        (x,) = call.inputs
         if not isinstance(x, Tensor):
             raise ArgumentError(
                 f"{self.name}(): argument 'input' (position 1) must be Tensor, not {x.__class__.__name__}"
             )
-        metadata["dim"] = layout.normalize_dim(metadata["dim"], x.ndim)
-        return inputs, metadata
+        call.metadata["dim"] = layout.normalize_dim(call.metadata["dim"], x.ndim)
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+    def resolve_dtypes(self, call: Call) -> Dtypes:
         """Integers and booleans are summed in int64; or `dtype=`, to which the input is converted first."""
-        wanted = metadata["dtype"]
-        compute, result = self.rule(self.name, inputs) if wanted is None else (compute_dtype(wanted), wanted)
+        wanted = call.metadata["dtype"]
+        compute, result = self.rule(self.name, call.inputs) if wanted is None else (compute_dtype(wanted), wanted)
         return compute, (result,)
 
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def allocate(self, call: Call) -> Shapes:
         """The input's shape."""
-        return [(tuple(arrays[0].shape), results[0].numpy)]
+        return [(tuple(call.arrays[0].shape), call.results[0].numpy)]
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """Scan every row, in parts if rows are few and long."""
-        launch_scan(outs[0], arrays[0], compute, metadata["dim"], metadata["reverse"])
+        launch_scan(call.outs[0], call.arrays[0], call.compute, call.metadata["dim"], call.metadata["reverse"])
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
         """Each dimension, short and long ones, and empty tensors."""

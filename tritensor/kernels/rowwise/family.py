@@ -5,17 +5,17 @@ The kernels work along the last dimension; another one is moved there first, by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes, layout
+from ... import layout
 from ...autograd.mode import recording
 from ...errors import ArgumentError
-from ...memory.array import DeviceArray
-from ...operator import Operator
+from ...operator import Dtypes, Operator, Shapes
 from ...rules import Floating, Rule, compute_dtype
+from ...runtime.call import Call
 from ...runtime.source import device_function
 from ...tensor import Tensor, wrap
 from ..reduction.sums import merge_logs, sum
@@ -48,15 +48,14 @@ class Rowwise(Operator):
         self.bodies = RowBodies(apply, summary, merge)
         return self
 
-    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def prepare(self, call: Call) -> None:
         """Normalise the dimension."""
-        x = inputs[0]
+        x = call.inputs[0]
         if not isinstance(x, Tensor):
             raise ArgumentError(
                 f"{self.name}(): argument 'input' (position 1) must be Tensor, not {x.__class__.__name__}"
             )
-        metadata["dim"] = layout.normalize_dim(metadata["dim"], x.ndim)
-        return inputs, metadata
+        call.metadata["dim"] = layout.normalize_dim(call.metadata["dim"], x.ndim)
 
     def along(self, input: Any, dim: int) -> Tensor:
         """Call the operator, in fewer steps for CPU tensors of float32 or float64 along the last dimension."""
@@ -81,48 +80,41 @@ class Rowwise(Operator):
             self.record((result,), (input,), {"dim": x.ndim - 1, "dtype": None})
         return result
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+    def resolve_dtypes(self, call: Call) -> Dtypes:
         """The input's dtype, or `dtype=`, to which the input is converted first."""
-        wanted = metadata.get("dtype")
+        wanted = call.metadata.get("dtype")
         if wanted is None:
-            compute, result = self.rule(self.name, inputs)
+            compute, result = self.rule(self.name, call.inputs)
         else:
             compute, result = compute_dtype(wanted), wanted
         return compute, (result,)
 
-    def compute(
-        self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> tuple[np.ndarray, ...]:
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference, or its faster form for contiguous rows."""
-        x = arrays[0]
-        if (
-            self.by_rows is not None
-            and metadata["dim"] == x.ndim - 1
-            and x.dtype == compute.numpy
-            and x.size
-            and results[0] is compute
-            and x.flags.c_contiguous
-        ):
+        reference, by_rows, x = super().on_host(call), self.by_rows, call.arrays[0]
+        plain = x.dtype == call.compute.numpy and call.results[0] is call.compute
+        if by_rows is None or call.metadata["dim"] != x.ndim - 1 or not plain or not x.size:
+            return reference
+        width = x.shape[-1]
+
+        def run(*arrays: Any) -> tuple[np.ndarray, ...]:
+            x = arrays[0]
+            if not x.flags.c_contiguous:
+                return reference(*arrays)
             out = np.empty(x.shape, x.dtype)
-            width = x.shape[-1]
             with np.errstate(all="ignore"):
-                self.by_rows(x.reshape(-1, width), out.reshape(-1, width))
+                by_rows(x.reshape(-1, width), out.reshape(-1, width))
             return (out,)
-        return super().compute(arrays, compute, results, metadata)
 
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+        return run
+
+    def allocate(self, call: Call) -> Shapes:
         """The input's shape."""
-        return [(tuple(arrays[0].shape), results[0].numpy)]
+        return [(tuple(call.arrays[0].shape), call.results[0].numpy)]
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """Run the bodies over rows."""
-        launch_rows(self.bodies, outs, arrays, metadata["dim"], compute, self.name)
+        launch_rows(self.bodies, call.outs, call.arrays, call.metadata["dim"], call.compute, self.name)
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
         """Each dimension, short and long ones, and empty tensors."""
@@ -147,29 +139,29 @@ class RowNorm(Operator):
         """The reference for contiguous rows of the compute dtype, in pieces that stay in the cache."""
         raise TypeError(f"{self.name}: the family {self.family} has no such way")
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+    def resolve_dtypes(self, call: Call) -> Dtypes:
         """The input's dtype; the further results have the compute dtype."""
-        compute, result = self.rule(self.name, inputs[:1])
+        compute, result = self.rule(self.name, call.inputs[:1])
         return compute, (result, *[compute] * (len(self.outputs) - 1))
 
-    def compute(
-        self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> tuple[np.ndarray, ...]:
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference; for contiguous rows of the compute dtype, a piece at a time."""
-        x = arrays[0]
-        if x.dtype == compute.numpy and x.size and x.flags.c_contiguous:
+        reference, metadata, x = super().on_host(call), call.metadata, call.arrays[0]
+        if x.dtype != call.compute.numpy or not x.size:
+            return reference
+
+        def run(*arrays: Any) -> tuple[np.ndarray, ...]:
+            if not arrays[0].flags.c_contiguous:
+                return reference(*arrays)
             with np.errstate(all="ignore"):
                 return self.by_pieces(*arrays, **metadata)
-        return super().compute(arrays, compute, results, metadata)
 
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+        return run
+
+    def allocate(self, call: Call) -> Shapes:
         """The input's shape, and a number per row for each further result."""
-        shape = tuple(arrays[0].shape)
-        return [(shape, results[0].numpy), *((shape[:1], each.numpy) for each in results[1:])]
+        shape = tuple(call.arrays[0].shape)
+        return [(shape, call.results[0].numpy), *((shape[:1], each.numpy) for each in call.results[1:])]
 
 
 # Rows are processed in pieces of this many bytes: two of them stay in a level-2 cache of 1 MB from the first pass to

@@ -6,7 +6,6 @@ and the reciprocal of the deviation of each row are saved as further outputs, fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +13,9 @@ import numpy as np
 from ... import dtypes
 from ...autograd.mode import recording
 from ...errors import DtypeError, explain
-from ...memory.array import DeviceArray
-from ...operator import Operator
+from ...operator import Dtypes, Operator, Shapes
 from ...rules import Floating
+from ...runtime.call import Call
 from ...runtime.source import device_function
 from ...tensor import Tensor, wrap
 from ..reduction.family import Parts
@@ -40,9 +39,9 @@ class LayerNorm(RowNorm):
     family = "layer_norm"
     repeatable = True
 
-    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def prepare(self, call: Call) -> None:
         """Check dtypes: the parameters must have the input's, or float32 with a half-precision input."""
-        x, *parameters = inputs
+        x, *parameters = call.inputs
         for name, parameter in zip(("weight", "bias"), parameters):
             if parameter is not None and parameter.dtype not in (x.dtype, _parameter_dtype(x.dtype)):
                 names = [each.dtype.legacy for each in (x, parameter)]
@@ -56,7 +55,6 @@ class LayerNorm(RowNorm):
                         remedy=f"bring {name} to the input's dtype with .to(dtype)",
                     )
                 )
-        return inputs, metadata
 
     def normalise(self, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
         """The operator's first result, in fewer steps for contiguous CPU rows of float32 or float64."""
@@ -77,22 +75,20 @@ class LayerNorm(RowNorm):
         """The reference for contiguous rows of the compute dtype, in pieces that stay in the cache."""
         return _normalise_rows(*arrays, **metadata)
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """One pass over the rows."""
-        x, weight, bias = arrays
+        x, weight, bias = call.arrays
         launch_rows(
             FORWARD,
-            outs[:1],
+            call.outs[:1],
             (x,),
             1,
-            compute,
+            call.compute,
             "layer_norm",
-            row_outs=outs[1:],
+            row_outs=call.outs[1:],
             held=1,
             col_ins=tuple(contiguous(array) for array in (weight, bias) if array is not None),
-            numbers=(metadata["eps"], weight is not None, bias is not None),
+            numbers=(call.metadata["eps"], weight is not None, bias is not None),
         )
 
 
@@ -205,34 +201,28 @@ class LayerNormBackward(Operator):
     family = "layer_norm"
     repeatable = True
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+    def resolve_dtypes(self, call: Call) -> Dtypes:
         """The input's dtype; the parameters' gradients in the compute dtype, which autograd casts."""
-        compute, result = self.rule(self.name, inputs[1:2])
+        compute, result = self.rule(self.name, call.inputs[1:2])
         return compute, (result, compute, compute)
 
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def allocate(self, call: Call) -> Shapes:
         """The input's shape, and two results with one number per column."""
-        shape = tuple(arrays[1].shape)
-        return [(shape, results[0].numpy), (shape[1:], results[1].numpy), (shape[1:], results[2].numpy)]
+        shape = tuple(call.arrays[1].shape)
+        return [(shape, call.results[0].numpy), (shape[1:], call.results[1].numpy), (shape[1:], call.results[2].numpy)]
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """All in one pass; if rows are too long, the input's gradient by rows, then the parameters' by columns."""
-        grad, x, centre, rstd, weight = arrays
-        if fits(x, compute):
-            launch_norm_backward(outs, grad, x, centre, rstd, weight, compute, "layer_norm")
+        grad, x, centre, rstd, weight = call.arrays
+        if fits(x, call.compute):
+            launch_norm_backward(call.outs, grad, x, centre, rstd, weight, call.compute, "layer_norm")
             return
         launch_rows(
             BACKWARD,
-            outs[:1],
+            call.outs[:1],
             (grad, x),
             1,
-            compute,
+            call.compute,
             "layer_norm_backward",
             row_ins=(centre, rstd),
             col_ins=() if weight is None else (contiguous(weight),),
@@ -241,7 +231,7 @@ class LayerNormBackward(Operator):
         )
         if x.shape[1]:
             rows = (grad, x, *(array.reshape((-1, 1)).broadcast_to(x.shape) for array in (centre, rstd)))
-            reduce_arrays(COLUMNS, outs[1:], rows, (0,), compute, "layer_norm_columns")
+            reduce_arrays(COLUMNS, call.outs[1:], rows, (0,), call.compute, "layer_norm_columns")
 
 
 def _layer_norm_backward(grad, x, mean, rstd, weight=None):

@@ -10,14 +10,13 @@ compute the gradient from the scores.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from ... import dtypes
 from ...autograd.mode import recording
 from ...memory.array import DeviceArray
+from ...operator import Dtypes, Shapes
+from ...runtime.call import Call
 from ...tensor import Tensor, wrap
 from .losses import ClassLoss, cross_entropy, cross_entropy_backward
 
@@ -29,26 +28,20 @@ ndarray = np.ndarray
 class LossWithGradient(ClassLoss):
     """`cross_entropy` with a further output, `change`: the gradient of the scores where the loss's gradient is 1."""
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+    def resolve_dtypes(self, call: Call) -> Dtypes:
         """As the loss's; the gradient has the scores' dtype."""
-        compute, results = super().resolve_dtypes(inputs, metadata)
+        compute, results = super().resolve_dtypes(call)
         return compute, (*results[:3], results[0])
 
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def allocate(self, call: Call) -> Shapes:
         """As the loss's, and the scores' shape."""
-        return [*super().allocate(arrays, results[:3], metadata), (tuple(arrays[0].shape), results[3].numpy)]
+        return [*super().allocate(call), (tuple(call.arrays[0].shape), call.results[3].numpy)]
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """The sum of the targets' weights, then one pass over the rows, then a sum over them."""
         from .loss_kernels import launch_cross_entropy
 
-        launch_cross_entropy(outs[:3], arrays, compute, metadata, outs[3])
+        launch_cross_entropy(call.outs[:3], call.arrays, call.compute, call.metadata, call.outs[3])
 
 
 def _with_gradient(x, target, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):

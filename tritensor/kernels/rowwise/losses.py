@@ -8,7 +8,7 @@ a real device, where assertions are compiled only for debugging, that row's loss
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,9 @@ from ... import dtypes
 from ...autograd.mode import recording
 from ...autograd.tape import Gradient, Node, record
 from ...errors import DtypeError, RangeError, explain
-from ...memory.array import DeviceArray
-from ...operator import Operator
+from ...operator import Dtypes, Operator, Shapes
 from ...rules import FLOATING, Floating
+from ...runtime.call import Call
 from ...tensor import Tensor, wrap
 from ..elementwise.arithmetic import where
 from ..elementwise.family import elementwise
@@ -52,9 +52,9 @@ class ClassLoss(Operator):
         super().__init__(name, reference, Floating("floating", words), outputs=outputs)
         self.kinds = {"target": dtypes.int64}
 
-    def prepare(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def prepare(self, call: Call) -> None:
         """Check the dtypes."""
-        x, target, weight = inputs
+        x, target, weight = call.inputs
         check_target_dtype(target)
         if weight is not None and weight.dtype is not x.dtype:
             names = [each.dtype.legacy for each in (x, weight)]
@@ -65,37 +65,34 @@ class ClassLoss(Operator):
                     remedy="bring weight to the input's dtype with .to(dtype)",
                 )
             )
-        return inputs, metadata
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+    def resolve_dtypes(self, call: Call) -> Dtypes:
         """The scores' dtype for the loss; the further outputs, for the gradient, have the compute dtype."""
-        compute, result = self.rule(self.name, inputs[:1])
+        compute, result = self.rule(self.name, call.inputs[:1])
         return compute, (result, *(compute,) * (len(self.outputs) - 1))
 
-    def compute(
-        self, arrays: Sequence[Any], compute: dtypes.dtype, results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> tuple[np.ndarray, ...]:
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference, after checking the class indices."""
-        check_classes(arrays[1], arrays[0].shape[1], metadata["ignore_index"])
-        return super().compute(arrays, compute, results, metadata)
+        reference, ignored = super().on_host(call), call.metadata["ignore_index"]
 
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+        def run(x: Any, target: Any, *rest: Any) -> tuple[np.ndarray, ...]:
+            check_classes(target, x.shape[1], ignored)
+            return reference(x, target, *rest)
+
+        return run
+
+    def allocate(self, call: Call) -> Shapes:
         """The loss: of shape (N,) when it is not reduced; the total; for cross entropy also a number per row."""
-        rows = tuple(arrays[0].shape[:1])
-        shapes = (rows if metadata["reduction"] == "none" else (), (), rows)
-        return [(shape, result.numpy) for shape, result in zip(shapes, results)]
+        rows = tuple(call.arrays[0].shape[:1])
+        shapes = (rows if call.metadata["reduction"] == "none" else (), (), rows)
+        return [(shape, result.numpy) for shape, result in zip(shapes, call.results)]
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """One pass over the rows, then a sum over them."""
         from .loss_kernels import launch_cross_entropy, launch_nll
 
-        (launch_cross_entropy if self.name == "cross_entropy" else launch_nll)(outs, arrays, compute, metadata)
+        launch = launch_cross_entropy if self.name == "cross_entropy" else launch_nll
+        launch(call.outs, call.arrays, call.compute, call.metadata)
 
 
 def check_target_dtype(target: Tensor) -> None:
@@ -312,26 +309,20 @@ class ClassLossBackward(Operator):
         super().__init__(name, reference, Floating("floating", name))
         self.kinds = {"target": dtypes.int64}
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+    def resolve_dtypes(self, call: Call) -> Dtypes:
         """The scores' dtype."""
-        compute, result = self.rule(self.name, inputs[1:2])
+        compute, result = self.rule(self.name, call.inputs[1:2])
         return compute, (result,)
 
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def allocate(self, call: Call) -> Shapes:
         """The scores' shape."""
-        return [(tuple(arrays[1].shape), results[0].numpy)]
+        return [(tuple(call.arrays[1].shape), call.results[0].numpy)]
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """One pass over the rows."""
         from .loss_kernels import launch_cross_entropy_backward
 
-        launch_cross_entropy_backward(outs, arrays, compute, metadata)
+        launch_cross_entropy_backward(call.outs, call.arrays, call.compute, call.metadata)
 
 
 def _cross_entropy_backward(grad, x, target, weight, total, lse, *, ignore_index, reduction, label_smoothing):

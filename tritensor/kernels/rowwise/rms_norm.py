@@ -6,16 +6,14 @@ row is saved as a further output, for the gradient.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import dtypes
 from ...autograd.mode import recording
-from ...memory.array import DeviceArray
-from ...operator import Operator
+from ...operator import Dtypes, Operator, Shapes
 from ...rules import Floating
+from ...runtime.call import Call
 from ...runtime.source import device_function
 from ...tensor import Tensor
 from ..reduction.family import Parts
@@ -41,21 +39,19 @@ class RMSNorm(RowNorm):
         """The reference for contiguous rows of the compute dtype, in pieces that stay in the cache."""
         return _normalise_rows(*arrays, **metadata)
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """One pass over the rows."""
-        x, weight = arrays
+        x, weight = call.arrays
         launch_rows(
             FORWARD,
-            outs[:1],
+            call.outs[:1],
             (x,),
             1,
-            compute,
+            call.compute,
             "rms_norm",
-            row_outs=outs[1:],
+            row_outs=call.outs[1:],
             col_ins=() if weight is None else (contiguous(weight),),
-            numbers=(metadata["eps"], x.shape[1]),
+            numbers=(call.metadata["eps"], x.shape[1]),
         )
 
 
@@ -145,34 +141,28 @@ class RMSNormBackward(Operator):
     family = "rms_norm"
     repeatable = True
 
-    def resolve_dtypes(
-        self, inputs: tuple[Any, ...], metadata: dict[str, Any]
-    ) -> tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]:
+    def resolve_dtypes(self, call: Call) -> Dtypes:
         """The input's dtype; the scale's gradient in the compute dtype, which autograd casts."""
-        compute, result = self.rule(self.name, inputs[1:2])
+        compute, result = self.rule(self.name, call.inputs[1:2])
         return compute, (result, compute)
 
-    def allocate(
-        self, arrays: Sequence[Any], results: tuple[dtypes.dtype, ...], metadata: dict[str, Any]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def allocate(self, call: Call) -> Shapes:
         """The input's shape, and a number per column."""
-        shape = tuple(arrays[1].shape)
-        return [(shape, results[0].numpy), (shape[1:], results[1].numpy)]
+        shape = tuple(call.arrays[1].shape)
+        return [(shape, call.results[0].numpy), (shape[1:], call.results[1].numpy)]
 
-    def launch(
-        self, outs: list[DeviceArray], arrays: Sequence[Any], compute: dtypes.dtype, metadata: dict[str, Any]
-    ) -> None:
+    def launch(self, call: Call) -> None:
         """Both in one pass; for rows that are too long, the input's gradient by rows, then the scale's by columns."""
-        grad, x, rstd, weight = arrays
-        if fits(x, compute):
-            launch_norm_backward(outs, grad, x, None, rstd, weight, compute, "rms_norm")
+        grad, x, rstd, weight = call.arrays
+        if fits(x, call.compute):
+            launch_norm_backward(call.outs, grad, x, None, rstd, weight, call.compute, "rms_norm")
             return
         launch_rows(
             BACKWARD,
-            outs[:1],
+            call.outs[:1],
             (grad, x),
             1,
-            compute,
+            call.compute,
             "rms_norm_backward",
             row_ins=(rstd,),
             col_ins=() if weight is None else (contiguous(weight),),
@@ -181,7 +171,7 @@ class RMSNormBackward(Operator):
         )
         if x.shape[1]:
             rows = (grad, x, rstd.reshape((-1, 1)).broadcast_to(x.shape))
-            reduce_arrays(COLUMNS, outs[1:], rows, (0,), compute, "rms_norm_columns")
+            reduce_arrays(COLUMNS, call.outs[1:], rows, (0,), call.compute, "rms_norm_columns")
 
 
 def _rms_norm_backward(grad, x, rstd, weight=None):

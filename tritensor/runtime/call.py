@@ -1,0 +1,51 @@
+"""One call of an operator: what its stages, and tracing, checked mode and the log, pass to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import devices
+from ..memory.array import DeviceArray
+
+if TYPE_CHECKING:
+    from .. import dtypes
+    from .protocol import Operator
+
+__all__ = ["Call"]
+
+
+class Call:
+    """A call of an operator, filled in by one stage of `Operator.__call__` after the other.
+
+    Attributes:
+        operator: what is called.
+        inputs: the data arguments: tensors, Python numbers, None for one that is left out.
+        metadata: the keyword arguments, with their defaults.
+        device: where all tensors are.
+        compute: the dtype to compute in.
+        results: the dtype of each result.
+        arrays: the inputs as arrays of the device and numbers.
+        outs: on a CUDA device, the arrays that the kernels write.
+    """
+
+    __slots__ = ("arrays", "compute", "device", "inputs", "metadata", "operator", "outs", "results")
+
+    arrays: Sequence[Any]
+    outs: list[DeviceArray]
+
+    def __init__(
+        self,
+        operator: Operator,
+        inputs: tuple[Any, ...],
+        metadata: dict[str, Any],
+        device: devices.device = devices.cpu,
+        compute: dtypes.dtype | None = None,
+        results: tuple[dtypes.dtype, ...] = (),
+    ) -> None:
+        self.operator, self.inputs, self.metadata = operator, inputs, metadata
+        self.device = device
+        self.compute: dtypes.dtype = compute  # type: ignore[assignment]  # set by `resolve_dtypes`
+        self.results = results
+        self.arrays = ()
+        self.outs = []
