@@ -18,6 +18,7 @@ documentation pages and benchmarks are generated from it.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ from .runtime.call import Call
 from .runtime.replay import Replay, key_of, table
 from .runtime.trace import traced
 from .tensor import Tensor, wrap
+from .threads import quietly
 
 __all__ = [
     "ANY",
@@ -54,6 +56,7 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
+_getframe = sys._getframe
 Dtypes = tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]  # to compute in, and of each result
 Shapes = list[tuple[tuple[int, ...], np.dtype]]  # shape and dtype of each result
 
@@ -215,7 +218,7 @@ class Operator:
 
         It casts the arrays to the compute dtype, calls the reference, and casts its results to the result dtypes.
         """
-        reference, metadata, results = self.reference, call.metadata, call.results
+        reference, metadata, wanted = self.reference, call.metadata, [result.numpy for result in call.results]
         kinds = [call.compute.numpy] * len(call.inputs)
         for position, name in enumerate(self.inputs if self.kinds else ()):
             kinds[position] = self.kinds.get(name, call.compute).numpy
@@ -224,20 +227,21 @@ class Operator:
             cast = []
             for value, kind in zip(arrays, kinds):
                 if value.__class__ is ndarray:
-                    value = value if value.dtype == kind else value.astype(kind)
+                    value = value if value.dtype is kind else quietly(value.astype, kind)
                 elif value.__class__ is int and kind.kind in "iu":
                     value = _wrapped(value, kind)
                 cast.append(value)
-            with np.errstate(all="ignore"):
-                produced = reference(*cast, **metadata)
-                if produced.__class__ is not tuple:
-                    produced = (produced,)
-                return tuple(
-                    [
-                        np.asarray(value).astype(result.numpy, copy=False)
-                        for value, result in zip(produced, results, strict=True)
-                    ]
-                )
+            produced = quietly(reference, *cast, **metadata)
+            if produced.__class__ is not tuple:
+                produced = (produced,)
+            return tuple(
+                [
+                    value
+                    if value.__class__ is ndarray and value.dtype is kind
+                    else quietly(np.asarray(value).astype, kind, copy=False)
+                    for value, kind in zip(produced, wanted, strict=True)
+                ]
+            )
 
         return run
 
@@ -465,7 +469,7 @@ class Operator:
         if True in mask:
             backward = self.backward_for(mask)
             if backward is not None and outputs[0].dtype.category >= dtypes.FLOATING:
-                attach(backward, outputs, inputs, metadata, alike)
+                attach(backward, outputs[0], inputs, _getframe(1), alike, outputs, metadata)
 
     def backward_for(self, mask: tuple[bool, ...]) -> OperatorGradient | None:
         """What backward calls when the inputs in `mask` need a gradient; None if no gradient of these is declared."""

@@ -45,14 +45,15 @@ class OperatorGradient(Gradient):
         "arithmetic",
         "calls",
         "capture",
+        "edges",
         "evaluate",
         "has_tensors",
         "joint",
         "name",
         "on_device",
+        "one",
         "positions",
         "saves_output",
-        "simple",
     )
 
     def __init__(self, operator: Declaration, mask: tuple[bool, ...]) -> None:
@@ -66,6 +67,8 @@ class OperatorGradient(Gradient):
         self.positions = tuple(
             i for i, needed in enumerate(mask) if needed and (self.joint or names[i] in operator.gradients_of)
         )
+        # how `attach` finds the edges: 2 for both of two inputs, 1 for one of any, 0 for others
+        self.edges = 2 if self.positions == (0, 1) == tuple(range(len(mask))) else int(len(self.positions) == 1)
         functions = [joint] if joint is not None else [operator.gradients_of[names[i]] for i in self.positions]
         captured: dict[tuple[str, Any], int] = {}
         self.calls = []
@@ -83,10 +86,9 @@ class OperatorGradient(Gradient):
         self.evaluate = _evaluator(self.calls)
         self.capture = tuple(captured)
         self.saves_output = any(kind == "output" for kind, _ in self.capture)
-        # the positions of the saved inputs if nothing else is saved, otherwise None
-        self.simple = (
-            tuple(key for _, key in self.capture) if all(kind == "input" for kind, _ in self.capture) else None
-        )
+        # what `attach` saves: None for nothing, the position of one input, -1 for anything else
+        only = self.capture[0] if len(self.capture) == 1 else ("", 0)
+        self.one: int | None = (only[1] if only[0] == "input" else -1) if self.capture else None
         self.has_tensors = self.saves_output or any(kind in ("input", "inputs") for kind, _ in self.capture)
 
     def keep(self, inputs: Sequence[Any], outputs: Sequence[Any], metadata: dict[str, Any]) -> tuple[Any, ...]:
@@ -146,65 +148,58 @@ class OperatorGradient(Gradient):
 
 def attach(
     backward: OperatorGradient,
-    outputs: Sequence[Any],
+    result: Any,
     inputs: Sequence[Any],
-    metadata: dict[str, Any],
+    frame: Any,
     alike: bool = True,
-    frame: Any = None,
+    outputs: Sequence[Any] | None = None,
+    metadata: dict[str, Any] | None = None,
 ) -> None:
     """Leave a node on a call's first result.
 
     Args:
         backward: the gradient with respect to the inputs that need one.
+        frame: a frame of the call stack between the user's code and this function.
         alike: all inputs have the shape and the dtype of the first result; otherwise they are compared.
-        frame: the stack frame of the caller of the operator, where that is known; finding it takes 0.2 us.
+        outputs, metadata: of the call, where it has several results, or metadata.
     """
-    result = outputs[0]
     node = Node()
     node.backward = backward
     node.age = next_age()
     node.reduce = node.hooks = None
     node.outputs = 1
-    positions = backward.positions
-    if len(positions) == 1:
-        x = inputs[positions[0]]
-        node.next = (x._node or x if x._origin is None else x._edge(),)
-    elif len(positions) == 2:
-        x, y = inputs[positions[0]], inputs[positions[1]]
+    edges = backward.edges
+    if edges == 2:
+        x, y = inputs
         node.next = (
             x._node or x if x._origin is None else x._edge(),
             y._node or y if y._origin is None else y._edge(),
         )
+    elif edges == 1:
+        x = inputs[backward.positions[0]]
+        node.next = (x._node or x if x._origin is None else x._edge(),)
     else:
-        node.next = tuple([inputs[i]._edge() for i in positions])
+        node.next = tuple([inputs[i]._edge() for i in backward.positions])
     if not alike:
+        positions = backward.positions
         shape, kind = result._data.shape, result._data.dtype
         for i in positions:
             data = inputs[i]._data
             if data.shape != shape or data.dtype != kind:
                 node.reduce = tuple([(inputs[j].shape, inputs[j].dtype) for j in positions])
                 break
-    simple = backward.simple
-    if simple == ():
-        node.saved, node.versions = (), None
-    else:
-        if simple is None:
-            saved = backward.keep(inputs, outputs, metadata)
-        elif len(simple) == 1:
-            saved = (inputs[simple[0]],)
-        else:
-            saved = tuple([inputs[i] for i in simple])
-        node.saved = saved
+    if backward.one is None:
+        node.saved = ()
         node.versions = None
-        if backward.has_tensors:
-            node.versions = tuple(
-                [
-                    None if not hasattr(value, "_counter") else 0 if value._counter is None else value._counter[0]
-                    for value in saved
-                ]
-            )
+    elif backward.one >= 0:
+        value = inputs[backward.one]
+        counter: Any = getattr(value, "_counter", False)
+        node.saved = (value,)
+        node.versions = (0,) if counter is None else (counter[0],) if counter else None
+    else:
+        node.saved = saved = backward.keep(inputs, outputs or (result,), metadata or {})
+        node.versions = tuple([_version_of(value) for value in saved]) if backward.has_tensors else None
     # what `Node.mark` does, without the call
-    frame = frame or _getframe(1)
     code = frame.f_code
     while _INSIDE.get(code.co_filename, True) and inside_package(code.co_filename):
         frame = frame.f_back
@@ -214,6 +209,12 @@ def attach(
     node.code, node.instruction = (None, 0) if frame is None else (code, frame.f_lasti)
     result._needs = True
     result._node = node
+
+
+def _version_of(value: Any) -> int | None:
+    """A tensor's version; None for other values."""
+    counter: Any = getattr(value, "_counter", False)
+    return counter[0] if counter else 0 if counter is None else None
 
 
 def _evaluator(calls: Sequence[tuple[Any, tuple[int, ...]]]) -> Any:

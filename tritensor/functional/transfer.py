@@ -21,6 +21,7 @@ from ..memory.array import DeviceArray
 from ..operator import copy_into, registry
 from ..public import method
 from ..tensor import Tensor, wrap
+from ..threads import quietly
 
 _SIGNATURES = (
     "(device device = None, dtype dtype = None, bool non_blocking = False, bool copy = False)",
@@ -224,6 +225,15 @@ def _goes_straight(target: Tensor, source: Tensor) -> bool:
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Write one number to every element."""
     check_writable(self)
+    plain = value.__class__ is float or value.__class__ is int
+    if plain and self._data.dtype.kind == "f" and not (recording.enabled and self._needs):
+        if self._data.__class__ is DeviceArray:
+            copy_into(self._data, value)
+        else:
+            quietly(self._host_array().fill, value)
+        counter = self._counter = self._counter or [0, 0]
+        counter[0] += 1
+        return self
     source = value if isinstance(value, Tensor) else self.new_full((), value)
     if source.ndim:
         raise DtypeError(

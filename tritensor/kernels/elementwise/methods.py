@@ -22,6 +22,7 @@ from ...operator import Operator
 from ...public import method
 from ...runtime.replay import INTO
 from ...tensor import Tensor, wrap
+from ...threads import quietly
 
 __all__ = ["binary", "function_of", "in_place_method", "member", "plain", "reflected", "unary"]
 
@@ -102,14 +103,13 @@ def unary(operator: Elementwise) -> Callable[..., Tensor]:
         if self._needs and recording.enabled:
             backward = operator.backwards.get(_ONE) or operator.backward_for(_ONE)
             if backward is not None:
-                attach(backward, (result,), (self,), _NO_METADATA, True, _getframe(1))
+                attach(backward, result, (self,), _getframe(1))
         return result  # type: ignore[no-any-return]
 
     return call
 
 
 _ONE, _FIRST, _SECOND, _BOTH = (True,), (True, False), (False, True), (True, True)
-_NO_METADATA: dict[str, Any] = {}
 
 
 def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]:
@@ -164,7 +164,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
             backward = operator.backwards.get(mask) or operator.backward_for(mask)
             if backward is not None:
                 alike = known.alike if known is not None else number or x.shape == y.shape
-                attach(backward, (result,), (self, other), _NO_METADATA, alike, _getframe(1))
+                attach(backward, result, (self, other), _getframe(1), alike)
         return result
 
     return call
@@ -198,7 +198,7 @@ def reflected(operator: Elementwise) -> Callable[..., Any]:
         if self._needs and recording.enabled:
             backward = operator.backwards.get(_SECOND) or operator.backward_for(_SECOND)
             if backward is not None:
-                attach(backward, (result,), (other, self), _NO_METADATA, True, _getframe(1))
+                attach(backward, result, (other, self), _getframe(1))
         return result
 
     return call
@@ -220,8 +220,7 @@ def in_place_method(operator: Elementwise) -> Callable[..., Tensor]:
             wanted = recording.enabled and any(isinstance(value, Tensor) and value._needs for value in args)
             if plain and not wanted and _fits(x.shape, rest):
                 check_writable(self)
-                with np.errstate(all="ignore"):
-                    reference(x, *rest, out=x)
+                quietly(reference, x, *rest, out=x)
                 counter = self._counter = self._counter or [0, 0]
                 counter[0] += 1
                 return self

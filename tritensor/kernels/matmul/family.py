@@ -303,7 +303,7 @@ def quick_matmul(x: Tensor, y: Tensor) -> Any:
     if recording.enabled and (x._needs or y._needs):
         needs = (x._needs, y._needs)
         backward: Any = matmul.backwards.get(needs) or matmul.backward_for(needs)
-        attach(backward, (result,), (x, y), {}, True, _getframe(1))
+        attach(backward, result, (x, y), _getframe(1))
     return result
 
 
@@ -328,7 +328,7 @@ def quick_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> A
     result = wrap(out)
     if recording.enabled and True in needs:
         backward: Any = linear.backwards.get(needs) or linear.backward_for(needs)
-        attach(backward, (result,), (input, weight, bias), {}, True, _getframe(1))
+        attach(backward, result, (input, weight, bias), _getframe(1))
     return result
 
 
