@@ -60,9 +60,12 @@ class _Threads:
             with self.lock:
                 while self.started < helpers:
                     name = f"tritensor-{self.started}"
-                    threading.Thread(target=_serve, args=(self.waiting,), name=name, daemon=True).start()
+                    try:
+                        threading.Thread(target=_serve, args=(self.waiting,), name=name, daemon=True).start()
+                    except RuntimeError:  # the system allows no more, or the process is ending (Python 3.12 and later)
+                        break
                     self.started += 1
-        for _ in range(helpers):
+        for _ in range(min(helpers, self.started)):
             self.waiting.put(work)
 
 
@@ -145,17 +148,17 @@ class _Work:
             self.run(start, min(start + self.step, self.size))
 
     def finish(self) -> None:
-        """Wait for the helpers, which write into the caller's arrays; an interrupt meanwhile is kept as the error."""
-        while True:
-            try:
-                with self.lock:
-                    self.closed = True
-                    busy = self.active > 0
-                if busy:
-                    self.done.acquire()
-                return
-            except BaseException as error:
-                self.error = self.error or error
+        """Wait for the helpers, which write into the caller's arrays, and let go of those arrays.
+
+        A thread that takes this work from the queue later finds it closed. It may be long until then, so the work must
+        not keep arrays alive meanwhile.
+        """
+        with self.lock:
+            self.closed = True
+            busy = self.active > 0
+        if busy:
+            self.done.acquire()
+        del self.run
 
 
 def in_pieces(run: Callable[[int, int], Any], size: int, step: int) -> None:
@@ -181,11 +184,27 @@ def in_pieces(run: Callable[[int, int], Any], size: int, step: int) -> None:
             work.compute()
         except BaseException as error:
             work.error = work.error or error
-        finally:
-            _inside.piece = False
-            work.finish()
-        if work.error is not None:
-            raise work.error
+        _inside.piece = False
+        while not work.closed or work.active:
+            try:
+                work.finish()
+            except BaseException as error:  # an interrupt: it is raised when no helper writes any more
+                work.error = work.error or error
+        failure, work.error = work.error, None
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # its traceback refers to this frame: a circle would keep the call's arrays alive
+
+
+def _set_number(library: Any, number: int) -> None:
+    """Set a BLAS library's number of threads, in whatever thread this is.
+
+    threadpoolctl's own way does nothing for OpenBLAS, from 3.7 on, unless in the first thread that took it; to make it
+    forget that thread takes 3 us.
+    """
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
 
 
 class _Blas:
@@ -197,16 +216,16 @@ class _Blas:
 
     def __init__(self) -> None:
         self.libraries: list[Any] | None = None
-        self.lock, self.depth = threading.Lock(), 0
-        self.before: list[int] = []  # the libraries' numbers of threads outside of the context
+        # a signal's handler or the garbage collector may compute in a thread that is just changing the numbers
+        self.lock, self.depth = threading.RLock(), 0
+        # the libraries' numbers of threads outside of the context; None where they have them
+        self.before: list[int] | None = None
         self.alone = False  # limited to one thread for good, by `set_num_threads(1)`
 
     def restart(self) -> None:
         """Begin anew in a forked process, where no thread is within the context."""
-        self.lock = threading.Lock()
-        if self.depth:
-            self.restore()
-        self.depth = 0
+        self.lock, self.depth = threading.RLock(), 0
+        self.restore()
 
     def found(self) -> list[Any]:
         """The libraries; found once, because that takes 10 ms."""
@@ -219,22 +238,33 @@ class _Blas:
     def limit(self, number: int) -> None:
         """Set every library's number of threads."""
         with self.lock:
-            if self.depth:
-                self.before = [number] * len(self.before)
-            else:
-                for library in self.found():
-                    library.set_num_threads(number)
             self.alone = number == 1
+            libraries = self.found()
+            if self.depth:
+                self.before = [number] * len(libraries)
+            else:
+                for library in libraries:
+                    _set_number(library, number)
+                self.before = None
 
     def __enter__(self) -> None:
         with self.lock:
             self.depth += 1
             if self.depth == 1:
-                libraries = self.found()
-                self.before = [1 if self.alone else library.get_num_threads() for library in libraries]
-                for library, number in zip(libraries, self.before, strict=True):
-                    if number != 1:
-                        library.set_num_threads(1)
+                try:
+                    self.begin()
+                except BaseException:
+                    self.depth -= 1
+                    raise
+
+    def begin(self) -> None:
+        """Give every library one thread."""
+        libraries = self.found()
+        if self.before is None:  # else an interrupt has kept them from being restored
+            self.before = [1 if self.alone else library.get_num_threads() for library in libraries]
+        for library, number in zip(libraries, self.before, strict=True):
+            if number != 1:
+                _set_number(library, 1)
 
     def __exit__(self, *_: object) -> None:
         with self.lock:
@@ -244,9 +274,12 @@ class _Blas:
 
     def restore(self) -> None:
         """Give every library its number of threads back."""
-        for library, number in zip(self.libraries or (), self.before, strict=True):
-            if number != 1:
-                library.set_num_threads(number)
+        before = self.before
+        if before is not None:
+            for library, number in zip(self.found(), before, strict=True):
+                if number != 1:
+                    _set_number(library, number)
+            self.before = None
 
 
 _threads = _Threads()
@@ -254,9 +287,9 @@ blas_on_one_thread = _Blas()
 
 
 def _in_forked_process() -> None:
-    blas_on_one_thread.restart()
     _threads.restart()
     _inside.piece = False
+    blas_on_one_thread.restart()
 
 
 if hasattr(os, "register_at_fork"):
@@ -281,9 +314,9 @@ def set_num_threads(num: int) -> None:
     Raises:
         DeviceError: `num` is no int from 1 to 1024.
     """
-    if num.__class__ is not int:
+    if not isinstance(num, (int, np.integer)) or isinstance(num, bool):
         raise DeviceError(f"set_num_threads expects an int, but got {type(num).__name__}")
     if not 0 < num <= _MOST:
         raise DeviceError(explain("set_num_threads expects a positive integer", f"got {num}, allowed are 1 to {_MOST}"))
-    _threads.number = num
-    blas_on_one_thread.limit(num)
+    _threads.number = int(num)
+    blas_on_one_thread.limit(int(num))
