@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tritensor import cuda, drivers, settings
+from tritensor import cuda, drivers, settings, threads
 from tritensor.drivers import selection
 from tritensor.drivers.simulator import Simulator
 from tritensor.errors import DeviceError
@@ -53,6 +53,7 @@ else:
     hypothesis.settings.load_profile("patient")
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
+NUMBER_OF_THREADS = threads.get_num_threads()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -77,6 +78,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     if found:  # the next tests are to be judged by what they do themselves
         replay.stop()
         selection._used[:] = [driver for driver in selection._used if type(driver) is Simulator]
+        threads.set_num_threads(NUMBER_OF_THREADS)
     assert not found, f"the test left behind {', '.join(found)}"
 
 
@@ -84,8 +86,16 @@ def _left_behind() -> list[str]:
     places = {
         "a device of its own": any(type(driver) is not Simulator for driver in selection._used),
         "replays of calls": replay.active.wanted and selection._real is None,
+        "another number of threads": threads.get_num_threads() != NUMBER_OF_THREADS,
     }
     return [what for what, is_there in places.items() if is_there]
+
+
+@pytest.fixture
+def same_number_of_threads() -> Iterator[None]:
+    """For a test that sets it: afterwards it is what it was."""
+    yield
+    threads.set_num_threads(NUMBER_OF_THREADS)
 
 
 # What these hold of kernels on a simulated device must hold on a real one: `--devices cuda` runs them there.
