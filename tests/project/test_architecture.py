@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LADDER = [
     "errors settings public threads",
     "dtypes devices",
-    "layout",
+    "layout casting",
     "drivers",
     "memory",
     "autograd",
