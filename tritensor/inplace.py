@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes
+from . import copying, dtypes
 from .autograd.mode import recording
 from .autograd.tape import Gradient, Node, record
 from .errors import AutogradError, DtypeError, ShapeError, explain
@@ -112,7 +112,7 @@ def write(x: Tensor, result: Tensor) -> None:
         shared = result._data.buffer is x._data.buffer
         copy_into(x._data, result.detach().clone()._data if shared else result._data)
     else:
-        x._host_array()[...] = result._host_array()
+        copying.copy_into(x._host_array(), result._host_array())
     counter = x._counter = x._counter or [0, 0]
     counter[0] += 1
     if recording.enabled and (result._needs or x._needs):

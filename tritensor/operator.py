@@ -27,6 +27,7 @@ import numpy as np
 from . import devices, dtypes, errors, settings
 from .autograd.gradients import OperatorGradient, attach
 from .autograd.mode import recording
+from .casting import wrapped
 from .errors import ArgumentError, DeviceMismatchError, DtypeError, explain
 from .memory import buffer
 from .memory.array import DeviceArray
@@ -229,7 +230,7 @@ class Operator:
                 if value.__class__ is ndarray:
                     value = value if value.dtype is kind else quietly(value.astype, kind)
                 elif value.__class__ is int and kind.kind in "iu":
-                    value = _wrapped(value, kind)
+                    value = wrapped(value, kind)
                 cast.append(value)
             produced = quietly(reference, *cast, **metadata)
             if produced.__class__ is not tuple:
@@ -484,15 +485,6 @@ class Operator:
 
     def __repr__(self) -> str:
         return f"<{self.family} operator {self.signature()}>"
-
-
-def _wrapped(value: int, kind: np.dtype) -> Any:
-    """A number wrapped to the range of an integer dtype, as in a kernel and in PyTorch; NumPy raises OverflowError."""
-    try:
-        kind.type(value)
-    except OverflowError:
-        return np.array(value % (1 << 8 * kind.itemsize), f"u{kind.itemsize}").view(kind)[()]
-    return value
 
 
 def copy_into(out: DeviceArray, x: DeviceArray | complex) -> None:

@@ -86,8 +86,8 @@ def quietly(function: Callable[..., Any], *arguments: Any, **options: Any) -> An
     quiet = _quiet
     if quiet.entered:
         return function(*arguments, **options)
-    quiet.entered = True
     try:
+        quiet.entered = True
         return quiet.context.run(function, *arguments, **options)
     finally:
         quiet.entered = False

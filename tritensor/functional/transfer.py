@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import devices, dtypes, layout
+from .. import copying, devices, dtypes, layout
 from ..autograd.mode import recording
 from ..autograd.tape import Gradient, Node, record
 from ..drivers import Stream, active
@@ -137,24 +137,17 @@ def _moved(x: Tensor, where: devices.device, kind: np.dtype, non_blocking: bool)
             data = cast_on_device(data, data.dtype)
         if where is devices.cpu:
             host = copies.to_host(data, non_blocking and kind == data.dtype)
-            return host if kind == data.dtype else _cast(host, kind)
+            return host if kind == data.dtype else copying.cast(host, kind)
         moved = copies.copy_across(data, where, non_blocking)
         return moved if kind == data.dtype else cast_on_device(moved, kind)
     host = x._host_array()
     if where is devices.cpu:
-        return host.copy(order="K") if kind == host.dtype else _cast(host, kind)
+        return copying.copied(host, "K") if kind == host.dtype else copying.cast(host, kind)
     if dtypes.of(kind).is_complex:
         raise DtypeError(explain("complex dtypes are on the CPU only", f"asked for {dtypes.of(kind)} on {where}"))
     if kind.itemsize > host.itemsize and not dtypes.of(host.dtype).is_complex:
         return cast_on_device(copies.from_host(host, where, non_blocking), kind)
-    return copies.from_host(_cast(host, kind), where, non_blocking)
-
-
-def _cast(array: Any, kind: np.dtype) -> np.ndarray:
-    with np.errstate(all="ignore"):
-        if array.dtype.kind == "c" and kind.kind != "c" and kind.kind != "b":
-            array = array.real
-        return array.astype(kind, order="K", copy=False)  # type: ignore[no-any-return]
+    return copies.from_host(copying.cast(host, kind), where, non_blocking)
 
 
 def cast_on_device(array: DeviceArray, kind: np.dtype) -> DeviceArray:

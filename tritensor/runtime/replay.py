@@ -196,6 +196,7 @@ def on_host(
         def run(*values: Any) -> Any:
             numbers = dict(zip(named, values[count:], strict=True))
             again = Call(operator, (None,) * count, {**metadata, **numbers}, devices.cpu, *kinds)
+            again.arrays = values[:count]
             return _wrapped(operator.on_host(again)(*values[:count]))
 
         return run

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import dtypes
+from ...copying import copied
 from ...rules import ANY, FLOAT, NUMERIC, Magnitude, NoBooleans, Power, Rule
 from ...tensor import Tensor
 from .family import elementwise
@@ -311,9 +312,10 @@ def _(x):
 @elementwise(ANY, methods=())
 def copy(x):
     """x, in new memory."""
-    return x.copy() if isinstance(x, np.ndarray) else x
+    return copied(x) if isinstance(x, np.ndarray) else x
 
 
+copy.whole = True
 copy.gradient(lambda grad: grad)
 
 

@@ -33,6 +33,7 @@ from ...operator import Dtypes, Operator, Rule, Shapes
 from ...public import publish
 from ...runtime.call import Call
 from ...tensor import Tensor
+from . import host
 from .methods import binary, function_of, in_place_method, member, plain, reflected, unary
 
 __all__ = ["Elementwise", "elementwise"]
@@ -47,6 +48,7 @@ class Elementwise(Operator):
     Attributes:
         methods: names of the Tensor methods, except those of Python's syntax; each is a public function too.
         method, method_in_place: the Tensor methods, as functions.
+        whole: the reference shares large arrays among threads itself, and is not called with blocks of them.
     """
 
     family = "elementwise"
@@ -54,6 +56,7 @@ class Elementwise(Operator):
     methods: tuple[str, ...] = ()
     method: Any = None
     method_in_place: Any = None
+    whole = False
 
     def __init__(
         self,
@@ -73,6 +76,14 @@ class Elementwise(Operator):
         self.direct = frozenset(d for d in allowed if rule.lowest <= dtypes.of(d).category <= rule.highest)
         self.fixed = None if rule.result is None else rule.result.numpy
         self.ufunc = isinstance(reference, np.ufunc)
+
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
+        """The reference, in blocks where the result is large."""
+        if self.whole or not host.is_large(call.arrays):
+            return super().on_host(call)
+        reference, metadata, wanted = self.reference, call.metadata, [result.numpy for result in call.results]
+        kinds = [self.kinds.get(name, call.compute).numpy for name in self.inputs]
+        return lambda *arrays: host.evaluate(reference, arrays, kinds, wanted, metadata)
 
     def allocate(self, call: Call) -> Shapes:
         """Every output has the broadcast shape of the inputs."""

@@ -23,6 +23,7 @@ from ...public import method
 from ...runtime.replay import INTO
 from ...tensor import Tensor, wrap
 from ...threads import quietly
+from .host import LARGE, evaluate_in_place
 
 __all__ = ["binary", "function_of", "in_place_method", "member", "plain", "reflected", "unary"]
 
@@ -77,14 +78,21 @@ def plain(operator: Operator) -> Callable[..., Tensor]:
     return call
 
 
+def _usual(direct: frozenset[np.dtype]) -> np.dtype | None:
+    """float32 where a quick path takes it: comparing by identity costs less than hashing, as much as reading a size."""
+    kind = dtypes.float32.numpy
+    return kind if kind in direct else None
+
+
 def unary(operator: Elementwise) -> Callable[..., Tensor]:
     """The method of a one-input operator, with the quick path: a CPU array of a direct dtype, or a known launch."""
     reference, direct, fixed = operator.reference, operator.direct, operator.fixed
+    usual = _usual(direct)
     replays = operator.replays
 
     def call(self: Tensor) -> Tensor:
         x = self._data
-        if type(x) is ndarray and x.dtype in direct:
+        if type(x) is ndarray and (x.dtype is usual or x.dtype in direct) and x.size < LARGE:
             try:
                 out = reference(x)
             except (RuntimeWarning, FloatingPointError):
@@ -120,6 +128,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
     """
     reference, direct, fixed = operator.reference, operator.direct, operator.fixed
     floating = frozenset(d for d in direct if dtypes.of(d).category == dtypes.FLOATING)
+    usual = _usual(direct)
     replays = operator.replays
 
     def call(self: Tensor, other: Any) -> Any:
@@ -129,7 +138,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
         try:
             if kind is float or kind is int:
                 number, needs = True, self._needs
-                if type(x) is ndarray and x.dtype in floating:
+                if type(x) is ndarray and (x.dtype is usual or x.dtype in floating) and x.size < LARGE:
                     out = reference(x, other)
                 else:
                     known = replays.get((x.form, kind)) if type(x) is DeviceArray else None
@@ -142,7 +151,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
                 if type(x) is ndarray:
                     dtype = x.dtype
                     # if y is on another device, reading it as an array raises, and the except clause handles the call
-                    if y.dtype is not dtype or dtype not in direct:
+                    if y.dtype is not dtype or (dtype is not usual and dtype not in direct) or x.size >= LARGE:
                         return operator(self, other)
                     out = reference(x, y)
                 else:
@@ -184,7 +193,7 @@ def reflected(operator: Elementwise) -> Callable[..., Any]:
         kind = type(other)
         result: Any = None
         if kind is float or kind is int:
-            if type(x) is ndarray and x.dtype in floating:
+            if type(x) is ndarray and x.dtype in floating and x.size < LARGE:
                 try:
                     out = reference(other, x)
                 except (ValueError, RuntimeWarning, FloatingPointError, OverflowError):
@@ -220,7 +229,8 @@ def in_place_method(operator: Elementwise) -> Callable[..., Tensor]:
             wanted = recording.enabled and any(isinstance(value, Tensor) and value._needs for value in args)
             if plain and not wanted and _fits(x.shape, rest):
                 check_writable(self)
-                quietly(reference, x, *rest, out=x)
+                if x.size < LARGE or not evaluate_in_place(reference, x, rest):
+                    quietly(reference, x, *rest, out=x)
                 counter = self._counter = self._counter or [0, 0]
                 counter[0] += 1
                 return self

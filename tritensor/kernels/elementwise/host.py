@@ -1,0 +1,162 @@
+"""Elementwise references on large arrays: in blocks that fit the level-2 cache, on all of the CPU's threads.
+
+Half precision is computed in float32 block by block. A ufunc writes directly into the result; what another reference
+returns for a block is copied there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...blocks import in_blocks
+from ...casting import from_float32, to_float32, wrapped
+from ...copying import cast, in_rows
+from ...layout import broadcast_shapes
+
+__all__ = ["LARGE", "evaluate", "evaluate_in_place", "is_large"]
+
+# From this many elements of the result on, blocks take less time than one call for all elements.
+LARGE = 1 << 18
+
+# An operand of at most this many elements is cast once, and not for each block that it is broadcast to.
+_SMALL = 1 << 17
+
+
+def is_large(operands: Sequence[Any]) -> bool:
+    """Whether the result of operands that broadcast, arrays and numbers, is to be computed in blocks."""
+    sizes = [value.size for value in operands if value.__class__ is np.ndarray]
+    if prod(sizes) < LARGE:
+        return False
+    shapes = [value.shape for value in operands if value.__class__ is np.ndarray]
+    return len(sizes) == 1 or max(sizes) >= LARGE or prod(broadcast_shapes(*shapes)) >= LARGE
+
+
+def evaluate(
+    reference: Callable[..., Any],
+    operands: Sequence[Any],
+    kinds: Sequence[np.dtype],
+    results: Sequence[np.dtype],
+    metadata: dict[str, Any],
+) -> tuple[np.ndarray, ...]:
+    """The arrays that a reference computes from arrays and numbers that broadcast, laid out as it lays them out.
+
+    Args:
+        kinds: the dtypes that it computes with: arrays of another one are cast.
+        results: the dtypes of its results.
+    """
+    call = _Call(reference, operands, kinds, metadata)
+    models = call.model()
+    outs = [_empty(call.shape, model, dtype) for model, dtype in zip(models, results, strict=True)]
+    call.run(outs, models)
+    return tuple(outs)
+
+
+def evaluate_in_place(reference: np.ufunc, out: np.ndarray, rest: Sequence[Any]) -> bool:
+    """`out = reference(out, *rest)` in blocks, for numbers and arrays of one dtype that broadcast to `out`'s shape.
+
+    False where that is not possible: an element would be read that has been written before.
+    """
+    if not _is_apart(out):
+        return False
+    for value in rest:
+        if value.__class__ is np.ndarray and np.may_share_memory(out, value):
+            # an element that is read where it is written may be: the same memory in the same order
+            if value.__array_interface__["data"] != out.__array_interface__["data"] or value.strides != out.strides:
+                return False
+            if value.shape != out.shape:
+                return False
+    call = _Call(reference, (out, *rest), [out.dtype] * (1 + len(rest)), {})
+    models = call.model()
+    if models[0].dtype != out.dtype:
+        return False
+    call.run([out], models)
+    return True
+
+
+class _Call:
+    """A reference with its operands; those of one element and small ones are cast, and all others broadcast."""
+
+    def __init__(
+        self,
+        reference: Callable[..., Any],
+        operands: Sequence[Any],
+        kinds: Sequence[np.dtype],
+        metadata: dict[str, Any],
+    ) -> None:
+        self.reference, self.metadata = reference, metadata
+        self.shape = broadcast_shapes(*[value.shape for value in operands if value.__class__ is np.ndarray])
+        self.operands = list(operands)
+        self.cut: list[tuple[int, np.dtype]] = []  # positions of the operands that are cut, and their dtypes
+        self.corners = list(operands)  # the operands' first two elements along each dimension
+        for position, (value, kind) in enumerate(zip(operands, kinds, strict=True)):
+            if value.__class__ is not np.ndarray:
+                if value.__class__ is int and kind.kind in "iu":
+                    self.operands[position] = self.corners[position] = wrapped(value, kind)
+                continue
+            if value.dtype != kind and value.size <= _SMALL:
+                value = cast(value, kind)
+            if value.size == 1:
+                self.operands[position] = self.corners[position] = value.reshape(())
+                continue
+            self.cut.append((position, kind))
+            self.corners[position] = value[(slice(0, 2),) * value.ndim].astype(kind, copy=False)
+            self.operands[position] = value if value.shape == self.shape else np.broadcast_to(value, self.shape)
+
+    def model(self) -> tuple[np.ndarray, ...]:
+        """What the reference returns for the operands' corners: it shows dtypes and layouts of the results."""
+        with np.errstate(all="ignore"):
+            produced = self.reference(*self.corners, **self.metadata)
+        return produced if produced.__class__ is tuple else (produced,)
+
+    def run(self, outs: Sequence[np.ndarray], models: Sequence[np.ndarray]) -> None:
+        """Compute all blocks of `outs`."""
+        ufunc = isinstance(self.reference, np.ufunc)
+        direct = ufunc and all(out.dtype == model.dtype for out, model in zip(outs, models, strict=True))
+        count = len(outs)
+
+        def block(*blocks: np.ndarray) -> None:
+            operands = list(self.operands)
+            scratch = None
+            for (position, kind), value in zip(self.cut, blocks[count:], strict=True):
+                value = in_rows(value)
+                if value.dtype != kind:
+                    value = scratch = _cast(value, kind)
+                operands[position] = value
+            if direct:
+                self.reference(*operands, out=blocks[:count], **self.metadata)
+                return
+            if ufunc and scratch is not None and count == 1 and scratch.dtype == models[0].dtype:
+                produced = self.reference(*operands, out=scratch, **self.metadata)
+            else:
+                produced = self.reference(*operands, **self.metadata)
+            if produced.__class__ is not tuple:
+                produced = (produced,)
+            for out, value in zip(blocks[:count], produced, strict=True):
+                from_float32(value, out.dtype, out)
+
+        in_blocks(block, *outs, *[self.operands[position] for position, _ in self.cut])
+
+
+def _cast(block: np.ndarray, kind: np.dtype) -> np.ndarray:
+    return to_float32(block, np.empty(block.shape, np.float32)) if kind == np.float32 else block.astype(kind, "C")
+
+
+def _empty(shape: tuple[int, ...], model: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A new array whose dimensions are in the order of `model`'s memory."""
+    order = sorted(range(len(shape)), key=lambda dim: (-model.strides[dim], -model.shape[dim]))
+    return np.empty([shape[dim] for dim in order], dtype).transpose(np.argsort(order))
+
+
+def _is_apart(array: np.ndarray) -> bool:
+    """Whether each element has memory of its own, as far as sizes and strides in increasing order show it."""
+    taken = array.itemsize
+    for stride, size in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
+        if size > 1:
+            if stride < taken:
+                return False
+            taken += stride * (size - 1)
+    return True
