@@ -15,7 +15,7 @@ import numpy as np
 from ... import dtypes
 from ...rules import FLOAT, FLOATING, Rectified
 from .arithmetic import where
-from .error_function import erf_array, in_pieces
+from .error_function import erf_array, in_pieces, normal_reciprocal
 from .family import elementwise
 from .select import masked
 
@@ -246,6 +246,9 @@ _SLOPE = math.sqrt(2 / math.pi)
 @elementwise(FLOATING, methods=())
 def gelu(x):
     """x times the cumulative distribution function of the normal distribution at x."""
+    if x.dtype == np.float32:
+        out = normal_reciprocal(x)
+        return np.divide(x, out, out=out)
     return in_pieces(_gelu, x)
 
 
@@ -274,9 +277,13 @@ def _gelu_gradient(grad: np.ndarray, x: np.ndarray) -> np.ndarray:
     np.exp(density, out=density)
     density *= x
     density *= _DENSITY
-    share = erf_array(x * math.sqrt(0.5))
-    share += 1
-    share *= 0.5
+    if x.dtype == np.float32:
+        share = normal_reciprocal(x)
+        np.reciprocal(share, out=share)
+    else:
+        share = erf_array(x * math.sqrt(0.5))
+        share += 1
+        share *= 0.5
     share += density
     return grad * share
 

@@ -1,8 +1,8 @@
 """The error function and its complement, which NumPy does not have.
 
 The reference is W. J. Cody's rational approximation ("Rational Chebyshev approximations for the error function",
-Mathematics of Computation 23, 1969): three ranges, relative error below 1e-15 in float64. Everything is computed in
-float64 and rounded once.
+Mathematics of Computation 23, 1969): three ranges, relative error below 1e-15 in float64. All but erf of
+float32 is computed in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -98,23 +98,41 @@ def erfc_tail(x: np.ndarray) -> np.ndarray:
     return result
 
 
-# erf(x) = x * p(x^2) / q(x^2) for float32, from the XLA library: within 6 units in the last place
-_SINGLE_P = (
-    0.00022905065861350646,
-    0.0034082910107109506,
-    0.050955695062380861,
-    0.18520832239976145,
-    1.128379143519084,
+# For float32, minimax polynomials of x^2, fitted to 40-digit values up to |x| = 6. They cost half of a rational
+# approximation, because NumPy vectorises exp and tanh. erf(x) = tanh(x * p(x^2)), relative error 7e-8:
+_TANH = (
+    5.4217023e-09,
+    2.75735964e-08,
+    -4.79458237e-06,
+    8.45964866e-05,
+    -0.00061483804,
+    -0.000195288359,
+    0.102769864,
+    1.12837925,
 )
-_SINGLE_Q = (
-    -1.1791602954361697e-7,
-    0.000023547966471313185,
-    0.0010179625278914885,
-    0.014070470171167667,
-    0.11098505178285362,
-    0.49746925110067538,
-    1.0,
+# 1 / F(x) = 1 + exp(x * p(x^2)), where F is the distribution function of the normal distribution; beyond |x| = 6 the
+# polynomial grows on, so that x * F(x) goes to x or 0. The error of x * F(x) is below 4e-8, relative above x = 0.
+_LOGIT = (
+    -3.40395423e-09,
+    2.60499463e-07,
+    -7.8764846e-06,
+    0.000110305767,
+    6.5974684e-05,
+    -0.0726669486,
+    -1.59576968,
 )
+
+
+def _odd_polynomial(coefficients: tuple[float, ...], x: np.ndarray) -> np.ndarray:
+    """x times the polynomial of x^2, in a new array."""
+    square = np.square(x, out=np.empty_like(x))
+    result = np.multiply(square, coefficients[0], out=np.empty_like(x))
+    result += coefficients[1]
+    for coefficient in coefficients[2:]:
+        result *= square
+        result += coefficient
+    result *= x
+    return result
 
 
 # Elements per piece of the thirty passes of a rational approximation: their arrays stay in a level-2 cache.
@@ -136,16 +154,22 @@ def in_pieces(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.nd
 def erf_array(x: np.ndarray) -> np.ndarray:
     """erf of a float32 or float64 array, in a new array."""
     if x.dtype == np.float32:
-        near = np.clip(x, -3.832506856900711, 3.832506856900711, out=np.empty_like(x))
-        result = _ratio(_SINGLE_P, _SINGLE_Q, near * near)
-        result *= near
-        return np.clip(result, -1, 1, out=result)
+        result = _odd_polynomial(_TANH, x)
+        return np.tanh(result, out=result)
     flat = x.reshape(-1)
     small = np.minimum(np.abs(flat), 0.46875)
     result = small * _ratio(_SMALL_P, _SMALL_Q, small * small)
     outside = ~(np.abs(flat) <= 0.46875)
     result[outside] = 1 - erfc_tail(np.abs(flat[outside]))
     return np.copysign(result, flat, out=result).reshape(x.shape)
+
+
+def normal_reciprocal(x: np.ndarray) -> np.ndarray:
+    """1 / F(x) for a float32 array, where F is the distribution function of the normal distribution."""
+    result = _odd_polynomial(_LOGIT, x)
+    np.exp(result, out=result)
+    result += 1
+    return result
 
 
 def erfc_array(x: np.ndarray) -> np.ndarray:
