@@ -47,6 +47,8 @@ def cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def copy_into(out: np.ndarray, source: np.ndarray) -> None:
     """Write a broadcast array of the same dtype over `out`, as if all of it were read before anything is written."""
     if out.size < LARGE or np.may_share_memory(out, source):
+        if out.ndim == 1 and out.strides != source.strides and np.may_share_memory(out, source):
+            source = source.copy()  # NumPy overwrites what it has yet to read in `x[::2] = x[:5]`
         out[...] = source
         return
     in_blocks(_copy, out, np.broadcast_to(source, out.shape))
