@@ -332,16 +332,17 @@ def test_a_number_set_within_the_limit_holds_from_its_end() -> None:
 def test_an_interrupt_while_blas_is_limited_leaves_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the way in and on the way out, the next use gives back what was there before."""
     torch.set_num_threads(2)
-    setter = threads._set_number
+    (library, *_) = blas_on_one_thread.found()
+    setter = library.set_num_threads
 
-    def interrupted(library: Any, number: int) -> None:
+    def interrupted(number: int) -> None:
         if number == bad:
             raise KeyboardInterrupt
-        setter(library, number)
+        setter(number)
 
     for bad in (1, 2):
         with monkeypatch.context() as patch:
-            patch.setattr(threads, "_set_number", interrupted)
+            patch.setattr(library, "set_num_threads", interrupted)
             with pytest.raises(KeyboardInterrupt), blas_on_one_thread:
                 assert bad == 2
         assert blas_on_one_thread.depth == 0

@@ -1,0 +1,216 @@
+"""Matrix products on the CPU, by NumPy's BLAS, with the same bits for every number of threads.
+
+OpenBLAS gives other bits on several threads than on one: 113 of 1,200 random products of up to 1,024 in each dimension
+differed. So each call of BLAS runs on one thread, and large products are cut into tiles and stacks of matrices, which
+are shared among our threads. How they are cut depends on shapes and dtypes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...threads import blas_on_one_thread, in_pieces
+from ..addressing import collapse_dims
+
+__all__ = ["multiply", "product"]
+
+ndarray, dot = np.ndarray, np.dot
+Body = Callable[[ndarray], ndarray]
+
+# OpenBLAS uses one thread for products of up to 262,144 numbers, or a quarter as many of complex ones, and for a
+# matrix and a vector of up to 9,216 (older versions) or 4,096 complex ones.
+_ALONE = 1 << 18
+_ALONE_VECTOR = 9216
+_ALONE_COMPLEX = 4096
+# The products of a piece: 0.35 ms of float32. Two pieces of half as many take longer than one thread does.
+_PIECE = 1 << 24
+# From 16 pieces on they get larger, because each tile packs its operands again: 6 % for tiles of 256 x 256 x 1024.
+_PIECES, _LARGEST = 16, 1 << 30
+# A product of fewer rows or columns than this takes as long as one of so many: its time is that of reading the other
+# operand.
+_LEAST_EDGE = 16
+# NumPy multiplies integers in plain loops.
+_COSTS = {"f": 1, "d": 2, "F": 4, "D": 8}
+_COST_OF_INTEGERS = 32
+# Elements of half-precision operands that are converted at a time.
+_CONVERTED = 1 << 20
+# Elements of a vector in a piece of a scalar product: 1 MB of float32.
+_VECTOR = 1 << 18
+
+
+def product(x: ndarray, y: ndarray) -> ndarray:
+    """`x @ y` for two matrices of one dtype, float32 or float64."""
+    rows, depth = x.shape
+    cols = y.shape[1]
+    count = rows * depth * cols
+    if count <= _ALONE_VECTOR or (count <= _ALONE and rows > 1 and cols > 1):
+        return dot(x, y)
+    if depth * max(rows, _LEAST_EDGE) * max(cols, _LEAST_EDGE) >= 2 * _PIECE:
+        return multiply(x, y)
+    with blas_on_one_thread:
+        return np.ascontiguousarray(dot(y.T, x.T).T) if _turned(x, y) else dot(x, y)
+
+
+def _turned(x: ndarray, y: ndarray) -> bool:
+    """Whether `(y.T @ x.T).T` is faster, its copy included: for few rows against many columns of a transposed matrix,
+    such as 32x784x128 in float32 with 93 us against 129."""
+    return y.strides[-2] < y.strides[-1] and 2 * x.shape[-2] <= y.shape[-1] and y.shape[-2] >= 256
+
+
+def multiply(
+    x: ndarray, y: ndarray, bias: ndarray | None = None, after: Body | None = None, kind: Any = None
+) -> ndarray:
+    """`after(x @ y + bias)` for arrays of one dtype and one dimension or more, as `np.matmul` multiplies them.
+
+    Args:
+        bias: broadcasts to the product.
+        after: an elementwise function.
+        kind: the dtype to compute in, where it is another one: blocks are converted, and the result is as `x`.
+    """
+    if x.ndim == 1 and y.ndim == 1 and x.size > _ALONE_VECTOR and kind is None and bias is None and after is None:
+        return _scalar_product(x, y)
+    left, right = x if x.ndim > 1 else x[None], y if y.ndim > 1 else y[:, None]
+    rows, cols = left.shape[-2], right.shape[-1]
+    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    out = np.empty((*batch, rows, cols), x.dtype)
+    # without the dimensions of 1 that vectors were given
+    result = out.reshape((*batch, *((rows,) if x.ndim > 1 else ()), *((cols,) if y.ndim > 1 else ())))
+    operands: list[ndarray] = [out, left, right]
+    if bias is not None:
+        operands.append(np.broadcast_to(bias, result.shape).reshape(out.shape))
+    if batch and out.size and left.size:
+        operands = _collapsed(operands, batch)
+    _share(_Piece(after, kind), *operands)
+    return result
+
+
+def _collapsed(operands: list[ndarray], batch: tuple[int, ...]) -> list[ndarray]:
+    """The result, both factors and the bias in as few dimensions as possible, all of them with the same batch."""
+    right = operands[2]
+    others = [*operands[:2], *operands[3:]]
+    if right.ndim == 2:
+        rows = operands[0].shape[-2]
+        sizes, _ = collapse_dims((*batch, rows), [operand.strides[:-1] for operand in others])
+        if len(sizes) == 1:  # rows against one matrix: one product, of more rows
+            others = [operand.reshape(-1, operand.shape[-1]) for operand in others]
+            return [*others[:2], right, *others[2:]]
+    spread = [np.broadcast_to(operand, (*batch, *operand.shape[-2:])) for operand in operands]
+    spread[0] = operands[0]  # writable
+    sizes, strides = collapse_dims(batch, [operand.strides[:-2] for operand in spread])
+    return [
+        np.lib.stride_tricks.as_strided(operand, (*sizes, *operand.shape[-2:]), (*steps, *operand.strides[-2:]))
+        for operand, steps in zip(spread, strides, strict=True)
+    ]
+
+
+def _share(piece: _Piece, *operands: ndarray) -> None:
+    """Compute a product in tiles of its matrices, or in stacks of small matrices."""
+    out, x = operands[:2]
+    *sizes, rows, cols = out.shape
+    count, kind = prod(sizes), (piece.kind or out.dtype).char
+    cost = x.shape[-1] * max(rows, _LEAST_EDGE) * max(cols, _LEAST_EDGE) * _COSTS.get(kind, _COST_OF_INTEGERS)
+    if count * cost < 2 * _PIECE:
+        with np.errstate(all="ignore"), blas_on_one_thread:
+            piece.compute(*operands)
+        return
+    share = min(max(count * cost // _PIECES, _PIECE), _LARGEST)
+    height, width = _tile(rows, cols, cost // share)
+    across = -(-cols // width)
+    tiles = -(-rows // height) * across
+
+    def stacks(start: int, stop: int) -> None:
+        for place in _places(sizes, start, stop):
+            piece.compute(*[operand[place] for operand in operands])
+
+    def tile(index: int, _: int) -> None:
+        number, place = divmod(index, tiles)
+        row, col = place // across * height, place % across * width
+        high, wide = slice(row, row + height), slice(col, col + width)
+        matrices = [operand[np.unravel_index(number, sizes)] for operand in operands]
+        parts = [matrices[0][high, wide], matrices[1][high], matrices[2][:, wide]]
+        piece.compute(*parts, *[bias[high, wide] for bias in matrices[3:]])
+
+    if tiles == 1 and sizes:
+        in_pieces(stacks, count, max(share // cost, 1))
+    else:
+        in_pieces(tile, count * tiles, 1)
+
+
+def _tile(rows: int, cols: int, wanted: int) -> tuple[int, int]:
+    """The rows and columns of tiles of a matrix, about `wanted` of them and nearly square.
+
+    >>> _tile(1024, 1024, 16), _tile(128, 512, 3), _tile(1, 4096, 4), _tile(50, 20, 100)
+    ((256, 256), (128, 256), (1, 1024), (25, 20))
+    """
+    height, width, tiles = rows, cols, 2
+    while tiles <= wanted and max(height, width) >= 2 * _LEAST_EDGE:
+        if height > width:
+            height = -(-height // 2)
+        else:
+            width = -(-width // 2)
+        tiles *= 2
+    return height, width
+
+
+def _places(sizes: Sequence[int], start: int, stop: int) -> Iterator[tuple[Any, ...]]:
+    """The indices of consecutive matrices of a batch of these sizes: runs of them along its last dimension.
+
+    >>> list(_places((2, 3), 1, 5))
+    [(0, slice(1, 3, None)), (1, slice(0, 2, None))]
+    """
+    while start < stop:
+        *lead, first = map(int, np.unravel_index(start, sizes))
+        last = min(sizes[-1], first + stop - start)
+        yield *lead, slice(first, last)
+        start += last - first
+
+
+class _Piece:
+    """How one thread computes a tile, or some matrices of a batch."""
+
+    def __init__(self, after: Body | None, kind: Any) -> None:
+        self.after, self.kind = after, kind
+
+    def compute(self, out: ndarray, x: ndarray, y: ndarray, bias: ndarray | None = None) -> None:
+        """`out = after(x @ y + bias)`."""
+        total = out
+        if self.kind is not None:
+            total = self.converted(x, y)
+        elif _turned(x, y):
+            out[...] = np.matmul(y.mT, x.mT).mT
+        else:
+            np.matmul(x, y, out=out)
+        if bias is not None:
+            np.add(total, bias, out=total)
+        if self.after is not None:
+            total = self.after(total)
+        if total is not out:
+            out[...] = total
+
+    def converted(self, x: ndarray, y: ndarray) -> ndarray:
+        """`x @ y` in another dtype, from blocks of both along the summed dimension."""
+        step = max(_CONVERTED // max(x[..., 0].size, y[..., 0, :].size, 1), 1) if x.shape[-1] else 1
+        total = np.matmul(x[..., :step].astype(self.kind), y[..., :step, :].astype(self.kind))
+        for start in range(step, x.shape[-1], step):
+            part = slice(start, start + step)
+            total += np.matmul(x[..., part].astype(self.kind), y[..., part, :].astype(self.kind))
+        return total
+
+
+def _scalar_product(x: ndarray, y: ndarray) -> Any:
+    """The product of two vectors: long ones by the sums of pieces."""
+    count = x.size
+    if count < 2 * _VECTOR:
+        with blas_on_one_thread:
+            return dot(x, y)
+    sums = np.empty(-(-count // _VECTOR), x.dtype)
+
+    def run(start: int, stop: int) -> None:
+        sums[start // _VECTOR] = dot(x[start:stop], y[start:stop])
+
+    in_pieces(run, count, _VECTOR)
+    return np.add.reduce(sums)
