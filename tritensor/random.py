@@ -55,6 +55,9 @@ __all__ = [
 ]
 
 
+# The largest permutation whose numbers are sorted together with 40 random bits.
+_PACKED = 1 << 24
+
 # ---- drawing --------------------------------------------------------------------------------------------------
 
 
@@ -227,7 +230,7 @@ def randperm(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """The integers from 0 to n - 1 in random order, made by sorting 64-bit random keys on the host.
+    """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host.
 
     >>> import tritensor as torch
     >>> torch.randperm(5).sort()[0]
@@ -240,7 +243,14 @@ def randperm(
         raise ShapeError(f"n must be non-negative, got {n}")
     place = devices.resolve(device)
     keys = _host_integers(n, _draw(place, generator, on_host=True))
-    order = np.argsort(keys)
+    if n > _PACKED:
+        order = np.argsort(keys)
+    else:
+        # numbers in place of the lowest bits: NumPy sorts a million of them in a sixth of argsort's time
+        mask = (1 << max(n - 1, 0).bit_length()) - 1
+        order = keys & ~mask | np.arange(n)
+        order.sort()
+        order &= mask
     return creation.place(order.astype(creation.numpy_dtype(dtype, dtypes.int64)), place, requires_grad, pin_memory)
 
 

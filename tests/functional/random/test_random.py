@@ -9,6 +9,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import settings
+from tritensor.kernels.random import host
 from tritensor.kernels.random import philox as kernels
 
 F = torch.nn.functional
@@ -31,17 +32,44 @@ KNOWN = [
 @pytest.mark.parametrize("known", KNOWN, ids=["zeros", "ones", "pi"])
 def test_philox_gives_the_published_words(known) -> None:
     counter, key, expected = known
-    assert kernels.philox(np.array([counter], np.uint32), key).tolist() == [list(expected)]
+    even, odd = host.philox(counter[1] << 32 | counter[0], 1, key, counter[3] << 32 | counter[2])
+    assert (*even[:, 0], *odd[:, 0]) == (expected[0], expected[2], expected[1], expected[3])
 
 
 def test_words_come_in_order_whatever_the_pieces() -> None:
-    count = 4 * 8192 * 2 + 3
-    drawn = kernels.words(count, seed=5, offset=(7 << 32) + 9)
-    for position in (0, 5, 4 * 8192 - 1, 4 * 8192, count - 1):
-        counter = np.array([[position // 4, 0, 9, 7]], np.uint32)
-        assert drawn[position] == kernels.philox(counter, 5)[0, position % 4]
-    assert (kernels.words(10, 5, (7 << 32) + 9) == drawn[:10]).all()
-    assert kernels.words(0, 1, 2).shape == (0,)
+    count, offset = 4 * 16384 * 2 + 3, (7 << 32) + 9
+    drawn = host.words(count, 5, offset)
+    for position in (0, 5, 4 * 16384 - 1, 4 * 16384, count - 1):
+        even, odd = host.philox(position // 4, 1, 5, offset)
+        assert drawn[position] == (even, odd)[position % 2][position % 4 // 2, 0]
+    assert (host.words(10, 5, offset) == drawn[:10]).all()
+    assert host.words(0, 1, 2).shape == (0,)
+
+
+def test_numbers_do_not_depend_on_the_number_of_threads() -> None:
+    generator, count = torch.Generator(), 4 * 16384 * 3 + 1
+
+    def draw() -> list[bytes]:
+        generator.manual_seed(1)
+        torch.manual_seed(1)
+        drawn = [
+            *(make(count, generator=generator, dtype=dtype) for dtype in FLOATS for make in (torch.rand, torch.randn)),
+            torch.randint(7, (count,), generator=generator),
+            torch.randint(1 << 40, (count,), generator=generator),
+            torch.randperm(count, generator=generator),
+            *(F.dropout(torch.ones(2 * count, dtype=dtype), 0.5) for dtype in FLOATS),
+        ]
+        return [x.numpy().tobytes() if x.dtype is not torch.bfloat16 else x.float().numpy().tobytes() for x in drawn]
+
+    before = torch.get_num_threads()
+    try:
+        found = []
+        for number in (1, 3):
+            torch.set_num_threads(number)
+            found.append(draw())
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1]
 
 
 def test_the_kernel_draws_the_published_words(simulated) -> None:

@@ -18,7 +18,8 @@ from ..addressing import collapse_dims
 
 __all__ = ["multiply", "product"]
 
-ndarray, dot = np.ndarray, np.dot
+ndarray = np.ndarray
+dot = np.dot
 Body = Callable[[ndarray], ndarray]
 
 # OpenBLAS uses one thread for products of up to 262,144 numbers, or a quarter as many of complex ones, and for a

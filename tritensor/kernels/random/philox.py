@@ -10,9 +10,8 @@ Element order is the words' order: words 4i to 4i + 3 come from counter i.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,77 +23,16 @@ from ...rules import FLOATING
 from ...runtime.call import Call
 from ...runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
 from ...tensor import Tensor, wrap
+from ...threads import quietly
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
+from . import host
 
 if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-__all__ = ["Dropout", "Random", "dropout", "integers", "normal", "uniform", "words"]
-
-_WORD = 0xFFFFFFFF
-_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_INCREMENTS = 0x9E3779B9, 0xBB67AE85
-_LOW, _HALF = np.uint64(_WORD), np.uint64(32)
-# Counters at a time: the six arrays of a piece are 384 KB and stay in the second-level cache.
-_PIECE = 8192
-
-
-# ---- the reference --------------------------------------------------------------------------------------------
-
-
-@functools.lru_cache(maxsize=64)
-def _round_keys(seed: int) -> list[tuple[np.uint64, np.uint64]]:
-    low, high = seed & _WORD, seed >> 32 & _WORD
-    return [
-        (np.uint64(low + step * _INCREMENTS[0] & _WORD), np.uint64(high + step * _INCREMENTS[1] & _WORD))
-        for step in range(10)
-    ]
-
-
-def philox(counters: np.ndarray, seed: int) -> np.ndarray:
-    """Philox4x32-10 of counters, an array of n rows of four words; so is the result.
-
-    Words are kept in 64 bits, since a round takes both halves of their products.
-    """
-    word0, word1, word2, word3 = counters.T.astype(np.uint64, order="C")
-    product0, product1 = np.empty_like(word0), np.empty_like(word0)
-    for key0, key1 in _round_keys(seed):
-        np.multiply(word0, _MULTIPLIERS[0], out=product0)
-        np.multiply(word2, _MULTIPLIERS[1], out=product1)
-        np.right_shift(product1, _HALF, out=word0)
-        np.bitwise_xor(word0, word1, out=word0)
-        np.bitwise_xor(word0, key0, out=word0)
-        np.right_shift(product0, _HALF, out=word2)
-        np.bitwise_xor(word2, word3, out=word2)
-        np.bitwise_xor(word2, key1, out=word2)
-        np.bitwise_and(product1, _LOW, out=word1)
-        np.bitwise_and(product0, _LOW, out=word3)
-    result = np.empty(counters.shape, np.uint32)
-    for position, word in enumerate((word0, word1, word2, word3)):
-        result[:, position] = word
-    return result
-
-
-def words(count: int, seed: int, offset: int) -> np.ndarray:
-    """The first `count` random words of call `offset` of the generator with this seed."""
-    groups = -(-count // 4)
-    result = np.empty((groups, 4), np.uint32)
-    for start in range(0, groups, _PIECE):
-        index = np.arange(start, min(start + _PIECE, groups), dtype=np.uint64)
-        counters = np.empty((index.size, 4), np.uint32)
-        counters[:, 0], counters[:, 1] = index & _LOW, index >> _HALF
-        counters[:, 2], counters[:, 3] = offset & _WORD, offset >> 32 & _WORD
-        result[start : start + index.size] = philox(counters, seed)
-    return result.reshape(-1)[:count]
-
-
-def long_words(count: int, seed: int, offset: int) -> np.ndarray:
-    """The first `count` random words of 64 bits; the earlier of two words is the lower half."""
-    pairs = words(2 * count, seed, offset).astype(np.uint64)
-    return pairs[::2] | pairs[1::2] << np.uint64(32)
-
+__all__ = ["Dropout", "Random", "dropout", "integers", "normal", "uniform"]
 
 # ---- the family -----------------------------------------------------------------------------------------------
 
@@ -251,7 +189,7 @@ def random_kernel(
 
 # Integers below a span up to this are cut from 32 bits, which favours some by one part in 65,536; larger spans use 64.
 NARROW = 1 << 16
-_UNIFORM_BITS = {dtypes.bfloat16: 8, dtypes.float16: 11, dtypes.float32: 24}
+_BITS = {dtypes.bfloat16: 8, dtypes.float16: 11, dtypes.float32: 24, dtypes.float64: 53}
 
 
 def _random(reference: Any) -> Random:
@@ -261,12 +199,7 @@ def _random(reference: Any) -> Random:
 @_random
 def uniform(*, shape, seed, offset, dtype):
     """Numbers evenly distributed in [0, 1): as many bits as the dtype's significand has, so that 1 does not occur."""
-    count = math.prod(shape)
-    if dtype is dtypes.float64:
-        return ((long_words(count, seed, offset) >> np.uint64(11)) * 2.0**-53).reshape(shape)
-    bits = _UNIFORM_BITS[dtype]
-    whole = words(count, seed, offset) >> np.uint32(32 - bits)
-    return (whole.astype(np.float32) * np.float32(2.0**-bits)).reshape(shape)
+    return host.draw_uniform(math.prod(shape), seed, offset, _BITS[dtype], dtype.numpy).reshape(shape)
 
 
 @uniform.kernel
@@ -287,19 +220,7 @@ def _(word0, word1, word2, word3, OUT_DTYPE: tl.constexpr, WIDE: tl.constexpr):
 @_random
 def normal(*, shape, seed, offset, dtype):
     """Numbers of the standard normal distribution, two from two uniform ones by Box and Muller's formula."""
-    count = math.prod(shape)
-    if dtype is dtypes.float64:
-        pairs = long_words(count + count % 2, seed, offset).reshape(-1, 2) >> np.uint64(11)
-        radius = np.sqrt(-2 * np.log((pairs[:, 0] + np.uint64(1)) * 2.0**-53))
-        angle = pairs[:, 1] * (2.0**-53 * math.tau)
-    else:
-        pairs = words(count + count % 2, seed, offset).reshape(-1, 2).astype(np.float32)
-        radius = np.sqrt(-2 * np.log(pairs[:, 0] * np.float32(2.0**-32) + np.float32(2.0**-33)))
-        angle = pairs[:, 1] * np.float32(2.0**-32 * math.tau)
-    result = np.empty(pairs.shape, radius.dtype)
-    np.multiply(radius, np.cos(angle), out=result[:, 0])
-    np.multiply(radius, np.sin(angle), out=result[:, 1])
-    return result.reshape(-1)[:count].reshape(shape)
+    return host.draw_normal(math.prod(shape), seed, offset, dtype.numpy).reshape(shape)
 
 
 @device_function
@@ -322,12 +243,8 @@ def _(word0, word1, word2, word3, OUT_DTYPE: tl.constexpr, WIDE: tl.constexpr):
 @_random
 def integers(*, shape, seed, offset, dtype, low, span):
     """Integers evenly distributed from `low` on, `span` of them."""
-    count = math.prod(shape)
-    if span > NARROW:
-        picked = long_words(count, seed, offset) % np.uint64(span)
-    else:
-        picked = words(count, seed, offset).astype(np.uint64) * np.uint64(span) >> np.uint64(32)
-    return (picked.astype(np.int64) + np.int64(low)).reshape(shape)
+    drawn = host.draw_integers(math.prod(shape), seed, offset, low, span, span <= NARROW, dtype.numpy)
+    return drawn.reshape(shape)
 
 
 @integers.kernel
@@ -349,6 +266,11 @@ class Dropout(Operator):
     """
 
     family = "dropout"
+
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
+        """The reference, which converts halves itself, a block at a time."""
+        metadata, kind = call.metadata, call.compute.numpy
+        return lambda x: (quietly(_drop, x, **metadata, kind=kind),)
 
     def allocate(self, call: Call) -> Shapes:
         """The shape of the input."""
@@ -397,9 +319,11 @@ def _scale(p: float) -> float:
 
 def _dropout(x, *, p, seed, offset):
     """x with each element set to 0 with probability p, and divided by 1 - p elsewhere; NaN and infinities stay NaN."""
-    halves = words((x.size + 1) // 2, seed, offset).astype("<u4", copy=False).view("<u2")[: x.size]
-    kept = halves >= round(p * 65536) if p < 1 else np.zeros(x.size, bool)
-    return x * (kept.reshape(x.shape) * x.dtype.type(_scale(p)))
+    return _drop(x, p, seed, offset, x.dtype)
+
+
+def _drop(x: np.ndarray, p: float, seed: int, offset: int, kind: np.dtype) -> np.ndarray:
+    return host.draw_dropout(x, seed, offset, round(p * 65536) if p < 1 else 65536, _scale(p), kind)
 
 
 dropout = Dropout("dropout", _dropout, FLOATING)
