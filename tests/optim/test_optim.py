@@ -60,9 +60,42 @@ def test_the_quick_step_equals_the_reference(operator, changed, size, monkeypatc
     ]
     expected = operator(*tensors, **numbers)
     expected = expected if isinstance(expected, tuple) else (expected,)
-    assert steps.Step(operator, numbers).in_place(tensors[0], tensors[1], tensors[2:])
+    large = steps.Large()
+    assert steps.Step(operator, numbers).in_place(tensors[0], tensors[1], tensors[2:], large)
+    large.run()
     for got, want in zip([tensors[0], *tensors[2:]], expected, strict=True):
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-12, atol=1e-15)
+
+
+def test_large_parameters_that_share_memory_are_stepped_one_after_the_other(monkeypatch):
+    shared: list[int] = []
+    monkeypatch.setattr(steps, "in_pieces", lambda run, size, step: (shared.append(step), run(0, size)))
+    whole = torch.zeros(4 * steps.CHUNK)
+    for params, step in (([whole[:-1], whole[1:]], 8), ([whole, torch.zeros(4 * steps.CHUNK)], 1)):
+        for param in params:
+            param.grad = torch.ones_like(param)
+        torch.optim.SGD(params, lr=1.0).step()
+        assert shared.pop() == step
+    assert whole[:2].tolist() == [-2.0, -3.0]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_steps_do_not_depend_on_the_number_of_threads(name):
+    kind, options = SETTINGS[name]
+    random, found, before = np.random.default_rng(0), [], torch.get_num_threads()
+    start, grad = random.random((2, 5, steps.CHUNK), np.float32)
+    try:
+        for number in (1, 3):
+            torch.set_num_threads(number)
+            param = torch.nn.Parameter(torch.tensor(start))
+            optimizer = kind([param], **options)
+            for _ in range(2):
+                param.grad = torch.tensor(grad)
+                optimizer.step()
+            found.append(param.detach().numpy().tobytes())
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1] != start.tobytes()
 
 
 def test_the_quick_step_leaves_the_gradient_alone():

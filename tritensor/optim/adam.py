@@ -14,7 +14,7 @@ from ..dtypes import float32
 from ..errors import DeviceError, explain
 from ..functional.creation import tensor, zeros
 from ..kernels.optimizer.rates import AdamRates
-from ..kernels.optimizer.steps import Step, adam, adam_amsgrad
+from ..kernels.optimizer.steps import Large, Step, adam, adam_amsgrad
 from ..memory.array import DeviceArray
 from ..tensor import Tensor, wrap
 from .optimizer import Optimizer, new_state
@@ -98,12 +98,16 @@ class Adam(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient; returns the closure's loss."""
         loss = self._loss_of(closure)
+        large = Large()
         with np.errstate(all="ignore"):
-            for position, group in enumerate(self.param_groups):
-                self._step_group(position, group)
+            try:
+                for position, group in enumerate(self.param_groups):
+                    self._step_group(position, group, large)
+            finally:
+                large.run()
         return loss
 
-    def _step_group(self, position: int, group: dict[str, Any]) -> None:
+    def _step_group(self, position: int, group: dict[str, Any], large: Large) -> None:
         amsgrad, states, capturable = group["amsgrad"], self.state, group["capturable"]
         # parameters of a group mostly have the same step count, and then share a Step
         shared: dict[float, Step] = {}
@@ -130,8 +134,8 @@ class Adam(Optimizer):
             if there:
                 on_devices.setdefault(count, []).append(param)
                 continue
-            if not step.in_place(param, grad, _averages(state, amsgrad)):
-                step(param, grad, _averages(self.state_of(param), amsgrad))
+            if not step.in_place(param, grad, _averages(state, amsgrad), large):
+                step(param, grad, _averages(self.state_of(param), amsgrad), large)
             # incremented after the step has been made; in place, as in PyTorch
             counter._data.fill(count)
         if on_devices:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..autograd.mode import no_grad
 from ..kernels.optimizer.rates import GivenRate
-from ..kernels.optimizer.steps import Step, sgd, sgd_momentum
+from ..kernels.optimizer.steps import Large, Step, sgd, sgd_momentum
 from ..tensor import Tensor
 from .optimizer import Optimizer, new_state
 
@@ -83,15 +83,19 @@ class SGD(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient; returns the closure's loss."""
         loss = self._loss_of(closure)
+        large = Large()
         with np.errstate(all="ignore"):
-            for position, group in enumerate(self.param_groups):
-                if group["momentum"] == 0:
-                    self._step_plainly(position, group)
-                else:
-                    self._step_with_momentum(position, group)
+            try:
+                for position, group in enumerate(self.param_groups):
+                    if group["momentum"] == 0:
+                        self._step_plainly(position, group, large)
+                    else:
+                        self._step_with_momentum(position, group, large)
+            finally:
+                large.run()
         return loss
 
-    def _step_plainly(self, position: int, group: dict[str, Any]) -> None:
+    def _step_plainly(self, position: int, group: dict[str, Any], large: Large) -> None:
         step = Step(sgd, _numbers(group))
         on_devices: list[Tensor] = []
         for param in group["params"]:
@@ -100,11 +104,11 @@ class SGD(Optimizer):
             if param.is_cuda:
                 on_devices.append(param)
             else:
-                step(param, param._grad, ())
+                step(param, param._grad, (), large)
         if on_devices:
             self._step_these((position, "plain"), group, step, on_devices, [()] * len(on_devices), lambda param: ())
 
-    def _step_with_momentum(self, position: int, group: dict[str, Any]) -> None:
+    def _step_with_momentum(self, position: int, group: dict[str, Any], large: Large) -> None:
         numbers = _numbers(group)
         later = Step(sgd_momentum, numbers)
         # a parameter's first direction is its whole gradient
@@ -122,10 +126,10 @@ class SGD(Optimizer):
                 on_devices[buffer is None].append(param)
             elif buffer is None:
                 buffer = new_state(param)
-                first(param, grad, (buffer,))
+                first(param, grad, (buffer,), large)
                 self.state[param]["momentum_buffer"] = buffer
-            elif not later.in_place(param, grad, (buffer,)):
-                later(param, grad, (self.state_of(param)["momentum_buffer"],))
+            elif not later.in_place(param, grad, (buffer,), large):
+                later(param, grad, (self.state_of(param)["momentum_buffer"],), large)
         if on_devices[True]:
             states = [new[param] for param in on_devices[True]]
             self._step_these((position, "first"), group, first, on_devices[True], states, new.__getitem__)

@@ -8,23 +8,28 @@ as NumPy allows.
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import sqrt
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...rules import REAL_FLOAT
 from ...runtime.call import Call
+from ...runtime.launch import device_function
 from ...tensor import Tensor
+from ...threads import in_pieces
 from ..elementwise.family import elementwise
 from .multi_tensor import check_entry
 
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["CHUNK", "Step", "adam", "adam_amsgrad", "aligned_zeros", "in_place", "sgd", "sgd_momentum"]
+__all__ = ["CHUNK", "Large", "Step", "adam", "adam_amsgrad", "aligned_zeros", "in_place", "sgd", "sgd_momentum"]
 
 ndarray = np.ndarray
 
@@ -36,116 +41,78 @@ CHUNK = 65536
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def _adam_reference(
-    param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1, correction2, sign
-):
-    """The new moments, and a function from a second moment to the new parameter."""
+# The numbers of a step of Adam, with their defaults.
+_ADAM = {
+    "lr": 1e-3,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "rest1": 0.1,
+    "rest2": 0.001,
+    "eps": 1e-8,
+    "l2": 0.0,
+    "shrink": 1.0,
+    "correction1": 0.1,
+    "correction2": 0.001,
+    "sign": 1.0,
+}
+
+
+def _takes_numbers(reference: Callable[..., Any]) -> Callable[..., Any]:
+    """Spell out the signature of a reference that takes `_ADAM` by name: operators are declared by it."""
+    signature = inspect.signature(reference)
+    tensors = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    numbers = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in _ADAM.items()]
+    reference.__signature__ = signature.replace(parameters=[*tensors, *numbers])  # type: ignore[attr-defined]
+    return reference
+
+
+def _adam_reference(param, grad, exp_avg, exp_avg_sq, *highest, **numbers):
+    """The new parameter and the new state, with the highest second moment where there was one."""
+    n = SimpleNamespace(**_ADAM | numbers)
+    grad = n.sign * grad + n.l2 * param
+    exp_avg = n.beta1 * exp_avg + n.rest1 * grad
+    exp_avg_sq = n.beta2 * exp_avg_sq + n.rest2 * grad * grad
+    state = (exp_avg, exp_avg_sq, *(np.maximum(before, exp_avg_sq) for before in highest))
+    return n.shrink * param - n.lr / n.correction1 * exp_avg / (np.sqrt(state[-1] / n.correction2) + n.eps), *state
+
+
+@device_function
+def _adam_averages(param, grad, exp_avg, exp_avg_sq, beta2, rest1, rest2, l2, sign):
     grad = sign * grad + l2 * param
-    exp_avg = beta1 * exp_avg + rest1 * grad
-    exp_avg_sq = beta2 * exp_avg_sq + rest2 * grad * grad
+    return exp_avg + rest1 * (grad - exp_avg), beta2 * exp_avg_sq + rest2 * grad * grad
 
-    def new_param(second):
-        return shrink * param - lr / correction1 * exp_avg / (np.sqrt(second / correction2) + eps)
 
-    return exp_avg, exp_avg_sq, new_param
+@device_function
+def _adam_param(param, exp_avg, second, lr, eps, shrink, correction1, correction2):
+    return shrink * param - lr / correction1 * exp_avg / (tl.sqrt(second / correction2) + eps)
 
 
 @elementwise(REAL_FLOAT, outputs=("new_param", "new_exp_avg", "new_exp_avg_sq"), methods=())
-def adam(
-    param,
-    grad,
-    exp_avg,
-    exp_avg_sq,
-    *,
-    lr=1e-3,
-    beta1=0.9,
-    beta2=0.999,
-    rest1=0.1,
-    rest2=0.001,
-    eps=1e-8,
-    l2=0.0,
-    shrink=1.0,
-    correction1=0.1,
-    correction2=0.001,
-    sign=1.0,
-):
+@_takes_numbers
+def adam(param, grad, exp_avg, exp_avg_sq, **numbers):
     """One step of Adam, by Kingma and Ba (2015).
 
     `rest1` and `rest2` are 1 - beta, computed on the host: in a device's float32, 1 - 0.999 has only four digits. `l2`
     adds a share of the parameter to the gradient (Adam's weight decay), `shrink` scales the parameter before the step
     (AdamW's), `correction1` and `correction2` are 1 - beta^step, `sign` is -1 to maximise.
     """
-    exp_avg, exp_avg_sq, new_param = _adam_reference(
-        param,
-        grad,
-        exp_avg,
-        exp_avg_sq,
-        lr,
-        beta1,
-        beta2,
-        rest1,
-        rest2,
-        eps,
-        l2,
-        shrink,
-        correction1,
-        correction2,
-        sign,
-    )
-    return new_param(exp_avg_sq), exp_avg, exp_avg_sq
+    return _adam_reference(param, grad, exp_avg, exp_avg_sq, **numbers)
 
 
 @adam.kernel
 def _(
     param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1, correction2, sign
 ):
-    grad = sign * grad + l2 * param
-    exp_avg = exp_avg + rest1 * (grad - exp_avg)
-    exp_avg_sq = beta2 * exp_avg_sq + rest2 * grad * grad
-    step = lr / correction1 * exp_avg / (tl.sqrt(exp_avg_sq / correction2) + eps)
-    return shrink * param - step, exp_avg, exp_avg_sq
+    exp_avg, exp_avg_sq = _adam_averages(param, grad, exp_avg, exp_avg_sq, beta2, rest1, rest2, l2, sign)
+    param = _adam_param(param, exp_avg, exp_avg_sq, lr, eps, shrink, correction1, correction2)
+    return param, exp_avg, exp_avg_sq
 
 
 @elementwise(REAL_FLOAT, outputs=("new_param", "new_exp_avg", "new_exp_avg_sq", "new_max_exp_avg_sq"), methods=())
-def adam_amsgrad(
-    param,
-    grad,
-    exp_avg,
-    exp_avg_sq,
-    max_exp_avg_sq,
-    *,
-    lr=1e-3,
-    beta1=0.9,
-    beta2=0.999,
-    rest1=0.1,
-    rest2=0.001,
-    eps=1e-8,
-    l2=0.0,
-    shrink=1.0,
-    correction1=0.1,
-    correction2=0.001,
-    sign=1.0,
-):
+@_takes_numbers
+def adam_amsgrad(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, **numbers):
     """One step of AMSGrad, by Reddi et al. (2018): Adam whose second moment never shrinks."""
-    exp_avg, exp_avg_sq, new_param = _adam_reference(
-        param,
-        grad,
-        exp_avg,
-        exp_avg_sq,
-        lr,
-        beta1,
-        beta2,
-        rest1,
-        rest2,
-        eps,
-        l2,
-        shrink,
-        correction1,
-        correction2,
-        sign,
-    )
-    highest = np.maximum(max_exp_avg_sq, exp_avg_sq)
-    return new_param(highest), exp_avg, exp_avg_sq, highest
+    return _adam_reference(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, **numbers)
 
 
 @adam_amsgrad.kernel
@@ -167,12 +134,9 @@ def _(
     correction2,
     sign,
 ):
-    grad = sign * grad + l2 * param
-    exp_avg = exp_avg + rest1 * (grad - exp_avg)
-    exp_avg_sq = beta2 * exp_avg_sq + rest2 * grad * grad
+    exp_avg, exp_avg_sq = _adam_averages(param, grad, exp_avg, exp_avg_sq, beta2, rest1, rest2, l2, sign)
     highest = tl.maximum(max_exp_avg_sq, exp_avg_sq, propagate_nan=tl.PropagateNan.ALL)
-    step = lr / correction1 * exp_avg / (tl.sqrt(highest / correction2) + eps)
-    return shrink * param - step, exp_avg, exp_avg_sq, highest
+    return _adam_param(param, exp_avg, highest, lr, eps, shrink, correction1, correction2), exp_avg, exp_avg_sq, highest
 
 
 @elementwise(REAL_FLOAT, outputs=("new_param",), methods=())
@@ -225,11 +189,11 @@ class Step:
         self.prepare, self.run = in_place[operator]
         self.constants: dict[Any, tuple[Any, ...]] = {}
 
-    def in_place(self, param: Tensor, grad: Tensor, state: Sequence[Tensor]) -> bool:
+    def in_place(self, param: Tensor, grad: Tensor, state: Sequence[Tensor], large: Large) -> bool:
         """Make the step where the in-place function takes all arrays as they are, and say whether it did.
 
-        That requires contiguous host arrays of one shape and one dtype that NumPy computes in. The caller silences
-        floating-point warnings.
+        That requires contiguous host arrays of one shape and one dtype that NumPy computes in. The step of a large
+        parameter is left to `large.run()`. The caller silences floating-point warnings.
         """
         first = param._data
         if first.__class__ is not ndarray:
@@ -250,10 +214,10 @@ class Step:
         if constants is None:
             constants = self.constants[kind] = self.prepare(kind, self.numbers)
         if first.size <= CHUNK:
-            self.run(arrays if first.ndim == 1 else [array.reshape(-1) for array in arrays], *constants)
+            flat = arrays if first.ndim == 1 else [array.reshape(-1) for array in arrays]
+            self.run(flat, *_scratch.of(kind), *constants)
         else:
-            for parts in _chunks(arrays):
-                self.run(parts, *constants)
+            large.add(self.run, [array.reshape(-1) for array in arrays], constants)
         for tensor in (param, *state):
             counter = tensor._counter
             if counter is None:
@@ -262,15 +226,17 @@ class Step:
                 counter[0] += 1
         return True
 
-    def __call__(self, param: Tensor, grad: Tensor, state: Sequence[Tensor]) -> None:
+    def __call__(self, param: Tensor, grad: Tensor, state: Sequence[Tensor], large: Large) -> None:
         """Change a parameter on the CPU and its `state` in place; `Tables.step` does it on CUDA devices.
+
+        `large` as for `in_place`.
 
         Raises:
             ShapeError: the gradient or a state tensor has another shape than the parameter.
             DeviceMismatchError: they are on different devices.
             Nothing has changed then.
         """
-        if self.in_place(param, grad, state):
+        if self.in_place(param, grad, state, large):
             return
         operator, tensors = self.operator, (param, grad, *state)
         check_entry(operator, tensors)
@@ -283,6 +249,37 @@ class Step:
         for tensor in (param, *state):
             counter = tensor._counter = tensor._counter or [0, 0]
             counter[0] += 1
+
+
+class Large:
+    """The steps of large parameters, gathered so that threads share them, CHUNK elements at a time."""
+
+    def __init__(self) -> None:
+        self.chunks: list[tuple[Callable[..., None], list[ndarray], tuple[Any, ...]]] = []
+        self.written: list[ndarray] = []
+
+    def add(self, run: Callable[..., None], arrays: list[ndarray], constants: tuple[Any, ...]) -> None:
+        """Leave `run(arrays, ...)` to `self.run`."""
+        self.written += [arrays[0], *arrays[2:]]
+        for start in range(0, arrays[0].size, CHUNK):
+            self.chunks.append((run, [array[start : start + CHUNK] for array in arrays], constants))
+
+    def run(self) -> None:
+        """Make the steps: those of one array of memory after the other where parameters share it."""
+
+        def steps(start: int, stop: int) -> None:
+            for run, arrays, constants in self.chunks[start:stop]:
+                run(arrays, *_scratch.of(arrays[0].dtype), *constants)
+
+        if self.chunks:
+            # two chunks take 0.1 to 0.4 ms, as long as sharing them might
+            alone = len(self.chunks) < 3 or self.overlap()
+            in_pieces(steps, len(self.chunks), len(self.chunks) if alone else 1)
+
+    def overlap(self) -> bool:
+        """Whether any of the arrays that are written overlap."""
+        places = sorted((array.__array_interface__["data"][0], array.nbytes) for array in self.written)
+        return any(place + size > after for (place, size), (after, _) in pairwise(places))
 
 
 class _Scratch(threading.local):
@@ -309,12 +306,6 @@ def aligned_zeros(shape: Any, kind: Any) -> ndarray:
 _scratch = _Scratch()
 
 
-def _chunks(arrays: list[ndarray]) -> list[list[ndarray]]:
-    """The same stretches of all arrays, CHUNK elements at a time."""
-    flat = [array.reshape(-1) for array in arrays]
-    return [[array[start : start + CHUNK] for array in flat] for start in range(0, flat[0].size, CHUNK)]
-
-
 def _decayed(grad: ndarray, param: ndarray, spare: ndarray, decay: float, sign: float) -> ndarray:
     """sign * grad + decay * param, in `spare` unless it is the gradient itself."""
     if decay:
@@ -324,7 +315,7 @@ def _decayed(grad: ndarray, param: ndarray, spare: ndarray, decay: float, sign: 
 
 
 def _prepare_adam(kind: Any, numbers: dict[str, float]) -> tuple[Any, ...]:
-    """Scratch memory and the numbers of `_adam_in_place`, most of them as 0-dimensional arrays: a ufunc takes these
+    """The numbers of `_adam_in_place`, most of them as 0-dimensional arrays: a ufunc takes these
     0.2 us faster than Python floats."""
     root = sqrt(numbers["correction2"])
     values = (
@@ -337,7 +328,7 @@ def _prepare_adam(kind: Any, numbers: dict[str, float]) -> tuple[Any, ...]:
     )
     constants = tuple([np.array(value, kind) for value in values])
     shrink = None if numbers["shrink"] == 1 else np.array(numbers["shrink"], kind)
-    return (*_scratch.of(kind), constants, shrink, numbers["l2"], numbers["sign"])
+    return (constants, shrink, numbers["l2"], numbers["sign"])
 
 
 def _adam_in_place(
@@ -380,7 +371,7 @@ _multiply, _add, _subtract, _divide, _sqrt = np.multiply, np.add, np.subtract, n
 def _prepare_sgd(kind: Any, numbers: dict[str, float]) -> tuple[Any, ...]:
     values = (numbers["lr"], numbers.get("momentum", 0.0), 1 - numbers.get("dampening", 0.0))
     constants = [np.array(value, kind) for value in values]
-    return (*_scratch.of(kind), *constants, numbers.get("nesterov", 0.0), numbers["weight_decay"], numbers["sign"])
+    return (*constants, numbers.get("nesterov", 0.0), numbers["weight_decay"], numbers["sign"])
 
 
 def _sgd_in_place(
@@ -412,7 +403,8 @@ def _sgd_in_place(
     _subtract(param, t, param)
 
 
-# Per operator: what follows from the numbers for a dtype, and the function that takes it after the arrays.
+# Per operator: what follows from the numbers for a dtype, and the function that takes it after the arrays and two
+# blocks of scratch memory.
 in_place: dict[Any, tuple[Callable[..., tuple[Any, ...]], Callable[..., None]]] = {
     adam: (_prepare_adam, _adam_in_place),
     adam_amsgrad: (_prepare_adam, _adam_in_place),
