@@ -14,6 +14,7 @@ from tritensor.copying import LARGE, cast, copied, copy_into
 from tritensor.kernels.elementwise import host
 from tritensor.kernels.elementwise.family import Elementwise
 from tritensor.operator import Operator, registry
+from tritensor.runtime.call import Call
 from tritensor.tensor import wrap
 
 FLAT = 3 * (1 << 17) + 11
@@ -74,15 +75,17 @@ def test_blocks_give_what_the_whole_array_gives(layout, dtype, threads) -> None:
         if operator.kinds:
             inputs[0] = inputs[0] > 0
         try:
-            compute, results = operator.resolve_dtypes(tuple(inputs), operator.metadata)
+            call = Call(operator, tuple(inputs), operator.metadata)
+            call.compute, call.results = operator.resolve_dtypes(call)
         except tritensor.errors.DtypeError:
             continue
         arrays = [value._host_array() for value in inputs]
         if not host.is_large(arrays):
             assert layout in ("outer", "column first") and len(arrays) == 1
             continue
-        expected = Operator.compute(operator, arrays, compute, results, operator.metadata)
-        found = operator.compute(arrays, compute, results, operator.metadata)
+        call.arrays = arrays
+        expected = Operator.on_host(operator, call)(*arrays)
+        found = operator.on_host(call)(*arrays)
         for ours, theirs in zip(found, expected, strict=True):
             assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
             np.testing.assert_array_equal(ours.astype(np.float64), theirs.astype(np.float64), err_msg=name)
