@@ -265,13 +265,24 @@ class Operator:
         """Run the operator on tensors (and Python numbers); see the module for the stages."""
         values: list[Any] = []
         key = key_of(self, inputs, metadata, values) if self.repeatable else None
+        return self.call(key, values, inputs, metadata)
+
+    def call(self, key: Any, values: list[Any], inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
+        """Run the operator: repeat what is remembered under the key, or go through the stages and remember it.
+
+        Args:
+            key, values: from `key_of`, or from a caller that knows in fewer steps what its calls depend on.
+        """
         known = None if key is None else self.replays.get(key)
         if known is not None:
             result = known.run(*values)
             if result is not None:
-                if recording.enabled and self.differentiable:
-                    outputs = result if result.__class__ is tuple else (result,)
-                    self.record(outputs, inputs + known.missing, known.tape(metadata), known.alike)
+                if recording.enabled:
+                    for value in inputs:
+                        if isinstance(value, Tensor) and value._needs:
+                            outputs = result if result.__class__ is tuple else (result,)
+                            self.record(outputs, inputs + known.missing, known.tape(metadata), known.alike)
+                            break
                 return result
         call = self.prepared(inputs, metadata)
         if key is None or key in self.replays:
@@ -280,7 +291,7 @@ class Operator:
             call.arrays = self.arrays_of(call)
             arrays = traced(call, key, (inputs, metadata), values, lambda: self.compute(call))
         outputs = tuple([wrap(data) for data in arrays])
-        if recording.enabled and self.differentiable:
+        if recording.enabled:
             self.record(outputs, call.inputs, call.metadata)
         return outputs[0] if len(outputs) == 1 else outputs
 
@@ -467,7 +478,7 @@ class Operator:
         `alike` says that all inputs have the shape and the dtype of the first result.
         """
         mask = tuple([isinstance(value, Tensor) and value._needs for value in inputs])
-        if True in mask:
+        if True in mask and self.differentiable:
             backward = self.backward_for(mask)
             if backward is not None and outputs[0].dtype.category >= dtypes.FLOATING:
                 attach(backward, outputs[0], inputs, _getframe(1), alike, outputs, metadata)

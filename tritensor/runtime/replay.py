@@ -201,6 +201,10 @@ def on_host(
 
         return run
     if len(call.results) == 1:
+        if count == 1:
+            return lambda x: wrap(compute(x)[0])
+        if count == 2:
+            return lambda x, y: wrap(compute(x, y)[0])
         return lambda *values: wrap(compute(*values)[0])
     return lambda *values: _wrapped(compute(*values))
 
