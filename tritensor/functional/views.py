@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import layout
+from ..copying import LARGE
 from ..errors import ArgumentError, RangeError, ShapeError, explain
 from ..public import method, public
 from ..tensor import Tensor
@@ -45,7 +46,7 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     tritensor.Size([2, 3])
     """
     data = input._data
-    if type(data) is ndarray and shape:
+    if type(data) is ndarray and shape and (data.size < LARGE or data.flags.c_contiguous):
         # the quick path: NumPy decides whether a view is possible; the code below raises PyTorch's errors
         try:
             out = data.reshape(*shape)
