@@ -16,7 +16,7 @@ import numpy as np
 from ...threads import blas_on_one_thread, in_pieces
 from ..addressing import collapse_dims
 
-__all__ = ["multiply", "product"]
+__all__ = ["multiply", "places", "product"]
 
 ndarray = np.ndarray
 dot = np.dot
@@ -130,7 +130,7 @@ def _share(piece: _Piece, *operands: ndarray) -> None:
     tiles = -(-rows // height) * across
 
     def stacks(start: int, stop: int) -> None:
-        for place in _places(sizes, start, stop):
+        for place in places(sizes, start, stop):
             piece.compute(*[operand[place] for operand in operands])
 
     def tile(index: int, _: int) -> None:
@@ -164,10 +164,10 @@ def _tile(rows: int, cols: int, wanted: int) -> tuple[int, int]:
     return height, width
 
 
-def _places(sizes: Sequence[int], start: int, stop: int) -> Iterator[tuple[Any, ...]]:
+def places(sizes: Sequence[int], start: int, stop: int) -> Iterator[tuple[Any, ...]]:
     """The indices of consecutive matrices of a batch of these sizes: runs of them along its last dimension.
 
-    >>> list(_places((2, 3), 1, 5))
+    >>> list(places((2, 3), 1, 5))
     [(0, slice(1, 3, None)), (1, slice(0, 2, None))]
     """
     while start < stop:
@@ -221,4 +221,4 @@ def _scalar_product(x: ndarray, y: ndarray) -> Any:
         sums[start // _VECTOR] = dot(x[start:stop], y[start:stop])
 
     in_pieces(run, count, _VECTOR)
-    return np.add.reduce(sums)
+    return np.add.reduce(sums, dtype=x.dtype)
