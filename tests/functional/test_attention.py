@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor.functional import attention
 from tritensor.nn import functional as F
 
 
@@ -34,6 +35,66 @@ def test_a_query_without_keys_gets_zeros_and_its_gradient_no_nan():
         torch.autograd.gradcheck(partial(F.scaled_dot_product_attention, attn_mask=given), (q, k, v))
     with pytest.raises(RuntimeError, match="Explicit attn_mask should not be set when is_causal=True"):
         F.scaled_dot_product_attention(q, k, v, mask, is_causal=True)
+
+
+@pytest.mark.parametrize("given", ["nothing", "causal", "boolean", "floating"])
+@pytest.mark.parametrize(("lead", "rows", "cols"), [((2, 3), 120, 70), ((), 1500, 700)])
+def test_attention_by_blocks_agrees_with_other_operators(given, lead, rows, cols):
+    """A block is some heads, or some queries of one head."""
+    rng = np.random.default_rng(0)
+    shapes = ((*lead, rows, 8), (*lead, cols, 8), (*lead, cols, 5), (*lead, rows, 5))
+    q, k, v, grad = (torch.from_numpy(rng.standard_normal(shape)) for shape in shapes)
+    mask = None
+    if given == "boolean":
+        mask = torch.from_numpy(rng.random((rows, cols)) < 0.5)
+        mask[3] = False
+    elif given == "floating":
+        mask = torch.from_numpy(rng.standard_normal((rows, cols)))
+        mask[3] = -math.inf
+    found = []
+    for way in (F.scaled_dot_product_attention, composed):
+        inputs = [each.clone().requires_grad_() for each in (q, k, v)]
+        out = way(*inputs, mask, is_causal=given == "causal")
+        assert ("Attention" in str(out.grad_fn)) == (way is not composed)
+        out.backward(grad)
+        found.append([out.detach(), *(each.grad for each in inputs)])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def composed(q, k, v, mask, is_causal):
+    return attention._composed(q, k, v, mask, 0.0, is_causal, 1 / math.sqrt(q.shape[-1]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_attention_does_not_depend_on_the_number_of_threads(dtype):
+    rng = np.random.default_rng(0)
+    x = [torch.from_numpy(rng.standard_normal((5, 300, 16))).to(dtype).requires_grad_() for _ in range(3)]
+    found, before = [], torch.get_num_threads()
+    try:
+        for number in (1, 3):
+            torch.set_num_threads(number)
+            out = F.scaled_dot_product_attention(*x)
+            assert out.dtype is dtype
+            parts = (out, *torch.autograd.grad(out.float().square().sum(), x))
+            found.append([part.detach().float().numpy().tobytes() for part in parts])
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1]
+    exact = F.scaled_dot_product_attention(*(each.detach().double() for each in x))
+    torch.testing.assert_close(out.detach().double(), exact, rtol=2e-2, atol=2e-3)
+
+
+def test_attention_by_blocks_is_differentiated_twice_and_notices_changes(monkeypatch):
+    monkeypatch.setattr(attention, "_FEW", 0)
+    q, k, v = (torch.randn(3, 2, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    torch.autograd.gradcheck(F.scaled_dot_product_attention, (q, k, v))
+    torch.autograd.gradgradcheck(F.scaled_dot_product_attention, (q, k, v))
+    mask = torch.ones(3, 3, dtype=torch.bool)
+    out = F.scaled_dot_product_attention(q, k.detach(), v, mask)
+    mask[0, 0] = False
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
 
 
 def test_attention_drops_weights():

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from .. import layout
-from ..dtypes import bool_
+from ..autograd import grad
+from ..autograd.mode import recording
+from ..autograd.tape import Gradient, Node, record
+from ..dtypes import bfloat16, bool_, float16, float32, float64
 from ..errors import ShapeError
+from ..kernels.matmul.attention import attend, attend_backward
 from ..operator import registry
 from ..public import public
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from . import ranges
 from .activations import dropout
 from .linear_algebra import matmul
@@ -29,7 +36,8 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(query @ key.T * scale) @ value: for each query the values, weighted by how well their keys match it.
 
-    Composed of other operators: scores and weights are tensors in memory, of shape (..., L, S).
+    On the CPU without dropout it is computed by blocks of scores. Elsewhere it is composed of other operators: scores
+    and weights are tensors in memory, of shape (..., L, S).
 
     >>> import tritensor as torch
     >>> x = torch.tensor([[1., 0.], [0., 1.]])
@@ -51,6 +59,22 @@ def scaled_dot_product_attention(
     if is_causal and attn_mask is not None:
         raise ShapeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    mask = None if attn_mask is None else attn_mask._data
+    if not dropout_p and (attn_mask is None or not attn_mask._needs) and _in_blocks(query, key, value, mask):
+        return _attention(query, key, value, attn_mask, factor, is_causal)
+    return _composed(query, key, value, attn_mask, dropout_p, is_causal, factor)
+
+
+def _composed(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    factor: float,
+) -> Tensor:
+    """Attention of other operators, with scores and weights in memory."""
     scores = matmul(query * factor, key.transpose(-2, -1))
     if is_causal:
         # every query uses the first key, so no row is all -inf, and the treatment of such rows below is not needed
@@ -68,6 +92,71 @@ def scaled_dot_product_attention(
         weights = softmax(registry["where"](seen, scores, 0), -1)
         weights = registry["where"](seen, weights, 0)
     return matmul(dropout(weights, dropout_p) if dropout_p else weights, value)
+
+
+# Fewer scores than this are left to the other operators.
+_FEW = 1 << 14
+_KINDS = {float16: float32, bfloat16: float32, float32: float32, float64: float64}
+
+
+def _in_blocks(query: Tensor, key: Tensor, value: Tensor, mask: Any) -> bool:
+    """Whether all are on the CPU, of one floating dtype and of shapes that fit without broadcasting; and large."""
+    arrays = [each._data for each in (query, key, value)]
+    if any(array.__class__ is not np.ndarray or array.ndim < 2 for array in arrays) or query.dtype not in _KINDS:
+        return False
+    if mask is not None and mask.__class__ is not np.ndarray:
+        return False
+    q, k, v = (array.shape for array in arrays)
+    same = q[:-2] == k[:-2] == v[:-2] and q[-1] == k[-1] and k[-2] == v[-2]
+    if not same or not query.dtype is key.dtype is value.dtype or math.prod(q[:-1]) * k[-2] < _FEW:
+        return False
+    if mask is None:
+        return True
+    fits = mask.ndim <= len(q) and np.broadcast_shapes(mask.shape, (*q[:-1], k[-2])) == (*q[:-1], k[-2])
+    return fits and (mask.dtype == bool or mask.dtype == arrays[0].dtype)
+
+
+def _attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, factor: float, causal: bool
+) -> Tensor:
+    """Attention by blocks of scores, and its node."""
+    inputs = (query, key, value)
+    q, k, v = (each._host_array() for each in inputs)
+    result = wrap(attend(q, k, v, factor, _spread(attn_mask, q, k), causal, _KINDS[query.dtype].numpy))
+    needs = [position for position, each in enumerate(inputs) if each._needs]
+    if recording.enabled and needs:
+        saved = (*inputs, result.detach(), attn_mask)
+        versions = tuple([None if each is None else each._version for each in saved])
+        backward = _Backward(factor, causal, needs)
+        result._node = record(backward, tuple([inputs[position]._edge() for position in needs]), saved, versions)
+        result._needs = True
+    return result
+
+
+def _spread(mask: Tensor | None, q: np.ndarray, k: np.ndarray) -> np.ndarray | None:
+    """A mask in the scores' shape."""
+    return None if mask is None else np.broadcast_to(mask._host_array(), (*q.shape[:-1], k.shape[-2]))
+
+
+class _Backward(Gradient):
+    """The gradients of attention, by blocks of scores, which are computed again."""
+
+    name = "ScaledDotProductAttentionBackward0"
+
+    def __init__(self, factor: float, causal: bool, needs: list[int]) -> None:
+        self.factor, self.causal, self.needs = factor, causal, needs
+
+    def run(self, node: Node, gradient: Any) -> list[Any]:
+        """Those of the inputs that need one."""
+        query, key, value, result, mask = node.saved
+        if recording.enabled:  # to be differentiated again
+            again = _composed(query, key, value, mask, 0.0, self.causal, self.factor)
+            inputs = [(query, key, value)[position] for position in self.needs]
+            return list(grad(again, inputs, gradient, create_graph=True))
+        g, q, k, v, out = (each._host_array() for each in (gradient, query, key, value, result))
+        kind = _KINDS[query.dtype].numpy
+        found = attend_backward(g, q, k, v, out, self.factor, _spread(mask, q, k), self.causal, kind)
+        return [wrap(found[position]) for position in self.needs]
 
 
 @public(package=False)
