@@ -1,10 +1,11 @@
-"""tritensor beside NumPy and torch, case by case, one thread each.
+"""tritensor beside NumPy and torch, case by case: one thread each, and beside torch on all threads too.
 
     python -m benchmarks.compare --device cpu [--only 'add_*'] [--json PATH]
 
 Both libraries run in this process on the same inputs, in blocks of A B B A; a row gives the median of ours/theirs over
 the blocks, its spread, and the target. A ratio above its target is marked SHORT. Beside each speed is the error against
-float64, which must not be above 1.5 times torch's. A whole run writes benchmarks/results/cpu.json.
+float64, which must not be above 1.5 times torch's. All threads are as many as tritensor uses by default, for both
+libraries. A whole run writes benchmarks/results/cpu.json.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Any
 import numpy as np
 
 import benchmarks
-from benchmarks.cases import CASES, Case
+from benchmarks.cases import ALL_THREADS, CASES, Case
 from benchmarks.import_time import take_turns
 from benchmarks.measure import Comparison, side_by_side, timer
 
@@ -48,7 +49,7 @@ def accuracy(case: Case, ours: ModuleType, peers: dict[str, ModuleType], device:
     """Errors against float64 of ours and of the peers, and whether ours is within the limit; see `judged`."""
     answers: dict[str, Answer] = {"tritensor": lambda arrays: case.answer(ours, arrays, device)}
     for name, peer in peers.items():
-        if case.statement_for(peer) is not None:
+        if name != ALL_THREADS and case.statement_for(peer) is not None:
             answers[name] = partial(case.answer, peer)
     return judged(case, answers)
 
@@ -85,14 +86,17 @@ def verdict(case: Case, errors: dict[str, float]) -> dict[str, Any]:
     return {"errors": errors, "allowed": allowed, "accurate": errors["tritensor"] <= allowed}
 
 
-def speed(case: Case, ours: ModuleType, peers: dict[str, ModuleType]) -> dict[str, Any]:
-    """Comparisons by peer, as plain numbers."""
+def speed(case: Case, ours: ModuleType, peers: dict[str, ModuleType], every: int = 1) -> dict[str, Any]:
+    """Comparisons by peer, as plain numbers; that of `ALL_THREADS` is on `every` thread."""
     arrays = case.arrays()
     rows = {}
     for name, peer in peers.items():
         statement = case.statement_for(peer)
         if statement is None:
             continue
+        for library in (ours, peer):
+            if library is not np:  # whose BLAS follows ours
+                library.set_num_threads(every if name == ALL_THREADS else 1)
         run = timer(case.statement, case.namespace(ours, arrays))
         rows[name] = row(side_by_side(run, timer(statement, case.namespace(peer, arrays))), case.targets.get(name))
     return rows
@@ -161,17 +165,23 @@ def duration(microseconds: float) -> str:
 def print_heading(peers: list[str], checked: bool = True) -> None:
     note = "; the error is against float64" if checked else ""
     print(f"ratios are ours/theirs, median and spread over blocks of A B B A{note}\n")
-    columns = "".join(f"{name:>10}{'ratio':>7}  {'spread':<13}{'target':<14}" for name in peers)
-    print(f"{'case':<42}{'ours':>9}{columns}" + "   error" * checked)
+    columns = "".join(
+        f"{'ours, all':>12}" * (name == ALL_THREADS)
+        + f"{name.partition('_')[0]:>10}{'ratio':>7}  {'spread':<13}{'target':<14}"
+        for name in peers
+    )
+    print(f"{'case':<48}{'ours':>9}{columns}" + "   error" * checked)
 
 
 def print_row(title: str, rows: dict[str, Any], peers: list[str], checked: dict[str, Any] | None) -> None:
-    cells = [f"{title:<42}{duration(next(iter(rows.values()))['ours_us']):>9}"]
+    cells = [f"{title:<48}{duration(next(iter(rows.values()))['ours_us']):>9}"]
     for name in peers:
         if name not in rows:
-            cells.append(" " * 46)
+            cells.append(" " * (58 if name == ALL_THREADS else 46))
             continue
         entry = rows[name]
+        if name == ALL_THREADS:
+            cells.append(f"{duration(entry['ours_us']):>12}")
         spread = "{:.2f} to {:.2f}".format(*entry["spread"])
         goal = "" if entry["target"] is None else f"<= {entry['target']:.2f}"
         verdict = {None: "", True: "ok", False: "SHORT"}[entry["met"]]
@@ -215,9 +225,14 @@ def main(arguments: list[str] | None = None) -> int:
     peers: dict[str, ModuleType] = {"numpy": np}
     if importlib.util.find_spec("torch") is not None:
         peers["torch"] = importlib.import_module("torch")
-        peers["torch"].set_num_threads(1)
     versions = {name: module.__version__ for name, module in {"tritensor": ours, **peers}.items()}
-    print(f"Python {platform.python_version()}, {', '.join(map(' '.join, versions.items()))}, one thread each")
+    every: int = ours.get_num_threads()
+    print(f"Python {platform.python_version()}, {', '.join(map(' '.join, versions.items()))}, one thread each", end="")
+    alone = dict(peers)
+    if "torch" in peers:
+        peers[ALL_THREADS] = peers["torch"]
+        print(f"; the last columns: {every} threads each", end="")
+    print()
     load_before = load()
     if load_before is not None and load_before > 0.5:
         print(f"the machine is busy (load {load_before}): expect wide spreads, and do not publish these figures")
@@ -225,14 +240,16 @@ def main(arguments: list[str] | None = None) -> int:
 
     results: dict[str, Any] = {}
     for case in cases:
-        rows, checked = speed(case, ours, peers), accuracy(case, ours, peers, options.device)
+        rows, checked = speed(case, ours, peers, every), accuracy(case, ours, peers, options.device)
         if not rows:
             continue
         results[case.name] = {"title": case.title, "speed": rows, "accuracy": checked}
         print_row(case.title, rows, list(peers), checked)
     if with_import:
-        results["import"] = {"title": "import", "speed": import_row(peers)}
+        results["import"] = {"title": "import", "speed": import_row(alone)}
         print_row("import", results["import"]["speed"], list(peers), None)
+    for library in {ours, *peers.values()} - {np}:
+        library.set_num_threads(every)
     wrong = summary(results)
 
     path = options.json or (RESULTS / f"{options.device}.json" if options.only == "*" else None)
@@ -242,7 +259,7 @@ def main(arguments: list[str] | None = None) -> int:
             "commit": commit(),
             "machine": {**machine(), "load_before": load_before},
             "versions": {"python": platform.python_version(), **versions},
-            "threads": 1,
+            "threads": {name: every if name == ALL_THREADS else 1 for name in peers},
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({**facts, "cases": results}, indent=1) + "\n")

@@ -9,11 +9,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import pytest
-from threadpoolctl import threadpool_limits
+
+import tritensor
 
 PEERS = ("tritensor", "numpy", "torch")
 
@@ -23,8 +25,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # NumPy is imported already, so environment variables cannot limit it to one thread any more.
-    config.add_cleanup(threadpool_limits(1).restore_original_limits)
+    # NumPy's products too: it is imported already, so environment variables cannot limit it any more.
+    config.add_cleanup(partial(tritensor.set_num_threads, tritensor.get_num_threads()))
+    tritensor.set_num_threads(1)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cases import ALL_THREADS
 from benchmarks.compare import RESULTS, duration
 
 README = Path(__file__).resolve().parent.parent / "README.md"
@@ -33,13 +34,17 @@ def cell(entry: dict[str, Any] | None) -> str:
 def table(figures: dict[str, Any]) -> str:
     """The comparison in Markdown, from the JSON that `benchmarks.compare` wrote."""
     peers = [name for name in ("numpy", "torch") if name in figures["versions"]]
+    every = None if isinstance(figures["threads"], int) else figures["threads"].get(ALL_THREADS)
     versions = ", ".join(f"{name} {version}" for name, version in figures["versions"].items() if name != "tritensor")
+    also = "" if every is None else f" The last three columns are of {every} threads each."
     lines = [
         f"One thread of {figures['machine']['processor']}; {versions}. A ratio is our time divided by",
-        "the peer's, beside its target: below 1 tritensor is the faster one.",
+        f"the peer's, beside its target: below 1 tritensor is the faster one.{also}",
         "",
-        "| | tritensor |" + "".join(f" {name} | ratio |" for name in peers),
-        "|---|---|" + "---|---|" * len(peers),
+        "| | tritensor |"
+        + "".join(f" {name} | ratio |" for name in peers)
+        + ("" if every is None else " tritensor, all threads | torch, all threads | ratio |"),
+        "|---|---|" + "---|---|" * len(peers) + ("" if every is None else "---|---|---|"),
     ]
     for case in figures["cases"].values():
         speed = case["speed"]
@@ -48,6 +53,10 @@ def table(figures: dict[str, Any]) -> str:
         for name in peers:
             entry = speed.get(name)
             cells += [duration(entry["theirs_us"]) if entry else "", cell(entry)]
+        if every is not None:
+            entry = speed.get(ALL_THREADS)
+            cells += [duration(entry[whose]) if entry else "" for whose in ("ours_us", "theirs_us")]
+            cells.append(cell(entry))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

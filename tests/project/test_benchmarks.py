@@ -146,6 +146,32 @@ def test_compare_prints_the_row_and_writes_the_figures(tmp_path: Path, capsys: p
     assert len(entry["spread"]) == 2
 
 
+def test_each_column_is_measured_with_its_threads() -> None:
+    """Both libraries with one thread, or both with all of them."""
+    seen: list[tuple[str, int]] = []
+
+    def library(name: str) -> Any:
+        def draw() -> None:
+            seen.append((name, numbers[name]))
+
+        return SimpleNamespace(draw=draw, nn=None, set_num_threads=lambda number: numbers.update({name: number}))
+
+    numbers = {"ours": 5, "theirs": 5}
+    ours, theirs = library("ours"), library("theirs")
+    case = Case("", "", "lib.draw()", {}, {"torch_all": 2.0}, numpy=None)
+    rows = compare.speed(case, ours, {"numpy": np, "torch": theirs, "torch_all": theirs}, 3)
+    assert list(rows) == ["torch", "torch_all"]
+    assert (rows["torch"]["target"], rows["torch_all"]["target"]) == (None, 2.0)
+    alone = [number for _, number in seen[: len(seen) - seen[::-1].index(("ours", 1))]]
+    assert set(alone) == {1} and {number for _, number in seen[-100:]} == {3}
+
+
+def test_every_target_has_its_column() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+    for case in CASES:
+        assert set(case.targets) <= {"numpy", "torch", "torch_all"} - ({"numpy"} if case.numpy is None else set())
+
+
 def test_what_falls_short_or_is_wrong_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     def entry(ratio: float, target: float | None) -> dict[str, Any]:
         return compare.row(measure.Comparison(ratio, 1.0, (ratio,)), target)
@@ -184,8 +210,8 @@ def test_host_costs_are_measured_over_a_driver_that_does_nothing(tmp_path: Path)
     written = json.loads(path.read_text())
     assert written["machine"]["device"] == "a stub of libcuda"
     assert {name: case["speed"]["torch"]["target"] for name, case in written["cases"].items()} == {
-        "add_10": 2.0,
-        "add_10_grad": 1.5,
+        "add_10": 1.2,
+        "add_10_grad": 1.1,
     }
     shares = [part["share"] for part in written["parts"].values()]
     assert 0 < min(shares) <= max(shares) < 3  # of a whole call, however disturbed the machine is

@@ -44,14 +44,23 @@ def test_table_marks_what_falls_short(tmp_path: Path, monkeypatch: pytest.Monkey
     figures = {
         "machine": {"processor": "P"},
         "versions": {"python": "3", "tritensor": "1", "numpy": "2", "torch": "3"},
+        "threads": {"numpy": 1, "torch": 1, "torch_all": 4},
         "cases": {
-            "a": {"title": "a + b", "speed": {"numpy": entry(3.0, 2.0), "torch": entry(0.5, 0.65)}},
+            "a": {
+                "title": "a + b",
+                "speed": {"numpy": entry(3.0, 2.0), "torch": entry(0.5, 0.65), "torch_all": entry(1.2, 1.1)},
+            },
             "b": {"title": "step", "speed": {"torch": entry(2.0, None)}, "accuracy": {"accurate": False}},
         },
     }
     made = table.table(figures)
-    assert "| a + b | 3 us | 1 ms | 3.00 of 2.00 **short** | 1 ms | 0.50 of 0.65 |" in made
-    assert "| step **inaccurate** | 2 us |  |  | 1 ms | 2.00 |" in made
+    first = "| a + b | 3 us | 1 ms | 3.00 of 2.00 **short** | 1 ms | 0.50 of 0.65 |"
+    assert f"{first} 1.2 us | 1 ms | 1.20 of 1.10 **short** |\n" in made
+    assert "| step **inaccurate** | 2 us |  |  | 1 ms | 2.00 |  |  |  |\n" in made
+    assert "of 4 threads each" in made
+    assert all(line.count("|") == 10 for line in made.splitlines() if line.startswith("|"))
+    old = table.table({**figures, "threads": 1})  # as they were written before there was a column of all threads
+    assert first + "\n" in old and "threads" not in old
 
     (tmp_path / "cpu.json").write_text(json.dumps(figures))
     (tmp_path / "README.md").write_text(f"before\n{table.START}old\n{table.END}after\n")
@@ -63,7 +72,7 @@ def test_table_marks_what_falls_short(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_table_of_a_gpu_comes_with_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cpu = {"machine": {"processor": "P"}, "versions": {"python": "3", "tritensor": "1"}, "cases": {}}
+    cpu = {"machine": {"processor": "P"}, "versions": {"python": "3", "tritensor": "1"}, "threads": {}, "cases": {}}
     (tmp_path / "cpu.json").write_text(json.dumps(cpu))
     (tmp_path / "README.md").write_text(f"before\n{table.START}{table.END}after\n")
     monkeypatch.setattr(table, "RESULTS", tmp_path)
