@@ -113,7 +113,8 @@ def shares(ours: ModuleType) -> dict[str, Any]:
 def measure(chosen: list[Case], seconds: float) -> dict[str, Any]:
     """Every chosen row, printed as it is done; run in a process that has the stub in place of libcuda."""
     ours, torch = importlib.import_module("tritensor"), importlib.import_module("torch")
-    torch.set_num_threads(1)
+    for library in (ours, torch):
+        library.set_num_threads(1)
     device = ours.cuda.get_device_name(0)
     if not device.startswith("Stub"):
         raise SystemExit(f"this is {device} and not the stub: figures for a GPU come from python -m benchmarks.gpu")

@@ -10,20 +10,17 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tritensor
-from benchmarks import compare, gpu, gpu_rows, gpu_tests, import_time, install_size, laboratory, measure, regression
-from benchmarks.cases import CASES, Case
+from benchmarks import gpu, gpu_rows, gpu_tests, import_time, install_size, laboratory, measure, regression
+from benchmarks.cases import Case
 from benchmarks.gpu_rows import ROWS, Row, Target
 from benchmarks.sides import Side
 from benchmarks.training import exact_chain, exact_perceptron
-
-SMALL = [case for case in CASES if case.name != "add_10m"]
 
 
 def test_blocks_are_ours_theirs_theirs_ours() -> None:
@@ -70,24 +67,6 @@ def test_timer_runs_the_statement_with_garbage_collection_on() -> None:
     assert gc.isenabled()
 
 
-@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
-def test_results_are_accurate_and_carry_nan_and_infinity(case: Case) -> None:
-    report = compare.accuracy(case, tritensor, {"numpy": np}, "cpu")
-    assert report["accurate"], report
-
-
-def test_a_wrong_result_is_called_wrong() -> None:
-    case = next(case for case in CASES if case.name == "exp_1m")
-    wrong = SimpleNamespace(from_numpy=tritensor.from_numpy, nn=tritensor.nn, exp=lambda x: tritensor.exp(x) * 1.00001)
-    assert not compare.accuracy(case, wrong, {"numpy": np}, "cpu")["accurate"]
-    silent = SimpleNamespace(
-        from_numpy=tritensor.from_numpy, nn=tritensor.nn, exp=lambda x: tritensor.exp(x).clamp(max=1e30)
-    )
-    report = compare.accuracy(case, silent, {"numpy": np}, "cpu")
-    assert not report["nonfinite"]
-    assert not report["accurate"]
-
-
 def central_difference(function: Any, arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
     gradient = np.zeros(arrays[name].size)
     for i in range(gradient.size):
@@ -130,71 +109,6 @@ def test_first_exact_step_moves_every_weight_against_its_gradient(monkeypatch: p
         gradient = central_difference(loss, arrays, name)
         # Adam's first step is the learning rate, against the gradient's sign.
         np.testing.assert_allclose(moved, -1e-3 * gradient / (np.abs(gradient) + 1e-8), rtol=1e-4, atol=1e-7)
-
-
-def test_compare_prints_the_row_and_writes_the_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "results" / "cpu.json"
-    assert compare.main(["--device", "cpu", "--only", "add_10", "--json", str(path)]) == 0
-    printed = capsys.readouterr().out
-    assert "a + b, 10 elements" in printed
-    assert "targets met" in printed
-    written = json.loads(path.read_text())
-    assert set(written) == {"date", "commit", "machine", "versions", "threads", "cases"}
-    entry = written["cases"]["add_10"]["speed"]["numpy"]
-    assert entry["target"] == 2.2
-    assert entry["met"] == (entry["ratio"] <= 2.2)
-    assert len(entry["spread"]) == 2
-
-
-def test_each_column_is_measured_with_its_threads() -> None:
-    """Both libraries with one thread, or both with all of them."""
-    seen: list[tuple[str, int]] = []
-
-    def library(name: str) -> Any:
-        def draw() -> None:
-            seen.append((name, numbers[name]))
-
-        return SimpleNamespace(draw=draw, nn=None, set_num_threads=lambda number: numbers.update({name: number}))
-
-    numbers = {"ours": 5, "theirs": 5}
-    ours, theirs = library("ours"), library("theirs")
-    case = Case("", "", "lib.draw()", {}, {"torch_all": 2.0}, numpy=None)
-    rows = compare.speed(case, ours, {"numpy": np, "torch": theirs, "torch_all": theirs}, 3)
-    assert list(rows) == ["torch", "torch_all"]
-    assert (rows["torch"]["target"], rows["torch_all"]["target"]) == (None, 2.0)
-    alone = [number for _, number in seen[: len(seen) - seen[::-1].index(("ours", 1))]]
-    assert set(alone) == {1} and {number for _, number in seen[-100:]} == {3}
-
-
-def test_every_target_has_its_column() -> None:
-    assert len({case.name for case in CASES}) == len(CASES)
-    for case in CASES:
-        assert set(case.targets) <= {"numpy", "torch", "torch_all"} - ({"numpy"} if case.numpy is None else set())
-
-
-def test_what_falls_short_or_is_wrong_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    def entry(ratio: float, target: float | None) -> dict[str, Any]:
-        return compare.row(measure.Comparison(ratio, 1.0, (ratio,)), target)
-
-    accurate = {"accurate": True, "errors": {"tritensor": 0.0}, "allowed": 1.0}
-    results = {
-        "slow": {"speed": {"numpy": entry(2.0, 1.0), "torch": entry(9.0, None)}, "accuracy": accurate},
-        "off": {"speed": {"numpy": entry(1.0, 1.0)}, "accuracy": {**accurate, "accurate": False}},
-    }
-    for name, result in results.items():
-        compare.print_row(name, result["speed"], ["numpy", "torch"], result["accuracy"])
-    assert compare.summary(results) == 1
-    printed = capsys.readouterr().out
-    assert printed.count("SHORT") == 2  # in the row, and in the summary
-    assert "SHORT: slow against numpy" in printed
-    assert printed.count("WRONG") == 2
-    assert "1 of 2 targets met" in printed
-
-
-def test_a_pattern_that_names_no_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        compare.main(["--only", "nothing_*"])
-    assert "add_10" in capsys.readouterr().err
 
 
 @pytest.mark.peer
