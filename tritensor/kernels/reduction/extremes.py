@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from ...runtime.source import device_function
 from ...tensor import Tensor, wrap
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
-from .family import reduction, restore
+from .family import Place, reduction, restore
+from .host import first_places
 from .kernel import highest, lowest, state_dtype
 from .sums import fold_larger, fold_smaller, sum
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 
 PLACES = Places("places", dtypes.INTEGER, dtypes.FLOATING, result=dtypes.int64)
+
+
+# From this many elements on `first_places` is faster than a copy with the reduced dimension last.
+_MANY = 1 << 12
 
 
 def _rows(x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
@@ -33,8 +38,46 @@ def _rows(x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
     return x.transpose(kept + dims).reshape(*[x.shape[dim] for dim in kept], count)
 
 
-def _kept(result: np.ndarray, x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray:
+def _places(x: np.ndarray, dims: tuple[int, ...], keepdim: bool, best: Any, index_of: Any) -> np.ndarray:
+    """The index of the first best element among those along `dims`."""
+    if len(dims) == 1 and dims[0] < x.ndim - 1 and x.size >= _MANY:
+        found = first_places(x, best.reduce(x, dims, keepdims=True), dims[0])
+        return found if keepdim else found.squeeze(dims)
+    result = index_of(_rows(x, dims), -1)
     return np.expand_dims(result, dims) if keepdim and dims else np.asarray(result)
+
+
+class _PlacesOfParts:
+    """The two stages of `argmax` and the like: the best element of each block with its index, then the best of them."""
+
+    def __init__(self, best: Any, index_of: Any, values: bool) -> None:
+        self.best, self.index_of, self.values = best, index_of, values
+
+    def part(self, block: np.ndarray, place: Place, dim: tuple[int, ...], metadata: Any) -> tuple[np.ndarray, ...]:
+        """The best elements of a block, and their indices among all elements along `dim`."""
+        if len(dim) == 1 and dim[0] < block.ndim - 1:
+            values = self.best.reduce(block, dim, keepdims=True)
+            return values, first_places(block, values, dim[0], place.new) + place.start[dim[0]]
+        rows = _rows(block, dim)
+        flat = rows.reshape(-1, rows.shape[-1])
+        index = self.index_of(flat, -1)
+        shape = [1 if each in dim else size for each, size in enumerate(block.shape)]
+        values = flat[np.arange(len(flat)), index].reshape(shape)
+        # not np.unravel_index, which is wrong for more than 8192 indices of shape (..., 1) (NumPy 2.4)
+        found, step = 0, 1
+        for each in reversed(dim):
+            index, inner = np.divmod(index, block.shape[each])
+            found = found + (inner + place.start[each]) * step
+            step *= place.shape[each]
+        return values, np.reshape(found, shape)
+
+    def whole(self, parts: Any, metadata: Any, count: int) -> Any:
+        """The best of the blocks' elements, the first of equal ones."""
+        values, indices = parts
+        best = self.best.reduce(values, 0)
+        found = (values == best) | ((values != values) & (best != best))
+        index = np.minimum.reduce(np.where(found, indices, _BEHIND), 0).astype(np.int64, "C")
+        return (best, index) if self.values else index
 
 
 @reduction(REAL, refuses_empty=True)
@@ -53,6 +96,8 @@ def amin(x, *, dim=None, keepdim=False):
     return np.minimum.reduce(x, dim, keepdims=keepdim)
 
 
+amax.in_parts()
+amin.in_parts()
 amax.kernel(fold_larger, larger, lambda compute: ((lowest(compute), state_dtype(compute)),))
 amin.kernel(fold_smaller, smaller, lambda compute: ((highest(compute), state_dtype(compute)),))
 
@@ -123,16 +168,20 @@ def argmax(x, *, dim=None, keepdim=False):
     >>> x.argmax(), x.argmax(1)
     (tensor(2), tensor([1, 0]))
     """
-    return _kept(np.argmax(_rows(x, dim), -1), x, dim, keepdim)
+    return _places(x, dim, keepdim, np.maximum, np.argmax)
 
 
 @reduction(PLACES, refuses_empty=True, one_dim=True)
 def argmin(x, *, dim=None, keepdim=False):
     """The index of the smallest element (counted through all of them, or along `dim`); the first of equals."""
-    return _kept(np.argmin(_rows(x, dim), -1), x, dim, keepdim)
+    return _places(x, dim, keepdim, np.minimum, np.argmin)
 
 
+_argmax = _PlacesOfParts(np.maximum, np.argmax, False)
+argmax.in_parts(_argmax.part, _argmax.whole)
 argmax.kernel(_fold_first_larger, _first_larger, _nothing_larger, start=_with_index, finish=_index_alone)
+_argmin = _PlacesOfParts(np.minimum, np.argmin, False)
+argmin.in_parts(_argmin.part, _argmin.whole)
 argmin.kernel(_fold_first_smaller, _first_smaller, _nothing_smaller, start=_with_index, finish=_index_alone)
 
 
@@ -158,7 +207,11 @@ def _at_index(grad: Tensor, indices: Tensor, x_shape: tuple[int, ...], dim: tupl
     return where(places == restore(indices, x_shape, dim, keepdim), restore(grad, x_shape, dim, keepdim), 0)
 
 
+_max_dim = _PlacesOfParts(np.maximum, np.argmax, True)
+max_dim.in_parts(_max_dim.part, _max_dim.whole)
 max_dim.kernel(_fold_first_larger, _first_larger, _nothing_larger, start=_with_index)
+_min_dim = _PlacesOfParts(np.minimum, np.argmin, True)
+min_dim.in_parts(_min_dim.part, _min_dim.whole)
 min_dim.kernel(_fold_first_smaller, _first_smaller, _nothing_smaller, start=_with_index)
 max_dim.gradient(lambda grad, indices, x_shape, dim, keepdim: _at_index(grad, indices, x_shape, dim, keepdim))
 min_dim.gradient(lambda grad, indices, x_shape, dim, keepdim: _at_index(grad, indices, x_shape, dim, keepdim))

@@ -31,7 +31,9 @@ from ...public import public
 from ...rules import FloatingOnly, Rule, compute_dtype
 from ...runtime.call import Call
 from ...tensor import Tensor, wrap
-from .functions import function_of, reduced_shape
+from ...threads import quietly
+from .functions import function_of, reduced_count, reduced_shape
+from .host import LARGE, in_parts, is_large
 
 __all__ = ["Reduction", "reduction", "refuse_empty", "restore", "spread"]
 
@@ -64,6 +66,22 @@ class Parts(NamedTuple):
     numbers: tuple[float, ...] = ()
 
 
+class Place(NamedTuple):
+    """Where a block begins in the array of `shape`, and `new(shape, dtype)` for what is computed on the way."""
+
+    start: list[int]
+    shape: tuple[int, ...]
+    new: Any
+
+
+class Stages(NamedTuple):
+    """How a reduction of a large array on the CPU is made from reductions of its blocks; see `Reduction.in_parts`."""
+
+    part: Callable[..., Any]
+    whole: Callable[..., Any]
+    read_once: bool
+
+
 class Reduction(Operator):
     """An operator that computes each element of its results from all elements along the reduced dimensions.
 
@@ -82,6 +100,7 @@ class Reduction(Operator):
         self.refuses_empty = refuses_empty
         #: `metadata -> Parts`; declared by `kernel`, or set where the parts depend on the metadata
         self.parts: Callable[[dict[str, Any]], Parts] | None = None
+        self.stages: Stages | None = None
 
     def kernel(  # type: ignore[override]
         self, fold: Any, combine: Any, identity: Any, *, start: Any = None, finish: Any = None, numbers: Any = None
@@ -101,6 +120,53 @@ class Reduction(Operator):
             fold, combine, identity, start, finish, numbers(metadata) if numbers else ()
         )
         return self
+
+    def in_parts(self, part: Any = None, whole: Any = None, *, read_once: bool = True) -> None:
+        """Declare that large arrays may be cut along reduced dimensions on the CPU; otherwise only others are cut.
+
+        Args:
+            part: `(block, place, dim, metadata) -> parts`, arrays with the reduced dimensions left in; see `Place`. By
+                default the reference.
+            whole: `(parts, metadata, count) -> results`; each of the parts has the blocks along its first dimension,
+                and results do not. By default the reference, of the parts.
+            read_once: `part` reads the block once, and has no arrays of its size; larger blocks are faster then.
+        """
+        self.stages = Stages(part or self._part, whole or self._whole, read_once)
+
+    def _part(self, block: np.ndarray, place: Place, dim: tuple[int, ...], metadata: dict[str, Any]) -> Any:
+        return self.reference(block, **{**metadata, "dim": dim, "keepdim": True})
+
+    def _whole(self, parts: Sequence[np.ndarray], metadata: dict[str, Any], count: int) -> Any:
+        return self.reference(parts[0], **{**metadata, "dim": (0,), "keepdim": False})
+
+    def in_blocks(self, x: np.ndarray, dtype: np.dtype, metadata: dict[str, Any]) -> tuple[np.ndarray, ...]:
+        """The reference of a large array, computed in blocks of the compute dtype."""
+        dims, stages = metadata["dim"] or tuple(range(x.ndim)), self.stages
+        part = self._part if stages is None else stages.part
+
+        def reduce(block: np.ndarray, start: list[int], new: Any) -> tuple[np.ndarray, ...]:
+            return _as_tuple(part(block, Place(start, x.shape, new), dims, metadata))
+
+        produced = in_parts(reduce, x, dims, dtype, stages is not None and stages.read_once, stages is None)
+        with np.errstate(all="ignore"):
+            if stages is None:
+                results = tuple([each[0] for each in produced])
+            else:
+                results = _as_tuple(stages.whole(produced, metadata, reduced_count(x.shape, dims)))
+        return results if metadata["keepdim"] else tuple([np.squeeze(each, dims) for each in results])
+
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
+        """The reference; in blocks for a large array."""
+        x, kind, metadata = call.arrays[0], call.compute.numpy, call.metadata
+        if not is_large(x, self.stages is not None and self.stages.read_once and x.dtype == kind):
+            return super().on_host(call)
+        wanted = [result.numpy for result in call.results]
+
+        def run(x: np.ndarray) -> tuple[np.ndarray, ...]:
+            produced = self.in_blocks(x, kind, metadata)
+            return tuple([quietly(each.astype, to, copy=False) for each, to in zip(produced, wanted, strict=True)])
+
+        return run
 
     def prepare(self, call: Call) -> None:
         """Normalise the dimensions; raise if no elements are reduced and the operator has no value for that."""
@@ -130,10 +196,11 @@ class Reduction(Operator):
         else:
             dims = tuple(sorted(layout.normalize_dims(dim, rank))) if rank else ()
         metadata["dim"], metadata["keepdim"] = dims, keepdim
-        with np.errstate(all="ignore"):
-            produced = self.reference(x, **metadata)
-        if produced.__class__ is not tuple:
-            produced = (produced,)
+        if x.size >= LARGE and is_large(x, self.stages is not None and self.stages.read_once):
+            produced = self.in_blocks(x, x.dtype, metadata)
+        else:
+            with np.errstate(all="ignore"):
+                produced = _as_tuple(self.reference(x, **metadata))
         outputs = tuple([wrap(asarray(value)) for value in produced])
         if input._needs and recording.enabled:
             self.record(outputs, (input,), metadata)
@@ -168,6 +235,10 @@ class Reduction(Operator):
         shapes: tuple[tuple[int, ...], ...] = ((7,), (1,), (2, 1, 300), (33, 65), (2, 3, 2, 2, 3))
         for shape in shapes:
             yield [draw.input(self.inputs[0], shape)], {"dim": len(shape) - 1}
+
+
+def _as_tuple(produced: Any) -> tuple[Any, ...]:
+    return produced if produced.__class__ is tuple else (produced,)
 
 
 def _as_index(name: str, dim: Any) -> int:

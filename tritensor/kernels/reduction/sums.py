@@ -13,9 +13,10 @@ from ...runtime.source import device_function
 from ...tensor import Tensor
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
+from . import host
 from .family import Parts, reduction, restore, spread
 from .functions import reduced_count
-from .host import add_up_squares
+from .host import add_up, add_up_squares, exponential_sums, moments, norms, product
 from .kernel import highest, lowest, state_dtype
 
 if TYPE_CHECKING:
@@ -99,9 +100,10 @@ def sum(x, *, dim=None, keepdim=False, dtype=None):
         keepdim: leave the dimensions in, with size 1.
         dtype: convert the elements to this dtype first.
     """
-    return np.add.reduce(x, dim, keepdims=keepdim)
+    return add_up(x, dim, keepdim)
 
 
+sum.in_parts()
 sum.kernel(fold_sum, add, zero)
 sum.gradient(lambda grad, x_shape, dim, keepdim: spread(grad, x_shape, dim, keepdim))
 
@@ -117,8 +119,13 @@ def mean(x, *, dim=None, keepdim=False, dtype=None):
     Raises:
         DtypeError: the elements are integers or booleans and no floating `dtype` is passed.
     """
-    count = reduced_count(x.shape, dim)
-    return np.add.reduce(x, dim, keepdims=keepdim) / x.dtype.type(count)
+    return add_up(x, dim, keepdim) / x.dtype.type(reduced_count(x.shape, dim))
+
+
+mean.in_parts(
+    lambda block, place, dim, metadata: add_up(block, dim, True),
+    lambda parts, metadata, count: add_up(parts[0], 0) / parts[0].dtype.type(count),
+)
 
 
 @device_function
@@ -142,9 +149,10 @@ def prod(x, *, dim=None, keepdim=False, dtype=None):
     >>> torch.tensor([2, 3, 4]).prod()
     tensor(24)
     """
-    return np.multiply.reduce(x, dim, keepdims=keepdim)
+    return product(x, dim, keepdim)
 
 
+prod.in_parts()
 prod.kernel(fold_product, multiply, one)
 
 
@@ -241,11 +249,20 @@ def _correction(metadata):
 def var(x, *, dim=None, keepdim=False, correction=1):
     """The variance along `dim`: the sum of squared distances from the mean over the count minus `correction`."""
     count = reduced_count(x.shape, dim)
-    centre = np.add.reduce(x, dim, keepdims=True) / x.dtype.type(count)
-    total = np.add.reduce(np.square(x - centre), dim, keepdims=keepdim)
+    centre = add_up(x, dim, True) / x.dtype.type(count)
+    total = add_up_squares(x - centre, dim, keepdim)
     return total / x.dtype.type(max(count - correction, 0))
 
 
+def _moments_of_block(block, place, dim, metadata):
+    return moments(block, dim, place.new)
+
+
+var.in_parts(
+    _moments_of_block,
+    lambda parts, metadata, count: host.merge_moments(parts, metadata["correction"], count),
+    read_once=False,
+)
 var.kernel(_fold_moments, merge_moments, _no_moments, start=_one_moment, finish=_variance, numbers=_correction)
 
 
@@ -266,6 +283,11 @@ def std(x, *, dim=None, keepdim=False, correction=1):
     return np.sqrt(var.reference(x, dim=dim, keepdim=keepdim, correction=correction))
 
 
+std.in_parts(
+    _moments_of_block,
+    lambda parts, metadata, count: np.sqrt(host.merge_moments(parts, metadata["correction"], count)),
+    read_once=False,
+)
 # derived tests also reduce one element, whose variance is 0 only without the correction
 var.example = std.example = {"correction": 0}
 std.kernel(_fold_moments, merge_moments, _no_moments, start=_one_moment, finish=_deviation, numbers=_correction)
@@ -315,6 +337,7 @@ def logsumexp(x, *, dim=None, keepdim=False):
     return np.log(total) + (top if keepdim else top.reshape(total.shape))
 
 
+logsumexp.in_parts(lambda block, place, dim, metadata: exponential_sums(block, dim, place.new), read_once=False)
 logsumexp.kernel(
     _fold_logs,
     merge_logs,
@@ -345,6 +368,19 @@ def norm(x, *, p=2.0, dim=None, keepdim=False, dtype=None):
     if p == 1:
         return np.add.reduce(size, dim, keepdims=keepdim)
     return np.add.reduce(size**p, dim, keepdims=keepdim) ** x.dtype.type(1 / p)
+
+
+def _norm_of_parts(parts, metadata, count):
+    p = metadata["p"]
+    if abs(p) == np.inf:
+        return (np.maximum if p > 0 else np.minimum).reduce(parts[0], 0)
+    total = add_up(parts[0], 0)
+    return total if p in (0, 1) else np.sqrt(total) if p == 2 else total ** total.dtype.type(1 / p)
+
+
+norm.in_parts(
+    lambda block, place, dim, metadata: norms(block, metadata["p"], dim, place.new), _norm_of_parts, read_once=False
+)
 
 
 @device_function
@@ -421,6 +457,7 @@ def any(x, *, dim=None, keepdim=False):
     return np.logical_or.reduce(x, dim, keepdims=keepdim)
 
 
+any.in_parts()
 any.kernel(fold_larger, larger, zero)
 
 
@@ -430,6 +467,7 @@ def all(x, *, dim=None, keepdim=False):
     return np.logical_and.reduce(x, dim, keepdims=keepdim)
 
 
+all.in_parts()
 all.kernel(fold_smaller, smaller, one)
 
 
@@ -439,4 +477,11 @@ def count_nonzero(x, *, dim=None, keepdim=False):
     return np.add.reduce(x != 0, dim, keepdims=keepdim, dtype=np.int64)
 
 
+count_nonzero.in_parts(
+    lambda block, place, dim, metadata: np.add.reduce(
+        np.not_equal(block, 0, out=place.new(block.shape, np.dtype(bool))), dim, keepdims=True, dtype=np.int64
+    ),
+    lambda parts, metadata, count: np.add.reduce(parts[0], 0),
+    read_once=False,
+)
 count_nonzero.kernel(fold_sum, add, lambda compute: ((0, dtypes.int64),), start=_differs)

@@ -18,14 +18,24 @@ from ...rules import Floating, Rule, compute_dtype
 from ...runtime.call import Call
 from ...runtime.source import device_function
 from ...tensor import Tensor, wrap
+from ...threads import quietly
 from ..reduction.sums import merge_logs, sum
+from .host import (
+    LARGE,
+    along,
+    log_softmax_backward_rows,
+    log_softmax_rows,
+    softmax_backward_rows,
+    softmax_rows,
+    takes_rows,
+)
 from .kernel import RowBodies, launch_rows
 
 if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-__all__ = ["RowNorm", "Rowwise", "log_softmax", "softmax"]
+__all__ = ["RowNorm", "RowNormBackward", "Rowwise", "log_softmax", "softmax"]
 
 ndarray = np.ndarray
 
@@ -38,8 +48,8 @@ class Rowwise(Operator):
 
     def __init__(self, name: str, reference: Callable[..., Any], rule: Rule, **names: Any) -> None:
         super().__init__(name, reference, rule, **names)
-        #: a faster reference for the CPU: `(rows, out)`, contiguous arrays of two dimensions
-        self.by_rows: Callable[[np.ndarray, np.ndarray], None] | None = None
+        #: the reference for pieces on the CPU: `(*arrays, out, dim)`, of the compute dtype
+        self.by_rows: Callable[..., None] | None = None
         self.bodies = RowBodies()
 
     def kernel(self, apply: Any, summary: Any, merge: Any) -> Operator:  # type: ignore[override]
@@ -74,7 +84,10 @@ class Rowwise(Operator):
         width = x.shape[-1]
         out = np.empty(x.shape, x.dtype)
         with np.errstate(all="ignore"):
-            self.by_rows(x.reshape(-1, width), out.reshape(-1, width))
+            if x.size < LARGE:
+                self.by_rows(x.reshape(-1, width), out.reshape(-1, width))
+            else:
+                out = along(self.by_rows, (x,), x.ndim - 1, x.dtype, x.dtype)
         result = wrap(out)
         if input._needs and recording.enabled:
             self.record((result,), (input,), {"dim": x.ndim - 1, "dtype": None})
@@ -90,21 +103,16 @@ class Rowwise(Operator):
         return compute, (result,)
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
-        """The reference, or its faster form for contiguous rows."""
-        reference, by_rows, x = super().on_host(call), self.by_rows, call.arrays[0]
-        plain = x.dtype == call.compute.numpy and call.results[0] is call.compute
-        if by_rows is None or call.metadata["dim"] != x.ndim - 1 or not plain or not x.size:
+        """The reference by rows, in pieces."""
+        reference, by_rows, dim = super().on_host(call), self.by_rows, call.metadata["dim"]
+        kinds, size = (call.compute.numpy, call.results[0].numpy), call.arrays[0].size
+        if by_rows is None or not size:
             return reference
-        width = x.shape[-1]
 
         def run(*arrays: Any) -> tuple[np.ndarray, ...]:
-            x = arrays[0]
-            if not x.flags.c_contiguous:
-                return reference(*arrays)
-            out = np.empty(x.shape, x.dtype)
-            with np.errstate(all="ignore"):
-                by_rows(x.reshape(-1, width), out.reshape(-1, width))
-            return (out,)
+            if size >= LARGE or takes_rows(arrays, dim, *kinds):
+                return (quietly(along, by_rows, arrays, dim, *kinds),)
+            return reference(*arrays)
 
         return run
 
@@ -135,8 +143,8 @@ class RowNorm(Operator):
 
     repeatable = True
 
-    def by_pieces(self, *arrays: Any, **metadata: Any) -> tuple[np.ndarray, ...]:
-        """The reference for contiguous rows of the compute dtype, in pieces that stay in the cache."""
+    def rows(self, *arrays: Any, **metadata: Any) -> tuple[np.ndarray, ...]:
+        """The reference for rows, in pieces; `dtype` is the compute dtype."""
         raise TypeError(f"{self.name}: the family {self.family} has no such way")
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
@@ -145,16 +153,13 @@ class RowNorm(Operator):
         return compute, (result, *[compute] * (len(self.outputs) - 1))
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
-        """The reference; for contiguous rows of the compute dtype, a piece at a time."""
-        reference, metadata, x = super().on_host(call), call.metadata, call.arrays[0]
-        if x.dtype != call.compute.numpy or not x.size:
-            return reference
+        """The reference in pieces."""
+        metadata, kind = call.metadata, call.compute.numpy
+        if not call.arrays[0].size:
+            return super().on_host(call)
 
         def run(*arrays: Any) -> tuple[np.ndarray, ...]:
-            if not arrays[0].flags.c_contiguous:
-                return reference(*arrays)
-            with np.errstate(all="ignore"):
-                return self.by_pieces(*arrays, **metadata)
+            return quietly(self.rows, *arrays, **metadata, dtype=kind)  # type: ignore[no-any-return]
 
         return run
 
@@ -164,31 +169,31 @@ class RowNorm(Operator):
         return [(shape, call.results[0].numpy), *((shape[:1], each.numpy) for each in call.results[1:])]
 
 
-# Rows are processed in pieces of this many bytes: two of them stay in a level-2 cache of 1 MB from the first pass to
-# the last.
-_PIECE = 256 << 10
+class RowNormBackward(Operator):
+    """The gradients of a norm's inputs: `(grad, x, ...) -> x's, the parameters'`."""
 
+    repeatable = True
 
-def pieces(rows: np.ndarray) -> range:
-    """A range over the first rows of consecutive pieces of `rows`; its `step` is the number of rows per piece."""
-    count, width = rows.shape
-    return range(0, count, max(1, _PIECE // max(1, width * rows.itemsize)))
+    def rows(self, *arrays: Any, **kinds: Any) -> tuple[np.ndarray, ...]:
+        """The reference for rows, in pieces; `dtype` is the compute dtype and `result` that of the input's gradient."""
+        raise TypeError(f"{self.name}: the family {self.family} has no such way")
 
+    def resolve_dtypes(self, call: Call) -> Dtypes:
+        """The input's dtype; the parameters' gradients in the compute dtype, which autograd casts."""
+        compute, result = self.rule(self.name, call.inputs[1:2])
+        return compute, (result, *[compute] * (len(self.outputs) - 1))
 
-def exponentials(part: np.ndarray, out: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-    """exp(part - top) into `out`; returns the rows' tops, or None if nothing had to be subtracted, and the sums.
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
+        """The reference in pieces."""
+        kind, result = call.compute.numpy, call.results[0].numpy
+        if not call.arrays[1].size:
+            return super().on_host(call)
+        return lambda *arrays: quietly(self.rows, *arrays, dtype=kind, result=result)
 
-    Subtracting the largest element of each row costs half as much as the exponentials. It is not needed where the sums
-    are between 1 and a number far from overflow: then no exponential was too large or too small for the dtype.
-    """
-    ones = np.ones((part.shape[1], 1), part.dtype)
-    np.exp(part, out)
-    total = np.dot(out, ones)
-    if np.minimum.reduce(total, None) >= 1 and np.maximum.reduce(total, None) < 1e30:
-        return None, total
-    top = np.maximum.reduce(part, 1, keepdims=True)
-    np.exp(np.subtract(part, top, out), out)
-    return top, np.dot(out, ones)
+    def allocate(self, call: Call) -> Shapes:
+        """The input's shape, and a number per column for each parameter."""
+        shape = tuple(call.arrays[1].shape)
+        return [(shape, call.results[0].numpy), *((shape[1:], each.numpy) for each in call.results[1:])]
 
 
 def _top(x: np.ndarray, axis: int) -> np.ndarray:
@@ -210,14 +215,7 @@ def softmax(x, *, dim, dtype=None):
     return e / e.sum(dim, keepdims=True)
 
 
-def _softmax_rows(x: np.ndarray, out: np.ndarray) -> None:
-    step = pieces(x).step
-    for start in pieces(x):
-        e = out[start : start + step]
-        np.divide(e, exponentials(x[start : start + step], e)[1], e)
-
-
-softmax.by_rows = _softmax_rows
+softmax.by_rows = softmax_rows
 
 
 @device_function
@@ -254,19 +252,7 @@ def log_softmax(x, *, dim, dtype=None):
     return shifted - np.log(np.exp(shifted).sum(dim, keepdims=True))
 
 
-def _log_softmax_rows(x: np.ndarray, out: np.ndarray) -> None:
-    step = pieces(x).step
-    for start in pieces(x):
-        part, result = x[start : start + step], out[start : start + step]
-        top, total = exponentials(part, result)
-        logs = np.log(total, total)
-        if top is None:
-            np.subtract(part, logs, result)
-        else:
-            np.subtract(np.subtract(part, top, result), logs, result)
-
-
-log_softmax.by_rows = _log_softmax_rows
+log_softmax.by_rows = log_softmax_rows
 
 
 @device_function
@@ -288,6 +274,9 @@ def _(grad, out, dim):
 def softmax_backward(grad, result, *, dim):
     """The gradient of softmax's input, from the result and its gradient."""
     return result * (grad - (grad * result).sum(dim if result.ndim else None, keepdims=result.ndim > 0))
+
+
+softmax_backward.by_rows = softmax_backward_rows
 
 
 @device_function
@@ -312,6 +301,9 @@ softmax_backward.kernel(_softmax_backward_of, _sum_of_products, _add_sums)
 def log_softmax_backward(grad, result, *, dim):
     """The gradient of log_softmax's input, from the result and its gradient."""
     return grad - np.exp(result) * grad.sum(dim if result.ndim else None, keepdims=result.ndim > 0)
+
+
+log_softmax_backward.by_rows = log_softmax_backward_rows
 
 
 @device_function

@@ -13,7 +13,6 @@ import numpy as np
 from ... import dtypes
 from ...autograd.mode import recording
 from ...errors import DtypeError, explain
-from ...operator import Dtypes, Operator, Shapes
 from ...rules import Floating
 from ...runtime.call import Call
 from ...runtime.source import device_function
@@ -21,7 +20,8 @@ from ...tensor import Tensor, wrap
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import mean, merge_moments, sum
-from .family import RowNorm, pieces
+from .family import RowNorm, RowNormBackward
+from .host import layer_norm_rows, norm_backward
 from .kernel import RowBodies, contiguous, launch_rows
 from .norm_backward import fits, launch_norm_backward
 
@@ -66,14 +66,14 @@ class LayerNorm(RowNorm):
         if not quick:
             return self(x, weight, bias, eps=eps)[0]
         with np.errstate(all="ignore"):
-            outputs = tuple([wrap(array) for array in _normalise_rows(rows, *parameters, eps=eps)])
+            outputs = tuple([wrap(array) for array in layer_norm_rows(rows, *parameters, eps=eps, dtype=rows.dtype)])
         if recording.enabled:
             self.record(outputs, (x, weight, bias), {"eps": eps})
         return outputs[0]
 
-    def by_pieces(self, *arrays: Any, **metadata: Any) -> tuple[np.ndarray, ...]:
-        """The reference for contiguous rows of the compute dtype, in pieces that stay in the cache."""
-        return _normalise_rows(*arrays, **metadata)
+    def rows(self, *arrays: Any, **metadata: Any) -> tuple[np.ndarray, ...]:
+        """The reference in pieces."""
+        return layer_norm_rows(*arrays, **metadata)
 
     def launch(self, call: Call) -> None:
         """One pass over the rows."""
@@ -105,26 +105,6 @@ def _layer_norm(x, weight=None, bias=None, *, eps=1e-5):
     if weight is not None:
         out = out * weight
     return out if bias is None else out + bias, average[:, 0], rstd[:, 0]
-
-
-def _normalise_rows(x: ndarray, weight: ndarray | None, bias: ndarray | None, *, eps: float) -> tuple[ndarray, ...]:
-    """The reference in pieces that stay in the cache; sums are matrix products with ones."""
-    rows, cols = x.shape
-    out, average, rstd = np.empty_like(x), np.empty(rows, x.dtype), np.empty(rows, x.dtype)
-    ones, count = np.ones(cols, x.dtype), x.dtype.type(cols)
-    for start in (steps := pieces(x)):
-        part = slice(start, start + steps.step)
-        centred = out[part]
-        np.divide(np.dot(x[part], ones), count, out=average[part])
-        np.subtract(x[part], average[part, None], out=centred)
-        variance = np.einsum("ij,ij->i", centred, centred) / count
-        np.divide(1, np.sqrt(variance + x.dtype.type(eps)), out=rstd[part])
-        np.multiply(centred, rstd[part, None], out=centred)
-        if weight is not None:
-            np.multiply(centred, weight, out=centred)
-        if bias is not None:
-            np.add(centred, bias, out=centred)
-    return out, average, rstd
 
 
 layer_norm = LayerNorm(
@@ -195,21 +175,14 @@ def _composed_gradient(grad: Tensor, x: Tensor, weight: Tensor | None, eps: floa
     return (inner * rstd, sum(grad * normal, dim=0) if needs[1] else None, sum(grad, dim=0) if needs[2] else None)
 
 
-class LayerNormBackward(Operator):
+class LayerNormBackward(RowNormBackward):
     """The gradients of all three inputs: `(grad, x, mean, rstd, weight) -> x's, weight's, bias's`."""
 
     family = "layer_norm"
-    repeatable = True
 
-    def resolve_dtypes(self, call: Call) -> Dtypes:
-        """The input's dtype; the parameters' gradients in the compute dtype, which autograd casts."""
-        compute, result = self.rule(self.name, call.inputs[1:2])
-        return compute, (result, compute, compute)
-
-    def allocate(self, call: Call) -> Shapes:
-        """The input's shape, and two results with one number per column."""
-        shape = tuple(call.arrays[1].shape)
-        return [(shape, call.results[0].numpy), (shape[1:], call.results[1].numpy), (shape[1:], call.results[2].numpy)]
+    def rows(self, *arrays: Any, **kinds: Any) -> tuple[np.ndarray, ...]:
+        """The reference in pieces."""
+        return norm_backward(*arrays, **kinds)
 
     def launch(self, call: Call) -> None:
         """All in one pass; if rows are too long, the input's gradient by rows, then the parameters' by columns."""

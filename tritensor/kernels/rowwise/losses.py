@@ -22,10 +22,12 @@ from ...operator import Dtypes, Operator, Shapes
 from ...rules import FLOATING, Floating
 from ...runtime.call import Call
 from ...tensor import Tensor, wrap
+from ...threads import quietly
 from ..elementwise.arithmetic import where
 from ..elementwise.family import elementwise
 from ..reduction.sums import sum
 from .family import softmax
+from .host import LARGE, cross_entropy_backward_rows, cross_entropy_rows, picked, scaled, shares_and_losses
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -51,6 +53,8 @@ class ClassLoss(Operator):
     def __init__(self, name: str, reference: Any, words: str, outputs: Sequence[str]) -> None:
         super().__init__(name, reference, Floating("floating", words), outputs=outputs)
         self.kinds = {"target": dtypes.int64}
+        #: `(*arrays, **metadata, dtype) -> losses, share, ...`, a number per row each
+        self.rows: Callable[..., tuple[np.ndarray, ...]] | None = None
 
     def prepare(self, call: Call) -> None:
         """Check the dtypes."""
@@ -72,12 +76,21 @@ class ClassLoss(Operator):
         return compute, (result, *(compute,) * (len(self.outputs) - 1))
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
-        """The reference, after checking the class indices."""
-        reference, ignored = super().on_host(call), call.metadata["ignore_index"]
+        """The reference, in pieces, after checking the class indices."""
+        reference, rows, metadata, kind = super().on_host(call), self.rows, call.metadata, call.compute.numpy
+        wanted = [result.numpy for result in call.results]
+
+        def in_rows(*arrays: Any) -> tuple[np.ndarray, ...]:
+            losses, share, *more = rows(*arrays, **metadata, dtype=kind)  # type: ignore[misc]
+            total = share.sum()
+            produced = _reduce(losses, total, metadata["reduction"]), total, *more
+            return tuple([asarray(each).astype(to, copy=False) for each, to in zip(produced, wanted)])
 
         def run(x: Any, target: Any, *rest: Any) -> tuple[np.ndarray, ...]:
-            check_classes(target, x.shape[1], ignored)
-            return reference(x, target, *rest)
+            check_classes(target, x.shape[1], metadata["ignore_index"])
+            if rows is None or not x.size:
+                return reference(x, target, *rest)
+            return quietly(in_rows, x, target, *rest)  # type: ignore[no-any-return]
 
         return run
 
@@ -124,16 +137,6 @@ def check_classes(target: np.ndarray, classes: int, ignore_index: int) -> None:
         )
 
 
-def _picked(
-    target: np.ndarray, weight: np.ndarray | None, ignore_index: int, like: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    """For each row: a valid class index, and the row's weight (0 where it is ignored)."""
-    counts = target != ignore_index
-    safe = np.where(counts, target, 0)
-    share = counts.astype(like.dtype) if weight is None else np.where(counts, weight[safe] if weight.size else 0, 0)
-    return safe, share.astype(like.dtype)
-
-
 def _reduce(losses: np.ndarray, total: np.ndarray, reduction: str) -> np.ndarray:
     if reduction == "none":
         return losses
@@ -143,7 +146,7 @@ def _reduce(losses: np.ndarray, total: np.ndarray, reduction: str) -> np.ndarray
 
 def _cross_entropy(x, target, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
     """The negative logarithm of the target class's probability in softmax(x), for rows of scores."""
-    safe, share = _picked(target, weight, ignore_index, x)
+    safe, share = picked(target, weight, ignore_index, x.dtype)
     top = np.maximum.reduce(x, 1, keepdims=True) if x.shape[1] else np.zeros((len(x), 1), x.dtype)
     top = np.where(top == -np.inf, 0, top).astype(x.dtype)  # a row of -inf: its sum is 0, its logarithm -inf
     lse = top + np.log(np.exp(x - top).sum(1, keepdims=True))
@@ -158,6 +161,13 @@ def _cross_entropy(x, target, weight=None, *, ignore_index=-100, reduction="mean
 
 
 cross_entropy = ClassLoss("cross_entropy", _cross_entropy, "log_softmax_lastdim_kernel_impl", ("out", "total", "lse"))
+
+
+def _cross_entropy_rows(x, target, weight, *, reduction, **metadata):
+    return cross_entropy_rows(x, target, weight, **metadata)
+
+
+cross_entropy.rows = _cross_entropy_rows
 
 
 def _class_losses(draw: Any) -> Iterator[tuple[tuple[int, int], Any, dict[str, Any]]]:
@@ -256,7 +266,10 @@ class _QuickGradient(Gradient):
         """The scores' gradient in seven steps."""
         _, _, shares, totals, places, divisor, _ = saved
         scale = array / divisor
-        change = shares * (scale / totals)
+        if shares.size < LARGE:
+            change = shares * (scale / totals)
+        else:
+            change = scaled(shares, scale / totals)
         change.put(places, change.take(places) - scale)
         return [change]
 
@@ -281,13 +294,17 @@ def quick_cross_entropy(input: Any, target: Any, reduction: str) -> Tensor | Non
     places = _row_starts(count, classes) + t
     divisor = count if reduction == "mean" else 1
     try:
-        shares = x - maximum_reduce(x, 1, keepdims=True)
-        picked = shares.take(places)
-        exp(shares, shares)
-        totals = dot(shares, _ones(classes, x.dtype))
-        losses = log(totals[:, 0])
-        losses -= picked
-        loss = add_reduce(losses) / divisor
+        if x.size >= LARGE:
+            shares, totals, losses = shares_and_losses(x, t)
+            loss = add_reduce(losses) / divisor
+        else:
+            shares = x - maximum_reduce(x, 1, keepdims=True)
+            best = shares.take(places)
+            exp(shares, shares)
+            totals = dot(shares, _ones(classes, x.dtype))
+            losses = log(totals[:, 0])
+            losses -= best
+            loss = add_reduce(losses) / divisor
     except (RuntimeWarning, FloatingPointError):
         return None  # NumPy raises for warnings here; the operator ignores them
     result = wrap(asarray(loss, x.dtype))
@@ -314,6 +331,20 @@ class ClassLossBackward(Operator):
         compute, result = self.rule(self.name, call.inputs[1:2])
         return compute, (result,)
 
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
+        """The reference, in pieces."""
+        if not call.arrays[1].size:
+            return super().on_host(call)
+        kind, result, reduction = call.compute.numpy, call.results[0].numpy, call.metadata["reduction"]
+        more = {key: call.metadata[key] for key in ("ignore_index", "label_smoothing")}
+
+        def in_rows(grad: Any, x: np.ndarray, target: Any, weight: Any, total: Any, lse: Any) -> tuple[np.ndarray, ...]:
+            scale = asarray(grad).astype(kind)
+            scale = np.broadcast_to(scale / total if reduction == "mean" else scale, x.shape[:1]).astype(kind)
+            return (cross_entropy_backward_rows(scale, x, target, weight, lse, **more, dtype=kind, result=result),)
+
+        return lambda *arrays: quietly(in_rows, *arrays)
+
     def allocate(self, call: Call) -> Shapes:
         """The scores' shape."""
         return [(tuple(call.arrays[1].shape), call.results[0].numpy)]
@@ -327,7 +358,7 @@ class ClassLossBackward(Operator):
 
 def _cross_entropy_backward(grad, x, target, weight, total, lse, *, ignore_index, reduction, label_smoothing):
     """The gradient of cross_entropy's scores."""
-    safe, share = _picked(target, weight, ignore_index, x)
+    safe, share = picked(target, weight, ignore_index, x.dtype)
     rows, classes = x.shape
     shares = np.exp(x - lse[:, None])
     change = shares * (share * (1 - label_smoothing))[:, None]
@@ -353,13 +384,22 @@ def _(draw):
 
 def _nll_loss(x, target, weight=None, *, ignore_index=-100, reduction="mean"):
     """The negative of the target class's value in each row of log-probabilities."""
-    safe, share = _picked(target, weight, ignore_index, x)
+    safe, share = picked(target, weight, ignore_index, x.dtype)
     losses = np.where(target == ignore_index, 0, -x[np.arange(len(x)), safe] * share)
     total = share.sum()
     return _reduce(losses, total, reduction), total
 
 
 nll_loss = ClassLoss("nll_loss", _nll_loss, "nll_loss_out_frame", ("out", "total"))
+
+
+def _nll_rows(x, target, weight, *, ignore_index, reduction, dtype):
+    weight = weight if weight is None else weight.astype(dtype)
+    safe, share = picked(target, weight, ignore_index, dtype)
+    return np.where(target == ignore_index, 0, -x[np.arange(len(x)), safe].astype(dtype) * share), share
+
+
+nll_loss.rows = _nll_rows
 
 
 @nll_loss.samples

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...autograd.mode import recording
-from ...operator import Dtypes, Operator, Shapes
 from ...rules import Floating
 from ...runtime.call import Call
 from ...runtime.source import device_function
@@ -19,7 +18,8 @@ from ...tensor import Tensor
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import add, fold_sum, mean, sum, zero
-from .family import RowNorm, pieces
+from .family import RowNorm, RowNormBackward
+from .host import norm_backward, rms_norm_rows
 from .kernel import RowBodies, contiguous, launch_rows
 from .norm_backward import fits, launch_norm_backward
 
@@ -35,9 +35,9 @@ class RMSNorm(RowNorm):
     family = "rms_norm"
     repeatable = True
 
-    def by_pieces(self, *arrays: Any, **metadata: Any) -> tuple[np.ndarray, ...]:
-        """The reference for contiguous rows of the compute dtype, in pieces that stay in the cache."""
-        return _normalise_rows(*arrays, **metadata)
+    def rows(self, *arrays: Any, **metadata: Any) -> tuple[np.ndarray, ...]:
+        """The reference in pieces."""
+        return rms_norm_rows(*arrays, **metadata)
 
     def launch(self, call: Call) -> None:
         """One pass over the rows."""
@@ -61,20 +61,6 @@ def _rms_norm(x, weight=None, *, eps):
     rstd = 1 / np.sqrt(squares + x.dtype.type(eps))
     out = x * rstd
     return out if weight is None else out * weight, rstd[:, 0]
-
-
-def _normalise_rows(x: np.ndarray, weight: np.ndarray | None, *, eps: float) -> tuple[np.ndarray, ...]:
-    """The reference in pieces that stay in the cache."""
-    rows, cols = x.shape
-    out, rstd = np.empty_like(x), np.empty(rows, x.dtype)
-    for start in (steps := pieces(x)):
-        part = slice(start, start + steps.step)
-        squares = np.einsum("ij,ij->i", x[part], x[part]) / x.dtype.type(cols)
-        np.divide(1, np.sqrt(squares + x.dtype.type(eps)), out=rstd[part])
-        np.multiply(x[part], rstd[part, None], out=out[part])
-        if weight is not None:
-            np.multiply(out[part], weight, out=out[part])
-    return out, rstd
 
 
 rms_norm = RMSNorm("rms_norm", _rms_norm, Floating("floating", "rms_norm"), outputs=("out", "rstd"))
@@ -135,21 +121,15 @@ def _composed_gradient(grad: Tensor, x: Tensor, weight: Tensor | None, eps: floa
     return inner * rstd, sum(grad * normal, dim=0) if needs[1] else None
 
 
-class RMSNormBackward(Operator):
+class RMSNormBackward(RowNormBackward):
     """The gradients of both inputs: `(grad, x, rstd, weight) -> x's, weight's`."""
 
     family = "rms_norm"
-    repeatable = True
 
-    def resolve_dtypes(self, call: Call) -> Dtypes:
-        """The input's dtype; the scale's gradient in the compute dtype, which autograd casts."""
-        compute, result = self.rule(self.name, call.inputs[1:2])
-        return compute, (result, compute)
-
-    def allocate(self, call: Call) -> Shapes:
-        """The input's shape, and a number per column."""
-        shape = tuple(call.arrays[1].shape)
-        return [(shape, call.results[0].numpy), (shape[1:], call.results[1].numpy)]
+    def rows(self, *arrays: Any, **kinds: Any) -> tuple[np.ndarray, ...]:
+        """The reference in pieces."""
+        grad, x, rstd, weight = arrays
+        return norm_backward(grad, x, None, rstd, weight, **kinds)[:2]
 
     def launch(self, call: Call) -> None:
         """Both in one pass; for rows that are too long, the input's gradient by rows, then the scale's by columns."""
