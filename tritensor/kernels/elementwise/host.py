@@ -22,7 +22,7 @@ __all__ = ["LARGE", "evaluate", "evaluate_in_place", "is_large"]
 # From this many elements of the result on, blocks take less time than one call for all elements.
 LARGE = 1 << 18
 
-# Elements of a block of one pass, whose temporary arrays need no cache: two threads take 1.6 ms for exp of 4 M elements,
+# Elements of a block of one pass, whose temporary arrays need no cache: exp of 4 M takes 1.6 ms on two threads,
 # with half as many 2.0.
 _ONE_PASS = 1 << 18
 
