@@ -51,7 +51,9 @@ def product(x: ndarray, y: ndarray) -> ndarray:
     if count <= _ALONE_VECTOR or (count <= _ALONE and rows > 1 and cols > 1):
         return dot(x, y)
     if depth * max(rows, _LEAST_EDGE) * max(cols, _LEAST_EDGE) >= 2 * _PIECE:
-        return multiply(x, y)
+        out = np.empty((rows, cols), x.dtype)
+        _share(_Piece(), out, x, y)
+        return out
     if blas_on_one_thread.alone:  # Python code is slow after a product that has filled the caches: 3 us are saved
         return _product(x, y)
     with blas_on_one_thread:
@@ -137,7 +139,7 @@ def _share(piece: _Piece, *operands: ndarray) -> None:
         number, place = divmod(index, tiles)
         row, col = place // across * height, place % across * width
         high, wide = slice(row, row + height), slice(col, col + width)
-        matrices = [operand[np.unravel_index(number, sizes)] for operand in operands]
+        matrices = [operand[np.unravel_index(number, sizes)] for operand in operands] if sizes else operands
         parts = [matrices[0][high, wide], matrices[1][high], matrices[2][:, wide]]
         piece.compute(*parts, *[bias[high, wide] for bias in matrices[3:]])
 
@@ -180,7 +182,7 @@ def places(sizes: Sequence[int], start: int, stop: int) -> Iterator[tuple[Any, .
 class _Piece:
     """How one thread computes a tile, or some matrices of a batch."""
 
-    def __init__(self, after: Body | None, kind: Any) -> None:
+    def __init__(self, after: Body | None = None, kind: Any = None) -> None:
         self.after, self.kind = after, kind
 
     def compute(self, out: ndarray, x: ndarray, y: ndarray, bias: ndarray | None = None) -> None:
