@@ -6,6 +6,8 @@ drawn, in the dtypes that its rule takes.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,6 +115,32 @@ def samples(operator: Operator, dtype: dtypes.dtype, rng: np.random.Generator, g
     for inputs, metadata, *positions in operator.calls(Draw(operator, dtype, rng, gradient)):
         made.append(Sample(inputs, {**metadata, **operator.example}, *positions))
     return made
+
+
+def enlarged(sample: Sample, elements: int, rng: np.random.Generator) -> Iterator[Sample]:
+    """The same call on larger arrays, once for each dimension: the largest input has `elements`, or a few more.
+
+    A dimension is known by its size. Wherever that occurs, the array gets more slices along it, drawn from its own, so
+    that inputs still fit together and indices still lie within. Where a size occurs by chance, a call may be refused.
+    Sizes that would make results larger by a power are left alone: those that occur twice in an array, or in a tensor
+    and in the coordinates that select of it.
+    """
+    arrays = [value for value in sample.inputs if isinstance(value, np.ndarray)]
+    largest = max(arrays, key=lambda array: array.size)
+    for size in dict.fromkeys(largest.shape):
+        squared = "dims" in sample.metadata and size in sample.inputs[1].shape
+        if size < 2 or not largest.size or squared or any(array.shape.count(size) > 1 for array in arrays):
+            continue
+        times = math.ceil(elements / largest.size)
+
+        def more(value: Any, size: int = size, times: int = times) -> Any:
+            if isinstance(value, np.ndarray):
+                for dim, length in enumerate(value.shape):
+                    if length == size:
+                        value = value.take(rng.integers(0, size, size * times), dim)
+            return value
+
+        yield Sample([more(value) for value in sample.inputs], sample.metadata, sample.differentiate)
 
 
 def dtypes_of(operator: Operator) -> list[dtypes.dtype]:
