@@ -38,10 +38,9 @@ def tiny(monkeypatch):
 def whole(operator, *inputs, **metadata):
     """The result of the reference for whole arrays."""
     tensors = [torch.from_numpy(each) if isinstance(each, np.ndarray) else each for each in inputs]
-    tensors, metadata = operator.prepare(tuple(tensors), {**operator.metadata, **metadata})
-    compute, results = operator.resolve_dtypes(tensors, metadata)
-    arrays = [each._data if isinstance(each, torch.Tensor) else each for each in tensors]
-    return Operator.compute(operator, arrays, compute, results, metadata)
+    call = operator.prepared(tuple(tensors), {**operator.metadata, **metadata})
+    call.arrays = operator.arrays_of(call)
+    return Operator.on_host(operator, call)(*call.arrays)
 
 
 def assert_same(found, wanted, tolerance):

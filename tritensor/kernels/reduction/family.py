@@ -158,7 +158,7 @@ class Reduction(Operator):
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference; in blocks for a large array."""
         x, kind, metadata = call.arrays[0], call.compute.numpy, call.metadata
-        if not is_large(x, self.stages is not None and self.stages.read_once and x.dtype == kind):
+        if x.size < LARGE or not is_large(x, self.stages is not None and self.stages.read_once and x.dtype == kind):
             return super().on_host(call)
         wanted = [result.numpy for result in call.results]
 

@@ -105,8 +105,9 @@ class Rowwise(Operator):
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference by rows, in pieces."""
         reference, by_rows, dim = super().on_host(call), self.by_rows, call.metadata["dim"]
-        kinds, size = (call.compute.numpy, call.results[0].numpy), call.arrays[0].size
-        if by_rows is None or not size:
+        kinds, x = (call.compute.numpy, call.results[0].numpy), call.arrays[0]
+        size = x.size
+        if by_rows is None or not size or (size < LARGE and dim != x.ndim - 1):
             return reference
 
         def run(*arrays: Any) -> tuple[np.ndarray, ...]:
