@@ -31,6 +31,7 @@ from .casting import wrapped
 from .errors import ArgumentError, DeviceMismatchError, DtypeError, explain
 from .memory import buffer
 from .memory.array import DeviceArray
+from .public import ShownSignature
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
 from .runtime.call import Call
 from .runtime.replay import Replay, key_of, table
@@ -64,27 +65,6 @@ Shapes = list[tuple[tuple[int, ...], np.dtype]]  # shape and dtype of each resul
 registry: dict[str, Operator] = {}
 
 
-class _Shown:
-    """The signature that `help`, editors and the stubs show: inputs called x and y get PyTorch's names for them."""
-
-    def __get__(self, operator: Operator | None, owner: type) -> inspect.Signature:
-        if operator is None:
-            raise AttributeError("a class of operators has the signature of its constructor")
-        found: list[inspect.Parameter] = []
-        for name in operator.inputs:
-            shown = {"x": "input", "y": "other"}.get(name, name)
-            default = None if name in operator.optional else inspect.Parameter.empty
-            annotation = "Any" if found else "Tensor"
-            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-            found.append(inspect.Parameter(shown, kind, default=default, annotation=annotation))
-        if operator.variadic:
-            found.append(inspect.Parameter("tensors", inspect.Parameter.VAR_POSITIONAL, annotation="Tensor"))
-        for name, value in operator.metadata.items():
-            found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation="Any"))
-        result = "Tensor" if len(operator.outputs) == 1 else "tuple[Tensor, ...]"
-        return inspect.Signature(found, return_annotation=result)
-
-
 class Operator:
     """One operation: reference, kernel, gradients, dtype rule. Families subclass it; see the module's docstring.
 
@@ -114,7 +94,7 @@ class Operator:
     repeatable = False
     takes_numbers = False
     differentiable_output = True
-    __signature__ = _Shown()
+    __signature__ = ShownSignature()
     calls: Callable[[Any], Iterable[tuple[Any, ...]]] | None = None
     domain: tuple[float, float] | dict[str, tuple[float, float]] | None = None
     gradient_domain: tuple[float, float] | dict[str, tuple[float, float]] | None = None

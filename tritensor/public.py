@@ -9,11 +9,12 @@ namespaces from the tables here, and the type stubs are generated from them.
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["FUNCTIONAL", "PACKAGE", "load_modules", "method", "methods_of", "public", "publish"]
+__all__ = ["FUNCTIONAL", "PACKAGE", "ShownSignature", "load_modules", "method", "methods_of", "public", "publish"]
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
@@ -76,6 +77,27 @@ def method(*names: str) -> Callable[[Any], Any]:
         return value
 
     return declare
+
+
+class ShownSignature:
+    """The signature that `help`, editors and the stubs show: inputs called x and y get PyTorch's names for them."""
+
+    def __get__(self, operator: Any, owner: type) -> inspect.Signature:
+        if operator is None:
+            raise AttributeError("a class of operators has the signature of its constructor")
+        found: list[inspect.Parameter] = []
+        for name in operator.inputs:
+            shown = {"x": "input", "y": "other"}.get(name, name)
+            default = None if name in operator.optional else inspect.Parameter.empty
+            annotation = "Any" if found else "Tensor"
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            found.append(inspect.Parameter(shown, kind, default=default, annotation=annotation))
+        if operator.variadic:
+            found.append(inspect.Parameter("tensors", inspect.Parameter.VAR_POSITIONAL, annotation="Tensor"))
+        for name, value in operator.metadata.items():
+            found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation="Any"))
+        result = "Tensor" if len(operator.outputs) == 1 else "tuple[Tensor, ...]"
+        return inspect.Signature(found, return_annotation=result)
 
 
 def load_modules(package: str, path: Sequence[str], skip: Collection[str] = ()) -> None:

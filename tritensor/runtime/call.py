@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import devices
 from ..memory.array import DeviceArray
 
 if TYPE_CHECKING:
-    from .. import dtypes
-    from .protocol import Operator
+    import numpy as np
 
-__all__ = ["Call"]
+    from .. import dtypes
+
+__all__ = ["Call", "Operator"]
+
+
+class Operator(Protocol):
+    """The part of `tritensor.operator.Operator` that is used to launch, repeat, check and time it."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    kinds: dict[str, dtypes.dtype]
+    takes_numbers: bool
+    body: Any
+    replays: dict[Any, Any]
+
+    def launch(self, call: Call) -> None:
+        """Run the kernels."""
+
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
+        """The function from arrays and numbers to the reference's results, for calls like this one."""
+
+    def cost(self, call: Call) -> tuple[int, int]:
+        """The least number of bytes moved, and the number of operations."""
 
 
 class Call:

@@ -23,7 +23,7 @@ from ..memory.copies import to_host
 from .call import Call
 
 if TYPE_CHECKING:
-    from .protocol import Operator
+    from .call import Operator
 
 __all__ = ["compare_with_reference", "mismatch", "tolerance"]
 

@@ -13,7 +13,7 @@ On simulated devices, in checked mode and in debug mode every call goes through 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +22,8 @@ from ..memory import buffer
 from ..memory.array import DeviceArray, Form
 from ..memory.buffer import Buffer
 from ..tensor import Tensor, wrap
-from .call import Call
+from .call import Call, Operator
 from .program import Program, float_bits, watchers
-
-if TYPE_CHECKING:
-    from .protocol import Operator
 
 __all__ = ["INTO", "Replay", "Step", "active", "begin", "converter", "key_of", "stop", "table"]
 
