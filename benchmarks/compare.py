@@ -98,7 +98,9 @@ def speed(case: Case, ours: ModuleType, peers: dict[str, ModuleType], every: int
             if library is not np:  # whose BLAS follows ours
                 library.set_num_threads(every if name == ALL_THREADS else 1)
         run = timer(case.statement, case.namespace(ours, arrays))
-        rows[name] = row(side_by_side(run, timer(statement, case.namespace(peer, arrays))), case.targets.get(name))
+        theirs = timer(statement, case.namespace(peer, arrays))
+        measured = side_by_side(run, theirs, pause=0.02 if name == ALL_THREADS else 0.0)
+        rows[name] = row(measured, case.targets.get(name))
     return rows
 
 

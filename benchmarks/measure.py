@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import statistics
+import time
 import timeit
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,10 +53,13 @@ def side_by_side(
     blocks: int = 7,
     seconds: float = 0.04,
     number: int | None = None,
+    pause: float = 0.0,
 ) -> Comparison:
     """Time both in `blocks` of ours, theirs, theirs, ours, each of about `seconds`, or of `number` executions.
 
     The order within a block cancels a drift of the machine's speed; the median over blocks ignores a disturbed one.
+    `pause` is slept before each side's turn: the threads of OpenMP keep a processor busy for some milliseconds after
+    their work, which the other side would be charged for.
     """
     if number is None:
         our_number, their_number = executions(ours, seconds), executions(theirs, seconds)
@@ -66,8 +70,11 @@ def side_by_side(
     a, b, ratios = [], [], []
     gc.collect()
     for _ in range(blocks):
+        time.sleep(pause)
         first = ours(our_number)
+        time.sleep(pause)
         middle = theirs(their_number) + theirs(their_number)
+        time.sleep(pause)
         a.append((first + ours(our_number)) / 2 / our_number)
         b.append(middle / 2 / their_number)
         ratios.append(a[-1] / b[-1])

@@ -27,7 +27,7 @@ import numpy as np
 from .errors import DeviceError, explain
 from .public import public
 
-__all__ = ["blas_on_one_thread", "get_num_threads", "in_pieces", "quietly", "set_num_threads"]
+__all__ = ["ALONE", "blas_on_one_thread", "dot", "get_num_threads", "in_pieces", "quietly", "set_num_threads"]
 
 _MOST = 1024  # threads: a number above this is a mistake, and would only use up memory
 
@@ -301,6 +301,18 @@ def _direct(library: Any) -> Any:
 
 _threads = _Threads()
 blas_on_one_thread = _Blas()
+
+
+# Elements of a matrix from which its product with a vector may run on several threads of OpenBLAS (older versions).
+ALONE = 9216
+
+
+def dot(x: np.ndarray, y: np.ndarray) -> Any:
+    """`np.dot`, with the same bits for every number of threads."""
+    if x.size <= ALONE and y.size <= ALONE:
+        return np.dot(x, y)
+    with blas_on_one_thread:
+        return np.dot(x, y)
 
 
 def _in_forked_process() -> None:

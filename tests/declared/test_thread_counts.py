@@ -17,7 +17,6 @@ from tritensor.errors import TritensorError
 from tritensor.nn import functional as F
 from tritensor.operator import Operator, registry
 from tritensor.tensor import Tensor
-from tritensor.threads import blas_on_one_thread
 
 from .samples import TESTED_ALONE, Sample, dtypes_of, enlarged, has_samples, samples
 from .test_operators import as_tuple, case_id, generator, on_cpu
@@ -63,8 +62,7 @@ def same_for_every_number(call: Callable[[], Any]) -> None:
     found = {}
     for number in NUMBERS:
         torch.set_num_threads(number)
-        with blas_on_one_thread:  # until no operator leaves its products to BLAS's own threads
-            found[number] = bits(*call())
+        found[number] = bits(*call())
         assert found[number], "nothing to compare"
         same = found[number] == found[NUMBERS[0]]  # megabytes, which an assertion would print
         assert same, f"with {number} threads other bits come out than with one"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...threads import blas_on_one_thread, in_pieces
+from ...threads import ALONE, blas_on_one_thread, in_pieces
 from ..addressing import collapse_dims
 
 __all__ = ["multiply", "places", "product"]
@@ -25,7 +25,6 @@ Body = Callable[[ndarray], ndarray]
 # OpenBLAS uses one thread for products of up to 262,144 numbers, or a quarter as many of complex ones, and for a
 # matrix and a vector of up to 9,216 (older versions) or 4,096 complex ones.
 _ALONE = 1 << 18
-_ALONE_VECTOR = 9216
 _ALONE_COMPLEX = 4096
 # The products of a piece: 0.35 ms of float32. Two pieces of half as many take longer than one thread does.
 _PIECE = 1 << 24
@@ -48,7 +47,7 @@ def product(x: ndarray, y: ndarray) -> ndarray:
     rows, depth = x.shape
     cols = y.shape[1]
     count = rows * depth * cols
-    if count <= _ALONE_VECTOR or (count <= _ALONE and rows > 1 and cols > 1):
+    if count <= ALONE or (count <= _ALONE and rows > 1 and cols > 1):
         return dot(x, y)
     if depth * max(rows, _LEAST_EDGE) * max(cols, _LEAST_EDGE) >= 2 * _PIECE:
         out = np.empty((rows, cols), x.dtype)
@@ -80,7 +79,7 @@ def multiply(
         after: an elementwise function.
         kind: the dtype to compute in, where it is another one: blocks are converted, and the result is as `x`.
     """
-    if x.ndim == 1 and y.ndim == 1 and x.size > _ALONE_VECTOR and kind is None and bias is None and after is None:
+    if x.ndim == 1 and y.ndim == 1 and x.size > ALONE and kind is None and bias is None and after is None:
         return _scalar_product(x, y)
     left, right = x if x.ndim > 1 else x[None], y if y.ndim > 1 else y[:, None]
     rows, cols = left.shape[-2], right.shape[-1]

@@ -22,7 +22,7 @@ from ...rules import REAL_FLOAT
 from ...runtime.call import Call
 from ...runtime.launch import device_function
 from ...tensor import Tensor
-from ...threads import in_pieces
+from ...threads import get_num_threads, in_pieces
 from ..elementwise.family import elementwise
 from .multi_tensor import check_entry
 
@@ -271,10 +271,11 @@ class Large:
             for run, arrays, constants in self.chunks[start:stop]:
                 run(arrays, *_scratch.of(arrays[0].dtype), *constants)
 
-        if self.chunks:
-            # two chunks take 0.1 to 0.4 ms, as long as sharing them might
-            alone = len(self.chunks) < 3 or self.overlap()
-            in_pieces(steps, len(self.chunks), len(self.chunks) if alone else 1)
+        # two chunks take 0.1 to 0.4 ms, as long as sharing them might
+        if len(self.chunks) < 3 or get_num_threads() == 1 or self.overlap():
+            steps(0, len(self.chunks))
+        else:
+            in_pieces(steps, len(self.chunks), 1)
 
     def overlap(self) -> bool:
         """Whether any of the arrays that are written overlap."""

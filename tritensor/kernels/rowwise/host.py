@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...casting import from_float32, to_float32
-from ...threads import in_pieces
+from ...threads import ALONE, blas_on_one_thread, in_pieces
 from ..reduction.host import Grid, row_dots, row_sums
 from ..scratch import scratch
 
@@ -60,7 +60,11 @@ def by_rows(run: Callable[[int, int, Any], Any], rows: int, cols: int) -> None:
     `new(shape, dtype)` is an array for what is computed on the way.
     """
     if rows * cols < LARGE:
-        run(0, rows, np.empty)
+        if rows * cols <= ALONE:
+            run(0, rows, np.empty)
+            return
+        with blas_on_one_thread:
+            run(0, rows, np.empty)
         return
 
     def piece(start: int, stop: int) -> None:

@@ -22,7 +22,7 @@ from ...operator import Dtypes, Operator, Shapes
 from ...rules import FLOATING, Floating
 from ...runtime.call import Call
 from ...tensor import Tensor, wrap
-from ...threads import quietly
+from ...threads import dot, quietly
 from ..elementwise.arithmetic import where
 from ..elementwise.family import elementwise
 from ..reduction.sums import sum
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["absolute_error", "cross_entropy", "nll_loss", "squared_error"]
 
 
-ndarray, asarray, uint64, dot = np.ndarray, np.asarray, np.uint64, np.dot
+ndarray, asarray, uint64 = np.ndarray, np.asarray, np.uint64
 exp, log, add_reduce, maximum_reduce = np.exp, np.log, np.add.reduce, np.maximum.reduce
 INT64 = dtypes.int64.numpy
 
