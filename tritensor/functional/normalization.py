@@ -79,7 +79,7 @@ def layer_norm(
         weight, bias = (each if each is None else each.reshape(width) for each in (weight, bias))
     flat = len(input_shape) == 2 and len(shape) == 1
     rows = input if flat else input.reshape(prod(input_shape[: len(input_shape) - len(shape)]), width)
-    out = _layer_norm.normalise(rows, weight, bias, float(eps))
+    out = _layer_norm(rows, weight, bias, eps=float(eps))[0]
     return out if flat else out.reshape(input_shape)
 
 

@@ -17,7 +17,7 @@ from ...operator import Dtypes, Operator, Shapes
 from ...rules import Floating, Rule, compute_dtype
 from ...runtime.call import Call
 from ...runtime.source import device_function
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor
 from ...threads import quietly
 from ..reduction.sums import merge_logs, sum
 from .host import (
@@ -27,7 +27,6 @@ from .host import (
     log_softmax_rows,
     softmax_backward_rows,
     softmax_rows,
-    takes_rows,
 )
 from .kernel import RowBodies, launch_rows
 
@@ -68,30 +67,10 @@ class Rowwise(Operator):
         call.metadata["dim"] = layout.normalize_dim(call.metadata["dim"], x.ndim)
 
     def along(self, input: Any, dim: int) -> Tensor:
-        """Call the operator, in fewer steps for CPU tensors of float32 or float64 along the last dimension."""
-        x = getattr(input, "_data", None)
-        if (
-            self.by_rows is None
-            or x.__class__ is not ndarray
-            or x.dtype.char not in "fd"
-            or not x.flags.c_contiguous
-            or dim.__class__ is not int
-            or not x.size
-            or not x.ndim
-            or dim not in (-1, x.ndim - 1)
-        ):
-            return self(input, dim=dim)
-        width = x.shape[-1]
-        out = np.empty(x.shape, x.dtype)
-        with np.errstate(all="ignore"):
-            if x.size < LARGE:
-                self.by_rows(x.reshape(-1, width), out.reshape(-1, width))
-            else:
-                out = along(self.by_rows, (x,), x.ndim - 1, x.dtype, x.dtype)
-        result = wrap(out)
-        if input._needs and recording.enabled:
-            self.record((result,), (input,), {"dim": x.ndim - 1, "dtype": None})
-        return result
+        """The operator's call, with a key in few steps."""
+        if dim.__class__ is not int:
+            return self(input, dim=dim)  # type: ignore[no-any-return]
+        return self.call_one(input, (dim,), {"dim": dim})  # type: ignore[no-any-return]
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
         """The input's dtype, or `dtype=`, to which the input is converted first."""
@@ -110,10 +89,16 @@ class Rowwise(Operator):
         if by_rows is None or not size or (size < LARGE and dim != x.ndim - 1):
             return reference
 
+        width, direct = x.shape[-1] if x.ndim else 1, kinds[0] == kinds[1] == x.dtype
+
         def run(*arrays: Any) -> tuple[np.ndarray, ...]:
-            if size >= LARGE or takes_rows(arrays, dim, *kinds):
+            if size >= LARGE:
                 return (quietly(along, by_rows, arrays, dim, *kinds),)
-            return reference(*arrays)
+            if not direct or not all(x.flags.c_contiguous for x in arrays):
+                return reference(*arrays)
+            out = np.empty(arrays[0].shape, kinds[1])
+            quietly(by_rows, *[x.reshape(-1, width) for x in arrays], out.reshape(-1, width))
+            return (out,)
 
         return run
 

@@ -39,7 +39,6 @@ __all__ = [
     "softmax_backward_rows",
     "softmax_rows",
     "store",
-    "takes_rows",
 ]
 
 ndarray = np.ndarray
@@ -101,13 +100,6 @@ def store(computed: ndarray, part: ndarray) -> None:
     """Write what was computed in `place_for` it into the piece of the result."""
     if computed is not part:
         from_float32(computed, part.dtype, part)
-
-
-def takes_rows(arrays: Sequence[ndarray], dim: int, dtype: np.dtype, result: np.dtype) -> bool:
-    """Whether arrays are contiguous rows along `dim`, and neither they nor the result are converted."""
-    if dtype != result:
-        return False
-    return all(dim == x.ndim - 1 and x.dtype == dtype and x.flags.c_contiguous for x in arrays)
 
 
 def along(run: Callable[..., None], arrays: Sequence[ndarray], dim: int, dtype: np.dtype, result: np.dtype) -> ndarray:
