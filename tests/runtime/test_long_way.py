@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import importlib.util
 import inspect
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -271,3 +273,37 @@ def test_replays_wait_for_a_real_device(monkeypatch: pytest.MonkeyPatch, long_wa
         assert long_ways == ["add"] * 3
         assert registry["add"].replays == {}
     assert not replay.active.on
+
+
+# ---- how long the short way is ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("needs", [False, True])
+def test_from_add_to_the_launch_at_most_eight_functions_are_entered_and_none_twice(
+    gpu: Interpreted, needs: bool
+) -> None:
+    x, y = (tensor(1.0, 2.0).requires_grad_(needs) for _ in range(2))
+    assert results(x + y, x + y) == [[2, 4]] * 2
+    entered: list[str] = []
+    launching: list[Any] = []  # the test device's launch, which interprets the kernel
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if launching:
+            if event == "return" and frame is launching[0]:
+                launching.clear()
+        elif event == "call":
+            if Path(frame.f_code.co_filename).name == "interpreted_device.py":
+                launching.append(frame)
+            else:
+                entered.append(f"{frame.f_code.co_filename}: {frame.f_code.co_qualname}")
+
+    launched = len(gpu.launches)
+    sys.setprofile(note)
+    try:
+        out = x + y
+    finally:
+        sys.setprofile(None)
+    assert len(gpu.launches) == launched + 1
+    assert out.requires_grad is needs
+    assert 0 < len(entered) <= 8, entered
+    assert len(set(entered)) == len(entered), entered
