@@ -10,9 +10,9 @@ import pytest
 
 import tritensor as torch
 from tritensor import dtypes, settings
+from tritensor import operator as operator_module
 from tritensor.errors import DeviceError
 from tritensor.operator import Operator, registry
-from tritensor.runtime import replay
 from tritensor.tensor import Tensor
 
 from ..declared.samples import dtypes_of, has_samples, samples
@@ -247,7 +247,7 @@ def test_a_change_by_another_tensor_is_repeated_without_looking_at_the_call_agai
     x, y, needed = tensor(1.0, 2.0), tensor(10.0, 20.0), tensor(1.0, 1.0, needs=True)
     memory = x.data_ptr()
     with monkeypatch.context() as patch:
-        patch.setattr(replay, "key_of", None)
+        patch.setattr(operator_module, "key_of", None)
         x.add_(y).add_(y)
         with torch.no_grad():
             needed.add_(y)
