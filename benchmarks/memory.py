@@ -111,7 +111,7 @@ def backward_memory(operator: Operator, sample: Sample, inputs: list[Any]) -> Me
 
     def run() -> list[Any]:
         out.backward(grad)
-        return [leaf.grad for leaf in leaves]
+        return [leaf.grad for leaf in leaves if leaf.grad is not None]
 
     return measure(run, inputs)
 

@@ -124,7 +124,10 @@ def test_a_pattern_that_names_no_case_is_refused(capsys: pytest.CaptureFixture[s
 
 # Operators that take their results and some blocks, by dtype.
 WITHIN_BLOCKS = {
-    "float32": "add mul exp tanh copy neg sum amax mean argmax softmax log_softmax layer_norm rms_norm matmul cat",
+    "float32": "add mul exp tanh copy neg sum amax mean argmax softmax log_softmax layer_norm rms_norm matmul cat "
+    "absolute_error all any count_nonzero cross_entropy elu erf erfc frac gelu gelu_gradient leaky_relu lerp logsumexp "
+    "norm pow relu_gradient rsqrt sgn softplus squared_error std tanh_gradient trunc_divide var where",
+    "bfloat16": "add exp copy gelu sum amax softmax layer_norm cross_entropy where",
 }
 
 

@@ -48,7 +48,7 @@ class Elementwise(Operator):
     Attributes:
         methods: names of the Tensor methods, except those of Python's syntax; each is a public function too.
         method, method_in_place: the Tensor methods, as functions.
-        whole: the reference shares large arrays among threads itself, and is not called with blocks of them.
+        whole: the reference, of one array, takes every dtype as it is and shares large arrays among threads itself.
     """
 
     family = "elementwise"
@@ -79,9 +79,11 @@ class Elementwise(Operator):
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference, in blocks where the result is large."""
-        if self.whole or not host.is_large(call.arrays):
-            return super().on_host(call)
         reference, metadata, wanted = self.reference, call.metadata, [result.numpy for result in call.results]
+        if self.whole:
+            return lambda x: (reference(x),)
+        if not host.is_large(call.arrays):
+            return super().on_host(call)
         kinds = [self.kinds.get(name, call.compute).numpy for name in self.inputs]
         return lambda *arrays: host.evaluate(reference, arrays, kinds, wanted, metadata)
 
