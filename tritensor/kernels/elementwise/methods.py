@@ -23,7 +23,7 @@ from ...public import method
 from ...runtime.replay import INTO
 from ...tensor import Tensor, wrap
 from ...threads import quietly
-from .host import LARGE, evaluate_in_place
+from .host import LARGE, LARGE_DIRECT, evaluate_in_place
 
 __all__ = ["binary", "function_of", "in_place_method", "member", "plain", "reflected", "unary"]
 
@@ -84,15 +84,20 @@ def _usual(direct: frozenset[np.dtype]) -> np.dtype | None:
     return kind if kind in direct else None
 
 
+def _large(operator: Elementwise) -> int:
+    """Elements from which on the operator computes in blocks."""
+    return LARGE_DIRECT if operator.ufunc else LARGE
+
+
 def unary(operator: Elementwise) -> Callable[..., Tensor]:
     """The method of a one-input operator, with the quick path: a CPU array of a direct dtype, or a known launch."""
     reference, direct, fixed = operator.reference, operator.direct, operator.fixed
-    usual = _usual(direct)
+    usual, large = _usual(direct), _large(operator)
     replays = operator.replays
 
     def call(self: Tensor) -> Tensor:
         x = self._data
-        if type(x) is ndarray and (x.dtype is usual or x.dtype in direct) and x.size < LARGE:
+        if type(x) is ndarray and (x.dtype is usual or x.dtype in direct) and x.size < large:
             try:
                 out = reference(x)
             except (RuntimeWarning, FloatingPointError):
@@ -128,7 +133,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
     """
     reference, direct, fixed = operator.reference, operator.direct, operator.fixed
     floating = frozenset(d for d in direct if dtypes.of(d).category == dtypes.FLOATING)
-    usual = _usual(direct)
+    usual, large = _usual(direct), _large(operator)
     replays = operator.replays
 
     def call(self: Tensor, other: Any) -> Any:
@@ -138,7 +143,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
         try:
             if kind is float or kind is int:
                 number, needs = True, self._needs
-                if type(x) is ndarray and (x.dtype is usual or x.dtype in floating) and x.size < LARGE:
+                if type(x) is ndarray and (x.dtype is usual or x.dtype in floating) and x.size < large:
                     out = reference(x, other)
                 else:
                     known = replays.get((x.form, kind)) if type(x) is DeviceArray else None
@@ -151,7 +156,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
                 if type(x) is ndarray:
                     dtype = x.dtype
                     # if y is on another device, reading it as an array raises, and the except clause handles the call
-                    if y.dtype is not dtype or (dtype is not usual and dtype not in direct) or x.size >= LARGE:
+                    if y.dtype is not dtype or (dtype is not usual and dtype not in direct) or x.size >= large:
                         return operator(self, other)
                     out = reference(x, y)
                 else:
@@ -186,6 +191,7 @@ def reflected(operator: Elementwise) -> Callable[..., Any]:
     """The method for an operand on the left that is no tensor: `2 - x`. With a CPU array it calls the reference."""
     reference, direct, fixed = operator.reference, operator.direct, operator.fixed
     floating = frozenset(d for d in direct if dtypes.of(d).category == dtypes.FLOATING)
+    large = _large(operator)
     replays = operator.replays
 
     def call(self: Tensor, other: Any) -> Any:
@@ -193,7 +199,7 @@ def reflected(operator: Elementwise) -> Callable[..., Any]:
         kind = type(other)
         result: Any = None
         if kind is float or kind is int:
-            if type(x) is ndarray and x.dtype in floating and x.size < LARGE:
+            if type(x) is ndarray and x.dtype in floating and x.size < large:
                 try:
                     out = reference(other, x)
                 except (ValueError, RuntimeWarning, FloatingPointError, OverflowError):
@@ -229,7 +235,7 @@ def in_place_method(operator: Elementwise) -> Callable[..., Tensor]:
             wanted = recording.enabled and any(isinstance(value, Tensor) and value._needs for value in args)
             if plain and not wanted and _fits(x.shape, rest):
                 check_writable(self)
-                if x.size < LARGE or not evaluate_in_place(reference, x, rest):
+                if x.size < LARGE_DIRECT or not evaluate_in_place(reference, x, rest):
                     quietly(reference, x, *rest, out=x)
                 counter = self._counter = self._counter or [0, 0]
                 counter[0] += 1
