@@ -24,7 +24,7 @@ __all__ = ["in_blocks", "is_turned"]
 _SIZE = 1 << 18
 
 # Elements along each dimension of a block of arrays in different orders, of which one is read across its rows.
-_SIDE = 256
+_SIDE = 128
 
 # Elements along a dimension from which reading across it counts: fewer rows stay in the cache while they are read.
 _MANY = 16
