@@ -212,7 +212,9 @@ def _wrapped(arrays: tuple[ndarray, ...]) -> Any:
 
 # ---- launches, as a function that is composed for them -----------------------------------------------------------
 
+# By text: compiling one takes 0.5 ms. Bounded, because the number of launches may change with every step (`cat`).
 _factories: dict[str, Callable[..., Any]] = {}
+_MOST_FACTORIES = 1024
 
 
 def on_device(
@@ -270,6 +272,8 @@ def on_device(
     text += "".join(f"        {line}\n" for line in body) + "    return run\n"
     factory = _factories.get(text)
     if factory is None:
+        if len(_factories) >= _MOST_FACTORIES:
+            _factories.clear()
         scope: dict[str, Any] = {}
         exec(compile(text, "<replay>", "exec"), scope)
         factory = _factories[text] = scope["factory"]
