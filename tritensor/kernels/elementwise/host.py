@@ -60,8 +60,12 @@ def evaluate(
     """
     if len(results) == 1 and _is_plain(reference, operands, kinds, results[0]):
         out = np.empty(operands[0].shape, results[0])
-        flat = [value.reshape(-1) for value in (*operands, out)]
-        in_pieces(lambda start, stop: reference(*[value[start:stop] for value in flat]), out.size, _ONE_PASS)
+        flat, whole = [value.reshape(-1) for value in operands], out.reshape(-1)
+
+        def piece(start: int, stop: int) -> None:
+            reference(*[value[start:stop] for value in flat], out=whole[start:stop])
+
+        in_pieces(piece, out.size, _ONE_PASS)
         return (out,)
     call = _Call(reference, operands, kinds, metadata)
     models = call.model()
