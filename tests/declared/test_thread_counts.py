@@ -30,6 +30,7 @@ CASES = [(operator, dtype) for operator in registry.values() if has_samples(oper
 QUICK = (
     "add float32",
     "add bfloat16",
+    "maximum float32",
     "sub int64",
     "copy float32",
     "exp float32",
