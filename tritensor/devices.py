@@ -106,14 +106,19 @@ class _State(threading.local):
 _state = _State()
 cpu = device("cpu")
 _cuda: list[device] = []
+_making = threading.Lock()
 _global_default: device = cpu
 
 
 def cuda(index: int) -> device:
     """The one `device` object of a CUDA ordinal, so that devices in use can be compared with `is`."""
-    while len(_cuda) <= index:
-        _cuda.append(device("cuda", len(_cuda)))
-    return _cuda[index]
+    try:
+        return _cuda[index]
+    except IndexError:
+        with _making:  # two threads would each make one, and the ordinals after it would name other devices
+            while len(_cuda) <= index:
+                _cuda.append(device("cuda", len(_cuda)))
+        return _cuda[index]
 
 
 def current_index() -> int:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -161,3 +164,21 @@ def test_cuda_where_there_is_none() -> None:
             pytest.skip("there is a GPU")
         with pytest.raises((RuntimeError, AssertionError), match="TRITENSOR_SIMULATE_CUDA"):
             torch.zeros(1, device="cuda")
+
+
+def test_threads_that_ask_for_a_device_at_once_get_one_object_each_of_its_own_ordinal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = devices.device
+
+    def slow(kind: str, index: int) -> Any:
+        time.sleep(0.01)  # in which another thread would find the list as short
+        return made(kind, index)
+
+    monkeypatch.setattr(devices, "_cuda", [])
+    monkeypatch.setattr(devices, "device", slow)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(devices.cuda, [3] * 8))
+    assert len({id(device) for device in found}) == 1
+    assert [devices.cuda(index).index for index in range(4)] == [0, 1, 2, 3]
+    assert len(devices._cuda) == 4

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import layout
+from .. import devices, layout
 from ..drivers.allocator import round_size
 from ..errors import ArgumentError, ShapeError, explain
 
@@ -218,8 +218,8 @@ def form_of(shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[An
     if found is None:
         if len(_forms) >= _MOST_FORMS:
             _forms.clear()
-        # a `Size` would compare equal and become the shape of every array with this form
-        key = tuple(shape), tuple(strides), dtype, device, past
+        # a `Size`, and another object for the same device, would compare equal and become those of every such array
+        key = tuple(shape), tuple(strides), dtype, devices.cuda(device.index), past  # type: ignore[arg-type]
         found = _forms.setdefault(key, Form(*key))
     return found
 
