@@ -14,18 +14,22 @@ them: its own threads would multiply with ours, and its results depend on their 
 from __future__ import annotations
 
 import contextvars
+import ctypes
 import itertools
 import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .errors import DeviceError, explain
 from .public import public
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 __all__ = ["ALONE", "blas_on_one_thread", "dot", "get_num_threads", "in_pieces", "quietly", "set_num_threads"]
 
@@ -52,13 +56,16 @@ class _Threads:
     def restart(self) -> None:
         """Forget the threads: a forked process has none, and its copies of their locks may be held for ever."""
         self.started = 0
-        self.waiting: SimpleQueue[_Work] = SimpleQueue()
+        self.waiting: SimpleQueue[_Work] | None = None
         self.lock = threading.Lock()
 
     def offer(self, work: _Work, helpers: int) -> None:
         """Let up to `helpers` threads take part in `work`."""
-        if self.started < helpers:
+        if self.waiting is None or self.started < helpers:
+            from queue import SimpleQueue
+
             with self.lock:
+                self.waiting = self.waiting or SimpleQueue()
                 while self.started < helpers:
                     name = f"tritensor-{self.started}"
                     try:
@@ -200,24 +207,46 @@ def in_pieces(run: Callable[[int, int], Any], size: int, step: int) -> None:
 
 
 class _OpenBlas:
-    """The number of threads of one OpenBLAS, by its own functions.
+    """The number of threads of one OpenBLAS, by its own functions. That of NumPy's wheels has a prefix and a suffix.
 
-    threadpoolctl's take 1 us each, and from version 3.7 on they do nothing in any thread but the first that called one.
+    Raises:
+        AttributeError: the library has no such functions.
     """
 
-    def __init__(self, library: Any) -> None:
-        for prefix, suffix in itertools.product(("", "scipy_"), ("", "64_", "_64")):
+    def __init__(self, library: ctypes.CDLL) -> None:
+        for prefix, suffix in itertools.product(("scipy_", ""), ("64_", "", "_64")):
             if hasattr(library, f"{prefix}openblas_set_num_threads{suffix}"):
                 self.set_num_threads = getattr(library, f"{prefix}openblas_set_num_threads{suffix}")
                 self.get_num_threads = getattr(library, f"{prefix}openblas_get_num_threads{suffix}")
                 return
-        raise AttributeError("OpenBLAS without a function that sets its number of threads")
+        raise AttributeError("not OpenBLAS")
+
+
+def _libraries() -> list[Any]:
+    """What sets the number of threads of the libraries that NumPy's matrix products run in.
+
+    OpenBLAS is looked for in NumPy's own extension, whose symbols include those of the libraries it is linked to, and
+    on Windows, where they do not, beside it. MKL and BLIS are found where threadpoolctl is installed; it takes 1 us a
+    call, and from version 3.7 on sets OpenBLAS's number in the first thread that calls it alone.
+    """
+    extension = sys.modules["numpy._core._multiarray_umath"].__file__ or ""
+    from glob import glob
+
+    beside = glob(os.path.join(os.path.dirname(np.__file__), os.pardir, "numpy.libs", "*openblas*"))
+    for path in (extension, *beside):
+        with suppress(OSError, AttributeError):
+            return [_OpenBlas(ctypes.CDLL(path))]
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ModuleNotFoundError:
+        return []
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 class _Blas:
     """A context in which matrix products run on the calling thread, so that their bits do not depend on a number.
 
-    Does nothing to libraries that threadpoolctl does not know, such as Apple's Accelerate. It takes 1.8 us, and 0.6
+    Does nothing to libraries that `_libraries` does not find, such as Apple's Accelerate. It takes 1.8 us, and 0.6
     after `set_num_threads(1)`.
     """
 
@@ -235,12 +264,9 @@ class _Blas:
         self.restore()
 
     def found(self) -> list[Any]:
-        """The libraries; found once, because that takes 10 ms."""
+        """The libraries, found when they are first needed."""
         if self.libraries is None:
-            from threadpoolctl import ThreadpoolController
-
-            found = ThreadpoolController().select(user_api="blas").lib_controllers
-            self.libraries = [_direct(library) for library in found]
+            self.libraries = _libraries()
         return self.libraries
 
     def limit(self, number: int) -> None:
@@ -288,15 +314,6 @@ class _Blas:
                 if number != 1:
                     library.set_num_threads(number)
             self.before = None
-
-
-def _direct(library: Any) -> Any:
-    """What sets the number of threads of a library that threadpoolctl has found."""
-    # one that runs on OpenMP has a number in each thread, which threadpoolctl knows to set
-    if library.internal_api == "openblas" and library.threading_layer != "openmp":
-        with suppress(AttributeError):
-            return _OpenBlas(library.dynlib)
-    return library
 
 
 _threads = _Threads()

@@ -34,7 +34,7 @@ def program(folder: Path, name: str, text: str) -> None:
 
 
 def test_default_install_is_light() -> None:
-    assert names(PROJECT["dependencies"]) == {"numpy", "ml_dtypes", "safetensors", "threadpoolctl", "tqdm"}
+    assert names(PROJECT["dependencies"]) == {"numpy", "ml_dtypes", "safetensors", "tqdm"}
 
 
 def test_torch_is_no_dependency_of_any_extra() -> None:

@@ -247,7 +247,9 @@ def numbers() -> set[int]:
     return {library.get_num_threads() for library in blas_on_one_thread.found()}
 
 
-needs_blas = pytest.mark.skipif(not numbers(), reason="threadpoolctl does not know this BLAS")
+needs_blas = pytest.mark.skipif(
+    not numbers(), reason="NumPy here computes with a BLAS whose threads cannot be set, as Accelerate"
+)
 
 
 @needs_blas
@@ -316,6 +318,25 @@ def test_blas_is_limited_from_any_thread() -> None:
         thread.start()
         thread.join()
     assert found == [{1}, {2}, {3}]
+
+
+@needs_blas
+def test_openblas_is_found_by_itself_and_others_by_threadpoolctl(monkeypatch: pytest.MonkeyPatch) -> None:
+    from threadpoolctl import ThreadpoolController
+
+    theirs = ThreadpoolController().select(user_api="blas")
+    own = threads._libraries()
+    own[0].set_num_threads(3)
+    assert [library["num_threads"] for library in theirs.info()] == [3] * len(own)
+
+    def other(library: Any) -> None:
+        raise AttributeError("not OpenBLAS")
+
+    monkeypatch.setattr(threads, "_OpenBlas", other)
+    assert [library.get_num_threads() for library in threads._libraries()] == [3] * len(own)
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    assert threads._libraries() == []
+    torch.set_num_threads(2)
 
 
 @needs_blas
