@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,14 +12,7 @@ from .memory.array import DeviceArray
 from .memory.copies import to_host
 from .memory.pending import PendingArray
 
-__all__ = ["HostAccess", "owns_all"]
-
-
-def owns_all(data: Any) -> bool:
-    """Whether an array covers all of its memory in row-major order, and no other array shares the memory."""
-    if data.__class__ is DeviceArray:
-        return getrefcount(data.buffer) <= 2 and data.is_contiguous() and data.nbytes == data.buffer.nbytes
-    return data.__class__ is np.ndarray and data.base is None
+__all__ = ["HostAccess"]
 
 
 class HostAccess:

@@ -68,7 +68,7 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
     """
     check_writable(x)
     before = wrap(x._data)
-    before._counter = x._counter = x._counter or [0, 0]
+    before._counter = x._counter = x._counter or [0]
     if x._needs:
         if x._edge() is not x:
             before._node, before._needs = x._node, True
@@ -89,7 +89,7 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
         # a node saved `before`: give it a copy of the old values
         before._data, before._counter = wrap(x._data).clone()._data, list(before._counter)
     del before  # so that it is not counted among the tensors that share the counter, see `_update_views`
-    write(x, result)
+    write(x, result, f"{getattr(operator, 'name', operator.__name__).capitalize()}Backward0")
     return x
 
 
@@ -105,26 +105,49 @@ def in_place_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return call
 
 
-def write(x: Tensor, result: Tensor) -> None:
-    """Copy `result` into `x`'s memory and give `x` its node; shape, dtype and device are equal."""
+class _Pass(Gradient):
+    """The gradient of a plain copy."""
+
+    name = "CopyBackwards"
+
+    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
+        return (gradient,)
+
+
+class _Replaced(Gradient):
+    """The gradient of a tensor whose elements were all replaced by constants: zero."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
+        return (gradient.new_zeros(gradient.shape),)
+
+
+def write(x: Tensor, result: Tensor, name: str = _Pass.name) -> None:
+    """Copy `result` into `x`'s memory and give `x` its node; shape, dtype and device are equal.
+
+    Args:
+        name: of the node, if the elements no longer depend on anything.
+    """
     if x._data.__class__ is DeviceArray:
         # `result` views the memory that is written: reading and writing it in one kernel would be a race on a GPU
         shared = result._data.buffer is x._data.buffer
         copy_into(x._data, result.detach().clone()._data if shared else result._data)
     else:
         copying.copy_into(x._host_array(), result._host_array())
-    counter = x._counter = x._counter or [0, 0]
+    counter = x._counter = x._counter or [0]
     counter[0] += 1
     if recording.enabled and (result._needs or x._needs):
         first = x if x._origin is None else _root(x)
         holders = 0 if first._needs else sys.getrefcount(counter) - _UNSHARED
-        _rebase(x, result, counter)
+        _rebase(x, result, name)
         if holders:
             _update_views(x, counter, holders)
 
 
 def _references_without_tensors() -> int:
-    counter = [0, 0]
+    counter = [0]
     return sys.getrefcount(counter)
 
 
@@ -145,7 +168,7 @@ def _update_views(x: Tensor, counter: list[int], holders: int) -> None:
                 other._edge()
 
 
-def _rebase(x: Tensor, result: Tensor, counter: list[int]) -> None:
+def _rebase(x: Tensor, result: Tensor, name: str) -> None:
     """Give `x` the node of `result`; if `x` is a view, give its root a node that overwrites the region."""
     if x._origin is not None and x.dtype.category >= dtypes.FLOATING:
         root, chain = _root(x), _chain(x)
@@ -155,23 +178,14 @@ def _rebase(x: Tensor, result: Tensor, counter: list[int]) -> None:
         backward = _Overwrite(chain, root._needs, result._needs)
         root._node = record(backward, tuple(edges))
         root._needs = True
-        counter[1] += 1
         x._edge()
-        return
-    x._node, x._needs = result._node, result._needs
-    if result._needs and result._node is None:
-        # `result` is a leaf that was copied without an operator: pass x's gradient on to it
-        x._node = record(_Pass(), (result._edge(),))
-    counter[1] += 1
-
-
-class _Pass(Gradient):
-    """The gradient of a plain copy."""
-
-    name = "CopyBackwards"
-
-    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
-        return (gradient,)
+    elif not result._needs:
+        x._node = record(_Replaced(name), (x._edge(),))
+    elif result._node is None:
+        # a leaf that was copied without an operator: pass x's gradient on to it
+        x._node, x._needs = record(_Pass(), (result._edge(),)), True
+    else:
+        x._node, x._needs = result._node, True
 
 
 class _Overwrite(Gradient):

@@ -391,8 +391,8 @@ def _sample(weights: np.ndarray, count: int, replacement: bool, call: dict[str, 
 # ---- filling in place -----------------------------------------------------------------------------------------
 
 
-def _overwrite(x: Tensor, values: Tensor) -> Tensor:
-    write(x, values if values.dtype is x.dtype else values.to(x.dtype))
+def _overwrite(x: Tensor, values: Tensor, name: str) -> Tensor:
+    write(x, values if values.dtype is x.dtype else values.to(x.dtype), f"{name}Backward0")
     return x
 
 
@@ -414,7 +414,7 @@ def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Ge
             drawn.mul_(float(to - from_))
         if from_ != 0:
             drawn.add_(float(from_))
-    return _overwrite(self, drawn)
+    return _overwrite(self, drawn, "Uniform")
 
 
 @method()
@@ -434,7 +434,7 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Gen
             drawn.mul_(float(std))
         if mean != 0:
             drawn.add_(float(mean))
-    return _overwrite(self, drawn)
+    return _overwrite(self, drawn, "Normal")
 
 
 @method()
@@ -451,7 +451,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     with no_grad():
         drawn = rand(self.shape, generator=generator, dtype=_wide(self), device=self.device)
         drawn = drawn.neg_().log1p_().mul_(-1 / lambd)
-    return _overwrite(self, drawn)
+    return _overwrite(self, drawn, "Exponential")
 
 
 @method()
@@ -468,7 +468,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     check_writable(self)
     with no_grad():
         drawn = rand(self.shape, generator=generator, dtype=_wide(self), device=self.device) < p
-    return _overwrite(self, drawn)
+    return _overwrite(self, drawn, "Bernoulli")
 
 
 @method()
@@ -488,7 +488,7 @@ def random_(
     check_writable(self)
     place = self.device
     drawn = kernels.integers(shape=self.shape, dtype=self.dtype, device=place, **_draw(place, generator), **limits)
-    return _overwrite(self, drawn)
+    return _overwrite(self, drawn, "Random")
 
 
 def _largest(dtype: dtypes.dtype) -> int:

@@ -8,7 +8,6 @@ Operators and functions become methods where they are declared (`tritensor/publi
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import autograd, devices, dtypes
-from .autograd import tape
+from .autograd import leaves, tape
 from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
-from .host_access import HostAccess, owns_all
+from .host_access import HostAccess
 from .layout import Size
 from .memory.array import DeviceArray
 from .memory.pending import PendingArray
@@ -48,11 +47,10 @@ class Tensor(HostAccess):
     _data: Any
     _needs: bool  # whether a gradient is needed
     _node: Node | autograd.Slot | None  # the node that recorded the tensor, which gets its gradient; None for a leaf
-    # Shared by all tensors on one storage: [version, number of changes to the history]. None until a view is made or
-    # the tensor is changed in place.
+    # [version], shared by all tensors on one storage. None until a view is made or the tensor is changed in place.
     _counter: list[int] | None
     # How a view was made, to make a new node for it after an in-place change: (parent, view operator, its arguments,
-    # the number of changes to the history when the node was made).
+    # the version when the node was made).
     _origin: tuple[Tensor, Any, tuple[Any, ...], int] | None
     _grad: Tensor | None = None
     _hooks: list[Any] | None = None
@@ -330,7 +328,7 @@ class Tensor(HostAccess):
         """The same memory without history; autograd notices in-place changes of either tensor."""
         other = wrap(self._data)
         if self._counter is None:
-            self._counter = [0, 0]
+            self._counter = [0]
         other._counter = self._counter
         other._pinned = self._pinned
         return other
@@ -392,30 +390,18 @@ class Tensor(HostAccess):
         return self._node or self
 
     def _refresh(self, origin: tuple[Tensor, Any, tuple[Any, ...], int]) -> None:
-        """Make a new node for a view whose parent has been changed in place since the view was made."""
+        """Make a new node for a view whose memory has been changed in place since its node was made."""
         parent, view, arguments, stamp = origin
-        changes = self._counter[1] if self._counter is not None else 0
-        if changes == stamp:
+        version = self._version
+        if version == stamp:
             return
-        self._origin = (parent, view, arguments, changes)
+        self._origin = (parent, view, arguments, version)
         if parent._origin is not None:
             parent._refresh(parent._origin)
         if parent._needs:
-            again = view(parent, *arguments)
+            with autograd.enable_grad():
+                again = view(parent, *arguments)
             self._node, self._needs = again._node, again._needs
-
-    def _accumulate(self, gradient: Tensor, create_graph: bool) -> None:
-        """Add a gradient to `.grad`; one that nothing else references is taken over without a copy."""
-        if self._grad is not None:
-            self._grad = self._grad + gradient if create_graph else wrap((self._grad.detach() + gradient)._data)
-        elif create_graph:
-            self._grad = gradient
-        else:
-            data = gradient._data
-            # an unshared gradient has 4 references: two of `propagate`, this call's argument, and getrefcount's own
-            shared = sys.getrefcount(gradient) > 4 or gradient._origin is not None or gradient._counter is not None
-            owned = not shared and sys.getrefcount(data) <= 3 and owns_all(data)
-            self._grad = wrap(data) if owned else wrap(gradient.detach().clone()._data)
 
     def __hash__(self) -> int:
         return id(self)
@@ -472,7 +458,7 @@ def wrap(data: Any) -> Tensor:
     return tensor
 
 
-tape.wrap = wrap
+leaves.wrap = wrap
 
 
 def blank(kind: type[Tensor], data: Any) -> Any:

@@ -897,7 +897,7 @@ class Tensor:
     def __rsub__(self, other: Any) -> Any:
         """x - y."""
     def __rtruediv__(self, other: Any) -> Any:
-        """x / y, always floating."""
+        """other / self: the reciprocal times the number, with PyTorch's roundings; both can be changed in place later."""
     def __rxor__(self, other: Any) -> Any:
         """The bits that one of x and y has."""
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -908,8 +908,6 @@ class Tensor:
         """x / y, always floating."""
     def __xor__(self, other: Any) -> Any:
         """The bits that one of x and y has."""
-    def _accumulate(self, gradient: Tensor, create_graph: _Bool) -> None:
-        """Add a gradient to `.grad`; one that nothing else references is taken over without a copy."""
     def _edge(self) -> Any:
         """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
     def _forget(self) -> None:
@@ -919,7 +917,7 @@ class Tensor:
     def _recall(self, fact: str) -> Any:
         """The fact that `_remember` stored for the present elements, or None."""
     def _refresh(self, origin: tuple[Tensor, Any, tuple[Any, ...], _Int]) -> None:
-        """Make a new node for a view whose parent has been changed in place since the view was made."""
+        """Make a new node for a view whose memory has been changed in place since its node was made."""
     def _remember(self, fact: str, value: Any) -> None:
         """Store a fact about the elements on the tensor, until they change."""
     def _to_host(self) -> np.ndarray:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import AutogradError, explain
+from .leaves import accumulate
+from .mode import set_grad_enabled
 from .tape import propagate
 
 __all__ = ["Handle", "backward", "grad"]
@@ -71,9 +73,11 @@ def backward(
         return
     leaves = _as_tuple(inputs)
     targets = {leaf._edge(): position for position, leaf in enumerate(leaves)}
-    for leaf, gradient in zip(leaves, propagate(roots, retain, create_graph, targets), strict=True):
-        if gradient is not None:
-            leaf._accumulate(gradient, create_graph)
+    found = propagate(roots, retain, create_graph, targets)
+    with set_grad_enabled(create_graph):
+        for leaf, gradient in zip(leaves, found, strict=True):
+            if gradient is not None:
+                accumulate(leaf, gradient, create_graph)
 
 
 def grad(

@@ -81,7 +81,7 @@ def write(x: Tensor, key: Any, basic: bool, value: Any) -> bool:
         data[where] = source
     except _REFUSED:
         return False
-    counter = x._counter = x._counter or [0, 0]
+    counter = x._counter = x._counter or [0]
     counter[0] += 1
     return True
 

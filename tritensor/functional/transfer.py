@@ -193,7 +193,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
             copies.to_host(src._data, into=self._data)
         elif not (non_blocking and src._pinned and sending.can_be_sent(src) and sending.send(self._data, src)):
             copies.copy_into(self._data, src._host_array(), non_blocking)
-        counter = self._counter = self._counter or [0, 0]
+        counter = self._counter = self._counter or [0]
         counter[0] += 1
         return self
     write(self, src.to(self.device, self.dtype, non_blocking=non_blocking).expand(self.shape))
@@ -217,6 +217,11 @@ def _goes_straight(target: Tensor, source: Tensor) -> bool:
 @method()
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Write one number to every element."""
+    return _fill(self, value, "FillBackward0")
+
+
+def _fill(self: Tensor, value: Any, name: str) -> Tensor:
+    """Write one number to every element; `name` is that of the node."""
     check_writable(self)
     plain = value.__class__ is float or value.__class__ is int
     if plain and self._data.dtype.kind == "f" and not (recording.enabled and self._needs):
@@ -224,7 +229,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
             copy_into(self._data, value)
         else:
             quietly(self._host_array().fill, value)
-        counter = self._counter = self._counter or [0, 0]
+        counter = self._counter = self._counter or [0]
         counter[0] += 1
         return self
     source = value if isinstance(value, Tensor) else self.new_full((), value)
@@ -232,14 +237,14 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         raise DtypeError(
             explain(f"fill_ only supports 0-dimension value tensor but got tensor with {source.ndim} dimensions.")
         )
-    write(self, source.to(self.device, self.dtype).expand(self.shape))
+    write(self, source.to(self.device, self.dtype).expand(self.shape), name)
     return self
 
 
 @method()
 def zero_(self: Tensor) -> Tensor:
     """Write zero to every element."""
-    return fill_(self, 0)
+    return _fill(self, 0, "ZeroBackward0")
 
 
 @method()

@@ -56,9 +56,9 @@ class View:
         result._data = out
         counter = x._counter
         if counter is None:
-            counter = x._counter = [0, 0]
+            counter = x._counter = [0]
         result._counter = counter
-        result._origin = (x, self, arguments, counter[1])
+        result._origin = (x, self, arguments, counter[0])
         if x._needs and recording.enabled:
             result._node = record(_ViewGradient(self, shape, arguments), (x._edge(),))
             result._needs = True

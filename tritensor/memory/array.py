@@ -7,6 +7,7 @@ strides, dtype).
 from __future__ import annotations
 
 from math import prod
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..errors import ArgumentError, ShapeError, explain
 if TYPE_CHECKING:
     from ..devices import device as Device
 
-__all__ = ["DeviceArray", "Form", "form_of", "form_of_new"]
+__all__ = ["DeviceArray", "Form", "form_of", "form_of_new", "owns_all"]
 
 
 class DeviceArray:
@@ -234,3 +235,10 @@ def form_of_new(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) ->
         found = form_of(shape, layout.contiguous_strides(shape), dtype, device, 0)
         _new_forms[shape, dtype, device.index] = found
     return found
+
+
+def owns_all(data: Any) -> bool:
+    """Whether an array covers all of its memory in row-major order, and no other array shares the memory."""
+    if data.__class__ is DeviceArray:
+        return getrefcount(data.buffer) <= 2 and data.is_contiguous() and data.nbytes == data.buffer.nbytes
+    return data.__class__ is np.ndarray and data.base is None

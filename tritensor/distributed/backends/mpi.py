@@ -84,11 +84,11 @@ def incoming(x: Tensor, array: np.ndarray) -> None:
     array = array.astype(x._data.dtype, copy=False).reshape(x.shape)
     data = x._data
     if data.__class__ is not DeviceArray and np.may_share_memory(x._host_array(), array):
-        changed = x._counter = x._counter or [0, 0]
+        changed = x._counter = x._counter or [0]
         changed[0] += 1
     elif data.__class__ is DeviceArray and data.is_contiguous():
         copies.copy_into(data, array)
-        changed = x._counter = x._counter or [0, 0]
+        changed = x._counter = x._counter or [0]
         changed[0] += 1
     else:
         with no_grad():

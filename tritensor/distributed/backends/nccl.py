@@ -218,7 +218,7 @@ def _overwrite(x: Tensor, result: Tensor) -> None:
         return
     if result.data_ptr() != x.data_ptr():
         copies.copy_into(x._data, result._data)
-    changed = x._counter = x._counter or [0, 0]
+    changed = x._counter = x._counter or [0]
     changed[0] += 1
 
 

@@ -12,9 +12,11 @@ import numpy as np
 
 from ... import dtypes
 from ...copying import copied
+from ...public import method
 from ...rules import ANY, FLOAT, NUMERIC, Magnitude, NoBooleans, Power, Rule
 from ...tensor import Tensor
 from .family import elementwise
+from .methods import OPERANDS
 from .select import select
 
 if TYPE_CHECKING:
@@ -71,7 +73,8 @@ def _(x, y):
 
 
 div = elementwise(FLOAT, np.true_divide, "x / y, always floating.", name="div", methods=["__truediv__", "true_divide"])
-div.gradients(x=lambda grad, y: grad / y, y=lambda grad, out, y: -grad * out / y)
+# of the operands, as PyTorch's: the quotient may be changed in place afterwards
+div.gradients(x=lambda grad, y: grad / y, y=lambda grad, x, y: -grad * (x / y / y))
 
 
 @div.kernel
@@ -193,6 +196,15 @@ reciprocal.gradient(lambda grad, out: -grad * out * out)
 @reciprocal.kernel
 def _(x):
     return 1.0 / x
+
+
+@method("__rtruediv__")
+def _divide_number(self: Tensor, other: Any) -> Any:
+    """other / self: the reciprocal times the number, with PyTorch's roundings; both can be changed in place later."""
+    if not isinstance(other, OPERANDS):
+        return NotImplemented
+    inverse = reciprocal(self)
+    return inverse if other.__class__ is int and other == 1 and not inverse._needs else inverse * other
 
 
 # ---- powers and magnitudes ------------------------------------------------------------------------------------

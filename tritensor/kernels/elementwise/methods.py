@@ -25,7 +25,7 @@ from ...tensor import Tensor, wrap
 from ...threads import quietly
 from .host import LARGE, LARGE_DIRECT, evaluate_in_place
 
-__all__ = ["binary", "function_of", "in_place_method", "member", "plain", "reflected", "unary"]
+__all__ = ["OPERANDS", "binary", "function_of", "in_place_method", "member", "plain", "reflected", "unary"]
 
 Elementwise = Any  # `family.Elementwise`, whose module imports this one
 
@@ -165,7 +165,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
                     if result is None:
                         return operator(self, other)
         except (AttributeError, TypeError, ValueError, RuntimeWarning, FloatingPointError, OverflowError):
-            return operator(self, other) if not syntax or isinstance(other, _OPERANDS) else NotImplemented
+            return operator(self, other) if not syntax or isinstance(other, OPERANDS) else NotImplemented
         if known is None:
             if type(out) is not ndarray:
                 out = asarray(out, x.dtype if fixed is None else fixed)
@@ -184,7 +184,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
     return call
 
 
-_OPERANDS = (Tensor, bool, int, float, complex, np.generic, ndarray)
+OPERANDS = (Tensor, bool, int, float, complex, np.generic, ndarray)
 
 
 def reflected(operator: Elementwise) -> Callable[..., Any]:
@@ -209,7 +209,7 @@ def reflected(operator: Elementwise) -> Callable[..., Any]:
                 known = replays.get((kind, x.form))
                 result = None if known is None else known.run(other, x)
         if result is None:
-            return operator(other, self) if isinstance(other, _OPERANDS) else NotImplemented
+            return operator(other, self) if isinstance(other, OPERANDS) else NotImplemented
         if self._needs and recording.enabled:
             backward = operator.backwards.get(_SECOND) or operator.backward_for(_SECOND)
             if backward is not None:
@@ -237,7 +237,7 @@ def in_place_method(operator: Elementwise) -> Callable[..., Tensor]:
                 check_writable(self)
                 if x.size < LARGE_DIRECT or not evaluate_in_place(reference, x, rest):
                     quietly(reference, x, *rest, out=x)
-                counter = self._counter = self._counter or [0, 0]
+                counter = self._counter = self._counter or [0]
                 counter[0] += 1
                 return self
         if x.__class__ is DeviceArray and _change_on_device(self, operator, args, metadata):
@@ -258,7 +258,7 @@ def _change_on_device(x: Tensor, operator: Elementwise, args: tuple[Any, ...], m
             known = operator.replays.get((INTO, data.form, data.form, other.form))
             recorded = (x._needs or y._needs) and recording.enabled
             if known is not None and not recorded and known.run(data, data, other) is not None:
-                counter = x._counter = x._counter or [0, 0]
+                counter = x._counter = x._counter or [0]
                 counter[0] += 1
                 return True
     inputs = (x, *args)
@@ -275,7 +275,7 @@ def _change_on_device(x: Tensor, operator: Elementwise, args: tuple[Any, ...], m
     check_writable(x)
     if not operator.compute_in_place(inputs, metadata):
         return False
-    counter = x._counter = x._counter or [0, 0]
+    counter = x._counter = x._counter or [0]
     counter[0] += 1
     return True
 

@@ -340,7 +340,7 @@ class Tables:
             for tensor in (entry[0], *entry[2:]):
                 counter = tensor._counter
                 if counter is None:
-                    tensor._counter = [1, 0]
+                    tensor._counter = [1]
                 else:
                     counter[0] += 1
 

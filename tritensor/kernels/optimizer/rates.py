@@ -120,7 +120,7 @@ class AdamRates:
         )
         for position in batch.members:
             counter = self.counters[position]
-            counter._counter = counter._counter or [0, 0]
+            counter._counter = counter._counter or [0]
             counter._counter[0] += 1
         return rates
 

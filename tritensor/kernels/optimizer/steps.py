@@ -221,7 +221,7 @@ class Step:
         for tensor in (param, *state):
             counter = tensor._counter
             if counter is None:
-                tensor._counter = [1, 0]
+                tensor._counter = [1]
             else:
                 counter[0] += 1
         return True
@@ -247,7 +247,7 @@ class Step:
         for array, new in zip([arrays[0], *arrays[2:]], computed, strict=True):
             array[...] = new
         for tensor in (param, *state):
-            counter = tensor._counter = tensor._counter or [0, 0]
+            counter = tensor._counter = tensor._counter or [0]
             counter[0] += 1
 
 

@@ -1,0 +1,149 @@
+"""What a backward pass does at a leaf: it adds up contributions, runs hooks, and accumulates into `.grad`.
+
+Contributions are arrays or tensors; hooks and `.grad` get tensors. Like the tape, this module uses tensors through
+their methods only.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from numpy import add, asarray, errstate, ndarray
+
+from ..errors import ArgumentError, AutogradError, explain
+from ..memory.array import owns_all
+
+__all__ = ["accumulate", "add_to_leaf", "as_tensors", "called", "finish", "sum_of"]
+
+# Set by tritensor.tensor: makes a tensor over an array. Between nodes whose gradients are arithmetic, gradients are
+# plain arrays, which saves 0.3 us a node; hooks, other nodes and leaves get tensors.
+wrap: Any = None
+
+
+def as_tensors(gradient: Any) -> Any:
+    """A gradient as a tensor; for a node with several outputs, a list of tensors."""
+    if type(gradient) is ndarray:
+        return wrap(gradient)
+    if type(gradient) is list:
+        return [wrap(part) if type(part) is ndarray else part for part in gradient]
+    return gradient
+
+
+def sum_of(total: Any, part: Any) -> Any:
+    """The sum of two contributions: an array if both are arrays, otherwise a tensor."""
+    if type(total) is type(part) is ndarray and total.shape == part.shape and total.dtype is part.dtype:
+        try:
+            return asarray(add(total, part))
+        except (RuntimeWarning, FloatingPointError):
+            pass  # the user's filter makes warnings errors; the operator below suppresses them
+    return as_tensors(total) + as_tensors(part)
+
+
+def add_to_leaf(entry: list[Any], gradient: Any) -> None:
+    """Add a contribution to a leaf's entry: the sum, whether the sum may be changed in place, and waiting small arrays.
+
+    A parameter that is used many times gets many small contributions. They are summed 32 at a time, in the order of
+    arrival: 0.4 us each, against 1 us for separate additions.
+    """
+    total, owned, waiting = entry
+    if type(total) is type(gradient) is ndarray and total.shape == gradient.shape and total.dtype is gradient.dtype:
+        if gradient.size <= _SMALL:
+            waiting.append(gradient)
+            if len(waiting) == 32:
+                _add_waiting(entry)
+        elif owned:
+            # the sum was made here, so it can be changed in place
+            with errstate(all="ignore"):
+                add(total, gradient, total)
+        else:
+            entry[0], entry[1] = sum_of(total, gradient), True
+    else:
+        _add_waiting(entry)
+        entry[0], entry[1] = sum_of(entry[0], gradient), True
+
+
+_SMALL = 256  # elements; for larger arrays, keeping 32 of them costs more memory than it is worth
+
+
+def _add_waiting(entry: list[Any]) -> None:
+    """Add the waiting contributions to a leaf's sum."""
+    waiting = entry[2]
+    if waiting:
+        with errstate(all="ignore"):
+            entry[0], entry[1], entry[2] = asarray(add.reduce([entry[0], *waiting])), True, []
+
+
+def called(hook: Callable[[Any], Any], gradient: Any) -> Any:
+    """The gradient after a hook: what the hook returned, or the same gradient if that was None.
+
+    Raises:
+        ArgumentError: the hook returned something else. AutogradError: a tensor of another shape, dtype or device.
+    """
+    replaced = hook(gradient)
+    if replaced is None:
+        return gradient
+    if not hasattr(replaced, "grad_fn"):
+        raise ArgumentError(f"expected Variable, but hook returned '{type(replaced).__name__}'")
+    name = getattr(hook, "__name__", type(hook).__name__)
+    if replaced.dtype is not gradient.dtype or replaced.device != gradient.device:
+        raise AutogradError(
+            explain(
+                f"hook '{name}' has changed the type of value (was {gradient.type()} got {replaced.type()})",
+                remedy="return a gradient of the same dtype on the same device, or None to leave it as it is",
+            )
+        )
+    if replaced.shape != gradient.shape:
+        raise AutogradError(
+            explain(
+                f"hook '{name}' has changed the size of value",
+                f"the gradient has shape {tuple(gradient.shape)}, the hook returned {tuple(replaced.shape)}",
+            )
+        )
+    return replaced
+
+
+def finish(leaf: Any, entry: list[Any], create_graph: bool, targets: dict[Any, int] | None, found: list[Any]) -> None:
+    """Finish a leaf with the contributions in its entry."""
+    _add_waiting(entry)
+    total, entry[0] = entry[0], None
+    total = as_tensors(total)  # rebinds the name: a reference to the array itself would make the leaf copy it
+    _finish_leaf(leaf, total, create_graph, targets, found)
+
+
+def _finish_leaf(
+    leaf: Any, gradient: Any, create_graph: bool, targets: dict[Any, int] | None, found: list[Any]
+) -> None:
+    """Run a leaf's hooks on its complete gradient, then add it to `.grad`, or store it if the leaf is a target."""
+    for hook in leaf._hooks or ():
+        gradient = called(hook, gradient)
+    if targets is not None:
+        position = targets.get(leaf)
+        if position is not None:
+            found[position] = gradient
+        return
+    accumulate(leaf, gradient, create_graph)
+    for hook in leaf._post_hooks or ():
+        hook(leaf)
+
+
+def accumulate(leaf: Any, gradient: Any, create_graph: bool) -> None:
+    """Add a gradient to `.grad`, in place unless the sum is recorded; the caller has turned recording off otherwise.
+
+    A first gradient that nothing else references is taken over without a copy.
+    """
+    held = leaf._grad
+    if held is not None:
+        if create_graph or leaf._node is not None:
+            leaf._grad = held + gradient
+        else:
+            held.add_(gradient)
+    elif create_graph:
+        leaf._grad = gradient
+    else:
+        data = gradient._data
+        # an unshared gradient has 4 references: of `finish`, `_finish_leaf`, this function, and getrefcount
+        shared = sys.getrefcount(gradient) > 4 or gradient._origin is not None or gradient._counter is not None
+        owned = not shared and sys.getrefcount(data) <= 3 and owns_all(data)
+        leaf._grad = wrap(data if owned else gradient.detach().clone()._data)
