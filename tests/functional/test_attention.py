@@ -110,3 +110,13 @@ def test_normalised_vectors(device):
     torch.testing.assert_close(F.cosine_similarity(x, x), torch.tensor([1.0, 0.0], device=device))
     pair = tuple(torch.randn(2, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
     torch.autograd.gradcheck(F.cosine_similarity, pair)
+
+
+@pytest.mark.parametrize("shape", [(3, 200), (2, 200, 3), (2, 2, 200, 200)])
+def test_a_mask_that_does_not_fit_many_scores_is_refused(shape):
+    x = torch.randn(2, 200, 8)
+    if len(shape) == 4:
+        assert F.scaled_dot_product_attention(x, x, x, torch.ones(shape, dtype=torch.bool)).shape == (2, 2, 200, 8)
+        return
+    with pytest.raises(RuntimeError, match="must match the size of tensor b"):
+        F.scaled_dot_product_attention(x, x, x, torch.ones(shape, dtype=torch.bool))

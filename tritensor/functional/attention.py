@@ -75,7 +75,9 @@ def _composed(
     factor: float,
 ) -> Tensor:
     """Attention of other operators, with scores and weights in memory."""
-    scores = matmul(query * factor, key.transpose(-2, -1))
+    # half of the factor each, as PyTorch, so that no node saves the caller's own tensors
+    half = math.sqrt(abs(factor))
+    scores = matmul(query * math.copysign(half, factor), (key * half).transpose(-2, -1))
     if is_causal:
         # every query uses the first key, so no row is all -inf, and the treatment of such rows below is not needed
         rows, cols = (ranges.arange(size, device=query.device) for size in scores.shape[-2:])
@@ -112,7 +114,8 @@ def _in_blocks(query: Tensor, key: Tensor, value: Tensor, mask: Any) -> bool:
         return False
     if mask is None:
         return True
-    fits = mask.ndim <= len(q) and np.broadcast_shapes(mask.shape, (*q[:-1], k[-2])) == (*q[:-1], k[-2])
+    scores = (*q[:-1], k[-2])
+    fits = mask.ndim <= len(q) and all(m in (1, s) for m, s in zip(mask.shape[::-1], scores[::-1], strict=False))
     return fits and (mask.dtype == bool or mask.dtype == arrays[0].dtype)
 
 
