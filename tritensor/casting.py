@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["from_float32", "to_float32", "wrapped"]
+__all__ = ["converted", "from_float32", "to_float32", "wrapped"]
 
 # below this many elements NumPy's one pass over float16 takes less time than the calls of several passes
 _FEW = 1 << 13
@@ -81,6 +81,15 @@ def from_float32(array: np.ndarray, dtype: np.dtype, out: np.ndarray | None = No
     if not ordinary:
         rest = ~(np.abs(array) < 65520)
         out[rest] = array[rest]
+    return out
+
+
+def converted(array: np.ndarray, dtype: np.dtype, new: Any = np.empty) -> np.ndarray:
+    """A contiguous copy in another dtype, in the memory of `new(shape, dtype)`."""
+    out: np.ndarray = new(array.shape, dtype)
+    if dtype == _SINGLE:
+        return to_float32(array, out)
+    np.copyto(out, array, casting="unsafe")
     return out
 
 

@@ -151,9 +151,9 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
-# A program, the grid, and the values as (source, value): the address of array number `source` plus `value`, number
-# `source` where value is None, or the number `value` where source is None. Arrays and numbers are counted in the order
-# of a call's values, and then of its allocations.
+# A program, the grid, and the values as (source, value): the address of array number `source` plus `value`, or the
+# number itself with a value of 0; or the number `value` where source is None. Arrays and numbers are counted in the
+# order of a call's values, and then of its allocations.
 Step = tuple[Program, tuple[int, int, int], list[tuple[Any, Any]]]
 
 

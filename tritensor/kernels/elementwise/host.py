@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...blocks import in_blocks
-from ...casting import from_float32, to_float32, wrapped
+from ...casting import converted, from_float32, wrapped
 from ...copying import cast, in_rows
 from ...layout import broadcast_shapes
 from ...threads import in_pieces
@@ -164,7 +164,7 @@ class _Call:
             for (position, kind), value in zip(self.cut, blocks[count:], strict=True):
                 value = in_rows(value)
                 if value.dtype != kind:
-                    value = scratch = _cast(value, kind)
+                    value = scratch = converted(value, kind)
                 operands[position] = value
             if direct:
                 self.reference(*operands, out=blocks[:count], **self.metadata)
@@ -183,10 +183,6 @@ class _Call:
             in_blocks(block, *outs, *cut, size=_ONE_PASS)
         else:
             in_blocks(block, *outs, *cut)
-
-
-def _cast(block: np.ndarray, kind: np.dtype) -> np.ndarray:
-    return to_float32(block, np.empty(block.shape, np.float32)) if kind == np.float32 else block.astype(kind, "C")
 
 
 def _empty(shape: tuple[int, ...], model: np.ndarray, dtype: np.dtype) -> np.ndarray:

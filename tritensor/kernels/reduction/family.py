@@ -31,8 +31,8 @@ from ...rules import FloatingOnly, Rule, compute_dtype
 from ...runtime.call import Call
 from ...tensor import Tensor
 from ...threads import quietly
-from .functions import function_of, reduced_count, reduced_shape
-from .host import LARGE, in_parts, is_large
+from .functions import function_of, reduced_shape
+from .host import LARGE, in_parts, is_large, reduced_count
 
 __all__ = ["Reduction", "reduction", "refuse_empty", "restore", "spread"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from ...autograd.mode import recording
 from ...autograd.tape import Gradient, record
 from ...errors import ArgumentError, explain
 from ...tensor import Tensor, wrap
-from .host import add_up
+from .host import add_up, reduced_count
 
 __all__ = [
     "Dim",
@@ -23,7 +22,6 @@ __all__ = [
     "keywords",
     "no_dims",
     "quick_sum",
-    "reduced_count",
     "reduced_shape",
 ]
 
@@ -113,11 +111,6 @@ def reduced_shape(shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) 
     if keepdim:
         return tuple([1 if dim in dims else extent for dim, extent in enumerate(shape)])
     return tuple([extent for dim, extent in enumerate(shape) if dim not in dims])
-
-
-def reduced_count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
-    """The number of elements reduced to each element of the result."""
-    return prod([shape[dim] for dim in dims])
 
 
 def quick_sum(operator: Any, input: Any, dim: Any, keepdim: Any) -> Tensor | None:

@@ -12,22 +12,20 @@ error, column sums 0.75 of it with an eighth of the error, and the sum of all el
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ...casting import to_float32
+from ...casting import converted
 from ...threads import blas_on_one_thread, dot, in_pieces
-from ..scratch import scratch
+from ..scratch import ones, scratch
 
 __all__ = [
     "LARGE",
     "Grid",
     "add_up",
     "add_up_squares",
-    "count_of",
     "exponential_sums",
     "first_places",
     "in_parts",
@@ -36,6 +34,7 @@ __all__ = [
     "moments",
     "norms",
     "product",
+    "reduced_count",
     "row_dots",
     "row_sums",
 ]
@@ -127,15 +126,6 @@ class Grid:
             else:
                 results.append(places[-1])
         return tuple(places[::-1]), (part, *results[::-1]), starts[::-1]
-
-
-def converted(block: ndarray, dtype: np.dtype, new: Any) -> ndarray:
-    """A block in another dtype, contiguous."""
-    out: ndarray = new(block.shape, dtype)
-    if dtype.char == "f":
-        return to_float32(block, out)
-    np.copyto(out, block, casting="unsafe")
-    return out
 
 
 def is_large(x: ndarray, read_once: bool) -> bool:
@@ -236,7 +226,7 @@ def row_sums(x: ndarray) -> ndarray:
     else:
         parts = einsum("ijk->ij", x[:, :whole].reshape(rows, chunks, _CHUNK))
     # few parts are added by BLAS, whose loop over rows is faster; many by NumPy, whose error is smaller
-    total = dot(parts, _ones(chunks, x.dtype)) if chunks <= 8 else add_reduce(parts, 1)
+    total = dot(parts, ones((chunks,), x.dtype)) if chunks <= 8 else add_reduce(parts, 1)
     return total if whole == cols else total + einsum("ij->i", x[:, whole:])
 
 
@@ -257,19 +247,14 @@ def _column_sums(x: ndarray) -> ndarray:
     """The sums of the columns of contiguous rows."""
     rows, cols = x.shape
     blocks = rows // _CHUNK
-    ones = _ones(_CHUNK, x.dtype)
+    row = ones((_CHUNK,), x.dtype)
     if blocks < 2 or cols < 8:
-        return dot(_ones(rows, x.dtype), x) if rows <= 2 * _CHUNK else add_reduce(x, 0)
+        return dot(ones((rows,), x.dtype), x) if rows <= 2 * _CHUNK else add_reduce(x, 0)
     whole = blocks * _CHUNK
     with blas_on_one_thread:
-        parts = np.matmul(ones, x[:whole].reshape(blocks, _CHUNK, cols))
+        parts = np.matmul(row, x[:whole].reshape(blocks, _CHUNK, cols))
     total = add_reduce(parts, 0)
-    return total if whole == rows else total + dot(ones[: rows - whole], x[whole:])
-
-
-@lru_cache(maxsize=64)
-def _ones(count: int, dtype: np.dtype) -> ndarray:
-    return np.ones(count, dtype)
+    return total if whole == rows else total + dot(row[: rows - whole], x[whole:])
 
 
 # ---- products and places --------------------------------------------------------------------------------------
@@ -312,14 +297,14 @@ def first_places(x: ndarray, best: ndarray, dim: int, new: Any = np.empty) -> nd
 # ---- parts that need an array of the block's size -------------------------------------------------------------
 
 
-def count_of(shape: tuple[int, ...], dims: Sequence[int]) -> int:
+def reduced_count(shape: tuple[int, ...], dims: Sequence[int]) -> int:
     """The number of elements reduced to each element of the result."""
     return prod([shape[dim] for dim in dims])
 
 
 def moments(x: ndarray, dim: tuple[int, ...], new: Any) -> tuple[ndarray, ...]:
     """The mean, the sum of squared distances from it, and the count."""
-    count = count_of(x.shape, dim)
+    count = reduced_count(x.shape, dim)
     centre = add_up(x, dim, True) / x.dtype.type(count)
     apart = np.subtract(x, centre, out=new(x.shape, x.dtype))
     return centre, add_up(np.square(apart, out=apart), dim, True), np.full_like(centre, count)

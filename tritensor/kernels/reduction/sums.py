@@ -15,8 +15,7 @@ from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
 from . import host
 from .family import Parts, reduction, restore, spread
-from .functions import reduced_count
-from .host import add_up, add_up_squares, exponential_sums, moments, norms, product
+from .host import add_up, add_up_squares, exponential_sums, moments, norms, product, reduced_count
 from .kernel import highest, lowest, state_dtype
 
 if TYPE_CHECKING:

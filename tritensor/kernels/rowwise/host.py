@@ -9,15 +9,14 @@ PyTorch's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ...casting import from_float32, to_float32
-from ...threads import ALONE, blas_on_one_thread, in_pieces
+from ...casting import converted, from_float32
+from ...threads import ALONE, blas_on_one_thread, dot, in_pieces
 from ..reduction.host import Grid, row_dots, row_sums
-from ..scratch import scratch
+from ..scratch import ones, scratch
 
 __all__ = [
     "along",
@@ -82,13 +81,7 @@ def row_step(cols: int) -> int:
 
 def block(part: ndarray, dtype: np.dtype, new: Any = np.empty) -> ndarray:
     """A piece of an operand, contiguous and of the compute dtype: itself, or a copy."""
-    if part.dtype == dtype and part.flags.c_contiguous:
-        return part
-    if dtype.char == "f":
-        return to_float32(part, new(part.shape, dtype))
-    copy: ndarray = new(part.shape, dtype)
-    copy[...] = part
-    return copy
+    return part if part.dtype == dtype and part.flags.c_contiguous else converted(part, dtype, new)
 
 
 def place_for(part: ndarray, dtype: np.dtype, new: Any) -> ndarray:
@@ -139,11 +132,6 @@ def along(run: Callable[..., None], arrays: Sequence[ndarray], dim: int, dtype: 
 # ---- softmax --------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=64)
-def _ones(count: int, dtype: np.dtype) -> ndarray:
-    return np.ones((count, 1), dtype)
-
-
 def _sums(x: ndarray, dim: int) -> ndarray:
     """The sums along `dim`, left in."""
     if x.ndim == 2 and dim == 1 and x.flags.c_contiguous:
@@ -159,14 +147,14 @@ def exponentials(part: ndarray, out: ndarray, dim: int = 1) -> tuple[ndarray | N
     """
     rows = part.ndim == 2 and dim == 1
     if rows:
-        ones = _ones(part.shape[1], part.dtype)
+        column = ones((part.shape[1], 1), part.dtype)
         np.exp(part, out)
-        total = np.dot(out, ones)
+        total = dot(out, column)
         if np.minimum.reduce(total, None) >= 1 and np.maximum.reduce(total, None) < 1e30:
             return None, total
     top = np.maximum.reduce(part, dim, keepdims=True)
     np.exp(np.subtract(part, top, out), out)
-    return top, np.dot(out, ones) if rows else np.add.reduce(out, dim, keepdims=True)
+    return top, dot(out, column) if rows else np.add.reduce(out, dim, keepdims=True)
 
 
 def softmax_rows(x: ndarray, out: ndarray, dim: int = 1) -> None:
@@ -280,7 +268,7 @@ def norm_backward(
         centred, factor = block(x[start:stop], dtype, new), rstd[start:stop]
         if centre is not None:
             centred = np.subtract(centred, centre[start:stop, None], out=new(part.shape, dtype))
-            np.dot(_ones(stop - start, dtype)[:, 0], given, out=shifts[start // step])
+            np.dot(ones((stop - start,), dtype), given, out=shifts[start // step])
         products = np.multiply(given, centred, out=new(part.shape, dtype))
         np.dot(factor, products, out=scales[start // step])
         if weight is None:

@@ -26,6 +26,7 @@ from ...threads import dot, quietly
 from ..elementwise.arithmetic import where
 from ..elementwise.family import elementwise
 from ..reduction.sums import sum
+from ..scratch import ones
 from .family import softmax
 from .host import LARGE, cross_entropy_backward_rows, cross_entropy_rows, picked, scaled, shares_and_losses
 
@@ -240,11 +241,6 @@ def _row_starts(rows: int, classes: int) -> np.ndarray:
     return np.arange(0, rows * classes, classes)
 
 
-@lru_cache(maxsize=256)
-def _ones(count: int, dtype: np.dtype) -> np.ndarray:
-    return np.ones((count, 1), dtype)
-
-
 class _QuickGradient(Gradient):
     """What backward calls for `quick_cross_entropy`: from saved exponentials, unless backward itself is recorded."""
 
@@ -301,7 +297,7 @@ def quick_cross_entropy(input: Any, target: Any, reduction: str) -> Tensor | Non
             shares = x - maximum_reduce(x, 1, keepdims=True)
             best = shares.take(places)
             exp(shares, shares)
-            totals = dot(shares, _ones(classes, x.dtype))
+            totals = dot(shares, ones((classes, 1), x.dtype))
             losses = log(totals[:, 0])
             losses -= best
             loss = add_reduce(losses) / divisor
