@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+import tritensor as torch
 from tritensor import dtypes
 from tritensor.operator import Operator
+from tritensor.tensor import Tensor
 
 
 @dataclass
@@ -157,3 +159,23 @@ def dtypes_of(operator: Operator) -> list[dtypes.dtype]:
         dtypes.float64,
     ]
     return [entry for entry in candidates if rule.lowest <= entry.category <= rule.highest]
+
+
+def called(operator: Operator, inputs: list[Any], sample: Sample) -> list[Any]:
+    """The results of a call on tensors, and the gradients of its floating inputs, which become leaves."""
+    inputs, leaves = list(inputs), []
+    for position in sample.floating() if operator.differentiable else []:
+        inputs[position] = inputs[position].detach().requires_grad_()
+        leaves.append(inputs[position])
+    result = operator(*inputs, **sample.metadata)
+    results = result if isinstance(result, tuple) else (result,)
+    for out in results:
+        if isinstance(out, Tensor) and out.requires_grad:
+            out.backward(torch.full_like(out, 0.75), retain_graph=True)
+    return [*results, *[leaf.grad for leaf in leaves if leaf.grad is not None]]
+
+
+def bits(results: Any) -> list[tuple[Any, ...]]:
+    """Dtype, shape and bytes of the tensors among results."""
+    arrays = [np.asarray(x.detach()._to_host()) for x in results if isinstance(x, Tensor)]
+    return [(array.dtype, array.shape, array.tobytes()) for array in arrays]

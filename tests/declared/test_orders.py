@@ -19,8 +19,8 @@ from tritensor.operator import Operator, registry
 from tritensor.runtime.launch import kernel, launch
 from tritensor.tensor import Tensor
 
-from .samples import TESTED_ALONE, Sample, dtypes_of, has_samples, samples, values
-from .test_operators import as_tuple, case_id, generator, on_cpu
+from .samples import TESTED_ALONE, Sample, bits, called, dtypes_of, has_samples, samples, values
+from .test_operators import case_id, generator, on_cpu
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -51,29 +51,16 @@ def size_of(sample: Sample) -> int:
     return sum(x.size for x in sample.inputs if isinstance(x, np.ndarray))
 
 
-def bits(result: Any) -> list[tuple[Any, ...]]:
-    arrays = [x.detach()._to_host() for x in as_tuple(result) if isinstance(x, Tensor)]
-    return [(array.dtype, array.shape, array.tobytes()) for array in arrays]
-
-
-def called(operator: Operator, sample: Sample, side: bool) -> list[tuple[Any, ...]]:
+def called_in_stream(operator: Operator, sample: Sample, side: bool) -> list[tuple[Any, ...]]:
     """The bits of the results and of the gradients, computed in the default stream or in another one."""
     inputs = [x.to("cuda") if isinstance(x, Tensor) else x for x in on_cpu(sample)]
     current, other = torch.cuda.current_stream(), torch.cuda.Stream() if side else None
     if other is not None:
         other.wait_stream(current)
     with torch.cuda.stream(other):
-        leaves = []
-        for position in sample.floating() if operator.differentiable else []:
-            inputs[position] = inputs[position].detach().requires_grad_()
-            leaves.append(inputs[position])
-        result = operator(*inputs, **sample.metadata)
-        for out in as_tuple(result):
-            if isinstance(out, Tensor) and out.requires_grad:
-                out.backward(torch.full_like(out, 0.75), retain_graph=True)
-        grads = [leaf.grad for leaf in leaves if leaf.grad is not None]
-        del inputs, leaves
-    return bits((*as_tuple(result), *grads))
+        found = called(operator, inputs, sample)
+        del inputs
+    return bits(found)
 
 
 @pytest.fixture
@@ -108,7 +95,7 @@ def test_every_order_gives_the_same_bits(operator: Operator, grids: list[int]) -
     extra = list(more(operator.name, rng, dtype))
     found = extra or [each for each in samples(operator, dtype, rng) if size_of(each) <= SMALL]
     sample = max(found, key=size_of)
-    same_in_every_order(lambda side: called(operator, sample, side))
+    same_in_every_order(lambda side: called_in_stream(operator, sample, side))
     assert max(grids) > 1, "an order of one program is no order"
 
 
@@ -116,7 +103,7 @@ def test_every_order_gives_the_same_bits(operator: Operator, grids: list[int]) -
 @pytest.mark.parametrize("operator", OPERATORS, ids=case_id)
 def test_every_order_gives_the_same_bits_for_every_sample(operator: Operator) -> None:
     for sample in samples(operator, dtype_of(operator), generator("orders", operator.name)):
-        same_in_every_order(lambda side, sample=sample: called(operator, sample, side), "shuffle")
+        same_in_every_order(lambda side, sample=sample: called_in_stream(operator, sample, side), "shuffle")
 
 
 MADE: dict[str, Callable[[], Any]] = {
@@ -136,7 +123,7 @@ def test_what_has_no_inputs_is_made_alike_in_every_order(name: str, grids: list[
     def draw(side: bool) -> Any:
         torch.cuda.manual_seed(3)
         with torch.cuda.stream(torch.cuda.Stream() if side else None):
-            return bits(MADE[name]())
+            return bits([MADE[name]()])
 
     same_in_every_order(draw, "shuffle")
     assert max(grids) > 1, "an order of one program is no order"
@@ -152,7 +139,7 @@ def test_a_kernel_that_depends_on_the_order_is_found(others: tuple[str, ...]) ->
     def call(side: bool) -> Any:
         out = torch.zeros(4, dtype=torch.int32, device="cuda")
         launch(last_kernel, (5,), (out._data,), {"BLOCK": 4}, out.device)
-        return bits(out)
+        return bits([out])
 
     with pytest.raises(AssertionError, match="in the order 'reverse' other bits come out"):
         same_in_every_order(call, *others)
@@ -162,7 +149,7 @@ def test_an_operator_that_does_not_wait_is_found() -> None:
     def call(side: bool) -> Any:
         x = torch.zeros(4, device="cuda")
         with torch.cuda.stream(torch.cuda.Stream() if side else None):
-            return bits(x + 1)
+            return bits([x + 1])
 
     with pytest.raises(AssertionError, match="in the order 'reverse' other bits come out"):
         same_in_every_order(call)

@@ -17,9 +17,10 @@ from tritensor.errors import TritensorError
 from tritensor.nn import functional as F
 from tritensor.operator import Operator, registry
 from tritensor.tensor import Tensor
+from tritensor.threads import ALONE
 
-from .samples import TESTED_ALONE, Sample, dtypes_of, enlarged, has_samples, samples
-from .test_operators import as_tuple, case_id, generator, on_cpu
+from .samples import TESTED_ALONE, Sample, bits, called, dtypes_of, enlarged, has_samples, samples
+from .test_operators import case_id, generator, on_cpu
 
 pytestmark = pytest.mark.usefixtures("same_number_of_threads")
 
@@ -53,46 +54,32 @@ QUICK = (
 )
 
 
-def bits(*results: Any) -> list[tuple[Any, ...]]:
-    arrays = [np.asarray(x.detach()._to_host()) for each in results for x in as_tuple(each) if isinstance(x, Tensor)]
-    return [(array.dtype, array.shape, array.tobytes()) for array in arrays]
-
-
 def same_for_every_number(call: Callable[[], Any]) -> None:
     """Fail unless `call` returns the same bits with each number of threads."""
     found = {}
     for number in NUMBERS:
         torch.set_num_threads(number)
-        found[number] = bits(*call())
+        found[number] = bits(call())
         assert found[number], "nothing to compare"
         same = found[number] == found[NUMBERS[0]]  # megabytes, which an assertion would print
         assert same, f"with {number} threads other bits come out than with one"
 
 
-def called(operator: Operator, sample: Sample, transposed: bool) -> list[Any]:
-    """The results of a call, and the gradients of its inputs."""
+def called_on_cpu(operator: Operator, sample: Sample, transposed: bool) -> list[Any]:
     inputs = on_cpu(sample)
     if transposed:
         inputs = [x.mT.contiguous().mT if isinstance(x, Tensor) and x.ndim > 1 else x for x in inputs]
-    leaves = []
-    for position in sample.floating() if operator.differentiable else []:
-        inputs[position] = inputs[position].detach().requires_grad_()
-        leaves.append(inputs[position])
-    result = operator(*inputs, **sample.metadata)
-    for out in as_tuple(result):
-        if isinstance(out, Tensor) and out.requires_grad:
-            out.backward(torch.full_like(out, 0.75), retain_graph=True)
-    return [result, *[leaf.grad for leaf in leaves if leaf.grad is not None]]
+    return called(operator, inputs, sample)
 
 
-def large(operator: Operator, dtype: dtypes.dtype) -> Iterator[tuple[Sample, bool]]:
-    """Calls above the sizes at which work is shared, of dense arrays and of ones whose memory has another order."""
+def large(operator: Operator, dtype: dtypes.dtype, elements: int = ELEMENTS) -> Iterator[tuple[Sample, bool]]:
+    """Calls on inputs of so many elements, of dense arrays and of ones whose memory has another order."""
     rng = generator("threads", operator.name, dtype.name)
-    found = [each for sample in samples(operator, dtype, rng) for each in enlarged(sample, ELEMENTS, rng)]
+    found = [each for sample in samples(operator, dtype, rng) for each in enlarged(sample, elements, rng)]
     for position in rng.permutation(len(found)):
         for transposed in (False, True):
             try:
-                called(operator, found[position], transposed)
+                called_on_cpu(operator, found[position], transposed)
             except TritensorError:  # sizes that were equal by chance
                 continue
             yield found[position], transposed
@@ -105,7 +92,18 @@ def large(operator: Operator, dtype: dtypes.dtype) -> Iterator[tuple[Sample, boo
 )
 def test_every_number_of_threads_gives_the_same_bits(operator: Operator, dtype: dtypes.dtype) -> None:
     sample, transposed = next(large(operator, dtype))
-    same_for_every_number(lambda: called(operator, sample, transposed))
+    same_for_every_number(lambda: called_on_cpu(operator, sample, transposed))
+
+
+@pytest.mark.parametrize("operator", dict(CASES), ids=case_id)
+def test_products_within_operators_on_one_thread_give_the_same_bits(operator: Operator) -> None:
+    """Above ALONE elements matrix products may share their work, and operators do not yet."""
+    dtype = dtypes.float32 if dtypes.float32 in dtypes_of(operator) else dtypes_of(operator)[0]
+    tried = 0
+    for sample, transposed in large(operator, dtype, 2 * ALONE):
+        same_for_every_number(lambda sample=sample, transposed=transposed: called_on_cpu(operator, sample, transposed))
+        tried += 1
+    assert tried, f"{operator.name}: no sample can be enlarged"
 
 
 def test_names_are_of_operators() -> None:
@@ -117,7 +115,7 @@ def test_names_are_of_operators() -> None:
 def test_every_number_of_threads_gives_the_same_bits_for_every_sample(operator: Operator, dtype: dtypes.dtype) -> None:
     tried = 0
     for sample, transposed in large(operator, dtype):
-        same_for_every_number(lambda sample=sample, transposed=transposed: called(operator, sample, transposed))
+        same_for_every_number(lambda sample=sample, transposed=transposed: called_on_cpu(operator, sample, transposed))
         tried += 1
         if tried == 2:
             break

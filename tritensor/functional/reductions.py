@@ -11,7 +11,8 @@ from .. import layout
 from ..errors import ArgumentError, ShapeError, explain
 from ..kernels.reduction import extremes, scan, sums
 from ..kernels.reduction.family import refuse_empty
-from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims, reduced_count
+from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims
+from ..kernels.reduction.host import reduced_count
 from ..operator import registry
 from ..public import public
 from ..tensor import Tensor

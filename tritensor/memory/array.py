@@ -215,13 +215,16 @@ _MOST_FORMS, _MOST_VIEWS = 1 << 14, 1 << 8
 
 def form_of(shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any], device: Device, past: int) -> Form:
     """The form with these fields."""
-    found = _forms.get((shape, strides, dtype, device, past))
+    found = _forms.get((shape, strides, dtype, device.index, past))
     if found is None:
         if len(_forms) >= _MOST_FORMS:
             _forms.clear()
-        # a `Size`, and another object for the same device, would compare equal and become those of every such array
-        key = tuple(shape), tuple(strides), dtype, devices.cuda(device.index), past  # type: ignore[arg-type]
-        found = _forms.setdefault(key, Form(*key))
+        shape, strides = (
+            tuple(shape),
+            tuple(strides),
+        )  # a `Size` would compare equal and become that of every such array
+        key = shape, strides, dtype, device.index, past
+        found = _forms.setdefault(key, Form(shape, strides, dtype, devices.cuda(device.index), past))  # type: ignore[arg-type]
     return found
 
 
