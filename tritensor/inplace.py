@@ -17,7 +17,7 @@ import numpy as np
 
 from . import copying, dtypes
 from .autograd.mode import recording
-from .autograd.tape import Gradient, Node, record
+from .autograd.tape import Gradient, Node, record, unrecorded_view
 from .errors import AutogradError, DtypeError, ShapeError, explain
 from .memory.array import DeviceArray
 from .operator import copy_into
@@ -28,21 +28,15 @@ __all__ = ["check_writable", "in_place", "in_place_form", "write"]
 
 def check_writable(x: Tensor) -> None:
     """Raise if `x` must not be changed in place: a leaf that requires grad, a view of one, or overlapping memory."""
-    if recording.enabled and x._needs:
-        if x._edge() is x:
+    if x._needs and recording.enabled:
+        view = x._origin is not None
+        if x._origin is not None and x._origin[3] < 0:
+            raise AutogradError(unrecorded_view("is being modified inplace"))
+        if _root(x)._node is None:
             raise AutogradError(
                 explain(
-                    "a leaf Variable that requires grad is being used in an in-place operation.",
-                    remedy="do it under no_grad(), or on x.detach() or x.clone()",
-                )
-            )
-    if recording.enabled and x._origin is not None:
-        root = _root(x)
-        if root._needs and root._node is None:
-            raise AutogradError(
-                explain(
-                    "a view of a leaf Variable that requires grad is being used in an in-place operation.",
-                    remedy="do it under no_grad(), or on a view of x.detach() or x.clone()",
+                    f"{'a view of ' * view}a leaf Variable that requires grad is being used in an in-place operation.",
+                    remedy=f"do it under no_grad(), or on {'a view of ' * view}x.detach() or x.clone()",
                 )
             )
     data = x._data if x._data.__class__ is DeviceArray else x._host_array()
@@ -69,9 +63,8 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
     check_writable(x)
     before = wrap(x._data)
     before._counter = x._counter = x._counter or [0]
-    if x._needs:
-        if x._edge() is not x:
-            before._node, before._needs = x._node, True
+    if x._needs and recording.enabled and x._edge() is not x:
+        before._node, before._needs = x._node, True
     holders = sys.getrefcount(before)
     result = operator(before, *arguments, **metadata)
     if result.shape != x.shape:
@@ -130,6 +123,8 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name) -> None:
     Args:
         name: of the node, if the elements no longer depend on anything.
     """
+    if result._needs and recording.enabled and x._origin is not None and x._origin[3] < 0:
+        raise AutogradError(unrecorded_view("is being modified inplace"))
     if x._data.__class__ is DeviceArray:
         # `result` views the memory that is written: reading and writing it in one kernel would be a race on a GPU
         shared = result._data.buffer is x._data.buffer

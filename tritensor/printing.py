@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
+from .errors import AutogradError
 from .public import public
 
 __all__ = ["format_tensor", "set_printoptions"]
@@ -153,11 +154,19 @@ def format_tensor(tensor: Any, prefix: str = "tensor(") -> str:
     implied = (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_, dtypes.of_scalar(0j))
     if dtype not in implied or (array.size == 0 and dtype is not dtypes.get_default_dtype()):
         suffixes.append(f"dtype={dtype!r}")
-    if tensor.grad_fn is not None:
-        suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
-    elif tensor.requires_grad:
-        suffixes.append("requires_grad=True")
+    suffixes += _history(tensor)
     return _with_suffixes(prefix + text, suffixes, len(prefix)) + ")"
+
+
+def _history(tensor: Any) -> list[str]:
+    """The suffix about the tensor's gradient, if there is one."""
+    try:
+        node = tensor.grad_fn
+    except AutogradError:  # a view that was made without recording, whose base has changed since
+        return ["grad_fn=<Invalid>"]
+    if node is not None:
+        return [f"grad_fn=<{node.name()}>"]
+    return ["requires_grad=True"] if tensor.requires_grad else []
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:

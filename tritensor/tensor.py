@@ -50,7 +50,7 @@ class Tensor(HostAccess):
     # [version], shared by all tensors on one storage. None until a view is made or the tensor is changed in place.
     _counter: list[int] | None
     # How a view was made, to make a new node for it after an in-place change: (parent, view operator, its arguments,
-    # the version when the node was made).
+    # the version when the node was made; its complement for a view that was made without recording, and its views).
     _origin: tuple[Tensor, Any, tuple[Any, ...], int] | None
     _grad: Tensor | None = None
     _hooks: list[Any] | None = None
@@ -247,6 +247,9 @@ class Tensor(HostAccess):
                     remedy="convert it with .to(dtype)",
                 )
             )
+        origin = self._origin
+        if value and origin is not None and origin[3] < 0:
+            self._origin = (*origin[:3], ~origin[3])  # asked for, and no more the base's alone
         if not value and self._node is not None:
             raise AutogradError(
                 explain(
@@ -393,8 +396,10 @@ class Tensor(HostAccess):
         """Make a new node for a view whose memory has been changed in place since its node was made."""
         parent, view, arguments, stamp = origin
         version = self._version
-        if version == stamp:
+        if version in (stamp, ~stamp):
             return
+        if stamp < 0:
+            raise AutogradError(tape.unrecorded_view("its base or another view of its base has been modified inplace"))
         self._origin = (parent, view, arguments, version)
         if parent._origin is not None:
             parent._refresh(parent._origin)

@@ -49,3 +49,73 @@ def test_a_view_of_a_leaf_is_stale_after_a_step():
     assert torch.autograd.grad(y, v, allow_unused=True) == (None,)
     v.sum().backward()
     assert x.grad.tolist() == [1.0, 0.0]
+
+
+def unrecorded(x):
+    """A view of a tensor that requires grad, made without recording."""
+    with torch.no_grad():
+        return x[0]
+
+
+def test_a_view_made_without_recording_requires_grad_as_its_base_and_passes_no_gradient_on():
+    x = torch.ones(2, 2, requires_grad=True)
+    v = unrecorded(x)
+    assert v.requires_grad and v.is_leaf and v.grad_fn is None
+    w = v[:1]
+    assert w.requires_grad and not w.is_leaf
+    (v * 3).sum().backward()
+    w.sum().backward()
+    assert x.grad is None and v.grad is None
+
+
+def test_a_view_made_without_recording_is_changed_without_recording_alone():
+    x = torch.ones(2, 2, requires_grad=True)
+    v = unrecorded(x)
+    plain = torch.zeros(2, requires_grad=True)
+    for change in (lambda: v.mul_(2), lambda: v[:1].mul_(2), lambda: v.add_(plain)):
+        with pytest.raises(RuntimeError, match="A view was created in no_grad mode and is being modified inplace"):
+            change()
+    with torch.no_grad():
+        v.mul_(2)
+        v.mul_(3)
+    assert x.tolist() == [[6.0, 6.0], [1.0, 1.0]]
+
+
+def test_a_view_made_without_recording_whose_base_changed_is_in_no_graph():
+    x = torch.ones(2, 2, requires_grad=True)
+    v = unrecorded(x)
+    with torch.no_grad():
+        x.mul_(2)
+        assert (v * 3).tolist() == [6.0, 6.0]
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode and its base or another view of its"):
+        v * 3
+    assert repr(v) == "tensor([2., 2.], grad_fn=<Invalid>)"
+    assert (v.detach() * 3).tolist() == [6.0, 6.0]
+
+
+def test_a_view_made_without_recording_becomes_a_leaf_when_asked():
+    x = torch.ones(2, 2, requires_grad=True)
+    v = unrecorded(x).requires_grad_()
+    (v * 3).sum().backward()
+    assert v.grad.tolist() == [3.0, 3.0] and x.grad is None
+
+
+def test_a_leaf_that_is_a_view_is_not_changed_through_its_views():
+    x = torch.ones(4)[::2].requires_grad_()
+    for change in (lambda: x.mul_(2), lambda: x[:].mul_(2), lambda: x.__setitem__(0, 2)):
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-"):
+            change()
+    assert x.tolist() == [1.0, 1.0]
+    x.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_a_leaf_that_no_longer_requires_grad_gets_none():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    x.requires_grad_(False)
+    y.sum().backward(retain_graph=True)
+    assert x.grad is None
+    x.requires_grad_()
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]

@@ -24,7 +24,7 @@ from ..errors import AutogradError, explain
 from .leaves import add_to_leaf, as_tensors, called, finish, sum_of
 from .mode import recording
 
-__all__ = ["Gradient", "Node", "Slot", "propagate", "record"]
+__all__ = ["Gradient", "Node", "Slot", "propagate", "record", "unrecorded_view"]
 
 next_age = count(1).__next__
 _FREED: Any = ("freed",)
@@ -40,6 +40,16 @@ def inside_package(filename: str) -> bool:
         return _INSIDE[filename]
     except KeyError:
         return _INSIDE.setdefault(filename, filename.startswith(_PACKAGE))
+
+
+def unrecorded_view(fact: str) -> str:
+    """The message about a view that was made in no_grad mode and is part of a graph that it cannot follow."""
+    return explain(
+        f"A view was created in no_grad mode and {fact} with grad mode enabled. Given that this use case is ambiguous "
+        "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
+        "both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the "
+        "inplace to be tracked)."
+    )
 
 
 class Node:

@@ -58,13 +58,19 @@ class View:
         if counter is None:
             counter = x._counter = [0]
         result._counter = counter
-        result._origin = (x, self, arguments, counter[0])
-        if x._needs and recording.enabled:
-            result._node = record(_ViewGradient(self, shape, arguments), (x._edge(),))
+        version = counter[0]
+        result._node = None
+        if x._needs:
             result._needs = True
+            if recording.enabled:
+                result._node = record(_ViewGradient(self, shape, arguments), (x._edge(),))
+                if x._origin is not None and x._origin[3] < 0:
+                    version = ~version
+            else:
+                version = ~version
         else:
-            result._node = None
             result._needs = False
+        result._origin = (x, self, arguments, version)
         return result
 
     def __repr__(self) -> str:
