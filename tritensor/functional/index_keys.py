@@ -8,20 +8,21 @@ shape (k, *places), the argument of the operators in `kernels/indexing`.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import dtypes, layout
-from ..errors import DeviceMismatchError, RangeError, ShapeError, explain
+from ..errors import BoundsError, DeviceMismatchError, RangeError, ShapeError, explain
 from ..kernels.indexing.family import check_bounds, mark_checked_range
+from ..kernels.indexing.host import indexed_shape
 from ..tensor import Tensor
 from . import creation
 from .joining import stack
 from .search import nonzero
 from .views import basic_index
 
-__all__ = ["is_basic", "resolve", "stack_coordinates"]
+__all__ = ["Places", "is_basic", "resolve", "stack_coordinates"]
 
 _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 
@@ -33,12 +34,24 @@ def is_basic(key: Any) -> bool:
     return key.__class__ in _BASIC
 
 
-def resolve(x: Tensor, key: Any) -> tuple[Tensor, Tensor | None, tuple[int, ...]]:
-    """Split an index into a view and coordinates.
+class Places(NamedTuple):
+    """What a key means.
 
-    Returns:
-        the view that the basic parts make; coordinates in it of shape (k, *places), on its device, or None; the k
-        dimensions of the view that they are along.
+    Attributes:
+        view: what the basic parts make of the tensor.
+        positions: coordinates in the view of shape (k, *places), on its device; None for a basic key.
+        dims: the k dimensions of the view that they are along.
+        of_mask: whether they are those of one mask, and of nothing else.
+    """
+
+    view: Tensor
+    positions: Tensor | None = None
+    dims: tuple[int, ...] = ()
+    of_mask: bool = False
+
+
+def resolve(x: Tensor, key: Any) -> Places:
+    """Split an index into a view and coordinates.
 
     Raises:
         RangeError: too many indices, one out of bounds, a mask of the wrong shape, or dtypes that cannot index.
@@ -62,17 +75,18 @@ def resolve(x: Tensor, key: Any) -> tuple[Tensor, Tensor | None, tuple[int, ...]
         dim += max(part.ndim, 1) if part.dtype is dtypes.bool_ else 1
     view = x if all(part.__class__ is slice and part == _ALL for part in basic) else basic_index(x, tuple(basic))
     if not advanced:
-        return view if view is not x else basic_index(x, ...), None, ()
+        return Places(view if view is not x else basic_index(x, ...))
     return _locate(view, advanced)
 
 
 _ALL = slice(None)
 
 
-def _locate(x: Tensor, advanced: list[tuple[int, Tensor]]) -> tuple[Tensor, Tensor, tuple[int, ...]]:
+def _locate(x: Tensor, advanced: list[tuple[int, Tensor]]) -> Places:
     """All index tensors as one tensor of coordinates."""
     rows: list[Tensor] = []
     dims: list[int] = []
+    unchecked: list[tuple[int, Tensor]] = []
     shape = x._data.shape
     for dim, part in advanced:
         if part.device is not x.device and part.is_cuda:
@@ -85,7 +99,7 @@ def _locate(x: Tensor, advanced: list[tuple[int, Tensor]]) -> tuple[Tensor, Tens
                 )
             )
         if part.dtype is not dtypes.bool_:
-            check_bounds(part, shape[dim], dim)
+            unchecked.append((dim, part))
             rows.append(part)
             dims.append(dim)
             continue
@@ -93,10 +107,33 @@ def _locate(x: Tensor, advanced: list[tuple[int, Tensor]]) -> tuple[Tensor, Tens
         found = nonzero(part if part.ndim else part.reshape(1))
         if len(advanced) == 1:
             dims = list(range(dim, dim + found.shape[1]))
-            return x, _placed(found.mT, x), tuple(dims)
+            return Places(x, _placed(found.mT, x), tuple(dims), True)
         rows.extend(found.unbind(1))
         dims.extend(range(dim, dim + found.shape[1]))
-    return x, _placed(stack_coordinates(rows, x), x), tuple(dims)
+    positions = _checked(stack_coordinates(rows, x), shape, tuple(dims), unchecked)
+    return Places(x, _placed(positions, x), tuple(dims))
+
+
+def _checked(
+    positions: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], unchecked: list[tuple[int, Tensor]]
+) -> Tensor:
+    """The coordinates, after the bounds of the index tensors that they come from were checked.
+
+    PyTorch looks at no coordinate if the result has no elements; they are zeros then.
+    """
+    places = positions._data.shape[1:]
+    if 0 not in places and any(shape[dim] == 0 for dim in dims):
+        raise BoundsError(
+            explain(
+                "index is out of bounds for dimension with size 0",
+                f"the indexed tensor has shape {list(shape)}, an index shape {list(places)}",
+            )
+        )
+    if 0 in indexed_shape(shape, places, dims):
+        return creation.zeros_like(positions)
+    for dim, part in unchecked:
+        check_bounds(part, shape[dim], dim)
+    return positions
 
 
 def _check_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> None:

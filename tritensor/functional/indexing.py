@@ -18,7 +18,7 @@ from ..operator import registry
 from ..public import method, public
 from ..tensor import Tensor
 from . import quick_indexing
-from .index_keys import is_basic, resolve
+from .index_keys import Places, is_basic, resolve
 from .views import basic_index
 
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
@@ -40,7 +40,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     found = quick_indexing.read(self, key)
     if found is not None:
         return found
-    view, positions, dims = resolve(self, key)
+    view, positions, dims, _ = resolve(self, key)
     return view if positions is None else kernels.index(view, positions, dims=dims)
 
 
@@ -53,18 +53,19 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 
     Raises:
         ArgumentError: the value is neither a number nor a tensor. ShapeError: it does not broadcast.
-        DtypeError: index tensors are used and the value has another dtype than the tensor.
+        DtypeError: index tensors are used and the value has another dtype than the tensor. A mask alone converts a
+            value of one element.
     """
     if not isinstance(value, (Tensor, *_NUMBERS)):
         raise ArgumentError(f"can't assign a {_type_name(value)} to a {self.type()}")
     basic = is_basic(key)
     if quick_indexing.write(self, key, basic, value):
         return
-    view, positions, dims = (basic_index(self, key), None, ()) if basic else resolve(self, key)
-    if positions is None:
-        _assign(view, value)
+    places = Places(basic_index(self, key)) if basic else resolve(self, key)
+    if places.positions is None:
+        _assign(places.view, value)
     else:
-        put(view, positions, value, dims)
+        put(places, value)
 
 
 def _type_name(value: Any) -> str:
@@ -93,8 +94,12 @@ def _without_leading_ones(value: Any, rank: int) -> Any:
     return value.reshape(value._data.shape[extra:]) if extra else value
 
 
-def put(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...], accumulate: bool = False) -> Tensor:
+def put(places: Places, value: Any, accumulate: bool = False) -> Tensor:
     """`x[positions] = value` (or `+=`) in place; written directly to the memory if nothing is recorded."""
+    x, positions, dims, of_mask = places
+    assert positions is not None
+    if of_mask and not accumulate and isinstance(value, Tensor) and value.numel() == 1:
+        value = _filling(x, value.reshape(()))
     if isinstance(value, Tensor):
         if value.dtype is not x.dtype:
             raise DtypeError(
@@ -112,6 +117,19 @@ def put(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...], accumul
     return x
 
 
+def _filling(x: Tensor, value: Tensor) -> Tensor:
+    """A 0-dimensional tensor in the dtype of `x`, which is to be filled with it."""
+    if value.is_complex() and not x.is_complex() and value.item().imag:
+        raise DtypeError(
+            explain(
+                f"value cannot be converted to type {x.dtype.name} without overflow",
+                f"the value is complex, the tensor to be filled {x.dtype}",
+                remedy="pass its real part",
+            )
+        )
+    return value.to(x.dtype)
+
+
 def _short(x: Tensor) -> str:
     return str(x.type()).rpartition(".")[2].removesuffix("Tensor")
 
@@ -125,11 +143,11 @@ def index_put(input: Tensor, indices: Sequence[Tensor], values: Any, accumulate:
 @method()
 def index_put_(self: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False) -> Tensor:
     """Write `values` to `self[indices]`, or add them to what is there."""
-    view, positions, dims = resolve(self, tuple(indices))
-    if positions is None:
-        _assign(view, view + values if accumulate else values)
+    places = resolve(self, tuple(indices))
+    if places.positions is None:
+        _assign(places.view, places.view + values if accumulate else values)
     else:
-        put(view, positions, values, dims, accumulate)
+        put(places, values, accumulate)
     return self
 
 
@@ -162,7 +180,11 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     vector = index.reshape(-1)
     kernels.check_bounds(vector, input._data.shape[dim] if input.ndim else 1, dim, False, "index out of range in self")
     if input.ndim == 0:
-        return input.reshape(1)[vector].reshape(())
+        if vector.numel() != 1:
+            raise ShapeError(
+                explain(f"index_select(): Index to scalar can have only 1 value, got {vector.numel()} value(s)")
+            )
+        return input.clone()
     found = quick_indexing.take(input, vector, dim, along=False)
     return kernels.index(input, _row(vector), dims=(dim,)) if found is None else found
 
@@ -180,54 +202,107 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
 
     The order of the additions is fixed, so every run gives the same bits.
     """
-    dim, positions = _slices("index_add_", input, dim, index, source)
+    dim = _slice_dim("index_add_", input, dim, index)
+    _check_dtype("index_add_", input, source)
+    if dim and dim >= source.ndim:
+        raise ShapeError(
+            f"index_add_(): Indexing dim {dim} is out of bounds of the source tensor with dim {source.ndim}"
+        )
+    own, other = list(input.shape), list(source.shape)
+    extent = other[dim] if other else 1
+    if index.numel() != extent:
+        raise ShapeError(
+            f"index_add_(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({extent}), "
+            f"for dim: {dim}"
+        )
+    if own and other:
+        own[dim] = other[dim] = 1
+    if own != other:
+        raise ShapeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+            f"self.shape = {list(input.shape)} source.shape = {list(source.shape)}"
+        )
+    if alpha.__class__ is float and input.dtype.category <= dtypes.INTEGER:
+        alpha = int(alpha)
     value = source * alpha if alpha != 1 else source
-    return kernels.index_put(input, positions, value, dims=(dim,), accumulate=True)
+    return _put_slices(input, dim, index, value, accumulate=True)
 
 
 @public(method=True, in_place=in_place_form)
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with slice `index[i]` along `dim` replaced by `source[i]`."""
-    dim, positions = _slices("index_copy_", input, dim, index, source)
-    return kernels.index_put(input, positions, source, dims=(dim,))
+    dim = _slice_dim("index_copy_", input, dim, index)
+    own, other, count = list(input.shape), list(source.shape), index.numel()
+    if not other and count != 1:
+        raise RangeError(f"index_copy_(): When source is scalar, index should have one element (got {count})")
+    if own and other and len(own) != len(other):
+        raise RangeError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({len(other)}), destination dimensionality ({len(own)})"
+        )
+    _check_dtype("index_copy_", input, source)
+    inner, outer = other[:dim] + other[dim + 1 :], own[:dim] + own[dim + 1 :]
+    if inner != outer:
+        raise ShapeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{outer} at dimension {dim} and source slice shape: {inner} at dimension 0."
+        )
+    if other and other[dim] != count:
+        raise RangeError(
+            f"index_copy_(): Number of indices ({count}) should be equal to source.size(dim) ({other[dim]})"
+        )
+    return _put_slices(input, dim, index, source)
 
 
 @public(method=True, in_place=in_place_form)
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """`input` with the slices at `index` along `dim` filled with a number."""
+    """`input` with the slices at `index` along `dim` filled with a number; -1 is the last slice."""
+    dim = _slice_dim("index_fill_", input, dim, index)
     if isinstance(value, Tensor) and value.ndim:
         raise ShapeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
-    dim, positions = _slices("index_fill_", input, dim, index, None)
-    return kernels.index_put(input, positions, value, dims=(dim,))
+    if not input.is_complex() and (value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)):
+        raise DtypeError(
+            explain(
+                "index_fill_(): Converting complex Scalar to non-complex type is not supported",
+                f"the tensor is {input.dtype}",
+                remedy="pass the value's real part",
+            )
+        )
+    return _put_slices(input, dim, index, value.to(input.dtype) if isinstance(value, Tensor) else value, negative=True)
 
 
-def _slices(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor | None) -> tuple[int, Tensor]:
-    """Check the arguments of index_add, index_copy and index_fill; the dimension and the coordinates along it."""
+def _slice_dim(name: str, input: Tensor, dim: int, index: Tensor) -> int:
+    """The dimension, after the index of index_add, index_copy or index_fill was checked."""
     _integer_index(name, index, "int32/int64")
     if index.ndim > 1:
         raise RangeError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
-    dim = layout.normalize_dim(dim, input.ndim)
-    if source is not None:
-        if source.dtype is not input.dtype:
-            raise DtypeError(
-                f"{name}(): self ({_short(input)}) and source ({_short(source)}) must have the same scalar type"
+    return layout.normalize_dim(dim, input.ndim)
+
+
+def _check_dtype(name: str, input: Tensor, source: Tensor) -> None:
+    if source.dtype is not input.dtype:
+        raise DtypeError(
+            explain(
+                f"{name}(): self ({_short(input)}) and source ({_short(source)}) must have the same scalar type",
+                remedy=f"convert the source with .to({input.dtype})",
             )
-        shape, own = source._data.shape, input._data.shape
-        if (*shape[:dim], *shape[dim + 1 :]) != (*own[:dim], *own[dim + 1 :]):
-            raise ShapeError(
-                "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-                f"self.shape = {list(own)} source.shape = {list(shape)}"
-            )
-        if index.numel() != shape[dim]:
-            raise ShapeError(
-                f"{name}(): Number of indices ({index.numel()}) should be equal to source.size(dim): "
-                f"({shape[dim]}), for dim: {dim}"
-            )
-    vector = index.reshape(-1)
-    kernels.check_bounds(vector, input._data.shape[dim], dim, negative=False)
-    return dim, _row(vector)
+        )
+
+
+def _put_slices(
+    input: Tensor, dim: int, index: Tensor, value: Any, *, negative: bool = False, accumulate: bool = False
+) -> Tensor:
+    """`input` with `value` in its slices at `index` along `dim`; a tensor without dimensions is one slice."""
+    if input.ndim == 0:
+        return _put_slices(input.reshape(1), 0, index, value, negative=negative, accumulate=accumulate).reshape(())
+    shape, index = input._data.shape, index.reshape(-1)
+    if 0 in shape[:dim] + shape[dim + 1 :]:  # slices without elements: PyTorch does not look at the index
+        index = index[:0]
+        value = value.narrow(dim, 0, 0) if isinstance(value, Tensor) and value.ndim else value
+    kernels.check_bounds(index, shape[dim], dim, negative)
+    return kernels.index_put(input, _row(index), value, dims=(dim,), accumulate=accumulate)
 
 
 @public(method=True)
@@ -302,12 +377,9 @@ def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, accumulate: bool)
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements at `index` of the flattened `input`."""
     _integer_index("take", index, "int64")
-    kernels.check_bounds(
-        index,
-        input.numel(),
-        0,
-        message=f"out of range: tried to access an index on a tensor of {input.numel()} elements.",
-    )
+    count = input.numel()
+    words = f"out of range: tried to access an index on a tensor of {count} elements."
+    kernels.check_bounds(index, count, 0, message=words if count else "take(): tried to take from an empty tensor")
     return input.reshape(-1)[index]
 
 
@@ -327,9 +399,10 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     size = own[dim]
     own[dim] = places[dim] = 1
     shape = list(layout.broadcast_shapes(tuple(own), tuple(places)))
-    kernels.check_bounds(indices, size, dim)
-    wrapped = registry["where"](indices < 0, indices + size, indices)
-    spread = wrapped.expand([*shape[:dim], indices.shape[dim], *shape[dim + 1 :]])
+    target = [*shape[:dim], indices.shape[dim], *shape[dim + 1 :]]
+    if 0 not in target:  # PyTorch does not look at the index of a result without elements
+        kernels.check_bounds(indices, size, dim)
+    spread = registry["where"](indices < 0, indices + size, indices).expand(target)
     return gather(input.expand([*shape[:dim], size, *shape[dim + 1 :]]), dim, spread)
 
 
@@ -354,7 +427,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
                 "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                 f"{value.ndim} dimension(s)."
             )
-        value = value.to(input.device, input.dtype)
+        value = _filling(input, value).to(input.device)
     elif dtypes.scalar_category(value) > input.dtype.category:
         if input.dtype is dtypes.bool_:
             value = bool(value)

@@ -66,6 +66,45 @@ def test_slices_by_number(device):
     same(x.index_fill_(1, rows, T(4.0)), put)
 
 
+def test_a_tensor_without_dimensions_is_one_slice(device):
+    x, zero = on(device, np.array(5.0)), on(device, np.array([0]))
+    three, four = on(device, np.array(3.0)), on(device, np.array([3.0, 4.0]))
+    twice, nothing = on(device, np.array([0, 0])), on(device, np.zeros(0, np.int64))
+    same(x.index_fill(0, zero, 3), np.array(3.0))
+    same(x.index_fill(-1, zero.reshape(()), three), np.array(3.0))
+    same(x.index_fill(0, on(device, np.array([-1])), 3), np.array(3.0))
+    same(x.index_fill(0, nothing, 3), np.array(5.0))
+    same(x.index_add(0, zero, three), np.array(8.0))
+    same(x.index_add(0, zero.reshape(()), three, alpha=2), np.array(11.0))
+    same(x.index_copy(0, zero, three), np.array(3.0))
+    assert x.index_copy(0, twice, four).item() in ((4.0,) if device == "cpu" else (3.0, 4.0))
+    same(x.index_copy(0, nothing, on(device, np.zeros(0))), np.array(5.0))
+    same(four.index_copy(0, zero, x), np.array([5.0, 4.0]))
+    same(x.clone().index_fill_(0, zero, 7), np.array(7.0))
+    same(x.clone().index_add_(0, zero, three), np.array(8.0))
+    same(x.clone().index_copy_(0, zero, three), np.array(3.0))
+
+
+def test_gradients_of_slices_of_tensors_without_dimensions(device):
+    zero = on(device, np.array([0]))
+    for write, kept, written in (
+        (lambda x, v: x.index_add(0, zero, v, alpha=2), 1.0, 2.0),
+        (lambda x, v: x.index_copy(0, zero, v), 0.0, 1.0),
+        (lambda x, v: x.index_fill(0, zero, v), 0.0, 1.0),
+    ):
+        x, value = (torch.tensor(number, device=device, requires_grad=True) for number in (5.0, 3.0))
+        write(x, value).backward()
+        assert (x.grad.item(), value.grad.item()) == (kept, written)
+
+
+def test_index_fill_converts_its_value(device):
+    x, zero = on(device, np.array([5, 6])), on(device, np.array([0]))
+    same(x.index_fill(0, zero, T(3.5)), np.array([3, 6]))
+    same(x.double().index_fill(0, zero, T(3)), np.array([3.0, 6.0]))
+    same(x.index_fill(0, on(device, np.array([-1])), 3), np.array([5, 3]))
+    same(x.index_add(0, zero, zero + 3, alpha=2.5), np.array([11, 6]))
+
+
 def test_index_put(device):
     x, value = on(device, X), on(device, np.full((5,), 2.0, np.float32))
     added = X.copy()

@@ -113,6 +113,52 @@ def test_bad_indices_are_refused_in_pytorchs_words(device, key, message):
     same(x, X)
 
 
+# PyTorch reads no index of a result without elements, so any number is allowed in it.
+@pytest.mark.parametrize(
+    ("shape", "key", "wanted"),
+    [
+        ((3, 0), T([5]), (1, 0)),
+        ((3, 0), T([5, -7]), (2, 0)),
+        ((3, 0), [5], (1, 0)),
+        ((0, 3), (slice(None), T([5])), (0, 1)),
+        ((3, 3), (T([], dtype=torch.int64), T([5])), (0,)),
+        ((3, 3), (T([7]), torch.zeros(2, 0, dtype=torch.int64)), (2, 0)),
+        ((3, 3), (T([7]), slice(0, 0)), (1, 0)),
+        ((0, 0, 2), (T([5]), T([], dtype=torch.int64)), (0, 2)),
+    ],
+)
+def test_no_index_of_an_empty_result_is_out_of_bounds(device, shape, key, wanted):
+    x = torch.zeros(shape, device=device, requires_grad=True)
+    found = x[key]
+    assert tuple(found.shape) == wanted
+    found.sum().backward()
+    assert x.grad.tolist() == torch.zeros(shape).tolist()
+    y = x.detach().clone()
+    y[key] = 1.0
+    y[key] = torch.ones(wanted, device=device)
+    same(y, np.zeros(shape, np.float32))
+    same(y.index_put(tuple(key) if isinstance(key, tuple) else (T(key),), T(1.0), accumulate=True), y.cpu().numpy())
+
+
+def test_no_index_of_empty_slices_is_out_of_bounds(device):
+    x, far = torch.zeros(3, 0, device=device), T([5]).to(device)
+    value = torch.zeros(1, 0, device=device, requires_grad=True)
+    for written in (x.index_fill(0, far, 1), x.index_add(0, far, value), x.index_copy(0, far, value)):
+        assert tuple(written.shape) == (3, 0)
+    x.index_add(0, far, value).sum().backward()
+    assert tuple(value.grad.shape) == (1, 0)
+    assert tuple(torch.take_along_dim(x, far.reshape(1, 1), 0).shape) == (1, 0)
+
+
+@pytest.mark.parametrize(("shape", "key"), [((0, 3), T([0])), ((0, 0), T([5])), ((0, 0), (slice(None), T([5])))])
+def test_a_dimension_of_size_0_has_no_index(device, shape, key):
+    x = torch.zeros(shape, device=device)
+    with pytest.raises(IndexError, match="index is out of bounds for dimension with size 0"):
+        x[key]
+    with pytest.raises(IndexError, match="index is out of bounds for dimension with size 0"):
+        x[key] = 1.0
+
+
 def test_a_tensor_without_dimensions_has_no_indices():
     with pytest.raises(IndexError, match="invalid index of a 0-dim tensor"):
         T(5)[T([0])]
@@ -229,6 +275,54 @@ def test_assignment_broadcasts_and_converts(device):
     flags = on(device, np.zeros(3, bool))
     flags[T([1])] = True
     assert flags.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"),
+    [
+        (T([True, False]), [[7, 7], [3, 4]]),
+        ([True, False], [[7, 7], [3, 4]]),
+        (T([[True, False], [False, True]]), [[7, 2], [3, 7]]),
+        ((slice(None), T([False, True])), [[1, 7], [3, 7]]),
+        ((T([False, True]), slice(1, None)), [[1, 2], [3, 7]]),
+        ((0, T([True, False])), [[7, 2], [3, 4]]),
+        (T([False, False]), [[1, 2], [3, 4]]),
+        (True, [[7, 7], [7, 7]]),
+    ],
+)
+@pytest.mark.parametrize("value", [T(7), T(7.0, dtype=torch.float64), T([7]), T([[7]], dtype=torch.float16)])
+def test_a_mask_converts_a_value_of_one_element(device, key, value, wanted):
+    for there in {"cpu", device}:
+        x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], device=device)
+        x[key] = value.to(there)
+        assert x.tolist() == wanted
+        assert x.dtype is torch.float32
+    whole = torch.tensor([[1, 2], [3, 4]], device=device)
+    whole[key] = value + 0.75
+    assert whole.tolist() == wanted
+
+
+def test_a_converted_value_gets_its_gradient(device):
+    x = torch.ones(2, 3, device=device)
+    value = torch.tensor(2.0, dtype=torch.float64, device=device, requires_grad=True)
+    x[torch.tensor([True, False], device=device)] = value
+    x.sum().backward()
+    assert (value.grad.item(), value.grad.dtype) == (3, torch.float64)
+
+
+def test_a_mask_refuses_what_it_cannot_convert(device):
+    x, mask = torch.ones(2, device=device), torch.tensor([True, False], device=device)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type float32 without overflow"):
+        x[mask] = T(1 + 2j)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type float32 without overflow"):
+        x.masked_fill(mask, T(1 + 2j))
+    with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match"):
+        x[mask, ...] = torch.tensor([1, 2], device=device)
+    with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match"):
+        x.index_put_((mask,), torch.tensor(1, device=device), accumulate=True)
+    assert x.tolist() == [1, 1]
+    x[mask] = T(5 + 0j)
+    assert x.tolist() == [5, 1]
 
 
 def test_a_value_in_the_memory_it_is_written_to_is_read_first(device):

@@ -93,6 +93,43 @@ Z = torch.zeros(2, 3)
             lambda: Z.index_add(0, T([[0]]), torch.ones(1, 3)),
             "Index is supposed to be a vector, but got dim: 2",
         ),
+        (RuntimeError, lambda: T(5.0).index_add(0, T([0]), T([3.0])), r"Got self.shape = \[\] source.shape = \[1\]"),
+        (
+            RuntimeError,
+            lambda: T([5.0]).index_add(0, T([0]), T(3.0)),
+            r"Got self.shape = \[1\] source.shape = \[\]",
+        ),
+        (RuntimeError, lambda: Z.index_add(1, T([0]), T([3.0])), "Indexing dim 1 is out of bounds of the source"),
+        (IndexError, lambda: T(5.0).index_fill(0, T([1]), 3), "index 1 is out of bounds for dimension 0 with size 1"),
+        (IndexError, lambda: T(5.0).index_fill(0, T([-2]), 3), "index -2 is out of bounds for dimension 0 with size 1"),
+        (IndexError, lambda: T([5.0]).index_copy(0, T([-1]), T([1.0])), "index -1 is out of bounds"),
+        (
+            IndexError,
+            lambda: T(5.0).index_copy(0, T([0, 0]), T(3.0)),
+            r"When source is scalar, index should have one element \(got 2\)",
+        ),
+        (
+            IndexError,
+            lambda: Z.index_copy(0, T([0]), T([3.0, 4.0, 5.0])),
+            r"dimensionality must match. Source dimensionality \(1\), destination dimensionality \(2\)",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.index_copy(0, T([0]), torch.ones(1, 4)),
+            r"must have same slice shapes. Destination slice shape: \[3\] at dimension 0 and source slice shape: \[4\]",
+        ),
+        (
+            IndexError,
+            lambda: Z.index_copy(0, T([0]), torch.ones(2, 3)),
+            r"Number of indices \(1\) should be equal to source.size\(dim\) \(2\)",
+        ),
+        (
+            RuntimeError,
+            lambda: Z.index_fill(0, T([0]), 1 + 2j),
+            "Converting complex Scalar to non-complex type is not supported",
+        ),
+        (RuntimeError, lambda: T(5.0).index_select(0, T([0, 0])), "Index to scalar can have only 1 value, got 2"),
+        (IndexError, lambda: torch.zeros(0).take(T([0])), "tried to take from an empty tensor"),
         (
             RuntimeError,
             lambda: Z.index_fill(0, T([0]), T([1.0])),
