@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 from .errors import ArgumentError, RangeError, ShapeError, explain
+from .extents import check_extents, check_rank
 from .public import public
 
 __all__ = [
@@ -117,6 +118,7 @@ def check_shape(shape: Sequence[int]) -> Shape:
     for size in sizes:
         if size < 0:
             raise ShapeError(f"Trying to create tensor with negative dimension {size}: {list(sizes)}")
+    check_extents(sizes)
     return sizes
 
 
@@ -268,6 +270,7 @@ def infer_shape(shape: Sequence[int], size: int) -> Shape:
     Raises:
         ShapeError: the product of the sizes is not `size`, two of them are -1, or the value of -1 is ambiguous.
     """
+    check_rank(len(shape))
     known, missing = 1, -1
     for dim, extent in enumerate(shape):
         if extent == -1:
@@ -280,6 +283,8 @@ def infer_shape(shape: Sequence[int], size: int) -> Shape:
             known *= extent
     if missing < 0:
         if known == size:
+            if not size:
+                check_extents(shape, words="numel: integer multiplication overflow")
             return tuple(shape)
     elif known and size % known == 0:
         return (*shape[:missing], size // known, *shape[missing + 1 :])
@@ -401,6 +406,7 @@ def index(shape: Shape, strides: Strides, offset: int, key: Any) -> tuple[Shape,
         else:
             offset += normalize_index(_integer(each), shape[dim], dim) * strides[dim]
             dim += 1
+    check_rank(len(sizes) + len(shape) - dim)
     return (*sizes, *shape[dim:]), (*steps, *strides[dim:]), offset
 
 

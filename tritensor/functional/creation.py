@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import devices, dtypes
 from ..errors import ArgumentError, DtypeError, explain
+from ..extents import check_rank
 from ..layout import Size, check_shape
 from ..memory import buffer, copies
 from ..memory.array import DeviceArray
@@ -23,6 +24,14 @@ def _first_leaf(data: Any) -> Any:
     return data
 
 
+def _depth(data: Any) -> int:
+    depth = 0
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+        depth += 1
+    return depth
+
+
 def _as_array(data: Any, exact: bool = False) -> np.ndarray:
     """Python numbers and nested sequences of them (or of tensors) as an array, with PyTorch's dtypes and messages.
 
@@ -33,6 +42,7 @@ def _as_array(data: Any, exact: bool = False) -> np.ndarray:
     try:
         array = np.asarray(data)
     except ValueError:
+        check_rank(_depth(data))
         raise _ragged(data) from None
     except OverflowError:
         raise ValueError(_OVERFLOW) from None

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import dtypes, layout
 from ..errors import BoundsError, DeviceMismatchError, RangeError, ShapeError, explain
+from ..extents import check_rank
 from ..kernels.indexing.family import check_bounds, mark_checked_range
 from ..kernels.indexing.host import indexed_shape
 from ..tensor import Tensor
@@ -129,7 +130,9 @@ def _checked(
                 f"the indexed tensor has shape {list(shape)}, an index shape {list(places)}",
             )
         )
-    if 0 in indexed_shape(shape, places, dims):
+    target = indexed_shape(shape, places, dims)
+    check_rank(len(target))
+    if 0 in target:
         return creation.zeros_like(positions)
     for dim, part in unchecked:
         check_bounds(part, shape[dim], dim)

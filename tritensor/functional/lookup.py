@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import dtypes
 from ..autograd.mode import no_grad
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
+from ..extents import check_rank
 from ..kernels.indexing import family as kernels
 from ..operator import registry
 from ..public import public
@@ -54,6 +55,7 @@ def embedding(
         )
     if weight.ndim != 2:
         raise ShapeError("'weight' must be 2-D")
+    check_rank(input.ndim + 1)
     rows = weight._data.shape[0]
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import devices, dtypes
 from ..errors import ArgumentError, ShapeError
+from ..extents import check_extents
 from ..kernels.random import ranges as kernels
 from ..layout import check_shape
 from ..public import public
@@ -18,6 +19,7 @@ from .creation import fill, filled, finish, numpy_dtype, place
 
 def _made(operator: kernels.Range, kind: np.dtype, device: Any, requires_grad: bool, **numbers: Any) -> Tensor:
     """The operator's vector, made on the requested device."""
+    check_extents((numbers["steps"],), kind.itemsize, "invalid size, possible overflow?")
     where, dtype = devices.resolve(device), dtypes.of(kind)
     if where is devices.cpu or not dtype.triton or dtype is dtypes.bool_:
         return place(operator.reference(**numbers, dtype=dtype), where, requires_grad)
@@ -84,6 +86,7 @@ def logspace(
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`."""
     if steps < 0:
         raise ShapeError("number of steps must be non-negative")
+    check_extents((steps,))
     return place((float(base) ** np.linspace(start, end, steps)).astype(numpy_dtype(dtype)), device, requires_grad)
 
 

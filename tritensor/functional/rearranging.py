@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import dtypes, layout
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
+from ..extents import check_extents
 from ..operator import registry
 from ..public import method, public
 from ..tensor import Tensor, wrap
@@ -97,8 +98,17 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
     target = tuple(count * size for count, size in zip(counts, shape, strict=True))
     if any(count < 0 for count in counts):
         raise ShapeError(f"Trying to create tensor with negative dimension {min(target)}: {list(target)}")
-    spaced = input.reshape([part for size in shape for part in (1, size)])
-    spread = spaced.expand([part for pair in zip(counts, shape, strict=True) for part in pair])
+    check_extents(target, words=f"Storage size calculation overflowed with sizes={list(target)}")
+    # A new dimension for each count only where it is needed: there are at most 64.
+    spaced, spread_to = [], []
+    for count, size in zip(counts, shape, strict=True):
+        if count != 1 and size != 1:
+            spaced += [1, size]
+            spread_to += [count, size]
+        elif count * size != 1:
+            spaced.append(size)
+            spread_to.append(count * size)
+    spread = input.reshape(spaced).expand(spread_to)
     return spread.clone().reshape(target)
 
 

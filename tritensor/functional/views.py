@@ -10,6 +10,7 @@ import numpy as np
 from .. import layout
 from ..copying import LARGE
 from ..errors import ArgumentError, RangeError, ShapeError, explain
+from ..extents import check_extents, check_rank
 from ..public import method, public
 from ..tensor import Tensor
 from .view_operators import _alias, _expand, _permute, _slice, _view
@@ -171,6 +172,7 @@ def expand(input: Tensor, *sizes: Any) -> Tensor:
         [shape[dim - extra] if extent == -1 and dim >= extra else extent for dim, extent in enumerate(wanted)]
     )
     layout.broadcast_strides(shape, (0,) * len(shape), target)
+    check_extents(target, input._data.dtype.itemsize, "numel: integer multiplication overflow")
     return _expand(input, target)
 
 
@@ -206,6 +208,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """With a new dimension of size 1 at `dim`."""
     shape = input._data.shape
     dim = layout.normalize_dim(dim, len(shape) + 1)
+    check_rank(len(shape) + 1)
     return _view_of(input, (*shape[:dim], 1, *shape[dim:]))
 
 
