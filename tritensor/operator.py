@@ -27,12 +27,12 @@ import numpy as np
 from . import devices, dtypes, errors, settings
 from .autograd.gradients import OperatorGradient, attach
 from .autograd.mode import recording
-from .errors import ArgumentError, DeviceMismatchError, DtypeError, explain
+from .errors import ArgumentError, DeviceMismatchError, explain
 from .memory import buffer
 from .memory.array import DeviceArray
 from .public import ShownSignature
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
-from .runtime.call import Call
+from .runtime.call import Call, refuse_complex
 from .runtime.reference import with_casts
 from .runtime.replay import Replay, active, key_of, table
 from .runtime.trace import traced
@@ -292,13 +292,7 @@ class Operator:
         """Compute the results' arrays from the call's arrays; on a device into `outs`, which are made unless given."""
         if call.device is devices.cpu:
             return self.on_host(call)(*call.arrays)
-        if any(result.is_complex for result in (call.compute, *call.results)):
-            raise DtypeError(
-                explain(
-                    f"{self.name}: complex dtypes are on the CPU only, got {call.compute} on {call.device}",
-                    remedy="move the operands with .cpu()",
-                )
-            )
+        refuse_complex(self.name, call.device, (call.compute, *call.results, *call.arrays))
         given = bool(call.outs)
         if not given:
             call.outs = [buffer.empty(shape, kind, call.device) for shape, kind in self.allocate(call)]

@@ -144,7 +144,12 @@ def _moved(x: Tensor, where: devices.device, kind: np.dtype, non_blocking: bool)
     if where is devices.cpu:
         return copying.copied(host, "K") if kind == host.dtype else copying.cast(host, kind)
     if dtypes.of(kind).is_complex:
-        raise DtypeError(explain("complex dtypes are on the CPU only", f"asked for {dtypes.of(kind)} on {where}"))
+        raise DtypeError(
+            explain(
+                f"to: complex dtypes are on the CPU only, asked for {dtypes.of(kind)} on {where}",
+                remedy="leave the tensor on the CPU, or move its real and imaginary part",
+            )
+        )
     if kind.itemsize > host.itemsize and not dtypes.of(host.dtype).is_complex:
         return cast_on_device(copies.from_host(host, where, non_blocking), kind)
     return copies.from_host(copying.cast(host, kind), where, non_blocking)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .. import devices
+from .. import devices, dtypes
+from ..errors import DtypeError, explain
 from ..memory.array import DeviceArray
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from .. import dtypes
-
-__all__ = ["Call", "Operator"]
+__all__ = ["Call", "Operator", "refuse_complex"]
 
 
 class Operator(Protocol):
@@ -71,3 +70,20 @@ class Call:
         self.results = results
         self.arrays = ()
         self.outs = []
+
+
+def refuse_complex(name: str, device: devices.device, values: Sequence[Any]) -> None:
+    """Raise if one of the values, dtypes or arrays of a call on a device, is complex: kernels have no such type.
+
+    Raises:
+        DtypeError: one is.
+    """
+    for value in values:
+        kind = dtypes.of(value.dtype) if isinstance(value, DeviceArray) else value
+        if isinstance(kind, dtypes.dtype) and kind.is_complex:
+            raise DtypeError(
+                explain(
+                    f"{name}: complex dtypes are on the CPU only, got {kind} on {device}",
+                    remedy="move the operands with .cpu()",
+                )
+            )

@@ -24,7 +24,7 @@ from ...errors import BoundsError, DtypeError, ShapeError, explain
 from ...memory.array import DeviceArray
 from ...operator import Dtypes, Operator, Shapes, copy_into
 from ...rules import ANY
-from ...runtime.call import Call
+from ...runtime.call import Call, refuse_complex
 from ...tensor import Tensor
 from .host import add_at, indexed_shape, mesh
 
@@ -304,6 +304,7 @@ def put_into(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...]) ->
         with np.errstate(all="ignore"):
             host[_key(positions._host_array(), host.ndim, dims)] = source
     else:
+        refuse_complex("index_put", x.device, (x._data, value))
         index_put.write_places(x._data, positions._data, index_put._device_operand(value), call.metadata)
     counter = x._counter = x._counter or [0]
     counter[0] += 1
@@ -318,6 +319,7 @@ def nonzero_positions(x: Tensor) -> Any:
     if data.__class__ is DeviceArray:
         from .kernel import device_nonzero
 
+        refuse_complex("nonzero", data.device, (data,))
         return device_nonzero(data)
     host = x._host_array()
     if host.ndim == 0:
