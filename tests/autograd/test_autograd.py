@@ -6,6 +6,8 @@ import gc
 import importlib.util
 import threading
 import weakref
+from collections.abc import Generator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,6 +93,71 @@ def test_modes_as_decorators_and_after_errors() -> None:
     assert [first(), second(), third()] == [False] * 3
     with pytest.raises(KeyError), torch.no_grad():
         raise KeyError
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize(
+    ("mode", "held"),
+    [
+        (torch.no_grad(), False),
+        (torch.no_grad, False),
+        (torch.inference_mode(), False),
+        (torch.inference_mode, False),
+        (torch.enable_grad(), True),
+        (torch.enable_grad, True),
+        (torch.set_grad_enabled(True), True),
+    ],
+)
+def test_mode_holds_in_a_generator_and_not_at_its_yields(mode: Any, held: bool) -> None:
+    seen = []
+
+    @mode
+    def body(first: str) -> Generator[str, str, str]:
+        """Notes the mode each time it runs."""
+        seen.append(torch.is_grad_enabled())
+        try:
+            while True:
+                try:
+                    first += yield first
+                except KeyError as error:
+                    first += str(error.args[0])
+                seen.append(torch.is_grad_enabled())
+                if len(first) > 4:
+                    return first
+        finally:
+            seen.append(torch.is_grad_enabled())
+
+    with torch.set_grad_enabled(not held):
+        generator = body("a")
+        assert body.__name__ == "body" and not seen
+        assert next(generator) == "a" and torch.is_grad_enabled() is not held
+        assert generator.send("bc") == "abc" and torch.is_grad_enabled() is not held
+        assert generator.throw(KeyError("d")) == "abcd" and torch.is_grad_enabled() is not held
+        with pytest.raises(StopIteration, match=r"^abcde$"):
+            generator.send("e")
+        assert torch.is_grad_enabled() is not held
+        assert seen == [held] * 5
+        closed = body("a")
+        next(closed)
+        closed.close()
+        failed = body("a")
+        next(failed)
+        with pytest.raises(ValueError, match=r"^outside$"):
+            failed.throw(ValueError("outside"))
+        assert torch.is_grad_enabled() is not held
+        assert seen == [held] * 9
+
+
+def test_set_grad_enabled_sets_its_mode_again_when_it_is_entered() -> None:
+    off = torch.set_grad_enabled(False)
+    torch.set_grad_enabled(True)
+    with off:
+        assert not torch.is_grad_enabled()
+    assert torch.is_grad_enabled()
+    with pytest.raises(
+        TypeError, match=r"^set_grad_enabled\(\): argument 'enabled' \(position 1\) must be bool, not str"
+    ):
+        torch.set_grad_enabled("no")
     assert torch.is_grad_enabled()
 
 

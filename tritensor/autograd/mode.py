@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
+from ..errors import ArgumentError
 from ..public import public
 
 __all__ = [
@@ -58,12 +60,42 @@ class _GradMode:
         recording.enabled, recording.inference = self._before
 
     def __call__(self, function: F) -> F:
+        if inspect.isgeneratorfunction(function):
+            return self._around_generator(function)  # type: ignore[return-value]
+
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             with self._again():
                 return function(*args, **kwargs)
 
         return wrapped  # type: ignore[return-value]
+
+    def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A generator function in whose body the mode holds; at each `yield` the caller's mode is restored."""
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            body = function(*args, **kwargs)
+            try:
+                with self._again():
+                    value = next(body)
+                while True:
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        with self._again():
+                            body.close()
+                        raise
+                    except BaseException as error:
+                        with self._again():
+                            value = body.throw(error)
+                    else:
+                        with self._again():
+                            value = body.send(sent)
+            except StopIteration as end:
+                return end.value
+
+        return wrapped
 
     def _again(self) -> _GradMode:
         return type(self)()
@@ -102,6 +134,10 @@ class enable_grad(_GradMode):
 class inference_mode(_GradMode):
     """Like `no_grad`; `is_inference_mode_enabled()` tells the two apart."""
 
+    def __new__(cls, mode: Any = True) -> Any:
+        """An instance, or the function decorated when used as a bare decorator."""
+        return object.__new__(cls) if isinstance(mode, bool) else cls()(mode)
+
     def __init__(self, mode: bool = True) -> None:
         self.enabled = not mode
         self.inference = mode
@@ -115,11 +151,15 @@ class set_grad_enabled(_GradMode):
     """Turn recording on or off: at once when called, until the end of the block when used as a context manager."""
 
     def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise ArgumentError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
         self._before = (recording.enabled, recording.inference)
-        self.enabled = recording.enabled = bool(mode)
+        self.enabled = recording.enabled = mode
 
     def __enter__(self) -> None:
-        pass
+        recording.enabled = self.enabled
 
     def __call__(self, function: F) -> F:
         """The function, run with recording on or off; the thread's own mode is restored at once."""
