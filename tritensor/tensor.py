@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from .host_access import HostAccess
 from .layout import Size
 from .memory.array import DeviceArray
 from .memory.pending import PendingArray
+from .memory.storage import copy_with_storage
 from .public import methods_of, public
 
 if TYPE_CHECKING:
@@ -443,12 +445,12 @@ class Tensor(HostAccess):
                     remedy="copy x.detach().clone()",
                 )
             )
-        copied: Any = blank(self.__class__, self.detach().clone()._data)
-        memo[id(self)] = copied
-        copied._needs = self._needs
-        if self._grad is not None:
-            copied._grad = self._grad.__deepcopy__(memo)
-        return copied  # type: ignore[no-any-return]
+        data = self._data if self.is_cuda else self._host_array()
+        copied = memo[id(self)] = blank(self.__class__, copy_with_storage(data, memo))
+        copied._needs, copied._counter = self._needs, deepcopy(self._counter, memo)
+        kept = {name: value for name, value in self.__dict__.items() if name == "_grad" or name not in Tensor.__dict__}
+        copied.__dict__.update(deepcopy(kept, memo))
+        return copied
 
 
 methods_of(Tensor)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from ..memory import copies
-from ..memory.array import DeviceArray
+from ..memory.storage import all_bytes, flat_bytes, owner_of
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 
@@ -65,14 +65,15 @@ def contiguous_host(tensor: Tensor) -> np.ndarray:
 
 
 def _device_view(data: Any) -> tuple[SavedStorage, int, tuple[int, ...]]:
-    whole = DeviceArray.over(data.buffer, (data.buffer.nbytes,), (1,), 0, np.dtype(np.uint8))
-    storage = SavedStorage(("cuda", id(data.buffer)), whole, data.buffer.nbytes, str(data.device), data.buffer)
+    storage = SavedStorage(
+        ("cuda", id(data.buffer)), all_bytes(data.buffer), data.buffer.nbytes, str(data.device), data.buffer
+    )
     return storage, data.offset, tuple(data.strides)
 
 
 def _host_view(data: np.ndarray) -> tuple[SavedStorage, int, tuple[int, ...]]:
-    base = _owner(data)
-    flat = _flat_bytes(base)
+    base = owner_of(data)
+    flat = flat_bytes(base)
     if flat is not None and data.size:
         offset, rest = divmod(data.ctypes.data - flat.ctypes.data, data.itemsize)
         stride = _strides(data)
@@ -102,21 +103,3 @@ def _strides(data: np.ndarray) -> tuple[int, ...] | None:
         steps.append(step // data.itemsize)
         dense *= length
     return tuple(reversed(steps))
-
-
-def _owner(data: np.ndarray) -> np.ndarray:
-    """The outermost array of the memory that `data` views."""
-    while True:
-        base = data.base
-        if base is not None and not isinstance(base, np.ndarray):
-            base = getattr(base, "base", None)  # as_strided puts an object without elements in between
-        if not isinstance(base, np.ndarray):
-            return data
-        data = base
-
-
-def _flat_bytes(base: np.ndarray) -> np.ndarray | None:
-    """All bytes of an array in the order of their addresses, or None if it has gaps."""
-    order = np.argsort([-step for step in base.strides], kind="stable")
-    dense = base.transpose(order)
-    return dense.reshape(-1).view(np.uint8) if dense.flags.c_contiguous else None
