@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import dtypes
-from .errors import ArgumentError, AutogradError, ShapeError, explain
+from .errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
 from .memory.array import DeviceArray
 from .memory.copies import to_host
 from .memory.pending import PendingArray
@@ -29,6 +30,7 @@ class HostAccess:
         dtype: dtypes.dtype
 
         numel: Any
+        __getitem__: Any
         detach: Any
 
     def _host_array(self) -> np.ndarray:
@@ -136,3 +138,15 @@ class HostAccess:
         if self.ndim == 0:
             raise ArgumentError("len() of a 0-d tensor")
         return int(self._data.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim == 0:
+            raise ArgumentError("iteration over a 0-d tensor")
+        return iter([self[position] for position in range(len(self))])
+
+    def __contains__(self, element: Any) -> bool:
+        if not isinstance(element, (HostAccess, bool, int, float, complex, np.generic)):
+            raise DtypeError(
+                f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}."
+            )
+        return bool((self == element).any())  # type: ignore[attr-defined]

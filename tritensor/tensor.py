@@ -9,7 +9,7 @@ Operators and functions become methods where they are declared (`tritensor/publi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -413,25 +413,14 @@ class Tensor(HostAccess):
     def __hash__(self) -> int:
         return id(self)
 
-    def __contains__(self, element: Any) -> bool:
-        if not isinstance(element, (Tensor, bool, int, float, complex, np.generic)):
-            raise DtypeError(
-                f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {element.__class__}."
-            )
-        return bool((self == element).any())
-
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self.ndim == 0 and spec else str(self)
+        # as in PyTorch a Parameter, like every other subclass, prints as a tensor
+        return format(self.item(), spec) if self.ndim == 0 and type(self) is Tensor else object.__format__(self, spec)
 
     def __repr__(self) -> str:
         from .printing import format_tensor
 
         return format_tensor(self)
-
-    def __iter__(self) -> Iterator[Tensor]:
-        if self.ndim == 0:
-            raise ArgumentError("iteration over a 0-d tensor")
-        return iter([self[position] for position in range(len(self))])
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild, (self.__class__, self._to_host(), str(self.device), self._needs)

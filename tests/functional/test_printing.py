@@ -163,3 +163,25 @@ def test_same_text_as_torch(name: str, precision: int, monkeypatch: pytest.Monke
                 assert repr(ours) == repr(theirs), (shape, variant)
     finally:
         reference.set_printoptions(profile="default")
+
+
+@pytest.mark.parametrize("place", ["cpu", "cuda"])
+def test_an_element_is_formatted_as_its_number(place: str) -> None:
+    with torch.cuda.simulate(devices=1):
+        x = torch.tensor(3.14159, device=place, requires_grad=True)
+        loss = (x * 2).detach().requires_grad_()
+        assert f"{x:.3f}" == "3.142" and f"{x}" == "3.141590118408203" and f"{loss:>8.2f}" == "    6.28"
+        assert f"{x * 2:.1e}" == "6.3e+00"
+        assert f"{torch.tensor(3, device=place):d} {torch.tensor(True, device=place)}" == "3 True"
+        assert f"{torch.tensor(1 + 2j, device=place):.1f}" == "1.0+2.0j"
+
+
+def test_other_tensors_are_formatted_as_they_print() -> None:
+    x, weight = torch.tensor([1.5]), torch.nn.Parameter(torch.tensor(2.0))
+    assert f"{x}" == "tensor([1.5000])"
+    assert f"{weight}" == "Parameter containing:\ntensor(2., requires_grad=True)"
+    for value, name in ((x, "Tensor"), (weight, "Parameter")):
+        with pytest.raises(TypeError, match=rf"^unsupported format string passed to {name}\.__format__"):
+            f"{value:.2f}"
+    with pytest.raises(ValueError, match=r"^Unknown format code 'd' for object of type 'float'"):
+        f"{torch.tensor(1.5):d}"
