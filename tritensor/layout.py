@@ -14,11 +14,9 @@ from typing import Any
 
 from .errors import ArgumentError, RangeError, ShapeError, explain
 from .extents import check_extents, check_rank
-from .public import public
 
 __all__ = [
     "NotViewable",
-    "Size",
     "broadcast_shapes",
     "broadcast_strides",
     "check_shape",
@@ -40,31 +38,6 @@ __all__ = [
 
 Shape = tuple[int, ...]
 Strides = tuple[int, ...]
-
-
-@public(functional=False)
-class Size(tuple[int, ...]):
-    """A shape; a tuple that prints as PyTorch's does and counts elements.
-
-    >>> Size((2, 3)), Size((2, 3)).numel()
-    (tritensor.Size([2, 3]), 6)
-    """
-
-    __slots__ = ()
-
-    def numel(self) -> int:
-        """The number of elements of a tensor of this shape."""
-        total = 1
-        for extent in self:
-            total *= extent
-        return total
-
-    def __repr__(self) -> str:
-        return f"tritensor.Size({list(self)})"
-
-    def __getitem__(self, index: Any) -> Any:
-        picked = tuple.__getitem__(self, index)
-        return Size(picked) if isinstance(index, slice) else picked
 
 
 class NotViewable(ShapeError):

@@ -19,11 +19,11 @@ from . import autograd, devices, dtypes
 from .autograd import leaves, tape
 from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
 from .host_access import HostAccess
-from .layout import Size
 from .memory.array import DeviceArray
 from .memory.pending import PendingArray
 from .memory.storage import copy_with_storage
 from .public import methods_of, public
+from .size import Size
 
 if TYPE_CHECKING:
     from .autograd.tape import Node

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from operator import add
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tritensor import layout
+from tritensor import Size, layout
 from tritensor.errors import ArgumentError, RangeError, ShapeError
 
 shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
@@ -276,3 +278,46 @@ def test_check_shape_takes_integers_only():
         layout.check_shape((2, -1))
     with pytest.raises(ArgumentError, match="must be made of integers"):
         layout.check_shape((2, 1.5))
+
+
+SHAPE = Size((1, 2))
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (add(SHAPE, (3,)), (1, 2, 3)),
+        (add((3,), SHAPE), (3, 1, 2)),
+        (add(SHAPE, SHAPE), (1, 2, 1, 2)),
+        (add((), SHAPE), (1, 2)),
+        (add(SHAPE, (np.int64(3),)), (1, 2, 3)),
+        (SHAPE * 2, (1, 2, 1, 2)),
+        (2 * SHAPE, (1, 2, 1, 2)),
+        (SHAPE * -1, ()),
+        (SHAPE[1:], (2,)),
+        (sum([SHAPE, (4,)], ()), (1, 2, 4)),
+        (add(SHAPE, np.array([1, 2])), [2, 4]),
+        (SHAPE * np.array([3, 4]), [3, 8]),
+    ],
+)
+def test_a_size_joined_with_tuples_is_a_size_and_with_arrays_an_array(made, expected):
+    assert type(made) is (Size if type(expected) is tuple else np.ndarray)
+    np.testing.assert_array_equal(made, np.array(expected))
+    assert type(expected) is list or all(type(extent) is int for extent in made)
+
+
+@pytest.mark.parametrize(
+    ("join", "words"),
+    [
+        (lambda: add(SHAPE, [3]), r"can only concatenate tuple \(not list\) to torch\.Size"),
+        (lambda: add(SHAPE, 3), r"can only concatenate tuple \(not int\) to torch\.Size"),
+        (lambda: add([3], SHAPE), "can only concatenate list"),
+        (lambda: add(SHAPE, (1.5,)), r"torch\.Size\(\) takes an iterable of 'int' \(item 2 is 'float'\)"),
+        (lambda: add(("a",), SHAPE), r"torch\.Size\(\) takes an iterable of 'int' \(item 0 is 'str'\)"),
+        (lambda: add(None, SHAPE), "unsupported operand type"),
+        (lambda: SHAPE * 1.5, "can't multiply sequence by non-int of type 'float'"),
+    ],
+)
+def test_what_a_size_cannot_be_joined_with(join, words):
+    with pytest.raises(TypeError, match=f"^{words}"):
+        join()

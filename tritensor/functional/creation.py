@@ -10,11 +10,12 @@ import numpy as np
 from .. import devices, dtypes
 from ..errors import ArgumentError, DtypeError, explain
 from ..extents import check_rank
-from ..layout import Size, check_shape
+from ..layout import check_shape
 from ..memory import buffer, copies
 from ..memory.array import DeviceArray
 from ..operator import copy_into
 from ..public import method, public
+from ..size import Size
 from ..tensor import Tensor, blank, wrap
 
 
