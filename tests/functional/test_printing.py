@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -185,3 +187,21 @@ def test_other_tensors_are_formatted_as_they_print() -> None:
             f"{value:.2f}"
     with pytest.raises(ValueError, match=r"^Unknown format code 'd' for object of type 'float'"):
         f"{torch.tensor(1.5):d}"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("max", (0,), "values=tensor([4., 3.]),\nindices=tensor([1, 1])"),
+        ("min", (1,), "values=tensor([1., 3.]),\nindices=tensor([0, 1])"),
+        ("aminmax", (), "min=tensor(1.),\nmax=tensor(4.)"),
+        ("sort", (), "values=tensor([[1., 2.],\n        [3., 4.]]),\nindices=tensor([[0, 1],\n        [1, 0]])"),
+        ("topk", (1,), "values=tensor([[2.],\n        [4.]]),\nindices=tensor([[1],\n        [0]])"),
+    ],
+)
+def test_named_results_print_and_can_be_pickled(name: str, arguments: tuple[int, ...], text: str) -> None:
+    found = getattr(torch.tensor([[1.0, 2.0], [4.0, 3.0]]), name)(*arguments)
+    assert repr(found) == str(found) == f"torch.return_types.{name}(\n{text})"
+    assert type(found) is getattr(torch.return_types, name)
+    other = pickle.loads(pickle.dumps(found))
+    assert type(other) is type(found) and repr(other) == repr(found)

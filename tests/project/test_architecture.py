@@ -35,7 +35,7 @@ LADDER = [
     "rules",
     "operator inplace",
     "kernels",
-    "functional random generators function",
+    "functional random generators function return_types",
     "nn optim utils distributed serialization cuda backends testing doctor pytest_plugin version",
     "__init__ __main__",
 ]

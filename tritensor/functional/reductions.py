@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,35 +15,10 @@ from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no
 from ..kernels.reduction.host import reduced_count
 from ..operator import registry
 from ..public import public
+from ..return_types import AminmaxResult, MaxResult, MinResult
 from ..tensor import Tensor
 
 ndarray = np.ndarray
-
-
-class MaxResult(NamedTuple):
-    """The result of `max` along a dimension."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class MinResult(NamedTuple):
-    """The result of `min` along a dimension."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class Extremes(NamedTuple):
-    """The result of `aminmax`."""
-
-    min: Tensor
-    max: Tensor
-
-
-MaxResult.__name__ = MaxResult.__qualname__ = "max"
-MinResult.__name__ = MinResult.__qualname__ = "min"
-Extremes.__name__ = Extremes.__qualname__ = "aminmax"
 
 
 def _freedom(
@@ -181,10 +156,10 @@ def _refuse_empty_norm(input: Tensor, dim: Any, order: float) -> None:
 
 
 @public(method=True)
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Extremes:
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> AminmaxResult:
     """The smallest and the largest element, of all or along `dim`."""
     dim = as_one_dim("aminmax", dim)
-    return Extremes(extremes.amin.reduce(input, dim, keepdim), extremes.amax.reduce(input, dim, keepdim))
+    return AminmaxResult(extremes.amin.reduce(input, dim, keepdim), extremes.amax.reduce(input, dim, keepdim))
 
 
 @public(method=True)

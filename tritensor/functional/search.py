@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ..kernels.indexing.family import gather, nonzero_positions
 from ..kernels.indexing.sorting import extremes
 from ..kernels.indexing.sorting import sort as sort_operator
 from ..public import public
+from ..return_types import SortResult, TopkResult
 from ..tensor import Tensor, wrap
 
 
@@ -38,24 +39,6 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
-class SortResult(NamedTuple):
-    """The result of `sort`."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class TopResult(NamedTuple):
-    """The result of `topk`."""
-
-    values: Tensor
-    indices: Tensor
-
-
-SortResult.__name__ = SortResult.__qualname__ = "sort"
-TopResult.__name__ = TopResult.__qualname__ = "topk"
-
-
 @public(method=True)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> SortResult:
     """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order.
@@ -76,7 +59,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
 
 
 @public(method=True)
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> TopResult:
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> TopkResult:
     """The `k` largest (or smallest) elements along `dim`, sorted, and their indices.
 
     >>> import tritensor as torch
@@ -93,8 +76,8 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         places = extremes(np.moveaxis(input._host_array(), dim, -1), k, largest)
         if places is not None:
             found = wrap(np.ascontiguousarray(np.moveaxis(places, -1, dim)))
-            return TopResult(gather(input, found, dim=dim), found)
+            return TopkResult(gather(input, found, dim=dim), found)
     values, indices = sort_operator(input, dim=dim, descending=largest)
     if input.ndim == 0:
-        return TopResult(values, indices)
-    return TopResult(values.narrow(dim, 0, k).clone(), indices.narrow(dim, 0, k).clone())
+        return TopkResult(values, indices)
+    return TopkResult(values.narrow(dim, 0, k).clone(), indices.narrow(dim, 0, k).clone())
