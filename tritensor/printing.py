@@ -68,8 +68,8 @@ class _Formatter:
             self.scientific = too_wide or (not self.whole and low < 1.0e-4)
             if self.whole:
                 self.scientific = too_wide
-        if options.sci_mode is not None:
-            self.scientific = options.sci_mode
+            if options.sci_mode is not None:  # zeros alone are written as 0. in either mode
+                self.scientific = options.sci_mode
         self.width = 1
         if finite.size:  # zeros, infinities and nan do not count: [1., inf], but [0.5000,    inf]
             self.width = max(len(self.text(value)) for value in finite.tolist())

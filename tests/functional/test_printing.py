@@ -205,3 +205,19 @@ def test_named_results_print_and_can_be_pickled(name: str, arguments: tuple[int,
     assert type(found) is getattr(torch.return_types, name)
     other = pickle.loads(pickle.dumps(found))
     assert type(other) is type(found) and repr(other) == repr(found)
+
+
+@pytest.mark.parametrize(
+    ("elements", "text"),
+    [
+        ([0.0, 0.0], "tensor([0., 0.])"),
+        ([0.0, -0.0, INF], "tensor([0., -0., inf])"),
+        (0.0, "tensor(0.)"),
+        ([0j], "tensor([0.+0.j])"),
+        ([1 + 0j], "tensor([1.0000e+00+0.j])"),
+        ([0.0, 1.0], "tensor([0.0000e+00, 1.0000e+00])"),
+    ],
+)
+def test_zeros_alone_are_not_written_with_an_exponent(elements: object, text: str) -> None:
+    torch.set_printoptions(sci_mode=True)
+    assert repr(torch.tensor(elements)) == text
