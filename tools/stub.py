@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import autograd, devices, dtypes
-from .autograd import Node
+from .autograd.graph import GraphNode
 {imports}
 {aliases}
 class Size(tuple[int, ...]):
@@ -77,7 +77,7 @@ from builtins import str as _str
 
 # What an annotation may name in a stub. Other names become Any, but for named tuples and classes of drivers.
 _KNOWN = {
-    *("Tensor", "Any", "bool", "int", "float", "str", "complex", "None", "Size", "Node", "Sequence", "Callable"),
+    *("Tensor", "Any", "bool", "int", "float", "str", "complex", "None", "Size", "GraphNode", "Sequence", "Callable"),
     *("tuple", "list", "dict", "np", "devices", "dtypes", "autograd", "device", "dtype", "Iterator", "type", "object"),
 }
 _DIM = "int | Sequence[int] | None"

@@ -12,6 +12,7 @@ from . import functional as functional
 from . import nn as nn
 from . import optim as optim
 from . import random as random
+from . import return_types as return_types
 from . import serialization as serialization
 from . import settings as settings
 from . import testing as testing
@@ -284,7 +285,6 @@ from .generators import initial_seed as initial_seed
 from .generators import manual_seed as manual_seed
 from .generators import seed as seed
 from .generators import set_rng_state as set_rng_state
-from .layout import Size as Size
 from .printing import set_printoptions as set_printoptions
 from .random import bernoulli as bernoulli
 from .random import multinomial as multinomial
@@ -298,6 +298,7 @@ from .random import randn_like as randn_like
 from .random import randperm as randperm
 from .serialization import load as load
 from .serialization import save as save
+from .size import Size as Size
 from .tensor import Tensor as Tensor
 from .tensor import is_tensor as is_tensor
 from .threads import get_num_threads as get_num_threads
@@ -546,6 +547,7 @@ __all__ = [
     "repeat_interleave",
     "reshape",
     "result_type",
+    "return_types",
     "rms_norm",
     "roll",
     "round",

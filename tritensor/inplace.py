@@ -101,7 +101,7 @@ def in_place_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 class _Pass(Gradient):
     """The gradient of a plain copy."""
 
-    name = "CopyBackwards"
+    name = "torch::autograd::CopyBackwards"
 
     def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
         return (gradient,)
@@ -186,7 +186,7 @@ def _rebase(x: Tensor, result: Tensor, name: str) -> None:
 class _Overwrite(Gradient):
     """The gradient of a tensor of which a view's region was overwritten."""
 
-    name = "CopySlices"
+    name = "torch::autograd::CopySlices"
 
     def __init__(self, chain: list[Any], root_needs: bool, value_needs: bool) -> None:
         self.chain, self.root_needs, self.value_needs = chain, root_needs, value_needs

@@ -165,7 +165,7 @@ def _history(tensor: Any) -> list[str]:
     except AutogradError:  # a view that was made without recording, whose base has changed since
         return ["grad_fn=<Invalid>"]
     if node is not None:
-        return [f"grad_fn=<{node.name()}>"]
+        return [f"grad_fn=<{type(node).__name__}>"]
     return ["requires_grad=True"] if tensor.requires_grad else []
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from . import autograd, devices, dtypes
 from .autograd import leaves, tape
+from .autograd.graph import GraphNode, shown
 from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
 from .host_access import HostAccess
 from .memory.array import DeviceArray
@@ -98,10 +99,10 @@ class Tensor(HostAccess):
         return self._node is None
 
     @property
-    def grad_fn(self) -> Node | None:
+    def grad_fn(self) -> GraphNode | None:
         """The node that recorded how the tensor was made, None for a leaf."""
         edge = self._edge()
-        return edge.node if isinstance(edge, autograd.Slot) else self._node  # type: ignore[return-value]
+        return None if edge is self else shown(edge.node if isinstance(edge, autograd.Slot) else edge)
 
     @property
     def output_nr(self) -> int:
@@ -349,12 +350,13 @@ class Tensor(HostAccess):
         """Call `hook(gradient)` with the tensor's gradient; a tensor that it returns replaces the gradient."""
         if not self._needs:
             raise AutogradError(explain("cannot register a hook on a tensor that doesn't require gradient"))
-        node = self.grad_fn
-        if node is None:
+        edge = self._edge()
+        if edge is self:
             if self._hooks is None:
                 self._hooks = []
             hooks = self._hooks
         else:
+            node = edge.node if isinstance(edge, autograd.Slot) else edge
             if node.hooks is None:
                 node.hooks = {}
             hooks = node.hooks.setdefault(self.output_nr, [])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import autograd, devices, dtypes
-from .autograd import Node
+from .autograd.graph import GraphNode
 from .drivers.streams import Stream
 
 _Bool = bool
@@ -22,7 +22,7 @@ def wrap(data: Any) -> Tensor: ...
 def blank(kind: type[Tensor], data: Any) -> Any: ...
 def is_tensor(obj: Any) -> bool: ...
 
-class Extremes(NamedTuple):
+class AminmaxResult(NamedTuple):
     min: Tensor
     max: Tensor
 
@@ -30,7 +30,7 @@ class SortResult(NamedTuple):
     values: Tensor
     indices: Tensor
 
-class TopResult(NamedTuple):
+class TopkResult(NamedTuple):
     values: Tensor
     indices: Tensor
 
@@ -89,7 +89,7 @@ class Tensor:
         """The largest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
     def amin(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
         """The smallest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
-    def aminmax(self, *, dim: _Int | None = None, keepdim: _Bool = False) -> Extremes:
+    def aminmax(self, *, dim: _Int | None = None, keepdim: _Bool = False) -> AminmaxResult:
         """The smallest and the largest element, of all or along `dim`."""
     def any(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
         """Whether an element is not zero, of all or along `dim`; along no dimension, of each by itself."""
@@ -363,7 +363,7 @@ class Tensor:
     @grad.deleter
     def grad(self) -> None: ...
     @property
-    def grad_fn(self) -> Node | None:
+    def grad_fn(self) -> GraphNode | None:
         """The node that recorded how the tensor was made, None for a leaf."""
     def greater(self, other: Any) -> Any:
         """x > y."""
@@ -392,7 +392,7 @@ class Tensor:
     def index_copy_(self, dim: _Int, index: Tensor, source: Tensor) -> Tensor:
         """`index_copy` in the tensor's own memory."""
     def index_fill(self, dim: _Int, index: Tensor, value: Any) -> Tensor:
-        """`input` with the slices at `index` along `dim` filled with a number."""
+        """`input` with the slices at `index` along `dim` filled with a number; -1 is the last slice."""
     def index_fill_(self, dim: _Int, index: Tensor, value: Any) -> Tensor:
         """`index_fill` in the tensor's own memory."""
     def index_put(self, indices: Sequence[Tensor], values: Any, accumulate: _Bool = False) -> Tensor:
@@ -755,7 +755,7 @@ class Tensor:
         """The tensor on another device, in another dtype, or both; the tensor itself when neither differs."""
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers (a number for a 0-dimensional tensor)."""
-    def topk(self, k: _Int, dim: _Int = -1, largest: _Bool = True, sorted: _Bool = True) -> TopResult:
+    def topk(self, k: _Int, dim: _Int = -1, largest: _Bool = True, sorted: _Bool = True) -> TopkResult:
         """The `k` largest (or smallest) elements along `dim`, sorted, and their indices."""
     def transpose(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
@@ -844,7 +844,7 @@ class Tensor:
         """The bits of x, moved down by y places; the sign stays."""
     def __isub__(self, other: Any) -> Tensor:
         """x - y."""
-    def __iter__(self) -> Iterator[Tensor]: ...
+    def __iter__(self) -> Iterator[Any]: ...
     def __itruediv__(self, other: Any) -> Tensor:
         """x / y, always floating."""
     def __ixor__(self, other: Any) -> Tensor:

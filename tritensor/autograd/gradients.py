@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,9 +14,10 @@ import numpy as np
 from .. import dtypes
 from ..memory.array import DeviceArray
 from .mode import recording
-from .tape import _INSIDE, Gradient, Node, inside_package, next_age
+from .names import node_name, overload
+from .tape import _FREED, _INSIDE, Gradient, Node, inside_package, next_age
 
-__all__ = ["OperatorGradient", "attach"]
+__all__ = ["OperatorGradient", "attach", "called"]
 
 ndarray = np.ndarray
 _getframe = sys._getframe
@@ -49,15 +52,19 @@ class OperatorGradient(Gradient):
         "evaluate",
         "has_tensors",
         "joint",
+        "labels",
         "name",
         "on_device",
         "one",
+        "operator",
         "positions",
         "saves_output",
+        "title",
     )
 
     def __init__(self, operator: Declaration, mask: tuple[bool, ...]) -> None:
-        self.name = "".join(part.capitalize() for part in operator.name.split("_")) + "Backward0"
+        self.name, self.operator = node_name(operator.name), operator.name
+        self.title = ""  # see `called`
         names = operator.inputs if not operator.variadic else tuple(f"x{i}" for i in range(len(mask)))
         joint = operator.joint_gradient
         if not operator.rule.differentiable:
@@ -85,6 +92,10 @@ class OperatorGradient(Gradient):
         )
         self.evaluate = _evaluator(self.calls)
         self.capture = tuple(captured)
+        self.labels = tuple(
+            names[key] if kind == "input" else f"{names[key]}_shape" if kind == "shape" else key
+            for kind, key in self.capture
+        )
         self.saves_output = any(kind == "output" for kind, _ in self.capture)
         # what `attach` saves: None for nothing, the position of one input, -1 for anything else
         only = self.capture[0] if len(self.capture) == 1 else ("", 0)
@@ -108,6 +119,13 @@ class OperatorGradient(Gradient):
             else:
                 saved.append(key)
         return tuple(saved)
+
+    def name_of(self, node: Node) -> str:
+        """PyTorch's name, with the number of the overload."""
+        if self.title:
+            return self.title
+        saved = {} if node.saved is _FREED else dict(zip(self.labels, node.saved, strict=True))
+        return f"{self.name[:-1]}{overload(self.operator, saved)}"
 
     def run(self, node: Node, gradient: Any) -> Sequence[Any]:
         """The gradients of the inputs in `positions`."""
@@ -209,6 +227,21 @@ def attach(
     node.code, node.instruction = (None, 0) if frame is None else (code, frame.f_lasti)
     result._needs = True
     result._node = node
+
+
+def called(name: str, result: Any) -> Any:
+    """`result`, whose node gets PyTorch's name for the function that was called instead of the last operator's."""
+    node = result._node
+    if node.__class__ is Node and hasattr(node.backward, "title"):
+        node.backward = _renamed(node.backward, name)
+    return result
+
+
+@cache
+def _renamed(backward: Any, name: str) -> Any:
+    other = copy(backward)
+    other.title = name
+    return other
 
 
 def _version_of(value: Any) -> int | None:

@@ -15,7 +15,7 @@ from numpy import add, asarray, errstate, ndarray
 from ..errors import ArgumentError, AutogradError, explain
 from ..memory.array import owns_all
 
-__all__ = ["accumulate", "add_to_leaf", "as_tensors", "called", "finish", "sum_of"]
+__all__ = ["accumulate", "add_to_leaf", "as_tensors", "finish", "sum_of", "through_hook"]
 
 # Set by tritensor.tensor: makes a tensor over an array. Between nodes whose gradients are arithmetic, gradients are
 # plain arrays, which saves 0.3 us a node; hooks, other nodes and leaves get tensors.
@@ -75,7 +75,7 @@ def _add_waiting(entry: list[Any]) -> None:
             entry[0], entry[1], entry[2] = asarray(add.reduce([entry[0], *waiting])), True, []
 
 
-def called(hook: Callable[[Any], Any], gradient: Any) -> Any:
+def through_hook(hook: Callable[[Any], Any], gradient: Any) -> Any:
     """The gradient after a hook: what the hook returned, or the same gradient if that was None.
 
     Raises:
@@ -117,7 +117,7 @@ def _finish_leaf(
 ) -> None:
     """Run a leaf's hooks on its complete gradient, then add it to `.grad`, or store it if the leaf is a target."""
     for hook in leaf._hooks or ():
-        gradient = called(hook, gradient)
+        gradient = through_hook(hook, gradient)
     if targets is not None:
         position = targets.get(leaf)
         if position is not None:

@@ -21,7 +21,7 @@ from typing import Any
 from numpy import ndarray
 
 from ..errors import AutogradError, explain
-from .leaves import add_to_leaf, as_tensors, called, finish, sum_of
+from .leaves import add_to_leaf, as_tensors, finish, sum_of, through_hook
 from .mode import recording
 
 __all__ = ["Gradient", "Node", "Slot", "propagate", "record", "unrecorded_view"]
@@ -93,12 +93,7 @@ class Node:
 
     def name(self) -> str:
         """PyTorch's name of the node, such as "MulBackward0"."""
-        return str(self.backward.name)
-
-    @property
-    def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """The nodes that this one passes gradients to, each with the index of its output; for a leaf the tensor."""
-        return tuple((edge.node, edge.index) if edge.__class__ is Slot else (edge, 0) for edge in self.next)
+        return str(self.backward.name_of(self))
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
@@ -181,7 +176,12 @@ class Gradient:
 
     __slots__ = ()
 
+    name: str
     arithmetic = False
+
+    def name_of(self, node: Node) -> str:
+        """The name of a node with this gradient."""
+        return self.name
 
 
 class Slot:
@@ -362,9 +362,9 @@ def _run_hooks(node: Node, gradient: Any) -> Any:
     for slot, hooks in node.hooks.items():  # type: ignore[union-attr]
         for hook in tuple(hooks):
             if node.outputs == 1:
-                gradient = called(hook, gradient)
+                gradient = through_hook(hook, gradient)
             elif gradient[slot] is not None:
-                gradient[slot] = called(hook, gradient[slot])
+                gradient[slot] = through_hook(hook, gradient[slot])
     return gradient
 
 

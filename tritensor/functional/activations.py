@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.gradients import called
 from ..errors import ShapeError
 from ..generators import generator_of
 from ..inplace import in_place
@@ -76,7 +77,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 @public(package=False)
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """input, clamped to min_val and max_val."""
-    return input.clamp_(min_val, max_val) if inplace else input.clamp(min_val, max_val)
+    return called("HardtanhBackward0", input.clamp_(min_val, max_val) if inplace else input.clamp(min_val, max_val))
 
 
 @public(package=False)
@@ -88,13 +89,13 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 @public(package=False)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """input * tanh(softplus(input))."""
-    return _apply(lambda x: x * softplus(x).tanh(), input, inplace)
+    return called("MishBackward0", _apply(lambda x: x * softplus(x).tanh(), input, inplace))
 
 
 @public(package=False)
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(input)), without overflow."""
-    return -softplus(-input, threshold=40.0)
+    return called("LogSigmoidBackward0", -softplus(-input, threshold=40.0))
 
 
 @public(package=False)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
+from ..autograd.gradients import called
 from ..autograd.mode import recording
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..inplace import check_writable, in_place, in_place_form
@@ -186,7 +187,8 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
             )
         return input.clone()
     found = quick_indexing.take(input, vector, dim, along=False)
-    return kernels.index(input, _row(vector), dims=(dim,)) if found is None else found
+    result = kernels.index(input, _row(vector), dims=(dim,)) if found is None else found
+    return called("IndexSelectBackward0", result)  # type: ignore[no-any-return]
 
 
 def _row(checked: Tensor) -> Tensor:
@@ -225,7 +227,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     if alpha.__class__ is float and input.dtype.category <= dtypes.INTEGER:
         alpha = int(alpha)
     value = source * alpha if alpha != 1 else source
-    return _put_slices(input, dim, index, value, accumulate=True)
+    return called("IndexAddBackward0", _put_slices(input, dim, index, value, accumulate=True))
 
 
 @public(method=True, in_place=in_place_form)
@@ -251,7 +253,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
         raise RangeError(
             f"index_copy_(): Number of indices ({count}) should be equal to source.size(dim) ({other[dim]})"
         )
-    return _put_slices(input, dim, index, source)
+    return called("IndexCopyBackward0", _put_slices(input, dim, index, source))
 
 
 @public(method=True, in_place=in_place_form)
@@ -270,7 +272,10 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
                 remedy="pass the value's real part",
             )
         )
-    return _put_slices(input, dim, index, value.to(input.dtype) if isinstance(value, Tensor) else value, negative=True)
+    return called(
+        "IndexFillBackward0",
+        _put_slices(input, dim, index, value.to(input.dtype) if isinstance(value, Tensor) else value, negative=True),
+    )
 
 
 def _slice_dim(name: str, input: Tensor, dim: int, index: Tensor) -> int:
@@ -352,7 +357,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     >>> torch.zeros(3).scatter_add(0, torch.tensor([0, 2, 0]), torch.tensor([1.0, 2.0, 3.0]))
     tensor([4., 0., 2.])
     """
-    return _scatter(input, dim, index, src, True)
+    return called("ScatterAddBackward0", _scatter(input, dim, index, src, True))
 
 
 def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, accumulate: bool) -> Tensor:
@@ -380,7 +385,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     count = input.numel()
     words = f"out of range: tried to access an index on a tensor of {count} elements."
     kernels.check_bounds(index, count, 0, message=words if count else "take(): tried to take from an empty tensor")
-    return input.reshape(-1)[index]
+    return called("TakeBackward0", input.reshape(-1)[index])
 
 
 @public(method=True)
@@ -435,7 +440,8 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
             value = int(value)
         else:
             raise DtypeError(f"value cannot be converted to type {input.dtype} without overflow")
-    return registry["where"](mask, value, input)
+    number = "1" if isinstance(value, Tensor) else "0"
+    return called(f"MaskedFillBackward{number}", registry["where"](mask, value, input))
 
 
 @public(method=True)
@@ -444,4 +450,4 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     if mask.dtype is not dtypes.bool_:
         raise DtypeError("masked_select: expected BoolTensor for mask")
     shape = layout.broadcast_shapes(tuple(input.shape), tuple(mask.shape))
-    return input.expand(shape)[mask.expand(shape)]
+    return called("MaskedSelectBackward0", input.expand(shape)[mask.expand(shape)])  # type: ignore[no-any-return]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import layout
+from ..autograd.gradients import called
 from ..errors import ArgumentError, ShapeError
 from ..kernels.indexing.joining import cat as cat_operator
 from ..public import public
@@ -64,8 +65,8 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     dim = layout.normalize_dim(dim, len(first) + 1)
     joined = join(found, dim, stacked=True)
     if joined is not None:
-        return joined
-    return cat_operator(*[x.unsqueeze(dim) for x in found], dim=dim)
+        return called("StackBackward0", joined)  # type: ignore[no-any-return]
+    return called("StackBackward0", cat_operator(*[x.unsqueeze(dim) for x in found], dim=dim))  # type: ignore[no-any-return]
 
 
 def _at_least(x: Any, rank: int) -> Any:

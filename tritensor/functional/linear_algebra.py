@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import layout
+from ..autograd.gradients import called
 from ..autograd.mode import recording
 from ..errors import ArgumentError, ShapeError, explain
 from ..kernels.matmul import precision as _precision  # noqa: F401 - its functions are public
@@ -70,7 +71,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
             f"Expected size for first two dimensions of batch2 tensor to be: [{batch}, {common}] but got: "
             f"{list(mat2._data.shape[:2])}."
         )
-    return quick_matmul(input, mat2)
+    return called("BmmBackward0", quick_matmul(input, mat2))  # type: ignore[no-any-return]
 
 
 @public(method=True)
@@ -79,7 +80,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     _check_tensor("mv", "vec", 2, vec)
     if input.ndim != 2 or vec.ndim != 1:
         raise ShapeError(f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim}")
-    return quick_matmul(input, vec)
+    return called("MvBackward0", quick_matmul(input, vec))  # type: ignore[no-any-return]
 
 
 @public(method=True)
@@ -93,7 +94,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     _check_tensor("dot", "tensor", 2, tensor)
     if input.ndim != 1 or tensor.ndim != 1:
         raise ShapeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
-    return quick_matmul(input, tensor)
+    return called("DotBackward0", quick_matmul(input, tensor))  # type: ignore[no-any-return]
 
 
 @public(method=True)

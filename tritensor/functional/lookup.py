@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import dtypes
+from ..autograd.gradients import called
 from ..autograd.mode import no_grad
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..extents import check_rank
@@ -64,7 +65,7 @@ def embedding(
     kernels.check_bounds(input, rows, 0, False, "index out of range in self")
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
-    result = _rows(input, weight, padding_idx)
+    result: Tensor = called("EmbeddingBackward0", _rows(input, weight, padding_idx))
     if scale_grad_by_freq and result.requires_grad:
         flat = input.reshape(-1)
         counts = creation.zeros(rows, device=result.device, dtype=dtypes.float32)  # bfloat16 counts to 256

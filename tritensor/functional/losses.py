@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..autograd.gradients import called
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..kernels.rowwise import losses
 from ..kernels.rowwise.family import log_softmax
@@ -214,9 +215,9 @@ def mse_loss(
     >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
     tensor(2.)
     """
-    return _compared(
-        losses.squared_error, "mse_loss", input, target, weight, _reduction(size_average, reduce, reduction)
-    )
+    reduction = _reduction(size_average, reduce, reduction)
+    loss = _compared(losses.squared_error, "mse_loss", input, target, weight, reduction)
+    return called("MseLossBackward0", loss)  # type: ignore[no-any-return]
 
 
 @public(package=False)
@@ -261,4 +262,5 @@ def binary_cross_entropy_with_logits(
         errors = losses.logit_error(input, target)
     else:
         errors = losses.weighted_logit_error(input, target, pos_weight)
-    return _reduced(errors if weight is None else errors * weight, reduction)
+    loss = _reduced(errors if weight is None else errors * weight, reduction)
+    return called("BinaryCrossEntropyWithLogitsBackward0", loss)  # type: ignore[no-any-return]

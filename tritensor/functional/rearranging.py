@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
+from ..autograd.gradients import called
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..extents import check_extents
 from ..operator import registry
@@ -39,7 +40,7 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
     """
     wanted = layout.normalize_dims(_integers(dims), input.ndim)
     key = tuple(slice(None, None, -1) if dim in wanted else slice(None) for dim in range(input.ndim))
-    return views["slice"](input, (*key, Ellipsis)).clone()
+    return called("FlipBackward0", views["slice"](input, (*key, Ellipsis)).clone())  # type: ignore[no-any-return]
 
 
 @public(method=True)
@@ -194,4 +195,5 @@ def _triangle(name: str, input: Tensor, diagonal: int, lower: bool) -> Tensor:
     rows, cols = (ranges.arange(size, device=input.device) for size in input._data.shape[-2:])
     bound = rows.unsqueeze(1) + diagonal
     kept = cols <= bound if lower else cols >= bound
-    return registry["where"](kept, input, False if input.dtype is dtypes.bool_ else 0)
+    triangle = registry["where"](kept, input, False if input.dtype is dtypes.bool_ else 0)
+    return called(f"{name.capitalize()}Backward0", triangle)  # type: ignore[no-any-return]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import layout
+from ..autograd.gradients import called
 from ..errors import ArgumentError, ShapeError, explain
 from ..kernels.reduction import extremes, scan, sums
 from ..kernels.reduction.family import refuse_empty
@@ -191,7 +192,8 @@ def _extreme(name: str, input: Tensor, dim: Any, keepdim: Any, others: dict[str,
         return (MaxResult if name == "max" else MinResult)(*along.reduce(input, as_one_dim(name, dim), keepdim))
     if isinstance(input, Tensor) and input.numel() == 0:
         refuse_empty(name, input._data.shape, (), whole=True)
-    return (extremes.amax if name == "max" else extremes.amin).reduce(input, None, False)
+    found = (extremes.amax if name == "max" else extremes.amin).reduce(input, None, False)
+    return called(f"{name.capitalize()}Backward1", found)
 
 
 @public(method=True)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import layout
+from ..autograd.gradients import called
 from ..errors import ShapeError
 from ..kernels.indexing.family import gather, nonzero_positions
 from ..kernels.indexing.sorting import extremes
@@ -76,8 +77,9 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         places = extremes(np.moveaxis(input._host_array(), dim, -1), k, largest)
         if places is not None:
             found = wrap(np.ascontiguousarray(np.moveaxis(places, -1, dim)))
-            return TopkResult(gather(input, found, dim=dim), found)
+            return TopkResult(called("TopkBackward0", gather(input, found, dim=dim)), found)
     values, indices = sort_operator(input, dim=dim, descending=largest)
     if input.ndim == 0:
         return TopkResult(values, indices)
-    return TopkResult(values.narrow(dim, 0, k).clone(), indices.narrow(dim, 0, k).clone())
+    chosen = called("TopkBackward0", values.narrow(dim, 0, k).clone())
+    return TopkResult(chosen, indices.narrow(dim, 0, k).clone())

@@ -8,12 +8,14 @@ for in-place changes (see `tritensor/inplace.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from .. import layout
 from ..autograd.mode import recording
+from ..autograd.names import node_name
 from ..autograd.tape import Gradient, Node, record
 from ..memory.array import DeviceArray
 from ..tensor import Tensor
@@ -35,13 +37,18 @@ class View:
         self.name = take.__name__.strip("_")
         self.__doc__ = take.__doc__
         self.backward: Callable[..., Any] = lambda grad, shape: grad
-        self.backward_name = "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
         view_registry[self.name] = self
 
     def gradient(self, function: Callable[..., Any]) -> View:
         """Declare the gradient: `(grad, shape of the input, *arguments)`."""
         self.backward = function
         return self
+
+    def named(self, name: str) -> View:
+        """The same view operator under another name, which its nodes have."""
+        other = copy(self)
+        other.name = name
+        return other
 
     def __call__(self, x: Tensor, *arguments: Any) -> Tensor:
         """The view of `x`; the caller has checked the arguments."""
@@ -83,9 +90,10 @@ class _ViewGradient(Gradient):
     def __init__(self, view: View, shape: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
         self.view, self.shape, self.arguments = view, shape, arguments
 
-    @property
-    def name(self) -> str:
-        return self.view.backward_name
+    def name_of(self, node: Node) -> str:
+        if self.view is _slice:
+            return _name_of_index(*self.arguments)
+        return node_name(self.view.name)
 
     def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
         return (self.view.backward(gradient, self.shape, *self.arguments),)
@@ -127,6 +135,11 @@ def _(grad: Tensor, shape: tuple[int, ...], order: tuple[int, ...]) -> Tensor:
     return _permute(grad, layout.invert(order))
 
 
+_transpose = _permute.named("transpose")
+_squeeze = _view.named("squeeze")
+_unsqueeze = _view.named("unsqueeze")
+
+
 @View
 def _expand(array: Any, shape: tuple[int, ...]) -> Any:
     """Dimensions of size 1 repeated, new ones in front."""
@@ -151,6 +164,13 @@ def _(grad: Tensor, shape: tuple[int, ...], key: tuple[Any, ...]) -> Tensor:
     whole = grad.new_zeros(shape)
     _slice(whole, key).copy_(grad)
     return whole
+
+
+def _name_of_index(key: tuple[Any, ...]) -> str:
+    """PyTorch indexes by one part of the key after the other; the result has the node of the last."""
+    parts = [part for part in key if part is not Ellipsis and part != slice(None)]
+    last = parts[-1] if parts else slice(None)
+    return node_name("slice" if isinstance(last, slice) else "unsqueeze" if last is None else "select")
 
 
 @View

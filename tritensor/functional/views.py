@@ -13,7 +13,7 @@ from ..errors import ArgumentError, RangeError, ShapeError, explain
 from ..extents import check_extents, check_rank
 from ..public import method, public
 from ..tensor import Tensor
-from .view_operators import _alias, _expand, _permute, _slice, _view
+from .view_operators import _alias, _expand, _permute, _slice, _squeeze, _transpose, _unsqueeze, _view
 
 ndarray = np.ndarray
 
@@ -106,12 +106,12 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     data = input._data
     rank = data.ndim
     if rank == 2 and type(data) is ndarray and -2 <= dim0 < 2 and -2 <= dim1 < 2 and dim0 % 2 != dim1 % 2:
-        return _permute.attach(input, data.shape, data.T, ((1, 0),))
+        return _transpose.attach(input, data.shape, data.T, ((1, 0),))
     first, second = layout.normalize_dim(dim0, rank), layout.normalize_dim(dim1, rank)
     order = list(range(rank))
     if rank:
         order[first], order[second] = second, first
-    return _permute(input, tuple(order))
+    return _transpose(input, tuple(order))
 
 
 swapaxes = swapdims = transpose
@@ -200,7 +200,7 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Without the dimensions of size 1 (among `dim`, when given)."""
     shape = input._data.shape
     dims = layout.normalize_dims(dim, len(shape))
-    return _view_of(input, tuple([n for i, n in enumerate(shape) if n != 1 or i not in dims]))
+    return _squeeze(input, tuple([n for i, n in enumerate(shape) if n != 1 or i not in dims]))
 
 
 @public(functional=False, method=True)
@@ -209,12 +209,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     shape = input._data.shape
     dim = layout.normalize_dim(dim, len(shape) + 1)
     check_rank(len(shape) + 1)
-    return _view_of(input, (*shape[:dim], 1, *shape[dim:]))
-
-
-def _view_of(input: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A view that only adds or drops dimensions of size 1: always possible."""
-    return _view(input, shape)
+    return _unsqueeze(input, (*shape[:dim], 1, *shape[dim:]))
 
 
 @public(functional=False, method=True)

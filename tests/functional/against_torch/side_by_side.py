@@ -55,7 +55,6 @@ DIFFERENT: dict[str, str] = {
     "r = q.movedim(0, (1, 2))": "one message for all dims that do not match, the one PyTorch has for two tuples",
     "r = x[..., ...]": "two ellipses mean nothing; NumPy and the array API refuse them",
     'r = x["a"]': "the IndexError that PyTorch raises for every other bad index, not the accident of this one",
-    "r = w[0].grad_fn.name()": "one view operator for integers and slices",
     "r = x & y": KERNEL,
     "r = torch.bitwise_not(x)": KERNEL,
     "r = torch.softmax(i, 1)": KERNEL,

@@ -45,7 +45,7 @@ def test_dropout_refuses_integers() -> None:
 def test_the_gradient_of_dropout_has_the_same_mask_and_nothing_saved() -> None:
     x = torch.ones(50, requires_grad=True)
     y = F.dropout(x * 1, 0.4)
-    assert not any(isinstance(value, torch.Tensor) for value in y.grad_fn.saved)
+    assert not any(isinstance(value, torch.Tensor) for value in y._node.saved)
     (y * y).sum().backward()
     assert x.grad.tolist() == pytest.approx([2 / 0.36 if kept else 0 for kept in (y != 0).tolist()])
 

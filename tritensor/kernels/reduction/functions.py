@@ -143,15 +143,19 @@ def quick_sum(operator: Any, input: Any, dim: Any, keepdim: Any) -> Tensor | Non
 class _QuickSpread(Gradient):
     """What backward calls for nodes that `quick_sum` records: the gradient of sum or mean, also on NumPy arrays."""
 
-    __slots__ = ("backward", "mean", "name")
+    __slots__ = ("backward", "mean", "name", "title")
 
     arithmetic = True
 
     def __init__(self, operator: Any) -> None:
         backward: Any = operator.backward_for((True,))
         self.backward = backward
-        self.name = backward.name
+        self.name, self.title = backward.name, ""
         self.mean = operator.name == "mean"
+
+    def name_of(self, node: Any) -> str:
+        """The name of the operator's node."""
+        return self.title or str(self.backward.name_of(node))
 
     def run(self, node: Any, gradient: Any) -> Any:
         """Call the operator's gradient function with the saved values, which are in its order."""

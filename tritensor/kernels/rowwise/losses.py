@@ -247,7 +247,7 @@ class _QuickGradient(Gradient):
     __slots__ = ()
 
     arithmetic = True
-    name = "CrossEntropyBackward0"
+    name = "NllLossBackward0"
 
     def run(self, node: Node, gradient: Tensor) -> Any:
         """The scores' gradient composed of tensor operators, for create_graph."""
