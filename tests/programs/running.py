@@ -1,0 +1,115 @@
+"""Programs drawn and run: one seed, or many of them with a count of what came out."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+
+import torch as reference
+
+import tritensor
+
+from . import known
+from .drawing import Draw, Finished
+from .session import OUTCOMES, REFUSED, Difference, Session, Unsuitable
+
+FAMILIES = ("indexing", "views", "numbers", "reductions", "optimizers", "printing", "refusals")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one seed."""
+
+    family: str
+    seed: int
+    statements: tuple[str, ...]
+    found: Difference | None
+    accepted: int
+    compared: int
+
+
+@dataclass
+class Tally:
+    """The counts of many programs, and of each kind of difference how often and the seeds and smallest program."""
+
+    programs: int = 0
+    statements: int = 0
+    accepted: int = 0
+    compared: int = 0
+    outcomes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OUTCOMES, 0))
+    listed: dict[str, int] = field(default_factory=dict)
+    kinds: dict[tuple[str, ...], list[Result]] = field(default_factory=dict)
+
+    def add(self, result: Result) -> None:
+        """Count one program."""
+        self.programs += 1
+        self.statements += len(result.statements)
+        self.accepted += result.accepted
+        self.compared += result.compared
+        if result.found is None:
+            return
+        entry = known.entry(result.found, result.statements)
+        if entry is not None:
+            self.listed[entry.title] = self.listed.get(entry.title, 0) + 1
+        if entry is None or entry.outcome == REFUSED:
+            self.outcomes[result.found.outcome] += 1
+        if entry is None:
+            self.kinds.setdefault((result.family, *result.found.kind), []).append(result)
+
+
+@contextmanager
+def devices(device: str) -> Iterator[None]:
+    """What a run on a device needs: tensors are made there by default."""
+    with ExitStack() as stack:
+        warnings_of = stack.enter_context(warnings.catch_warnings())
+        del warnings_of
+        warnings.simplefilter("ignore")
+        threads = reference.get_num_threads()
+        reference.set_num_threads(1)
+        stack.callback(reference.set_num_threads, threads)
+        if device == "simulated":
+            stack.enter_context(tritensor.cuda.simulate(devices=1))
+            before = tritensor.get_default_device()
+            tritensor.set_default_device("cuda")
+            stack.callback(tritensor.set_default_device, before)
+        yield
+
+
+def run(family: str, seed: int, device: str = "cpu") -> Result:
+    """Draw the program of a seed and run it in both libraries, up to its first difference."""
+    session = Session(device)
+    draw = Draw(session, f"{family} {seed}")
+    with suppress(Finished):
+        importlib.import_module(f".{family}", __package__).program(draw)
+    statements = tuple(session.statements)
+    return Result(family, seed, statements, draw.found, session.accepted, session.compared)
+
+
+def replay(statements: Iterable[str], device: str = "cpu") -> Difference | None:
+    """Run fixed statements: the first difference, None where there is none or a name is missing."""
+    session = Session(device)
+    for statement in statements:
+        try:
+            found = session.run(statement)
+        except Unsuitable:
+            return None
+        if found is not None:
+            return found
+    return None
+
+
+def smallest(result: Result, device: str = "cpu") -> list[str]:
+    """The statements of a program that its difference needs."""
+    statements, wanted = list(result.statements), result.found
+    assert wanted is not None
+    position = len(statements) - 2
+    while position >= 0:
+        fewer = statements[:position] + statements[position + 1 :]
+        found = replay(fewer, device)
+        if found is not None and found.kind == wanted.kind:
+            statements = fewer
+        position -= 1
+    return statements
