@@ -147,12 +147,21 @@ def is_of_shapes(names: set[str]) -> bool:
 # -- the arguments, by the name of the parameter; each gets the draw, the tensor, and the function's name --
 
 
+# Operators whose second operand PyTorch wants as a tensor.
+TENSORS_ONLY = frozenset(
+    """type_as view_as expand_as reshape_as equal allclose isclose maximum minimum fmax fmin logical_and logical_or
+    logical_xor hypot logaddexp atan2 arctan2 addcmul addcdiv copy_ broadcast_tensors hstack vstack dstack column_stack
+    masked_select matmul inner""".split()
+)
+
+
 def operand(draw: Draw, x: Any, name: str) -> str:
     """A number, a tensor of the program, or a new one that fits."""
     kind = draw.weighted(number=30, here=25, new=40, odd=2)
-    if kind == "number":
+    tensors_only = base(name) in TENSORS_ONLY
+    if kind == "number" and not (tensors_only and draw.chance(0.95)):
         return draw.number()
-    if kind == "odd":
+    if kind == "odd" and not (tensors_only and draw.chance(0.8)):
         return draw.one(("None", "'a'", "[1]", "(1, 2)", "torch.float32", "torch.tensor(3)", "torch.tensor(2.5)"))
     fitting = draw.names(lambda t: _broadcasts(t.shape, x.shape), exact=base(name) in JUMPS)
     if kind == "here" and fitting:
@@ -181,6 +190,8 @@ def _index(draw: Draw, x: Any, name: str) -> str:
         shape, size = draw.shape(3), max(x.numel(), 1)
     elif base(name) in ("select",):
         return str(draw.integer(-size, size - 1) if draw.chance(0.9) else size + draw.integer(0, 3))
+    elif base(name) in ("index_copy", "index_add"):
+        shape = (draw.integer(1, 3),)
     else:
         shape = draw.shape(3, 0 if draw.chance(0.08) else 1)
     if 0 in shape:
@@ -357,6 +368,14 @@ ARGUMENTS: dict[str, Callable[[Draw, Any, str], str | None]] = {
 }  # fmt: skip
 
 
+# How often an optional argument is passed, where that is not usual: without one there is no such call.
+SHARES = {
+    ("scatter", "value"): 0.02, ("scatter", "src"): 1.0, ("repeat_interleave", "repeats"): 0.97, ("repeat_interleave", "dim"): 0.7,
+    ("topk", "sorted"): 0.0, ("sort", "stable"): 0.1, ("argsort", "stable"): 0.1, ("mse_loss", "weight"): 0.1,
+    ("max", "other"): 0.03, ("min", "other"): 0.03, ("l1_loss", "weight"): 0.1,
+}  # fmt: skip
+
+
 def base(name: str) -> str:
     """The operator's name of an in-place method."""
     return name[:-1] if name.endswith("_") and name not in ("copy_", "fill_", "zero_") else name
@@ -366,6 +385,10 @@ def call(draw: Draw, name: str, x: str) -> str:
     """The text of a call of `name` on the tensor `x`."""
     if name == "where":
         return where(draw, x)
+    if base(name) in ("index_add", "index_copy"):
+        return at_places(draw, name, x)
+    if name == "topk" and len(set(draw.value(x).flatten().tolist())) < draw.value(x).numel():
+        name = "sort"  # which of equal elements topk finds is nobody's promise
     owner, called = draw.one(callables()[name])
     value = draw.value(x)
     every = [p for p in parameters(called, owner) if p.kind is not p.VAR_KEYWORD]
@@ -380,7 +403,7 @@ def call(draw: Draw, name: str, x: str) -> str:
         positional.append(x)
     for parameter in rest:
         optional = parameter.default is not parameter.empty
-        wanted = 0.85 if parameter.name in ("dim", "min", "dims") else 0.3
+        wanted = SHARES.get((base(name), parameter.name), 0.85 if parameter.name in ("dim", "min", "dims") else 0.3)
         text = None if optional and not draw.chance(wanted) else ARGUMENTS[parameter.name](draw, value, name)
         if text is None:
             skipped = True
@@ -404,3 +427,17 @@ def where(draw: Draw, x: str) -> str:
     other = operand(draw, value, "where")
     return draw.one((f"torch.where({condition}, {x}, {other})", f"{x}.where({condition}, {other})",
                      f"torch.where({condition}, {other}, {x})", f"torch.where({x})", f"torch.where({condition})"))  # fmt: skip
+
+
+def at_places(draw: Draw, name: str, x: str) -> str:
+    """The text of a call of `index_add` or `index_copy`, of which the index and the source fit together."""
+    value = draw.value(x)
+    dim = int(draw.dim(value.dim(), 0.03))
+    index = _index(draw, value, name)
+    shape = list(value.shape)
+    if -len(shape) <= dim < len(shape) and draw.chance(0.95):
+        shape[dim] = index.count(",") + 1 - index.count("dtype") if "zeros" not in index else 0
+    dtype = str(value.dtype).rpartition(".")[2] if draw.chance(0.95) else draw.dtype()
+    alpha = f", alpha={draw.number()}" if base(name) == "index_add" and draw.chance(0.3) else ""
+    way = f"torch.{name}({x}, " if not name.endswith("_") and draw.chance(0.5) else f"{x}.{name}("
+    return f"{way}{dim}, {index}, {draw.tensor(shape, dtype)}{alpha})"

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import torch as reference
 
-from .session import Difference, Session, Unsuitable
+from .session import Changed, Difference, Session, Unsuitable
 
 Item = TypeVar("Item")
 
@@ -70,6 +70,8 @@ class Draw:
             self.found = self.session.run(statement)
         except Unsuitable:
             return False
+        except Changed as error:
+            raise Finished from error
         if self.found is not None:
             raise Finished
         return self.session.accepted > before

@@ -14,7 +14,7 @@ import tritensor
 
 from . import known
 from .drawing import Draw, Finished
-from .session import OUTCOMES, REFUSED, Difference, Session, Unsuitable
+from .session import OUTCOMES, REFUSED, Changed, Difference, Session, Unsuitable
 
 FAMILIES = ("indexing", "views", "numbers", "reductions", "optimizers", "printing", "refusals")
 
@@ -94,7 +94,7 @@ def replay(statements: Iterable[str], device: str = "cpu") -> Difference | None:
     for statement in statements:
         try:
             found = session.run(statement)
-        except Unsuitable:
+        except (Changed, Unsuitable):
             return None
         if found is not None:
             return found

@@ -34,6 +34,13 @@ KINDS = (
 )
 
 
+DTYPES = re.compile(
+    r"\b(tritensor\.|torch\.|c10::|at::)*(bfloat16|BFloat16|complex\d+|Complex\w+|u?int\d+(_t)?|float\d*|double|bool|half|"
+    r"U?Int\d*|Long|Short|Char|Byte|Bool|Half|Float|Double|int|signed char|unsigned char|str|tuple|list|Tensor|NoneType|"
+    r"dtype|complex)\b"
+)
+
+
 @dataclass(frozen=True)
 class Difference:
     """How a statement differed: the outcome, the statement, its operator, and what was seen."""
@@ -49,11 +56,16 @@ class Difference:
         """What differences of one cause have in common: outcome, operator, and the words without their numbers."""
         words = re.sub(r"'[^']*'|\"[^\"]*\"", "'...'", self.detail.splitlines()[0])
         words = re.sub(r"\[[^\]]*\]|\([^)]*\)", "(..)", words)
+        words = re.sub(r"\b[a-z]\d+$", "it", re.sub(DTYPES, "<dtype>", words))
         return self.outcome, self.operator, re.sub(r"-?\d[\d.e+]*", "N", words)[:110]
 
 
 class Unsuitable(Exception):
     """A statement whose results are too large to compare, or that names what is not there."""
+
+
+class Changed(Exception):
+    """PyTorch refused a statement of which it had done a part: what follows cannot be compared."""
 
 
 class Session:
@@ -85,6 +97,8 @@ class Session:
         place = ""
         if found is None:
             found = self._values()
+            if theirs is not None and found is not None:
+                raise Changed(statement)  # by PyTorch, before it refused
         elif ours is not None:
             place = _place(ours)
         if found is None:
