@@ -24,6 +24,10 @@ def difference(ours: Any, theirs: Any, tolerance: float = 0.0, of_gradients: flo
         if not isinstance(ours, tritensor.Tensor):
             return f"type\n    {type(ours).__name__}\n    torch: Tensor"
         return _of_tensors(ours, theirs, tolerance) or _of_gradients(ours, theirs, of_gradients)
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        if list(map(str, ours)) != list(map(str, theirs)):
+            return f"keys\n    {list(ours)}\n    torch: {list(theirs)}"
+        ours, theirs = list(ours.values()), list(theirs.values())
     first, second = plain(ours), plain(theirs)
     if isinstance(second, (tuple, list)) and isinstance(first, (tuple, list)):
         if len(first) != len(second):
@@ -49,7 +53,7 @@ def plain(value: Any) -> Any:
         return "device"
     if isinstance(value, str):
         return re.sub(r",? ?device='cuda:0'", "", value.replace("tritensor.", "torch."))
-    if isinstance(value, (bool, int, float, complex, tuple, list, type(None), np.ndarray)):
+    if isinstance(value, (bool, int, float, complex, tuple, list, dict, type(None), np.ndarray)):
         return value
     return type(value).__name__
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import torch as reference
@@ -16,7 +16,7 @@ from . import known
 from .drawing import Draw, Finished
 from .session import OUTCOMES, REFUSED, Changed, Difference, Session, Unsuitable
 
-FAMILIES = ("indexing", "views", "numbers", "reductions", "optimizers", "printing", "refusals")
+FAMILIES = ("indexing", "views", "numbers", "reductions", "creation", "optimizers", "printing", "refusals")
 
 
 @dataclass(frozen=True)
@@ -82,22 +82,35 @@ def run(family: str, seed: int, device: str = "cpu") -> Result:
     """Draw the program of a seed and run it in both libraries, up to its first difference."""
     session = Session(device)
     draw = Draw(session, f"{family} {seed}")
-    with suppress(Finished):
+    try:
         importlib.import_module(f".{family}", __package__).program(draw)
+    except Finished:
+        pass
+    finally:
+        restore()
     statements = tuple(session.statements)
     return Result(family, seed, statements, draw.found, session.accepted, session.compared)
+
+
+def restore() -> None:
+    """Undo the settings of a program."""
+    for library in (reference, tritensor):
+        library.set_default_dtype(library.float32)
+        library.set_printoptions(profile="default")
 
 
 def replay(statements: Iterable[str], device: str = "cpu") -> Difference | None:
     """Run fixed statements: the first difference, None where there is none or a name is missing."""
     session = Session(device)
-    for statement in statements:
-        try:
+    try:
+        for statement in statements:
             found = session.run(statement)
-        except (Changed, Unsuitable):
-            return None
-        if found is not None:
-            return found
+            if found is not None:
+                return found
+    except (Changed, Unsuitable):
+        pass
+    finally:
+        restore()
     return None
 
 

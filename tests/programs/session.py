@@ -82,7 +82,10 @@ class Session:
 
     def run(self, statement: str) -> Difference | None:
         """Run one statement in both libraries: the difference, or None."""
-        code = compile(statement, "<program>", "exec")
+        try:
+            code = compile(statement, "<program>", "exec")
+        except SyntaxError as error:
+            raise Unsuitable(statement) from error
         theirs = _attempt(code, self.theirs)
         if isinstance(theirs, (NameError, SyntaxError)) and not isinstance(theirs, AttributeError):
             raise Unsuitable(statement)
