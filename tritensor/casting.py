@@ -1,4 +1,4 @@
-"""Casts: half precision to and from float32 in blocks that the CPU computes in float32, and numbers to integer dtypes.
+"""Casts: half precision to and from float32, in blocks that the CPU computes in float32.
 
 ml_dtypes converts bfloat16 at 0.1 ns an element to float32 and 0.4 ns back. NumPy takes 1.8 and 3.5 ns for float16; a
 few integer and floating-point passes, which NumPy vectorises, give the same bits in 0.4 and 1.2 ns. Their temporary
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["converted", "from_float32", "to_float32", "wrapped"]
+__all__ = ["converted", "from_float32", "to_float32"]
 
 # below this many elements NumPy's one pass over float16 takes less time than the calls of several passes
 _FEW = 1 << 13
@@ -91,12 +91,3 @@ def converted(array: np.ndarray, dtype: np.dtype, new: Any = np.empty) -> np.nda
         return to_float32(array, out)
     np.copyto(out, array, casting="unsafe")
     return out
-
-
-def wrapped(value: int, kind: np.dtype) -> Any:
-    """A number wrapped to the range of an integer dtype, as in a kernel and in PyTorch; NumPy raises OverflowError."""
-    try:
-        kind.type(value)
-    except OverflowError:
-        return np.array(value % (1 << 8 * kind.itemsize), f"u{kind.itemsize}").view(kind)[()]
-    return value

@@ -8,6 +8,8 @@ place, so that code written for PyTorch catches it:
     ├── DtypeError, ShapeError, AutogradError                  (RuntimeError)
     ├── KernelError, KernelMemoryError, CheckpointError        (RuntimeError)
     ├── DistError                                              (RuntimeError)
+    ├── DivisionError                     (RuntimeError and ZeroDivisionError)
+    ├── NumberError                                            (OverflowError)
     ├── ArgumentError                                          (TypeError)
     ├── RangeError                                             (IndexError)
     │   └── BoundsError                                        (IndexError and RuntimeError)
@@ -32,10 +34,12 @@ __all__ = [
     "DeviceError",
     "DeviceMismatchError",
     "DistError",
+    "DivisionError",
     "DtypeError",
     "KernelError",
     "KernelMemoryError",
     "KernelMismatchError",
+    "NumberError",
     "OutOfMemoryError",
     "RangeError",
     "ShapeError",
@@ -87,6 +91,14 @@ class CheckpointError(TritensorError, RuntimeError):
 
 class DistError(TritensorError, RuntimeError):
     """Cooperating processes disagree, one of them is gone, or the transport between them is missing."""
+
+
+class DivisionError(TritensorError, RuntimeError, ZeroDivisionError):
+    """An integer divided by zero. PyTorch raises a RuntimeError whose message is ZeroDivisionError."""
+
+
+class NumberError(TritensorError, OverflowError):
+    """An integer beyond those of 64 bits."""
 
 
 class ArgumentError(TritensorError, TypeError):

@@ -6,17 +6,23 @@ operator uses is created where that operator is declared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import dtypes
-from .errors import DtypeError, ShapeError, explain
+from .errors import DivisionError, DtypeError, explain
+from .scalars import holder, wrapped
 from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .runtime.call import Call
 
 __all__ = [
     "ANY",
+    "BOUNDED",
+    "CHOSEN",
     "COMPARISON",
     "FLOAT",
     "FLOATING",
@@ -27,6 +33,7 @@ __all__ = [
     "REAL",
     "REAL_FLOAT",
     "SUMS",
+    "Choice",
     "Floating",
     "FloatingOnly",
     "Magnitude",
@@ -37,6 +44,7 @@ __all__ = [
     "Quotient",
     "Rectified",
     "Rule",
+    "Scaled",
     "Truth",
     "Widening",
     "compute_dtype",
@@ -48,13 +56,20 @@ Number = (bool, int, float, complex, np.number, np.bool_)
 class Rule:
     """The dtype rule of an operator: the categories it accepts, the dtype it computes in and the dtype of its result.
 
+    It also says what becomes of Python numbers. `key_of` puts only the class of a number into a replay's key, so what
+    depends on the value is done by `number`, at each call.
+
     Args:
         name: for messages and the documentation.
         lowest, highest: the range of accepted dtype categories (`dtypes.BOOLEAN` ... `dtypes.COMPLEX`).
         floating: integers and booleans are converted to the default floating dtype.
         result: a fixed result dtype; None means the operands' common dtype.
         promote: operands of different dtypes are cast to their common dtype; otherwise the dtypes must be equal.
+        held: names of inputs and metadata whose numbers must fit into the dtype of the result; others wrap.
+        widely: the numbers of `held` must fit into the dtype of the computation, float32 for half precision.
     """
+
+    examines = False  # whether `examine` looks at the elements of the operands
 
     def __init__(
         self,
@@ -65,8 +80,11 @@ class Rule:
         floating: bool = False,
         result: dtypes.dtype | None = None,
         promote: bool = True,
+        held: Sequence[str] = (),
+        widely: bool = False,
     ) -> None:
         self.name = name
+        self.held, self.widely = frozenset(held), widely
         self.lowest, self.highest = lowest, highest
         self.floating, self.result, self.promote = floating, result, promote
         self.differentiable = result is None or result.category >= dtypes.FLOATING
@@ -94,6 +112,22 @@ class Rule:
         if self.floating and common.category < dtypes.FLOATING:
             common = dtypes.get_default_dtype()
         return compute_dtype(common), self.result or common
+
+    def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
+        """The function from a number, the input or the metadata `name` of calls like this one, to what is computed
+        with; None where numbers are taken as they are. It raises what PyTorch raises for the number's value."""
+        if name in self.held:
+            kind = call.compute if self.widely else call.results[0]
+            return holder(kind)
+        if name in call.metadata:
+            return None
+        operand = call.operator.kinds.get(name, call.compute)
+        if operand.category != dtypes.INTEGER:
+            return None
+        return lambda value: wrapped(int(value), operand.numpy) if isinstance(value, (int, np.integer)) else value
+
+    def examine(self, call: Call, operands: Sequence[Any]) -> None:
+        """Raise for elements that the operator refuses, on the CPU; a device is not waited for."""
 
     def takes(self) -> str:
         """The names of the accepted dtype categories."""
@@ -132,19 +166,57 @@ class NoBooleans(Rule):
 class Power(Rule):
     """Refuses an integer power that is a negative number."""
 
-    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule; raises DtypeError for an integer to a negative integer number."""
-        kinds = super().__call__(operator, operands)
-        exponent: Any = operands[1]
-        if kinds[0].category < dtypes.FLOATING and not isinstance(exponent, Tensor) and exponent < 0:
-            raise DtypeError(
-                explain(
-                    "Integers to negative integer powers are not allowed.",
-                    f"the base is {kinds[0]}, the exponent {exponent}",
-                    remedy="convert the base with .float()",
+    def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
+        """As for any rule; the function raises DtypeError for an integer to a negative integer number."""
+        taken = super().number(name, call)
+        if name != "y" or taken is None:
+            return taken
+
+        def exponent(value: Any) -> Any:
+            if value < 0:
+                raise DtypeError(
+                    explain(
+                        "Integers to negative integer powers are not allowed.",
+                        f"the base is {call.compute}, the exponent {value}",
+                        remedy="convert the base with .float()",
+                    )
                 )
-            )
-        return kinds
+            return taken(value)
+
+        return exponent
+
+
+class Choice(Rule):
+    """Numbers must fit into the result's dtype, but become infinite in half precision, as in PyTorch."""
+
+    def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
+        """As for any rule; None for half precision."""
+        return super().number(name, call) if compute_dtype(call.results[0]) is call.results[0] else None
+
+
+class Scaled(Rule):
+    """Operators with a factor `alpha`, which must be of a category that the result has."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, held=("alpha",))
+
+    def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
+        """As for any rule; the function raises DtypeError for a factor of another category."""
+        taken, result = super().number(name, call), call.results[0]
+        if name != "alpha" or taken is None:
+            return taken
+
+        def factor(value: Any) -> Any:
+            kind = dtypes.scalar_category(value)
+            if kind == dtypes.BOOLEAN and result is not dtypes.bool_:
+                raise DtypeError("Boolean alpha only supported for Boolean results.")
+            if kind > dtypes.INTEGER and result.category <= dtypes.INTEGER:
+                raise DtypeError("For integral input tensors, argument alpha must not be a floating point number.")
+            if kind > result.category == dtypes.FLOATING:
+                raise DtypeError("For non-complex input tensors, argument alpha must not be a complex number.")
+            return int(taken(value)) if result is dtypes.bool_ else taken(value)
+
+        return factor
 
 
 class Magnitude(Rule):
@@ -157,14 +229,44 @@ class Magnitude(Rule):
 
 
 class Quotient(Rule):
-    """Refuses an integer divisor that is the number zero."""
+    """Refuses an integer divisor that is zero, where there is an element to divide.
 
-    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule; raises ShapeError for an integer division by the number zero."""
-        kinds = super().__call__(operator, operands)
-        if kinds[0].category < dtypes.FLOATING and isinstance(operands[1], Number) and operands[1] == 0:
-            raise ShapeError(explain("ZeroDivisionError", f"{operator}: {kinds[0]} operands, divisor 0"))
-        return kinds
+    On a device that is done for a number only: the elements of a tensor would have to be waited for, and x / 0 is 0.
+    """
+
+    examines = True
+
+    def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
+        """As for any rule; the function raises DivisionError for an integer divisor that is zero, or wraps to it."""
+        taken = super().number(name, call)
+        if name != "y" or taken is None or not call.arrays[0].size:
+            return taken
+        operator, kind = call.operator.name, call.compute
+
+        def divisor(value: Any) -> Any:
+            value = taken(value)
+            if not value:
+                self._refuse(operator, kind)
+            return value
+
+        return divisor
+
+    def examine(self, call: Call, operands: Sequence[Any]) -> None:
+        """Raise DivisionError for a zero in a tensor of integer divisors."""
+        x, y = operands
+        kind = call.compute
+        if kind.category < dtypes.FLOATING and isinstance(y, np.ndarray) and y.size and np.size(x):
+            if not (y if y.itemsize <= kind.itemsize else y.astype(kind.numpy)).all():
+                self._refuse(call.operator.name, kind)
+
+    def _refuse(self, operator: str, kind: dtypes.dtype) -> None:
+        raise DivisionError(
+            explain(
+                "ZeroDivisionError",
+                f"{operator}: {kind} operands, and a divisor is 0",
+                remedy="leave zeros out with torch.where, or divide floats, as in x.float()",
+            )
+        )
 
 
 class Rectified(Rule):
@@ -270,3 +372,5 @@ INTEGRAL = Rule("integral", highest=dtypes.INTEGER)
 FLOATING = Rule("real floating", dtypes.FLOATING, dtypes.FLOATING)
 LOGIC = Rule("logic", result=dtypes.bool_)
 SUMS = Widening("sums")
+BOUNDED = Rule("bounded", highest=dtypes.FLOATING, held=("min", "max"))
+CHOSEN = Choice("chosen", held=("x", "y"))

@@ -80,7 +80,10 @@ class Draw:
     def input(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
         """Random elements for an input, of its own dtype if it has one; with `gradient`, away from jumps."""
         kind = self.operator.kinds.get(name, self.dtype)
-        return values(shape, kind, self.rng, domain_of(self.operator, name, self.gradient))
+        drawn = values(shape, kind, self.rng, domain_of(self.operator, name, self.gradient))
+        if self.operator.rule.examines and kind.category == dtypes.INTEGER:  # the CPU refuses zeros among divisors
+            drawn[drawn == 0] = 1
+        return drawn
 
 
 def elementwise_inputs(

@@ -56,7 +56,66 @@ INEXACT = frozenset(
 )
 # Operators that jump: their operands have to be exact.
 JUMPS = frozenset(
-    ["floor", "ceil", "round", "trunc", "fix", "frac", "sign", "sgn", "remainder", "fmod", "floor_divide", "eq", "ne", "lt", "le", "gt", "ge", "not_equal", "less", "greater", "less_equal", "greater_equal", "argmax", "argmin", "sort", "argsort", "topk", "max", "min", "aminmax", "equal", "allclose", "isclose", "isfinite", "isinf", "isnan", "nonzero", "argwhere", "count_nonzero", "logical_and", "logical_or", "logical_xor", "logical_not", "any", "all", "bool", "int", "long", "short", "char", "byte", "bitwise_and", "bitwise_or", "bitwise_not", "bitwise_xor", "where", "div", "sum_to_size"]
+    [
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "fix",
+        "frac",
+        "sign",
+        "sgn",
+        "remainder",
+        "fmod",
+        "floor_divide",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "not_equal",
+        "less",
+        "greater",
+        "less_equal",
+        "greater_equal",
+        "argmax",
+        "argmin",
+        "sort",
+        "argsort",
+        "topk",
+        "max",
+        "min",
+        "aminmax",
+        "equal",
+        "allclose",
+        "isclose",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "nonzero",
+        "argwhere",
+        "count_nonzero",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "logical_not",
+        "any",
+        "all",
+        "bool",
+        "int",
+        "long",
+        "short",
+        "char",
+        "byte",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_not",
+        "bitwise_xor",
+        "where",
+        "div",
+        "sum_to_size",
+    ]
 )
 
 
@@ -149,9 +208,37 @@ def is_of_shapes(names: set[str]) -> bool:
 
 # Operators whose second operand PyTorch wants as a tensor.
 TENSORS_ONLY = frozenset(
-    """type_as view_as expand_as reshape_as equal allclose isclose maximum minimum fmax fmin logical_and logical_or
-    logical_xor hypot logaddexp atan2 arctan2 addcmul addcdiv copy_ broadcast_tensors hstack vstack dstack column_stack
-    masked_select matmul inner""".split()
+    [
+        "type_as",
+        "view_as",
+        "expand_as",
+        "reshape_as",
+        "equal",
+        "allclose",
+        "isclose",
+        "maximum",
+        "minimum",
+        "fmax",
+        "fmin",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "hypot",
+        "logaddexp",
+        "atan2",
+        "arctan2",
+        "addcmul",
+        "addcdiv",
+        "copy_",
+        "broadcast_tensors",
+        "hstack",
+        "vstack",
+        "dstack",
+        "column_stack",
+        "masked_select",
+        "matmul",
+        "inner",
+    ]
 )
 
 
@@ -303,7 +390,23 @@ def _dim(draw: Draw, x: Any, name: str) -> str:
 
 
 REDUCTIONS_OF_SEVERAL = frozenset(
-    ["sum", "mean", "any", "all", "amax", "amin", "logsumexp", "norm", "nansum", "count_nonzero", "var", "std", "var_mean", "std_mean", "squeeze"]
+    [
+        "sum",
+        "mean",
+        "any",
+        "all",
+        "amax",
+        "amin",
+        "logsumexp",
+        "norm",
+        "nansum",
+        "count_nonzero",
+        "var",
+        "std",
+        "var_mean",
+        "std_mean",
+        "squeeze",
+    ]
 )
 
 

@@ -22,7 +22,9 @@ def program(draw: Draw) -> None:
         if kind == "python":
             draw.say(f"{draw.fresh('f')} = {x}.{draw.one(TO_PYTHON)}")
         else:
-            text = {"data": data, "range": ranges, "filled": filled, "like": like, "new": new, "random": random}[kind](draw, x)
+            text = {"data": data, "range": ranges, "filled": filled, "like": like, "new": new, "random": random}[kind](
+                draw, x
+            )
             keep(draw, text, x, "log" if "space" in text else "tensor")
 
 
@@ -62,7 +64,11 @@ def data(draw: Draw, x: str) -> str:
 
 def number(draw: Draw) -> str:
     """A bound of a range."""
-    return draw.one(("0", "1", "5", "-3", "2.5", "10", "0.5", "-1.5", "7", "True", "3")) if draw.chance(0.93) else draw.number(1)
+    return (
+        draw.one(("0", "1", "5", "-3", "2.5", "10", "0.5", "-1.5", "7", "True", "3"))
+        if draw.chance(0.93)
+        else draw.number(1)
+    )
 
 
 def ranges(draw: Draw, x: str) -> str:
@@ -77,7 +83,9 @@ def ranges(draw: Draw, x: str) -> str:
         return f"torch.eye({draw.integer(0, 4) if draw.chance(0.95) else -1}{draw.one(('', f', {draw.integer(0, 4)}'))}{options(draw)})"
     base = f", {draw.one(('2', '10.0', 'base=2'))}" if kind == "logspace" and draw.chance(0.5) else ""
     steps = str(draw.integer(0, 7)) if draw.chance(0.95) else draw.one(("-1", "2.0", "None", "torch.tensor(3)"))
-    first, last = (number(draw), number(draw)) if kind == "linspace" else (str(draw.integer(-2, 2)), str(draw.integer(-2, 3)))
+    first, last = (
+        (number(draw), number(draw)) if kind == "linspace" else (str(draw.integer(-2, 2)), str(draw.integer(-2, 3)))
+    )
     return f"torch.{kind}({first}, {last}, {steps}{base}{options(draw)})"
 
 

@@ -21,7 +21,19 @@ OPTIONS = {
     },
 }  # fmt: skip
 OPTIONS["AdamW"] = {name: values for name, values in OPTIONS["Adam"].items() if name != "decoupled_weight_decay"}
-ODD_OPTIONS = ("-1", "1.5", "None", "'a'", "(1.0, 0.9)", "(-0.1, 0.9)", "nan", "2", "True", "(0.9,)", "torch.tensor(0.1)")
+ODD_OPTIONS = (
+    "-1",
+    "1.5",
+    "None",
+    "'a'",
+    "(1.0, 0.9)",
+    "(-0.1, 0.9)",
+    "nan",
+    "2",
+    "True",
+    "(0.9,)",
+    "torch.tensor(0.1)",
+)
 SCHEDULERS = {
     "StepLR": (("step_size", ("1", "2", "3")), ("gamma", ("0.1", "0.5"))),
     "MultiStepLR": (("milestones", ("[1, 3]", "[2]", "(1, 1, 4)")), ("gamma", ("0.1", "0.5"))),
@@ -61,7 +73,9 @@ def program(draw: Draw) -> None:
             scheduler = ""
     for _ in range(draw.integer(1, 4)):
         gradients(draw, parameters)
-        draw.say(draw.one(("opt.step()",) * 6 + ("f1 = opt.step(lambda: 3)", "f1 = opt.step(closure=lambda: x0.sum())")))
+        draw.say(
+            draw.one(("opt.step()",) * 6 + ("f1 = opt.step(lambda: 3)", "f1 = opt.step(closure=lambda: x0.sum())"))
+        )
         if scheduler:
             metric = str(draw.integer(0, 3)) if scheduler == "ReduceLROnPlateau" else ""
             draw.say(f"sched.step({metric})")
@@ -96,7 +110,9 @@ def groups(draw: Draw, kind: str, parameters: list[str]) -> str:
     if form == "iterator":
         return f"iter([{inner}])"
     if form == "odd":
-        return draw.one(("[]", "x0", "None", "[1]", f"[{parameters[0]}, {parameters[0]}]", "[x0 * 1]", "{}", "[{'params': []}]"))
+        return draw.one(
+            ("[]", "x0", "None", "[1]", f"[{parameters[0]}, {parameters[0]}]", "[x0 * 1]", "{}", "[{'params': []}]")
+        )
     return f"[{inner}]"
 
 
@@ -112,7 +128,9 @@ def group_options(draw: Draw, kind: str) -> str:
 def gradients(draw: Draw, parameters: list[str]) -> None:
     """Gradients by a backward pass or written by hand; some parameters have none."""
     if draw.chance(0.5):
-        terms = " + ".join(f"(({name} - {draw.integer(-2, 2) / 2}) ** 2).sum()" for name in parameters if draw.chance(0.85))
+        terms = " + ".join(
+            f"(({name} - {draw.integer(-2, 2) / 2}) ** 2).sum()" for name in parameters if draw.chance(0.85)
+        )
         if terms:
             draw.say(f"({terms}).backward()")
         return
@@ -126,7 +144,9 @@ def gradients(draw: Draw, parameters: list[str]) -> None:
 
 def between(draw: Draw, kind: str, scheduler: str) -> None:
     """What programs do between two steps."""
-    choice = draw.weighted(nothing=20, zero=35, rate=10, add=5, state=8, load=10, clip=12, freeze=4, groups=4, schedule=4)
+    choice = draw.weighted(
+        nothing=20, zero=35, rate=10, add=5, state=8, load=10, clip=12, freeze=4, groups=4, schedule=4
+    )
     if choice == "zero":
         draw.say(f"opt.zero_grad({draw.one(('', '', 'set_to_none=False', 'False', 'set_to_none=True'))})")
     elif choice == "rate":

@@ -84,7 +84,9 @@ def texts(draw: Draw, name: str) -> None:
     """One to three texts of a tensor."""
     for _ in range(draw.integer(1, 3)):
         form = draw.fresh("f")
-        kind = draw.weighted(repr=40, str=20, format=14, element=10, list=6, format_element=8, detached=4, size=3, grad=3)
+        kind = draw.weighted(
+            repr=40, str=20, format=14, element=10, list=6, format_element=8, detached=4, size=3, grad=3
+        )
         value = draw.value(name)
         element = f"{name}.flatten()[0]" if value.numel() else name
         text = {

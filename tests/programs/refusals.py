@@ -44,7 +44,19 @@ def spoiled(draw: Draw, text: str) -> str:
         return re.sub(r"\(\s*,\s*", "(", re.sub(r",\s*(?=[,)\]])", "", text[:first] + text[last:]))
     if text.endswith(")"):
         if kind == "add":
-            more = draw.one((*WRONG, "dim=0", "out=x0", "keepdim=True", "inplace=True", "dtype='float32'", "axis=0", "device='cpuu'", "foo=1"))
+            more = draw.one(
+                (
+                    *WRONG,
+                    "dim=0",
+                    "out=x0",
+                    "keepdim=True",
+                    "inplace=True",
+                    "dtype='float32'",
+                    "axis=0",
+                    "device='cpuu'",
+                    "foo=1",
+                )
+            )
             return f"{text[:-1]}{'' if text.endswith('()') else ', '}{more})"
         if kind == "misspell":
             return re.sub(r"(\w+)=", r"\1s=", text, count=1)

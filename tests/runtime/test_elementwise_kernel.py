@@ -14,6 +14,7 @@ from tritensor.kernels.elementwise import kernel as family
 from tritensor.kernels.elementwise.kernel import launch_elementwise
 from tritensor.memory import buffer, copies
 from tritensor.memory.array import DeviceArray
+from tritensor.rules import ANY
 from tritensor.runtime.call import Call
 from tritensor.runtime.launch import launch
 
@@ -38,7 +39,7 @@ class Declared(SimpleNamespace):
     """What the kernel's host side reads of an operator."""
 
     def __init__(self, body, kinds=(), inputs=("x", "y")):
-        super().__init__(body=body, name=body.__name__, inputs=inputs, kinds=dict(kinds))
+        super().__init__(body=body, name=body.__name__, inputs=inputs, kinds=dict(kinds), rule=ANY)
 
     __hash__ = object.__hash__
 
@@ -52,7 +53,7 @@ def new(shape, dtype):
 
 
 def elementwise(operator, outs, operands, compute, metadata):
-    call = Call(operator, (), metadata, outs[0].device, compute)
+    call = Call(operator, (None,) * len(operands), metadata, outs[0].device, compute)
     call.outs, call.arrays = outs, operands
     launch_elementwise(call)
 

@@ -30,12 +30,11 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     tensor([21, 42])
 
     Raises:
-        DtypeError: a fractional or boolean alpha for operands that are not.
+        DtypeError: a fractional or boolean alpha for operands that are not, or one that the result's dtype cannot hold.
     """
     if type(alpha) is int and alpha == 1:
         return _quick_add(input, other) if isinstance(input, Tensor) else arithmetic.add(input, other)
-    result = arithmetic.add_scaled(input, other, alpha=alpha)
-    return _checked_alpha(result, alpha)
+    return arithmetic.add_scaled(input, other, alpha=alpha)  # type: ignore[no-any-return]
 
 
 @public("subtract", method=True)
@@ -43,19 +42,12 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """input - alpha * other; the errors are those of `add`."""
     if type(alpha) is int and alpha == 1:
         return _quick_sub(input, other) if isinstance(input, Tensor) else arithmetic.sub(input, other)
-    return _checked_alpha(arithmetic.add_scaled(input, other, alpha=-alpha), alpha)
+    arithmetic.sub.rule("sub", (input, other))  # it refuses booleans
+    return arithmetic.add_scaled(input, other, alpha=alpha if isinstance(alpha, bool) else -alpha)  # type: ignore[no-any-return]
 
 
 _quick_add: Any = arithmetic.add.method
 _quick_sub: Any = arithmetic.sub.method
-
-
-def _checked_alpha(result: Tensor, alpha: Any) -> Tensor:
-    if isinstance(alpha, bool) and result.dtype is not dtypes.bool_:
-        raise DtypeError("Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, float) and result.dtype.category < dtypes.FLOATING:
-        raise DtypeError("For integral input tensors, argument alpha must not be a floating point number.")
-    return result
 
 
 @public("divide", method=True, in_place=in_place_form)
@@ -67,7 +59,8 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     tensor([-3,  3])
 
     Raises:
-        ShapeError: another rounding mode, or integers divided by the number 0.
+        ShapeError: another rounding mode. DivisionError: integers divided by 0, on the CPU or by the number 0; in a
+            tensor on a device x / 0 is 0.
     """
     if rounding_mode is None:
         return _quick_div(input, other) if isinstance(input, Tensor) else arithmetic.div(input, other)

@@ -23,6 +23,7 @@ class Operator(Protocol):
     outputs: tuple[str, ...]
     kinds: dict[str, dtypes.dtype]
     takes_numbers: bool
+    rule: Any
     body: Any
     replays: dict[Any, Any]
 

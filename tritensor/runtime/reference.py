@@ -1,4 +1,4 @@
-"""An operator's reference as a function of NumPy arrays of any dtype, without warnings."""
+"""An operator's reference as a function of NumPy arrays of any dtype and of numbers, without warnings."""
 
 from __future__ import annotations
 
@@ -7,15 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..casting import wrapped
 from ..threads import quietly
 
 if TYPE_CHECKING:
     from .call import Call
 
-__all__ = ["with_casts"]
+__all__ = ["metadata_of", "numbers_of", "with_casts"]
 
 ndarray = np.ndarray
+_NUMBERS = (bool, int, float, complex, np.generic)
+
+
+def numbers_of(call: Call) -> list[Callable[[Any], Any] | None]:
+    """For each input that is a number, and has to be checked or wrapped, the function that does it.
+
+    A number that is read from a tensor without dimensions, for a device, is cast as elements are.
+    """
+    number, names = call.operator.rule.number, call.operator.inputs
+    found = []
+    for position, value in enumerate(call.inputs):
+        if value is None and call.arrays:  # a remembered call has its inputs' arrays only
+            value = call.arrays[position]
+        found.append(number(names[position], call) if isinstance(value, _NUMBERS) else None)
+    return found
+
+
+def metadata_of(call: Call) -> dict[str, Any]:
+    """The metadata that the reference and the kernel get: numbers are checked where the rule says so."""
+    held, metadata = call.operator.rule.held, call.metadata
+    if held.isdisjoint(metadata):
+        return metadata
+    number = call.operator.rule.number
+    return {name: number(name, call)(value) if name in held else value for name, value in metadata.items()}  # type: ignore[misc]
 
 
 def with_casts(
@@ -26,17 +49,18 @@ def with_casts(
     Args:
         kinds: the dtypes that arrays are cast to, by position; results are cast to the call's result dtypes.
     """
-    metadata, wanted = call.metadata, [result.numpy for result in call.results]
+    metadata, wanted = metadata_of(call), [result.numpy for result in call.results]
     if len(kinds) == len(wanted) == 1 and getattr(call.arrays[0], "dtype", None) is kinds[0]:
         return _of_one(reference, metadata, wanted[0])
+    numbers = numbers_of(call)
 
     def run(*arrays: Any) -> tuple[ndarray, ...]:
         cast = []
-        for value, kind in zip(arrays, kinds):
+        for value, kind, number in zip(arrays, kinds, numbers):
             if value.__class__ is ndarray:
                 value = value if value.dtype is kind else quietly(value.astype, kind)
-            elif value.__class__ is int and kind.kind in "iu":
-                value = wrapped(value, kind)
+            elif number is not None:
+                value = number(value)
             cast.append(value)
         produced = quietly(reference, *cast, **metadata)
         if produced.__class__ is not tuple:

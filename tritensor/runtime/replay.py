@@ -21,6 +21,7 @@ from .. import devices, dtypes, settings
 from ..memory import buffer
 from ..memory.array import DeviceArray, Form
 from ..memory.buffer import Buffer
+from ..scalars import signed
 from ..tensor import Tensor, wrap
 from .call import Call, Operator
 from .program import Program, float_bits, watchers
@@ -134,11 +135,10 @@ def key_of(
 _PLAIN = frozenset((bool, int, float, str, type(None), dtypes.dtype))
 
 
-def converter(kind: dtypes.dtype) -> Callable[[Any], Any]:
-    """The function that converts a number of compute dtype `kind` to a launch's argument."""
-    if kind is dtypes.float64:
-        return float
-    return _single if kind.is_floating_point else _integer
+def converter(kind: dtypes.dtype, number: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    """The function that makes a launch's argument, of compute dtype `kind`, of a number that `number` has checked."""
+    convert = float if kind is dtypes.float64 else _single if kind.is_floating_point else _integer
+    return convert if number is None else lambda value: convert(number(value))
 
 
 def _single(value: Any) -> int:
@@ -146,9 +146,7 @@ def _single(value: Any) -> int:
 
 
 def _integer(value: Any) -> int:
-    if not -(1 << 63) <= value < 1 << 63:
-        raise OverflowError
-    return int(value)
+    return signed(int(value))
 
 
 # A program, the grid, and the values as (source, value): the address of array number `source` plus `value`, or the

@@ -183,7 +183,8 @@ def _repeated(
         at = len(made) or given
         for position, value in enumerate(call.arrays):
             if value.__class__ is float or value.__class__ is int:
-                convert = converter(operator.kinds.get(operator.inputs[position], call.compute))
+                name = operator.inputs[position]
+                convert = converter(operator.kinds.get(name, call.compute), operator.rule.number(name, call))
                 if repr(slots[at]) != repr((None, convert(value))):
                     return None
                 slots[at] = given + position, 0
@@ -191,7 +192,7 @@ def _repeated(
             at += 1
         for name, value in call.metadata.items():
             if value.__class__ is float or value.__class__ is int:
-                convert = converter(call.compute)
+                convert = converter(call.compute, operator.rule.number(name, call))
                 if repr(slots[at]) != repr((None, convert(value))):
                     return None
                 if name in named:

@@ -96,12 +96,48 @@ def test_quotients_without_fraction(place) -> None:
     assert torch.div(x, y, rounding_mode="floor").tolist() == [3, -4, -4, 3]
 
 
-def test_integers_divided_by_a_zero_in_a_tensor_give_zero(place) -> None:
+QUOTIENTS = {
+    "//": python.floordiv,
+    "%": python.mod,
+    "fmod": torch.fmod,
+    "floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    "trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+}
+
+
+@pytest.mark.parametrize("name", QUOTIENTS)
+def test_integers_divided_by_zero(name, place) -> None:
+    # on the CPU a zero among the divisors raises; a device is not asked for its elements, and gives 0
+    divide = QUOTIENTS[name]
     for kind in INTEGERS:
         x, y = of([5, 7, 0], place, kind), of([0, 2, 0], place, kind)
-        assert (x // y).tolist() == [0, 3, 0] and (x % y).tolist() == [0, 1, 0]
-        assert torch.fmod(x, y).tolist() == [0, 1, 0]
-        assert torch.div(x, y, rounding_mode="trunc").tolist() == [0, 3, 0]
+        if place.type == "cpu":
+            for left, right in ((x, y), (7, y), (x, y[:1]), (x[:, None], y), (x, y[0])):
+                with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+                    divide(left, right)
+        else:
+            assert divide(x, y).tolist() == [0, 1 if name in ("%", "fmod") else 3, 0]
+        for number in (0, 0, 1 << 8 * kind.itemsize) if kind.itemsize < 8 else (0, 0):  # the last one wraps to 0
+            assert divide(x, 2).tolist() == divide(x, of([2], place, kind)).tolist()  # a remembered call
+            with pytest.raises(ZeroDivisionError) as raised:
+                divide(x, number)
+            assert isinstance(raised.value, RuntimeError) and str(raised.value).startswith("ZeroDivisionError")
+        empty = x[:0]
+        assert [divide(empty, z).tolist() for z in (0, y[:1], y[0], empty)] == [[], [], [], []]
+    assert x.tolist() == [5, 7, 0] and y.tolist() == [0, 2, 0]
+
+
+@pytest.mark.parametrize("size", [3, 1 << 19])
+def test_a_division_in_place_by_zero_changes_nothing(size) -> None:
+    for method in ("floor_divide_", "remainder_", "fmod_", "__ifloordiv__", "__imod__"):
+        x, y = torch.full((size,), 7), torch.full((size,), 2)
+        y[-1] = 0
+        with pytest.raises(ZeroDivisionError):
+            getattr(x, method)(y)
+        assert x.min() == x.max() == 7
+        y[-1] = 3
+        getattr(x, method)(y)
+        assert x[-2:].tolist() == ([3, 2] if "floor" in method else [1, 1])
 
 
 def test_integer_powers(place) -> None:
@@ -111,6 +147,9 @@ def test_integer_powers(place) -> None:
     assert inverse.tolist() == [1, -1, 1, 0, 0, 0]
     assert (2 ** of([0, 1, 5], place)).tolist() == [1, 2, 32] and (of([3], place) ** 0).tolist() == [1]
     assert (of([200], place, torch.uint8) ** 2).tolist() == [200**2 % 256]
+    for _ in range(2):  # after a call with another number too
+        with pytest.raises(RuntimeError, match="Integers to negative integer powers are not allowed"):
+            of([200], place, torch.uint8) ** -1
 
 
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, 4, 5, 0.5, 1.5, -1, -2, -3, -0.5, inf])

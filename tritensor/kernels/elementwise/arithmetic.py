@@ -13,7 +13,7 @@ import numpy as np
 from ... import dtypes
 from ...copying import copied
 from ...public import method
-from ...rules import ANY, FLOAT, NUMERIC, Magnitude, NoBooleans, Power, Rule
+from ...rules import ANY, CHOSEN, FLOAT, NUMERIC, Magnitude, NoBooleans, Power, Rule, Scaled
 from ...tensor import Tensor
 from .family import elementwise
 from .methods import OPERANDS
@@ -85,7 +85,7 @@ def _(x, y):
         return x / y
 
 
-@elementwise(ANY, methods=())
+@elementwise(Scaled("any"), methods=())
 def add_scaled(x, y, *, alpha=1):
     """x + alpha * y."""
     return x + y * alpha
@@ -102,7 +102,7 @@ def _(x, y, alpha):
         return x + y * alpha
 
 
-@elementwise(ANY)
+@elementwise(Rule("any", dtypes.INTEGER, held=("value",), widely=True))
 def addcmul(x, tensor1, tensor2, *, value=1):
     """x + value * tensor1 * tensor2."""
     return x + _scaled(tensor1 * tensor2, value)
@@ -120,7 +120,7 @@ def _(x, tensor1, tensor2, value):
     return x + value * (tensor1 * tensor2)
 
 
-@elementwise(Rule("floating", dtypes.FLOATING))
+@elementwise(Rule("floating", dtypes.FLOATING, held=("value",), widely=True))
 def addcdiv(x, tensor1, tensor2, *, value=1):
     """x + value * tensor1 / tensor2."""
     return x + _scaled(tensor1 / tensor2, value)
@@ -336,7 +336,7 @@ def _(x):
     return x
 
 
-@elementwise(ANY, kinds={"condition": dtypes.bool_}, methods=())
+@elementwise(CHOSEN, kinds={"condition": dtypes.bool_}, methods=())
 def where(condition, x, y):
     """x where condition holds, else y."""
     return select(condition, x, y)

@@ -1,7 +1,7 @@
 """Integer division (floor and trunc) and remainders.
 
-Floats give the same bits as C's `fmod` and Python's floor division, infinities included. An integer divided by a zero
-in a tensor gives 0 on every device, as in NumPy; dividing integers by the number 0 raises.
+Floats give the same bits as C's `fmod` and Python's floor division, infinities included. Integers divided by zero raise
+on the CPU. A device is not waited for: there an integer divided by a zero in a tensor is 0, by the number 0 it raises.
 """
 
 from __future__ import annotations

@@ -26,12 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes, layout
+from ... import devices, dtypes, layout
 from ...inplace import in_place_form
 from ...memory.array import DeviceArray
 from ...operator import Dtypes, Operator, Rule, Shapes
 from ...public import publish
 from ...runtime.call import Call
+from ...runtime.reference import metadata_of, numbers_of
 from ...tensor import Tensor
 from . import host
 from .methods import binary, function_of, in_place_method, member, plain, reflected, unary
@@ -70,7 +71,7 @@ class Elementwise(Operator):
         super().__init__(name, reference, rule, **names)
         self.kinds = kinds or {}
         allowed = _DIRECT
-        if rule.floating:
+        if rule.floating or rule.examines:
             allowed = frozenset(d for d in allowed if dtypes.of(d).category >= dtypes.FLOATING)
         # dtypes that the quick path may pass directly to the reference: the operands' dtype is the compute dtype
         self.direct = frozenset(d for d in allowed if rule.lowest <= dtypes.of(d).category <= rule.highest)
@@ -79,13 +80,28 @@ class Elementwise(Operator):
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference, in blocks where the result is large."""
-        reference, metadata, wanted = self.reference, call.metadata, [result.numpy for result in call.results]
+        reference, wanted = self.reference, [result.numpy for result in call.results]
         if self.whole:
             return lambda x: (reference(x),)
         if not host.is_large(call.arrays):
-            return super().on_host(call)
-        kinds = [self.kinds.get(name, call.compute).numpy for name in self.inputs]
-        return lambda *arrays: host.evaluate(reference, arrays, kinds, wanted, metadata)
+            run = super().on_host(call)
+        else:
+            kinds = [self.kinds.get(name, call.compute).numpy for name in self.inputs]
+            metadata, numbers = metadata_of(call), numbers_of(call)
+
+            def run(*arrays: Any) -> tuple[np.ndarray, ...]:
+                operands = [value if number is None else number(value) for value, number in zip(arrays, numbers)]
+                return host.evaluate(reference, operands, kinds, wanted, metadata)
+
+        if not self.rule.examines or call.device is not devices.cpu:
+            return run
+        examine, form = self.rule.examine, Call(self, (), {}, call.device, call.compute, call.results)
+
+        def examined(*arrays: Any) -> tuple[np.ndarray, ...]:
+            examine(form, arrays)
+            return run(*arrays)
+
+        return examined
 
     def allocate(self, call: Call) -> Shapes:
         """Every output has the broadcast shape of the inputs."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...blocks import in_blocks
-from ...casting import converted, from_float32, wrapped
+from ...casting import converted, from_float32
 from ...copying import cast, in_rows
 from ...layout import broadcast_shapes
 from ...threads import in_pieces
@@ -134,8 +134,6 @@ class _Call:
         self.corners = list(operands)  # the operands' first two elements along each dimension
         for position, (value, kind) in enumerate(zip(operands, kinds, strict=True)):
             if value.__class__ is not np.ndarray:
-                if value.__class__ is int and kind.kind in "iu":
-                    self.operands[position] = self.corners[position] = wrapped(value, kind)
                 continue
             if value.dtype != kind and value.size <= _SMALL:
                 value = cast(value, kind)

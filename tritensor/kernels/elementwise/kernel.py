@@ -8,6 +8,8 @@ from ... import dtypes
 from ...memory.array import DeviceArray
 from ...runtime.call import Call
 from ...runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
+from ...runtime.reference import metadata_of, numbers_of
+from ...scalars import signed
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
 from .tiles import SIDE, launch_tiles, plan_tiles, sorted_dims
@@ -129,7 +131,11 @@ def launch_elementwise(call: Call) -> None:
     body's arguments after them are the metadata: numbers (in the compute dtype where that is floating, else as int64),
     and constants of the compilation (bool, str, None).
     """
-    operator, outs, operands, compute = call.operator, call.outs, call.arrays, call.compute
+    operator, outs, compute = call.operator, call.outs, call.compute
+    metadata = metadata_of(call)
+    operands = [
+        value if number is None else number(value) for value, number in zip(call.arrays, numbers_of(call), strict=True)
+    ]
     if outs[0].size == 0:
         return
     body = operator.body
@@ -148,7 +154,7 @@ def launch_elementwise(call: Call) -> None:
     )
     numbers = tuple(
         value if value is None or isinstance(value, (bool, str)) else _number(value, compute)
-        for value in call.metadata.values()
+        for value in metadata.values()
     )
     constants = {"BODY": body, "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs), "COMPUTE": kinds}
     wide = max(array.itemsize for array in (*outs, *arrays))
@@ -180,5 +186,5 @@ def _broadcast_strides(array: DeviceArray, shape: tuple[int, ...]) -> tuple[int,
 
 def _number(value: Any, compute: dtypes.dtype) -> Any:
     if not compute.is_floating_point:
-        return Int64(value)
+        return Int64(signed(int(value)))
     return Float64(value) if compute is dtypes.float64 else float(value)

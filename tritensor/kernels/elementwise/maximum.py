@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...rules import REAL
+from ...rules import BOUNDED, REAL
 from ...runtime.source import device_function
 from .arithmetic import where
 from .family import elementwise
@@ -74,7 +74,7 @@ def _(x, y):
     return tl.minimum(x, y)
 
 
-clamp_min = elementwise(REAL, np.maximum, "x, and `min` where x is below it.", name="clamp_min", inputs=("x", "min"))
+clamp_min = elementwise(BOUNDED, np.maximum, "x, and `min` where x is below it.", name="clamp_min", inputs=("x", "min"))
 clamp_min.gradients(x=lambda grad, x, min: where(x >= min, grad, 0), min=lambda grad, x, min: where(x < min, grad, 0))
 
 
@@ -83,7 +83,7 @@ def _(x, min):
     return larger(x, min)
 
 
-clamp_max = elementwise(REAL, np.minimum, "x, and `max` where x is above it.", name="clamp_max", inputs=("x", "max"))
+clamp_max = elementwise(BOUNDED, np.minimum, "x, and `max` where x is above it.", name="clamp_max", inputs=("x", "max"))
 clamp_max.gradients(x=lambda grad, x, max: where(x <= max, grad, 0), max=lambda grad, x, max: where(x > max, grad, 0))
 
 
@@ -92,7 +92,7 @@ def _(x, max):
     return smaller(x, max)
 
 
-@elementwise(REAL, methods=())
+@elementwise(BOUNDED, methods=())
 def clamp(x, min, max):
     """x, `min` where x is below it, and `max` where the result is above it; so `max` where min > max."""
     return np.clip(x, min, max)

@@ -1,0 +1,110 @@
+"""Python numbers that a dtype cannot hold: refused where they are written, bound or scale; wrapped in arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+
+import tritensor as torch
+
+from .values import inf, of
+
+mask = [True, False, True]
+
+HELD = {  # calls of a tensor [1, 0, 1] with a number that must fit into its dtype
+    "clamp": lambda x, v: torch.clamp(x, 0, v),
+    "clamp_min": lambda x, v: torch.clamp(x, min=v),
+    "clamp_max": lambda x, v: x.clamp_(max=v),
+    "where": lambda x, v: torch.where(x == 0, v, x),
+    "other": lambda x, v: x.where(x == 0, v),
+    "add": lambda x, v: torch.add(x, x, alpha=v),
+    "sub": lambda x, v: x.sub_(x, alpha=v),
+    "addcmul": lambda x, v: torch.addcmul(x, x, x, value=v),
+}
+BEYOND = {  # of every call
+    "uint8": [256, -256, 1 << 40, 1 << 63],
+    "int8": [200, -200, 1 << 40],
+    "int16": [1 << 16, -(1 << 16)],
+    "int32": [1 << 40],
+    "float32": [1e39, -1e39, 1e300],
+    "float64": [],
+}
+HUGE, OVERFLOW = [1 << 64, -(1 << 64), 10**400], r"int too big to convert|can't convert negative int to unsigned"
+TYPES = {"int32": "int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float"}
+
+
+@pytest.mark.parametrize("kind", BEYOND)
+@pytest.mark.parametrize("name", HELD)
+def test_numbers_that_must_fit(name, kind, place) -> None:
+    call, dtype = HELD[name], getattr(torch, kind)
+    call(of([1, 0, 1], place, dtype), 2)  # what is remembered of this call must not decide about the next one
+    call(of([1, 0, 1], place, dtype), 2.0) if dtype.is_floating_point else None
+    for number in BEYOND[kind]:
+        for elements in ([1, 0, 1], []):
+            x = of(elements, place, dtype)
+            with pytest.raises(RuntimeError) as raised:
+                call(x, number)
+            words = f"value cannot be converted to type {TYPES.get(kind, f'{kind}_t')} without overflow"
+            assert str(raised.value).startswith(words) and x.tolist() == elements
+    for number in HUGE:
+        with pytest.raises(OverflowError, match=OVERFLOW):
+            call(of([1, 0, 1], place, dtype), number)
+
+
+FIT = [
+    (lambda x: torch.clamp(x, max=-3), "uint8", [1, 0, 1]),  # the magnitude of a negative number fits: it wraps to 253
+    (lambda x: torch.where(x == 1, x, -255), "uint8", [1, 1, 1]),
+    (lambda x: torch.add(x, x, alpha=-2), "uint8", [255, 0, 255]),
+    (lambda x: torch.sub(x, 1, alpha=2), "uint8", [255, 254, 255]),
+    (lambda x: torch.sub(x, x, alpha=255), "uint8", [2, 0, 2]),
+    (lambda x: torch.clamp(x, max=inf), "float32", [1, 0, 1]),
+    (lambda x: torch.where(x == 0, inf, x), "float32", [1, inf, 1]),
+    (lambda x: torch.where(x == 0, 1e39, x), "float16", [1, inf, 1]),
+    (lambda x: torch.addcmul(x, x, x, value=7e4), "float16", [inf, 0, inf]),
+    (lambda x: torch.clamp(x, max=1.5), "int8", [1, 0, 1]),
+    (lambda x: torch.add(x, x, alpha=2), "bool", [True, False, True]),
+    (lambda x: torch.add(x, x, alpha=True), "bool", [True, False, True]),
+    (lambda x: torch.clamp(x, max=torch.tensor(300)), "int8", [1, 0, 1]),  # of a tensor the elements wrap, to 44
+    (lambda x: torch.where(x == 0, torch.tensor(300), x), "int8", [1, 44, 1]),
+    # arithmetic and comparisons wrap integers, and round floats to infinity
+    (lambda x: x + 300, "uint8", [45, 44, 45]),
+    (lambda x: x + (1 << 63), "int64", [-(2**63) + 1, -(2**63), -(2**63) + 1]),
+    (lambda x: x * ((1 << 64) - 1), "int64", [-1, 0, -1]),
+    (lambda x: x == 1 << 40, "uint8", [False, True, False]),
+    (lambda x: x < 200, "int8", [False, False, False]),
+    (lambda x: x + 1e300, "float32", [inf, inf, inf]),
+]
+
+
+@pytest.mark.parametrize("row", range(len(FIT)))
+def test_numbers_that_fit_or_wrap(row, place) -> None:
+    call, kind, expected = FIT[row]
+    for _ in range(2):
+        assert call(of([1, 0, 1], place, getattr(torch, kind))).tolist() == expected
+
+
+@pytest.mark.parametrize("number", [*HUGE, -(1 << 63) - 1])
+def test_integers_beyond_64_bits_are_refused(number, place) -> None:
+    x = of([1, 0], place)
+    for call in (x.eq, x.lt, x.add, x.mul, x.__rsub__, x.eq_, x.sub_, x.__and__):
+        call(0)
+        with pytest.raises(OverflowError, match=OVERFLOW):
+            call(number)
+    assert x.tolist() == [0, 1]  # by eq_(0)
+
+
+def test_factors_of_another_category_are_refused(place) -> None:
+    whole, real = of([1, 2], place), of([1.0, 2.0], place)
+    for _ in range(2):
+        assert torch.add(whole, whole, alpha=2).tolist() == [3, 6] and torch.sub(real, real, alpha=0.5)[1] == 1
+        for x, alpha, words in (
+            (whole, 1.5, "For integral input tensors, argument alpha must not be a floating point number."),
+            (whole, 1j, "For integral input tensors, argument alpha must not be a floating point number."),
+            (real, 1j, "For non-complex input tensors, argument alpha must not be a complex number."),
+            (real, True, "Boolean alpha only supported for Boolean results."),
+        ):
+            for function in (torch.add, torch.sub):
+                with pytest.raises(RuntimeError) as raised:
+                    function(x, x, alpha=alpha)
+                assert str(raised.value).startswith(words)
+    with pytest.raises(RuntimeError, match="Subtraction, the `-` operator, with a bool tensor is not supported"):
+        torch.sub(of(mask, place), of(mask, place), alpha=True)
