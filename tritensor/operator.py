@@ -37,6 +37,7 @@ from .runtime.reference import with_casts
 from .runtime.replay import Replay, active, key_of, table
 from .runtime.trace import traced
 from .tensor import Tensor, wrap
+from .threads import quietly
 
 __all__ = [
     "ANY",
@@ -281,7 +282,11 @@ class Operator:
         """The inputs as arrays of the call's device, and numbers."""
         if call.device is devices.cpu:
             return [value._host_array() if isinstance(value, Tensor) else value for value in call.inputs]
-        return [self._device_operand(value) for value in call.inputs]
+        kinds = [self.kinds.get(name, call.compute) for name in self.inputs] if self.kinds else ()
+        return [
+            self._device_operand(value, kinds[position] if kinds else call.compute)
+            for position, value in enumerate(call.inputs)
+        ]
 
     def execute(self, call: Call) -> Sequence[Any]:
         """Compute the results' arrays from the inputs."""
@@ -336,11 +341,13 @@ class Operator:
         return True
 
     @staticmethod
-    def _device_operand(value: Any) -> Any:
-        """A tensor's device array; a 0-dimensional CPU tensor among CUDA ones is read as a Python number."""
+    def _device_operand(value: Any, kind: dtypes.dtype) -> Any:
+        """A tensor's device array; a 0-dimensional CPU tensor among CUDA ones is cast and read as a Python number."""
         if not isinstance(value, Tensor):
             return value
-        return value._data if value._data.__class__ is DeviceArray else value.item()
+        if value._data.__class__ is DeviceArray:
+            return value._data
+        return quietly(value._host_array().astype, kind.numpy).item()
 
     def _bind(self, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Split keyword arguments into inputs (by name, or as `input` and `other`) and metadata with defaults."""

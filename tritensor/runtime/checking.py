@@ -97,7 +97,7 @@ def compare_with_reference(call: Call) -> None:
     if capturing(outs[0].buffer.driver, outs[0].device.index) is not None:
         return  # a captured launch has not run yet
     inputs = [to_host(value) if value.__class__ is DeviceArray else value for value in arrays]
-    on_host = Call(operator, call.inputs, metadata, call.device, call.compute, call.results)
+    on_host = Call(operator, call.inputs or tuple(inputs), metadata, call.device, call.compute, call.results)
     on_host.arrays = inputs
     expected = operator.on_host(on_host)(*inputs)
     terms = max([1, *(value.size for value in inputs if isinstance(value, np.ndarray))]) // max(1, outs[0].size)

@@ -108,3 +108,11 @@ def test_factors_of_another_category_are_refused(place) -> None:
                 assert str(raised.value).startswith(words)
     with pytest.raises(RuntimeError, match="Subtraction, the `-` operator, with a bool tensor is not supported"):
         torch.sub(of(mask, place), of(mask, place), alpha=True)
+
+
+def test_checked_mode_judges_numbers_and_zeros_as_the_device_does() -> None:
+    pytest.importorskip("triton")
+    with torch.cuda.simulate(devices=1), torch.testing.checked():
+        x = of([1, 0, 1], "cuda", torch.int8)
+        assert torch.where(x == 0, torch.tensor(300), x).tolist() == [1, 44, 1]
+        assert (x // x).tolist() == [1, 0, 1] and (x // torch.tensor(256)).tolist() == [0, 0, 0]

@@ -305,7 +305,7 @@ def put_into(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...]) ->
             host[_key(positions._host_array(), host.ndim, dims)] = source
     else:
         refuse_complex("index_put", x.device, (x._data, value))
-        index_put.write_places(x._data, positions._data, index_put._device_operand(value), call.metadata)
+        index_put.write_places(x._data, positions._data, index_put._device_operand(value, x.dtype), call.metadata)
     counter = x._counter = x._counter or [0]
     counter[0] += 1
 
