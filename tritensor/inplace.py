@@ -17,6 +17,7 @@ import numpy as np
 
 from . import copying, dtypes
 from .autograd.mode import recording
+from .autograd.names import node_name
 from .autograd.tape import Gradient, Node, record, unrecorded_view
 from .errors import AutogradError, DtypeError, ShapeError, explain
 from .memory.array import DeviceArray
@@ -82,7 +83,7 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
         # a node saved `before`: give it a copy of the old values
         before._data, before._counter = wrap(x._data).clone()._data, list(before._counter)
     del before  # so that it is not counted among the tensors that share the counter, see `_update_views`
-    write(x, result, f"{getattr(operator, 'name', operator.__name__).capitalize()}Backward0")
+    write(x, result, node_name(getattr(operator, "name", operator.__name__)))
     return x
 
 
