@@ -8,7 +8,6 @@ on a storage share a version counter, so a gradient function that would read cha
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -16,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from . import copying, dtypes
-from .autograd.mode import recording
+from .autograd.mode import no_grad, recording
 from .autograd.names import node_name
-from .autograd.tape import Gradient, Node, record, unrecorded_view
+from .autograd.tape import Gradient, Node, record, unrecorded_view, views_on
 from .errors import AutogradError, DtypeError, ShapeError, explain
 from .memory.array import DeviceArray
 from .operator import copy_into
@@ -33,7 +32,7 @@ def check_writable(x: Tensor) -> None:
         view = x._origin is not None
         if x._origin is not None and x._origin[3] < 0:
             raise AutogradError(unrecorded_view("is being modified inplace"))
-        if _root(x)._node is None:
+        if x._root()._node is None:
             raise AutogradError(
                 explain(
                     f"{'a view of ' * view}a leaf Variable that requires grad is being used in an in-place operation.",
@@ -61,6 +60,13 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
         AutogradError: see `check_writable`. ShapeError: the result would be larger than `x`. DtypeError: the result's
             dtype category is above `x`'s.
     """
+    if getattr(operator, "name", "").startswith("logical_"):  # PyTorch does not know these as changes of a history
+        with no_grad():
+            check_writable(x)
+            result = operator(x, *arguments, **metadata)
+            _check_fits(x, result)
+            write(x, result.to(x.dtype))
+        return x
     check_writable(x)
     before = wrap(x._data)
     before._counter = x._counter = x._counter or [0]
@@ -68,6 +74,25 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
         before._node, before._needs = x._node, True
     holders = sys.getrefcount(before)
     result = operator(before, *arguments, **metadata)
+    _check_fits(x, result)
+    if result.dtype is not x.dtype:
+        result = result.to(x.dtype)
+    if sys.getrefcount(before) > holders:
+        # a node saved `before`: give it a copy of the old values
+        before._data, before._counter = wrap(x._data).clone()._data, list(before._counter)
+    del before  # so that it is not counted among the tensors that share the counter, see `_update_views`
+    name = node_name(getattr(operator, "name", operator.__name__))
+    needing = [each for each in arguments if isinstance(each, Tensor) and each._needs]
+    if recording.enabled and needing and not result._needs and not x._needs:
+        # comparisons: the result does not change with the arguments, but requires grad as they do
+        result._node = record(_Replaced(name, needing), tuple([each._edge() for each in needing]))
+        result._needs = True
+    write(x, result, name)
+    return x
+
+
+def _check_fits(x: Tensor, result: Tensor) -> None:
+    """Raise unless a result can be written to `x`."""
     if result.shape != x.shape:
         raise ShapeError(f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(result.shape)}")
     if result.dtype.category > x.dtype.category:
@@ -77,14 +102,6 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
                 remedy="use the operator that is not in place",
             )
         )
-    if result.dtype is not x.dtype:
-        result = result.to(x.dtype)
-    if sys.getrefcount(before) > holders:
-        # a node saved `before`: give it a copy of the old values
-        before._data, before._counter = wrap(x._data).clone()._data, list(before._counter)
-    del before  # so that it is not counted among the tensors that share the counter, see `_update_views`
-    write(x, result, node_name(getattr(operator, "name", operator.__name__)))
-    return x
 
 
 def in_place_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -109,13 +126,13 @@ class _Pass(Gradient):
 
 
 class _Replaced(Gradient):
-    """The gradient of a tensor whose elements were all replaced by constants: zero."""
+    """The gradient of a tensor whose elements were all replaced by what does not change with the inputs: zero."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, inputs: list[Tensor]) -> None:
+        self.name, self.shapes = name, [(each.shape, each.dtype) for each in inputs]
 
-    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
-        return (gradient.new_zeros(gradient.shape),)
+    def run(self, node: Node, gradient: Any) -> list[Any]:
+        return [gradient.new_zeros(shape, dtype=dtype) for shape, dtype in self.shapes]
 
 
 def write(x: Tensor, result: Tensor, name: str = _Pass.name) -> None:
@@ -135,7 +152,7 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name) -> None:
     counter = x._counter = x._counter or [0]
     counter[0] += 1
     if recording.enabled and (result._needs or x._needs):
-        first = x if x._origin is None else _root(x)
+        first = x if x._origin is None else x._root()
         holders = 0 if first._needs else sys.getrefcount(counter) - _UNSHARED
         _rebase(x, result, name)
         if holders:
@@ -159,15 +176,15 @@ def _update_views(x: Tensor, counter: list[int], holders: int) -> None:
     milliseconds, but is done only if the storage has tensors other than `x` and those that it is a view of.
     """
     if holders > 1 + len(_chain(x)):
-        for other in gc.get_referrers(counter):
-            if isinstance(other, Tensor) and other._origin is not None and not other._needs:
+        for other in views_on(counter):
+            if not other._needs:
                 other._edge()
 
 
 def _rebase(x: Tensor, result: Tensor, name: str) -> None:
     """Give `x` the node of `result`; if `x` is a view, give its root a node that overwrites the region."""
     if x._origin is not None and x.dtype.category >= dtypes.FLOATING:
-        root, chain = _root(x), _chain(x)
+        root, chain = x._root(), _chain(x)
         edges = [root._edge()] if root._needs else []
         if result._needs:
             edges.append(result._edge())
@@ -176,7 +193,7 @@ def _rebase(x: Tensor, result: Tensor, name: str) -> None:
         root._needs = True
         x._edge()
     elif not result._needs:
-        x._node = record(_Replaced(name), (x._edge(),))
+        x._node = record(_Replaced(name, [x]), (x._edge(),))
     elif result._node is None:
         # a leaf that was copied without an operator: pass x's gradient on to it
         x._node, x._needs = record(_Pass(), (result._edge(),)), True
@@ -202,12 +219,6 @@ class _Overwrite(Gradient):
         if self.value_needs:
             parts.append(_follow(self.chain, gradient).clone())
         return parts
-
-
-def _root(x: Tensor) -> Tensor:
-    while x._origin is not None:
-        x = x._origin[0]
-    return x
 
 
 def _chain(x: Tensor) -> list[Any]:

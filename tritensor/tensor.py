@@ -8,6 +8,7 @@ Operators and functions become methods where they are declared (`tritensor/publi
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
@@ -59,6 +60,7 @@ class Tensor(HostAccess):
     _hooks: list[Any] | None = None
     _post_hooks: list[Any] | None = None
     _retains: bool = False
+    _own: bool = False  # of a view: whether it was asked to require grad, and does not because its root does
     _pinned: bool = False
     _remembered: tuple[int, dict[str, Any]] | None = None  # the version and facts about its elements, see `_remember`
 
@@ -146,8 +148,7 @@ class Tensor(HostAccess):
 
     def _forget(self) -> None:
         """Drop the stored facts, because the elements have changed or may have."""
-        if self._remembered is not None:
-            self._remembered = None
+        self._remembered = None
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the extent of one dimension."""
@@ -242,6 +243,14 @@ class Tensor(HostAccess):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        self._require(value, 5)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Set `requires_grad` and return the tensor."""
+        self._require(requires_grad, 4)
+        return self
+
+    def _require(self, value: bool, references: int) -> None:
         if value and self.dtype.category < dtypes.FLOATING:
             raise DtypeError(
                 explain(
@@ -250,9 +259,6 @@ class Tensor(HostAccess):
                     remedy="convert it with .to(dtype)",
                 )
             )
-        origin = self._origin
-        if value and origin is not None and origin[3] < 0:
-            self._origin = (*origin[:3], ~origin[3])  # asked for, and no more the base's alone
         if not value and self._node is not None:
             raise AutogradError(
                 explain(
@@ -260,12 +266,14 @@ class Tensor(HostAccess):
                     remedy="take x.detach() for a tensor that is not part of the graph",
                 )
             )
+        if self._origin is not None:
+            self._own = bool(value)
+            value = value or self._root()._needs
+        elif value and not self._needs and self._counter is not None and sys.getrefcount(self) > references:
+            # a view refers to its root: there are more references than those of a caller that has no view
+            for other in tape.views_on(self._counter):
+                other._needs = other._needs or other._root() is self
         self._needs = bool(value)
-
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Set `requires_grad` and return the tensor."""
-        self.requires_grad = requires_grad
-        return self
 
     @property
     def grad(self) -> Tensor | None:
@@ -390,6 +398,13 @@ class Tensor(HostAccess):
         """Whether `retain_grad()` was called on a tensor that is not a leaf."""
         return self._retains
 
+    def _root(self) -> Tensor:
+        """The tensor that this one is a view of, not a view itself; or this one."""
+        root = self
+        while root._origin is not None:
+            root = root._origin[0]
+        return root
+
     def _edge(self) -> Any:
         """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
         if self._origin is not None:
@@ -402,12 +417,16 @@ class Tensor(HostAccess):
         version = self._version
         if version in (stamp, ~stamp):
             return
-        if stamp < 0:
+        needed = self._root()._needs
+        if stamp < 0 and needed:
             raise AutogradError(tape.unrecorded_view("its base or another view of its base has been modified inplace"))
         self._origin = (parent, view, arguments, version)
         if parent._origin is not None:
             parent._refresh(parent._origin)
-        if parent._needs:
+        if not needed:
+            # of a leaf that is a view itself: PyTorch passes no gradient on after a change
+            self._node = None if self._node is None else tape.record(tape.NOWHERE, ())
+        elif parent._needs:
             with autograd.enable_grad():
                 again = view(parent, *arguments)
             self._node, self._needs = again._node, again._needs

@@ -920,6 +920,8 @@ class Tensor:
         """Make a new node for a view whose memory has been changed in place since its node was made."""
     def _remember(self, fact: str, value: Any) -> None:
         """Store a fact about the elements on the tensor, until they change."""
+    def _root(self) -> Tensor:
+        """The tensor that this one is a view of, not a view itself; or this one."""
     def _to_host(self) -> np.ndarray:
         """The elements in host memory, copied there (with a wait) from a CUDA device."""
     @property

@@ -425,3 +425,13 @@ def test_leaves_take_over_gradients_that_nobody_else_holds(device: str) -> None:
         assert [leaf.grad.tolist() for leaf in leaves] == [[6.0] * 3] * 5 + [[2.0] * 3]
         assert held[1].tolist() == given.tolist() == [3.0] * 3
         assert len({leaf.grad.data_ptr() for leaf in leaves}) == 6
+
+
+@pytest.mark.parametrize("make", [lambda x: x.sub(x, alpha=4), lambda x: x.sum(), lambda x: x + 1, lambda x: x[:1]])
+def test_a_graph_without_saved_tensors_runs_twice(make: Any) -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = make(x).sum()
+    y.backward()
+    first = x.grad.clone()
+    y.backward()
+    assert x.grad.tolist() == (2 * first).tolist()

@@ -28,3 +28,20 @@ def test_history_stays(change, name):
     assert h.requires_grad and not h.is_leaf and type(h.grad_fn).__name__ == name
     (h.sum() * 2).backward()
     assert x.grad.tolist() == [0.0, 0.0]
+
+
+def test_a_comparison_with_what_requires_grad_does_too():
+    x, y = torch.tensor([0.25, 3.0]), torch.tensor([1.0, 2.0], requires_grad=True)
+    x.le_(y)
+    assert x.requires_grad and x.tolist() == [1.0, 0.0]
+    x.sum().backward()
+    assert y.grad.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_logical_changes_are_not_recorded(view):
+    x = torch.tensor([[1.5, 0.0]], requires_grad=True)
+    (x[0] if view else x).logical_not_()
+    assert x.tolist() == [[0.0, 1.0]] and x.is_leaf and x.requires_grad
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        x.logical_and_(torch.ones(2, 1, 1))

@@ -119,3 +119,46 @@ def test_a_leaf_that_no_longer_requires_grad_gets_none():
     x.requires_grad_()
     y.sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+# ---- views of a leaf that is a view of a tensor that does not require grad ------------------------------------------
+
+
+def test_a_view_made_without_recording_has_the_flag_of_the_root():
+    x = torch.ones(4)[::2].requires_grad_()
+    with torch.no_grad():
+        v = x[:1]
+    assert not v.requires_grad
+
+
+def test_after_a_change_a_view_of_such_a_leaf_passes_no_gradient_on():
+    x = torch.ones(4)[::2].requires_grad_()
+    v = x.reshape(2, 1)
+    with torch.no_grad():
+        v.mul_(3)
+    assert v.requires_grad
+    (v * 2).sum().backward()
+    assert x.grad is None
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("ask", [lambda x: x.requires_grad_(), lambda x: setattr(x, "requires_grad", True)])
+def test_views_learn_that_their_root_requires_grad(ask):
+    x = torch.ones(2, 2)
+    v = x[0]
+    ask(x)
+    assert v.requires_grad and v.is_leaf
+    (v * 2).sum().backward()
+    assert v.grad is None and x.grad is None
+    x[0].sum().backward()
+    assert x.grad.tolist() == [[1.0, 1.0], [0.0, 0.0]]
+
+
+def test_asking_a_tensor_without_views_searches_for_none(monkeypatch):
+    monkeypatch.setattr("tritensor.autograd.tape.views_on", None)
+    x = torch.ones(2)
+    x.detach().requires_grad_()
+    other = x.detach()
+    other.requires_grad = True
+    assert other.requires_grad

@@ -50,6 +50,7 @@ class OperatorGradient(Gradient):
         "capture",
         "edges",
         "evaluate",
+        "frees",
         "has_tensors",
         "joint",
         "labels",
@@ -101,6 +102,7 @@ class OperatorGradient(Gradient):
         only = self.capture[0] if len(self.capture) == 1 else ("", 0)
         self.one: int | None = (only[1] if only[0] == "input" else -1) if self.capture else None
         self.has_tensors = self.saves_output or any(kind in ("input", "inputs") for kind, _ in self.capture)
+        self.frees = self.has_tensors
 
     def keep(self, inputs: Sequence[Any], outputs: Sequence[Any], metadata: dict[str, Any]) -> tuple[Any, ...]:
         """The values that a node saves; outputs are saved without their node, which would be a reference cycle."""

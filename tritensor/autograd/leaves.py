@@ -123,8 +123,8 @@ def _finish_leaf(
         if position is not None:
             found[position] = gradient
         return
-    if not leaf._needs or (leaf._origin is not None and leaf._origin[3] < 0):
-        return  # the flag was taken back, or it is the base's of a view that was made without recording
+    if not leaf._needs or (leaf._origin is not None and not leaf._own):
+        return  # the flag was taken back, or it is that of the view's root
     accumulate(leaf, gradient, create_graph)
     for hook in leaf._post_hooks or ():
         hook(leaf)

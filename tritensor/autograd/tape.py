@@ -12,6 +12,7 @@ This module uses tensors through their methods only; it imports neither `Tensor`
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush, heappushpop
@@ -24,7 +25,7 @@ from ..errors import AutogradError, explain
 from .leaves import add_to_leaf, as_tensors, finish, sum_of, through_hook
 from .mode import recording
 
-__all__ = ["Gradient", "Node", "Slot", "propagate", "record", "unrecorded_view"]
+__all__ = ["NOWHERE", "Gradient", "Node", "Slot", "propagate", "record", "unrecorded_view", "views_on"]
 
 next_age = count(1).__next__
 _FREED: Any = ("freed",)
@@ -50,6 +51,11 @@ def unrecorded_view(fact: str) -> str:
         "both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the "
         "inplace to be tracked)."
     )
+
+
+def views_on(counter: list[int]) -> list[Any]:
+    """The views among the tensors that share a counter: found by the garbage collector, in milliseconds."""
+    return [each for each in gc.get_referrers(counter) if getattr(each, "_origin", None) is not None]
 
 
 class Node:
@@ -171,6 +177,7 @@ class Gradient:
 
     Attributes:
         name: PyTorch's name of the node.
+        frees: whether what a node saved is freed by its first run; of numbers alone, a second run may follow.
         arithmetic: whether there is a method `run_on_arrays(saved, array)` for plain arrays.
     """
 
@@ -178,10 +185,24 @@ class Gradient:
 
     name: str
     arithmetic = False
+    frees = True
 
     def name_of(self, node: Node) -> str:
         """The name of a node with this gradient."""
         return self.name
+
+
+class _Nowhere(Gradient):
+    """Passes no gradient on: of a view of a leaf that is a view itself, after a change in place, as in PyTorch."""
+
+    __slots__ = ()
+    name = "AsStridedBackward0"
+
+    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
+        return ()
+
+
+NOWHERE = _Nowhere()
 
 
 class Slot:
@@ -260,7 +281,7 @@ def propagate(
                         parts = backward.run_on_arrays(saved, array)
                 if parts is None:
                     parts = backward.run(node, as_tensors(gradient))
-                if saved and not retain_graph:
+                if saved and not retain_graph and backward.frees:
                     node.saved, node.versions = _FREED, None
             except Exception as error:
                 error.add_note(f"while computing the gradient of {node.name()}, recorded at {node.where()}")

@@ -67,16 +67,15 @@ class View:
         result._counter = counter
         version = counter[0]
         result._node = None
+        result._needs = x._needs
         if x._needs:
-            result._needs = True
             if recording.enabled:
                 result._node = record(_ViewGradient(self, shape, arguments), (x._edge(),))
                 if x._origin is not None and x._origin[3] < 0:
                     version = ~version
             else:
+                result._needs = x._root()._needs
                 version = ~version
-        else:
-            result._needs = False
         result._origin = (x, self, arguments, version)
         return result
 

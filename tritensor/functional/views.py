@@ -123,7 +123,9 @@ def _reversed(input: Tensor) -> Tensor:
 
 
 def _matrix_transpose(input: Tensor) -> Tensor:
-    """The last two dimensions exchanged: `x.mT`."""
+    """The last two dimensions exchanged: `x.mT`; a tensor without dimensions as it is."""
+    if input.ndim == 0:
+        return _alias(input)
     if input.ndim < 2:
         raise ShapeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor.")
     return transpose(input, -2, -1)
@@ -190,9 +192,12 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
 
 @public(functional=False)
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """All tensors expanded to their common shape."""
+    """All tensors expanded to their common shape; those that have it are returned as they are."""
+    for position, x in enumerate(tensors):
+        if not isinstance(x, Tensor):
+            raise ArgumentError(f"expected Tensor as element {position} in argument 0, but got {type(x).__name__}")
     shape = layout.broadcast_shapes(*[x._data.shape for x in tensors])
-    return tuple(expand(x, shape) for x in tensors)
+    return tuple(x if x._data.shape == shape else expand(x, shape) for x in tensors)
 
 
 @public(functional=False, method=True)

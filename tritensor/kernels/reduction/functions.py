@@ -146,6 +146,7 @@ class _QuickSpread(Gradient):
     __slots__ = ("backward", "mean", "name", "title")
 
     arithmetic = True
+    frees = False
 
     def __init__(self, operator: Any) -> None:
         backward: Any = operator.backward_for((True,))
