@@ -226,6 +226,12 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return wrap(ndarray.view(kind) if ndarray.dtype.isnative else ndarray.astype(kind))
 
 
+@method("__array_wrap__")
+def _wrapped(self: Tensor, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
+    """What NumPy makes of tensors, as a tensor: `np.sin(x)`. As in PyTorch answers of yes and no become uint8."""
+    return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
+
+
 @public(functional=False)
 def from_dlpack(ext_tensor: Any) -> Tensor:
     """A CPU tensor over the memory of another library's array that supports DLPack.
