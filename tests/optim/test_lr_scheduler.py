@@ -197,6 +197,54 @@ def test_plateaus():
     assert (other.best, other.patience, other.last_epoch) == (1.0, 1, 8)
 
 
+def test_plateaus_know_the_bounds_of_groups_that_are_added():
+    opt = optimizer(1.0)
+    one = lr_scheduler.ReduceLROnPlateau(opt, patience=0, min_lr=0.5)
+    each = lr_scheduler.ReduceLROnPlateau(opt, patience=0, min_lr=[0.5])
+    opt.add_param_group({"params": nn.Parameter(torch.zeros(1)), "lr": 2.0})
+    one.step(1.0)
+    one.step(1.0)
+    assert [group["lr"] for group in opt.param_groups] == [0.5, 0.5]
+    each.step(1.0)
+    with pytest.raises(RuntimeError, match=r"^The number of param groups in the `optimizer` \(2\) differs"):
+        each.step(1.0)
+
+
+COMMON = {"base_lrs", "last_epoch", "_step_count", "_is_initial", "_get_lr_called_within_step", "_last_lr"}
+KEYS = {
+    "lambda": COMMON | {"lr_lambdas"},
+    "step": COMMON | {"step_size", "gamma"},
+    "multi": COMMON | {"milestones", "gamma"},
+    "exponential": COMMON | {"gamma"},
+    "linear": COMMON | {"start_factor", "end_factor", "total_iters"},
+    "cosine": COMMON | {"T_max", "eta_min"},
+    "plateau": {
+        *("factor", "default_min_lr", "min_lrs", "patience", "cooldown", "eps", "last_epoch", "_last_lr", "mode_worse"),
+        *("mode", "threshold", "threshold_mode", "best", "cooldown_counter", "num_bad_epochs"),
+    },
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_of_a_saved_schedule(name):
+    make = SCHEDULES.get(name, (lambda module, opt: module.ReduceLROnPlateau(opt), None))[0]
+    schedule = make(lr_scheduler, optimizer(1.0))
+    assert set(schedule.state_dict()) == KEYS[name]
+    assert not schedule.state_dict().get("_is_initial") and not schedule.state_dict().get("_get_lr_called_within_step")
+
+
+def test_get_lr_can_see_that_step_calls_it():
+    class Seen(lr_scheduler.LRScheduler):
+        def get_lr(self):
+            assert self._get_lr_called_within_step and self._is_initial is (self.last_epoch == 0)
+            return list(self.base_lrs)
+
+    schedule = Seen(optimizer(1.0))
+    schedule.optimizer.step()
+    schedule.step()
+    assert schedule.last_epoch == 1
+
+
 # ---- against PyTorch ------------------------------------------------------------------------------------------
 
 
@@ -225,3 +273,21 @@ def test_plateaus_equal_pytorchs(name):
         one.step(value)
         other.step(value)
         assert one.get_last_lr() == pytest.approx(other.get_last_lr()), value
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", KEYS)
+def test_schedules_saved_by_one_go_on_in_the_other(name):
+    peer = pytest.importorskip("torch")
+    make = SCHEDULES.get(name, (lambda module, opt: module.ReduceLROnPlateau(opt), None))[0]
+    schedules = [make(lr_scheduler, optimizer(1.0)), make(peer.optim.lr_scheduler, their_optimizer(peer))]
+    for schedule in schedules:
+        schedule.optimizer.step()
+        schedule.step(*([1.0] if name == "plateau" else []))
+    ours, theirs = (schedule.state_dict() for schedule in schedules)
+    assert ours.keys() == theirs.keys()
+    schedules[0].load_state_dict(theirs)
+    schedules[1].load_state_dict(ours)
+    for schedule in schedules:
+        schedule.step(*([2.0] if name == "plateau" else []))
+    assert schedules[0].get_last_lr() == pytest.approx(schedules[1].get_last_lr())

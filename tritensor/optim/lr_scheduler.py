@@ -59,7 +59,9 @@ class LRScheduler:
         KeyError: resuming an optimizer whose groups have no "initial_lr".
     """
 
-    _initial = False
+    # PyTorch's names, which are keys of the state dict; subclasses read them in `get_lr()`
+    _is_initial = False
+    _get_lr_called_within_step = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -76,9 +78,11 @@ class LRScheduler:
         self.base_lrs = _rates(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         self._step_count = 0
-        self._initial = True
-        self.step()
-        self._initial = False
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
 
     def get_lr(self) -> list[float]:
         """The rates of epoch `last_epoch`, one per group."""
@@ -98,7 +102,12 @@ class LRScheduler:
             )
         self._step_count += 1
         self.last_epoch += 1
-        for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+        self._get_lr_called_within_step = True
+        try:
+            rates = self.get_lr()
+        finally:
+            self._get_lr_called_within_step = False
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             _set_rate(group, rate)
         self._last_lr = _rates(self.optimizer)
 
@@ -171,7 +180,7 @@ class StepLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         """The rates of epoch `last_epoch`."""
-        return self._scaled(1 if self._initial or self.last_epoch % self.step_size else self.gamma)
+        return self._scaled(1 if self._is_initial or self.last_epoch % self.step_size else self.gamma)
 
 
 class MultiStepLR(LRScheduler):
@@ -186,7 +195,7 @@ class MultiStepLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         """The rates of epoch `last_epoch`."""
-        return self._scaled(1 if self._initial else self.gamma ** self.milestones[self.last_epoch])
+        return self._scaled(1 if self._is_initial else self.gamma ** self.milestones[self.last_epoch])
 
 
 class ExponentialLR(LRScheduler):
@@ -198,7 +207,7 @@ class ExponentialLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         """The rates of epoch `last_epoch`."""
-        return self._scaled(1 if self._initial else self.gamma)
+        return self._scaled(1 if self._is_initial else self.gamma)
 
 
 class LinearLR(LRScheduler):
@@ -230,7 +239,7 @@ class LinearLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         """The rates of epoch `last_epoch`."""
-        if self._initial:
+        if self._is_initial:
             return self._scaled(self.start_factor if self.last_epoch == 0 else 1)
         if self.last_epoch > self.total_iters:
             return self._scaled(1)
@@ -251,7 +260,7 @@ class CosineAnnealingLR(LRScheduler):
     def get_lr(self) -> list[float]:
         """The rates of epoch `last_epoch`."""
         rates = _rates(self.optimizer)
-        if self._initial:
+        if self._is_initial:
             return rates
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             # at the bottom of the wave the rate's distance from `eta_min` is 0 and cannot be scaled
@@ -306,8 +315,11 @@ class ReduceLROnPlateau(LRScheduler):
         self.optimizer = optimizer
         self.mode, self.factor, self.patience = mode, factor, patience
         self.threshold, self.threshold_mode = threshold, threshold_mode
-        self.cooldown, self.min_lrs, self.eps = cooldown, min_lr, eps
-        self.best = math.inf if mode == "min" else -math.inf
+        self.cooldown, self.eps = cooldown, eps
+        several = isinstance(min_lr, Sequence)
+        self.default_min_lr = None if several else min_lr
+        self.min_lrs: list[Any] = list(min_lr) if several else [min_lr] * groups  # type: ignore[arg-type]
+        self.best = self.mode_worse = math.inf if mode == "min" else -math.inf
         self.last_epoch = self.cooldown_counter = self.num_bad_epochs = 0
         self._last_lr = _rates(optimizer)
 
@@ -339,8 +351,16 @@ class ReduceLROnPlateau(LRScheduler):
 
     def _reduce(self) -> None:
         groups = self.optimizer.param_groups
-        bounds = self.min_lrs if isinstance(self.min_lrs, Sequence) else [self.min_lrs] * len(groups)
-        for group, bound in zip(groups, bounds, strict=True):
+        if len(groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    f"The number of param groups in the `optimizer` ({len(groups)}) differs from when "
+                    f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new param group "
+                    "being added to the optimizer. Please modify the `min_lrs` field to match the length of the "
+                    "`optimizer` param groups."
+                )
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        for group, bound in zip(groups, self.min_lrs, strict=True):
             old = float(group["lr"])
             new = max(old * self.factor, bound)
             if old - new > self.eps:
