@@ -5,7 +5,7 @@ place, so that code written for PyTorch catches it:
 
     TritensorError
     ├── DeviceError, DeviceMismatchError, OutOfMemoryError     (RuntimeError)
-    ├── DtypeError, ShapeError, AutogradError                  (RuntimeError)
+    ├── DtypeError, ShapeError, AutogradError, LinAlgError     (RuntimeError)
     ├── KernelError, KernelMemoryError, CheckpointError        (RuntimeError)
     ├── DistError                                              (RuntimeError)
     ├── DivisionError                     (RuntimeError and ZeroDivisionError)
@@ -39,6 +39,7 @@ __all__ = [
     "KernelError",
     "KernelMemoryError",
     "KernelMismatchError",
+    "LinAlgError",
     "NumberError",
     "OutOfMemoryError",
     "RangeError",
@@ -71,6 +72,10 @@ class DtypeError(TritensorError, RuntimeError):
 
 class ShapeError(TritensorError, RuntimeError):
     """Shapes that do not fit together."""
+
+
+class LinAlgError(TritensorError, RuntimeError):
+    """A matrix that cannot be decomposed."""
 
 
 class AutogradError(TritensorError, RuntimeError):

@@ -163,7 +163,7 @@ REFUSED = [
     ),
     ("i.var()", RuntimeError, "std and var only support floating point and complex dtypes"),
     ("i.norm()", RuntimeError, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got Long"),
-    ("x.norm('nuc')", RuntimeError, "linalg.matrix_norm: Order nuc not supported."),
+    ("x.norm('nuk')", RuntimeError, "linalg.matrix_norm: Order nuk not supported."),
     ("e.norm(inf)", RuntimeError, "linalg.vector_norm cannot compute the inf norm on an empty tensor"),
     ("e.norm(-inf, 0)", RuntimeError, "linalg.vector_norm cannot compute the -inf norm on the dimension 0"),
     ("b.argmax()", RuntimeError, "argmax(): does not support bool input"),
@@ -270,7 +270,7 @@ def test_gradient_of_a_product_with_zeros(device):
     torch.autograd.gradgradcheck(lambda x: x.prod(), (x,))
 
 
-@pytest.mark.parametrize("p", [0.0, 1.0, 1.5, 2.0, 3.0, INF, -INF])
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, INF, -INF])
 def test_gradients_of_norms(p):
     x = torch.tensor([[1.0, -2.0, 0.5], [3.0, 1.5, -0.25]], dtype=torch.float64, requires_grad=True)
     torch.autograd.gradcheck(lambda x: x.norm(p, 1), (x,))

@@ -17,7 +17,9 @@ from ..kernels.reduction.host import reduced_count
 from ..operator import registry
 from ..public import public
 from ..return_types import AminmaxResult, MaxResult, MinResult
+from ..runtime.call import refuse_complex
 from ..tensor import Tensor
+from .matrix_norms import check_norm_dtype, nuclear_norm
 
 ndarray = np.ndarray
 
@@ -132,11 +134,25 @@ def norm(
 
     Args:
         p: 2 (also as "fro" or None), any other number, or infinity of either sign for the largest or smallest |x|.
+            "nuc" for the sum of the singular values of the matrices along two dimensions, on the CPU.
+        dtype: computed in; no narrower than the tensor's.
+
+    Raises:
+        DtypeError: integers, or a narrower dtype. ShapeError: another string; no matrix for "nuc"; no elements to take
+            the largest or smallest of. DeviceError: "nuc" on a device.
     """
+    if p == "nuc":
+        return nuclear_norm(input, dim, as_flag("norm", keepdim), dtype)
     if isinstance(p, str) and p != "fro":
-        raise ShapeError(explain(f"linalg.matrix_norm: Order {p} not supported.", "norm() takes a number or 'fro'"))
+        words = f"linalg.matrix_norm: Order {p} not supported."
+        raise ShapeError(explain(words, "norm() takes a number, 'fro' or 'nuc'"))
     order = 2.0 if p is None or p == "fro" else float(p)
     dim = no_dims(dim)
+    check_norm_dtype("linalg.vector_norm", input, dtype)
+    if input.is_complex():
+        if input.is_cuda:
+            refuse_complex("norm", input.device, (input.dtype,))
+        input, dtype = input.to(dtype or input.dtype).abs(), None
     if abs(order) == float("inf") or order < 0:
         _refuse_empty_norm(input, dim, order)
     return sums.norm(input, p=order, dim=dim, keepdim=as_flag("norm", keepdim), dtype=dtype)
