@@ -54,11 +54,16 @@ def scaled_dot_product_attention(
         scale: 1 / sqrt(E) unless given.
 
     Raises:
-        ShapeError: a mask together with is_causal, or shapes that do not fit.
+        ShapeError: a mask together with is_causal, tensors of fewer than two dimensions, or shapes that do not fit.
     """
     if is_causal and attn_mask is not None:
         raise ShapeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise ShapeError(
+            f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {query.ndim} "
+            f"key.dim: {key.ndim} and value.dim: {value.ndim} instead."
+        )
+    factor = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
     mask = None if attn_mask is None else attn_mask._data
     if not dropout_p and (attn_mask is None or not attn_mask._needs) and _in_blocks(query, key, value, mask):
         return _attention(query, key, value, attn_mask, factor, is_causal)

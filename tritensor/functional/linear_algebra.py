@@ -111,8 +111,12 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
                 f"{list(other.shape)}"
             )
         )
-    columns = input._data.shape[-1]
-    return (input.reshape(-1, columns) @ other.reshape(-1, columns).mT).reshape(shape)
+    return (_as_matrix(input) @ _as_matrix(other).mT).reshape(shape)
+
+
+def _as_matrix(x: Tensor) -> Tensor:
+    """All dimensions but the last merged into one."""
+    return x.unsqueeze(0) if x.ndim == 1 else x.flatten(0, -2)
 
 
 @method("ger")

@@ -129,7 +129,7 @@ def _as_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor, tuple[int, 
         return input, target, tuple(wanted)
     if wanted != shape[:1] + shape[2:]:
         raise ShapeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(wanted)}")
-    return input.movedim(1, -1).reshape(-1, shape[1]), target.reshape(-1), tuple(wanted)
+    return input.movedim(1, -1).flatten(0, -2), target.reshape(-1), tuple(wanted)
 
 
 def _against_probabilities(
@@ -158,7 +158,7 @@ def _against_probabilities(
     if reduction == "none":
         return values.sum(dim)
     total = values.sum()
-    return total / max(input.numel() // max(classes, 1), 1) if reduction == "mean" else total
+    return total / (input.numel() // max(classes, 1)) if reduction == "mean" else total
 
 
 @public(package=False)

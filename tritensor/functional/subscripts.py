@@ -151,7 +151,8 @@ def _contract(x: Any, left: Labels, y: Any, right: Labels, kept: set[Label]) -> 
     inner = [label for label in left if label in right and label not in kept]
     rows = [label for label in left if label not in right]
     cols = [label for label in right if label not in left]
-    common = [max(x.shape[left.index(label)], y.shape[right.index(label)]) for label in inner]
+    sizes = [(x.shape[left.index(label)], y.shape[right.index(label)]) for label in inner]
+    common = [other if size == 1 else size for size, other in sizes]
     x = x.permute([left.index(label) for label in (*batch, *rows, *inner)])
     y = y.permute([right.index(label) for label in (*batch, *inner, *cols)])
     lead = len(batch)

@@ -112,8 +112,16 @@ class Matmul(Operator):
                         remedy="bring them to one dtype with .to(dtype)",
                     )
                 )
+        if first is dtypes.bool_ and self.of_nothing(call.inputs):
+            return first, (first,)
         compute, result = self.rule(self.name, call.inputs[:1])
         return compute, (result,)
+
+    @staticmethod
+    def of_nothing(inputs: Sequence[Any]) -> bool:
+        """Whether nothing is multiplied, so that every dtype will do; PyTorch refuses it for two vectors only."""
+        x, y = inputs[0]._data, inputs[1]._data
+        return (x.size == 0 or y.size == 0) and max(x.ndim, y.ndim) > 1
 
     def allocate(self, call: Call) -> Shapes:
         """The broadcast batch, then the rows of the first and the columns of the second operand."""
@@ -245,7 +253,7 @@ def _adjoint(x: Any) -> Any:
 
 def _rows(x: Any) -> Any:
     """All dimensions but the last merged into one."""
-    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+    return x if x.ndim == 2 else x.flatten(0, -2)
 
 
 def _matmul_x(grad: Any, y: Any, x_shape: tuple[int, ...]) -> Any:

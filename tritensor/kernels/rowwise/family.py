@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ... import layout
+from ... import dtypes, layout
 from ...autograd.mode import recording
 from ...errors import ArgumentError
 from ...operator import Dtypes, Operator, Shapes
@@ -74,7 +74,9 @@ class Rowwise(Operator):
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
         """The input's dtype, or `dtype=`, to which the input is converted first."""
-        wanted = call.metadata.get("dtype")
+        wanted, x = call.metadata.get("dtype"), call.inputs[0]
+        if wanted is None and not x._data.size and not x.dtype.is_floating_point:
+            return dtypes.float32, (x.dtype,)  # as in PyTorch, the dtype matters only where there are elements
         if wanted is None:
             compute, result = self.rule(self.name, call.inputs)
         else:
