@@ -41,14 +41,33 @@ def test_pad_with_own_elements(mode: str, widths: tuple[int, ...]) -> None:
             assert np.array_equal(F.pad(torch.from_numpy(X).cuda(), widths, mode).cpu().numpy(), expected)
 
 
-def test_pad_takes_off() -> None:
-    x = torch.arange(4.0)
-    assert F.pad(x, (-1, 2), "reflect").tolist() == [1, 2, 3, 2, 1]
-    assert F.pad(x, (-3, 3), "reflect").tolist() == [3, 2, 1, 0]
-    assert F.pad(x, (-1, 2), "circular").tolist() == [1, 2, 3, 1, 2]
-    assert F.pad(x, (-1, 2), "replicate").tolist() == [1, 2, 3, 3, 3]
-    assert F.pad(x, (-1, -2), "circular").tolist() == [1]
-    assert F.pad(x, (-2, -2), "replicate").tolist() == []
+@pytest.mark.parametrize(
+    ("widths", "mode", "wanted"),
+    [
+        ((-1, 2), "constant", [2, 3, 4, 0, 0]),
+        ((2, -1), "constant", [0, 0, 1, 2, 3]),
+        ((-1, -3), "constant", []),
+        ((-4, 2), "constant", [0, 0]),
+        ((2, -4), "constant", [0, 0]),
+        ((-1, 2), "reflect", [2, 3, 4, 3, 2]),
+        ((-3, 3), "reflect", [4, 3, 2, 1]),
+        ((-4, 2), "reflect", [3, 2]),
+        ((-5, 3), "reflect", [2, 1]),
+        ((2, -5), "reflect", [3]),
+        ((-1, 2), "replicate", [2, 3, 4, 4, 4]),
+        ((-4, 2), "replicate", [4, 4]),
+        ((3, -5), "replicate", [1, 1]),
+        ((-1, 2), "circular", [2, 3, 4, 2, 3]),
+        ((-1, -2), "circular", [2]),
+        ((-2, -2), "circular", []),
+    ],
+)
+def test_pad_takes_off(device, widths: Any, mode: str, wanted: list[int]) -> None:
+    x = torch.arange(1.0, 5.0, device=device, requires_grad=True)
+    found = F.pad(x, widths, mode)
+    assert found.tolist() == wanted
+    found.sum().backward()
+    assert x.grad.tolist() == [wanted.count(number) for number in (1, 2, 3, 4)]
 
 
 @pytest.mark.parametrize(
@@ -56,8 +75,15 @@ def test_pad_takes_off() -> None:
     [
         (((4, 0), "reflect"), RuntimeError, "Padding size should be less than the corresponding input dimension"),
         (((5, 0), "circular"), RuntimeError, "Padding value causes wrapping around more than once"),
-        (((-4, 1), "replicate"), RuntimeError, "Padding size should be less"),
-        (((-4, -1), "replicate"), RuntimeError, "resulted in a negative output"),
+        (((-5, 1), "constant"), RuntimeError, r"narrow\(\): length must be non-negative."),
+        (((1, -5), "constant"), RuntimeError, r"narrow\(\): length must be non-negative."),
+        (((-3, -2), "constant"), RuntimeError, r"narrow\(\): length must be non-negative."),
+        (((-5, 7), "constant"), RuntimeError, r"narrow\(\): length must be non-negative."),
+        (((-4, 4), "reflect"), RuntimeError, "Padding size should be less"),
+        (((-4, 1), "circular"), RuntimeError, "Padding value causes wrapping around more than once"),
+        (((-4, -1), "circular"), RuntimeError, "Negative padding value is resulting in an empty dimension"),
+        (((-4, -1), "replicate"), RuntimeError, r"input \(W: 4\) is too small. Calculated output W: -1"),
+        (((-2, -2), "reflect"), RuntimeError, r"input \(W: 4\) is too small. Calculated output W: 0"),
         (((1, 0), "mirror"), NotImplementedError, "Unrecognised padding mode mirror"),
         (((1, 0), "reflect", 1.0), RuntimeError, "doesn't take in value argument"),
     ],

@@ -31,8 +31,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         value: the value of the new elements for "constant"; 0 unless given.
 
     Raises:
-        ShapeError: an odd number of numbers, too many for the dimensions, an empty dimension as the result, or too few
-            elements to reflect, repeat or continue with. NotImplementedError: no such mode.
+        ShapeError: an odd number of numbers, too many for the dimensions, more elements to be removed than there are,
+            or too few to reflect, repeat or continue with. NotImplementedError: no such mode.
     """
     if mode != "constant" and mode not in _PLACES:
         raise NotImplementedError(
@@ -52,11 +52,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         dim, before, after = input.ndim - 1 - step, pad[2 * step], pad[2 * step + 1]
         size = shape[dim]
         shape[dim] = size + before + after
-        if shape[dim] < 0:
-            raise ShapeError(
-                f"The input size {size}, plus negative padding {before} and {after} resulted in a negative output "
-                f"size, which is invalid. Check dimension {dim} of your input."
-            )
+        _check_removed(mode, size, before, after, dim, "WHD"[min(step, 2)])
         cropped[dim] = slice(max(0, -before), size - max(0, -after))
         inner[dim] = slice(max(0, before), shape[dim] - max(0, after))
     if mode != "constant":
@@ -64,6 +60,20 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     framed = input.new_full(shape, 0 if value is None else value)
     framed[tuple(inner)] = input[tuple(cropped)]
     return framed
+
+
+def _check_removed(mode: str, size: int, before: int, after: int, dim: int, letter: str) -> None:
+    """Raise if negative numbers remove more than there is to remove, in the words that PyTorch has for each mode."""
+    left = size + before + after
+    if mode == "constant":
+        refused, words = size + min(before, 0) + min(after, 0) < 0, "narrow(): length must be non-negative."
+    elif mode == "circular":
+        refused, words = left < 0, "Negative padding value is resulting in an empty dimension"
+    else:
+        words = f"input ({letter}: {size}) is too small. Calculated output {letter}: {left}"
+        refused = left < 1 and (before < 0 or after < 0)
+    if refused:
+        raise ShapeError(explain(words, f"pad: {before} and {after} for the {size} elements of dimension {dim}"))
 
 
 # For positions in the padded dimension, which may be negative or at least `size`, the positions of the elements to copy
@@ -83,7 +93,7 @@ def _continued(x: Tensor, pad: Sequence[int], mode: str) -> Tensor:
         size, most = x._data.shape[dim], max(before, after)
         first = max(0, -before)
         kept = size - first - max(0, -after)
-        if most > 0 and (kept == 0 or (mode == "reflect" and most >= size) or (mode == "circular" and most > kept)):
+        if most > 0 and (size == 0 or (mode == "reflect" and most >= size) or (mode == "circular" and most > kept)):
             words = "Padding value causes wrapping around more than once."
             if mode != "circular":
                 words = "Padding size should be less than the corresponding input dimension"
