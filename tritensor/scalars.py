@@ -17,7 +17,7 @@ import numpy as np
 from . import dtypes
 from .errors import DtypeError, NumberError, explain
 
-__all__ = ["converted", "holder", "representable", "signed", "wrapped"]
+__all__ = ["converted", "element", "holder", "representable", "signed", "wrapped"]
 
 # By NumPy's dtype, as Python integers: the smallest and the largest element.
 _LIMITS = {
@@ -113,7 +113,21 @@ def converted(value: Any, kind: dtypes.dtype) -> Any:
     for part in (value.real, value.imag) if isinstance(value, complex) else (value,):
         if abs(part) > most and not cmath.isinf(part):
             raise _refused(value, kind)
-    return value
+    return value if isinstance(value, complex) else float(value)
+
+
+def element(value: Any, kind: dtypes.dtype) -> Any:
+    """`converted` as an assignment does it: in half precision numbers that are too large become infinite.
+
+    Raises:
+        ValueError: an integer that int64 does not hold. DtypeError: another number that the dtype does not hold.
+    """
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
+    if kind is not dtypes.float16 and kind is not dtypes.bfloat16:
+        return converted(value, kind)
+    with np.errstate(over="ignore"):
+        return float(kind.numpy.type(converted(value, dtypes.float64)))
 
 
 def holder(kind: dtypes.dtype) -> Callable[[Any], Any]:

@@ -15,6 +15,7 @@ from ..memory import buffer, copies
 from ..memory.array import DeviceArray
 from ..operator import copy_into
 from ..public import method, public
+from ..scalars import converted
 from ..size import Size
 from ..tensor import Tensor, blank, wrap
 
@@ -309,7 +310,11 @@ def full(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
+    """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number.
+
+    Raises:
+        DtypeError: the dtype cannot hold the number.
+    """
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     if not isinstance(size, (tuple, list)):
@@ -319,8 +324,7 @@ def full(
             f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}"
         )
     kind = numpy_dtype(dtype, dtypes.of_scalar(fill_value))
-    if kind.kind in "iu":
-        fill_value = _converted(np.asarray(fill_value), kind).item()
+    fill_value = converted(fill_value, dtypes.of(kind))
     return finish(
         filled(_size(tuple(size)), fill_value, kind, device),
         requires_grad,

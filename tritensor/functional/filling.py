@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
-from ..errors import ShapeError, explain
+from ..errors import ArgumentError, ShapeError, explain
 from ..operator import registry
 from ..public import public
 from ..tensor import Size, Tensor, wrap
@@ -31,6 +31,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         value: the value of the new elements for "constant"; 0 unless given.
 
     Raises:
+        DtypeError: the dtype does not hold the value.
         ShapeError: an odd number of numbers, too many for the dimensions, more elements to be removed than there are,
             or too few to reflect, repeat or continue with. NotImplementedError: no such mode.
     """
@@ -57,7 +58,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         inner[dim] = slice(max(0, before), shape[dim] - max(0, after))
     if mode != "constant":
         return _continued(input, pad, mode)
-    framed = input.new_full(shape, 0 if value is None else value)
+    if isinstance(value, complex):
+        raise ArgumentError("pad(): argument 'value' (position 4) must be float, not complex")
+    framed = input.new_full(shape, 0 if value is None else float(value))
     framed[tuple(inner)] = input[tuple(cropped)]
     return framed
 

@@ -17,6 +17,7 @@ from ..kernels.indexing.host import indexed_shape
 from ..memory.array import DeviceArray
 from ..operator import registry
 from ..public import method, public
+from ..scalars import converted, element
 from ..tensor import Tensor
 from . import quick_indexing
 from .index_keys import Places, is_basic, resolve
@@ -54,8 +55,8 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 
     Raises:
         ArgumentError: the value is neither a number nor a tensor. ShapeError: it does not broadcast.
-        DtypeError: index tensors are used and the value has another dtype than the tensor. A mask alone converts a
-            value of one element.
+        DtypeError: the dtype does not hold the number; or index tensors are used and the value has another dtype. A
+            mask alone converts a value of one element.
     """
     if not isinstance(value, (Tensor, *_NUMBERS)):
         raise ArgumentError(f"can't assign a {_type_name(value)} to a {self.type()}")
@@ -63,6 +64,8 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if quick_indexing.write(self, key, basic, value):
         return
     places = Places(basic_index(self, key)) if basic else resolve(self, key)
+    if not isinstance(value, Tensor):
+        value = element(value, self.dtype)
     if places.positions is None:
         _assign(places.view, value)
     else:
@@ -100,7 +103,7 @@ def put(places: Places, value: Any, accumulate: bool = False) -> Tensor:
     x, positions, dims, of_mask = places
     assert positions is not None
     if of_mask and not accumulate and isinstance(value, Tensor) and value.numel() == 1:
-        value = _filling(x, value.reshape(()))
+        value = _number_for(x, value.reshape(()))
     if isinstance(value, Tensor):
         if value.dtype is not x.dtype:
             raise DtypeError(
@@ -116,19 +119,6 @@ def put(places: Places, value: Any, accumulate: bool = False) -> Tensor:
     check_writable(x)
     kernels.put_into(x, positions, _apart(value, x) if isinstance(value, Tensor) else value, dims)
     return x
-
-
-def _filling(x: Tensor, value: Tensor) -> Tensor:
-    """A 0-dimensional tensor in the dtype of `x`, which is to be filled with it."""
-    if value.is_complex() and not x.is_complex() and value.item().imag:
-        raise DtypeError(
-            explain(
-                f"value cannot be converted to type {x.dtype.name} without overflow",
-                f"the value is complex, the tensor to be filled {x.dtype}",
-                remedy="pass its real part",
-            )
-        )
-    return value.to(x.dtype)
 
 
 def _short(x: Tensor) -> str:
@@ -224,8 +214,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
             f"self.shape = {list(input.shape)} source.shape = {list(source.shape)}"
         )
-    if alpha.__class__ is float and input.dtype.category <= dtypes.INTEGER:
-        alpha = int(alpha)
+    alpha = converted(alpha, input.dtype)
     value = source * alpha if alpha != 1 else source
     return called("IndexAddBackward0", _put_slices(input, dim, index, value, accumulate=True))
 
@@ -264,7 +253,8 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
         raise ShapeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
-    if not input.is_complex() and (value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)):
+    kind = value.dtype.category if isinstance(value, Tensor) else dtypes.scalar_category(value)
+    if kind == dtypes.COMPLEX and not input.dtype.is_complex:
         raise DtypeError(
             explain(
                 "index_fill_(): Converting complex Scalar to non-complex type is not supported",
@@ -272,10 +262,23 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
                 remedy="pass the value's real part",
             )
         )
-    return called(
-        "IndexFillBackward0",
-        _put_slices(input, dim, index, value.to(input.dtype) if isinstance(value, Tensor) else value, negative=True),
-    )
+    number = _number_for(input, value)
+    return called("IndexFillBackward0", _put_slices(input, dim, index, number, negative=True))
+
+
+def _number_for(input: Tensor, value: Any) -> Any:
+    """A number, or a tensor without dimensions, to fill elements of `input` with.
+
+    A tensor on a device is not waited for: it is cast without a check.
+
+    Raises:
+        DtypeError: the dtype does not hold the number.
+    """
+    if not isinstance(value, Tensor):
+        return converted(value, input.dtype)
+    if not value.is_cuda:
+        converted(value.item(), input.dtype)
+    return value.to(input.device, input.dtype)
 
 
 def _slice_dim(name: str, input: Tensor, dim: int, index: Tensor) -> int:
@@ -375,6 +378,8 @@ def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, accumulate: bool)
             raise ShapeError("Index tensor must have the same number of dimensions as src tensor")
         if shape != extents and extents:
             src = basic_index(src, tuple(slice(extent) for extent in extents))
+    elif index.numel():
+        src = converted(src, input.dtype)
     return kernels.scatter(input, index, src, dim=dim, accumulate=accumulate)
 
 
@@ -432,16 +437,8 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
                 "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                 f"{value.ndim} dimension(s)."
             )
-        value = _filling(input, value).to(input.device)
-    elif dtypes.scalar_category(value) > input.dtype.category:
-        if input.dtype is dtypes.bool_:
-            value = bool(value)
-        elif input.dtype.category == dtypes.INTEGER and not isinstance(value, complex):
-            value = int(value)
-        else:
-            raise DtypeError(f"value cannot be converted to type {input.dtype} without overflow")
     number = "1" if isinstance(value, Tensor) else "0"
-    return called(f"MaskedFillBackward{number}", registry["where"](mask, value, input))
+    return called(f"MaskedFillBackward{number}", registry["where"](mask, _number_for(input, value), input))
 
 
 @public(method=True)

@@ -20,6 +20,8 @@ __all__ = ["join", "place", "read", "take", "write"]
 
 ndarray = np.ndarray
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+# numbers of which every floating dtype holds those of less than _MOST
+_PLAIN, _MOST = frozenset((bool, int, float)), 65504
 _REFUSED = (IndexError, ValueError, TypeError, OverflowError)
 
 
@@ -63,6 +65,8 @@ def write(x: Tensor, key: Any, basic: bool, value: Any) -> bool:
     source = value._data if tensor else value
     if type(data) is not ndarray or (tensor and type(source) is not ndarray):
         return False
+    if not tensor and (type(source) not in _PLAIN or not -_MOST < source < _MOST):
+        return False  # whether it fits is worked out there
     if recording.enabled and (x._needs or x._origin is not None or (tensor and value._needs)):
         return False
     if basic:

@@ -20,8 +20,11 @@ from ..memory import buffer, copies, sending
 from ..memory.array import DeviceArray
 from ..operator import copy_into, registry
 from ..public import method
+from ..scalars import converted
 from ..tensor import Tensor, wrap
 from ..threads import quietly
+
+_SMALL = 65504  # every floating dtype holds the numbers up to it
 
 _SIGNATURES = (
     "(device device = None, dtype dtype = None, bool non_blocking = False, bool copy = False)",
@@ -221,7 +224,11 @@ def _goes_straight(target: Tensor, source: Tensor) -> bool:
 
 @method()
 def fill_(self: Tensor, value: Any) -> Tensor:
-    """Write one number to every element."""
+    """Write one number to every element.
+
+    Raises:
+        DtypeError: the dtype does not hold the number.
+    """
     return _fill(self, value, "FillBackward0")
 
 
@@ -230,6 +237,8 @@ def _fill(self: Tensor, value: Any, name: str) -> Tensor:
     check_writable(self)
     plain = value.__class__ is float or value.__class__ is int
     if plain and self._data.dtype.kind == "f" and not (recording.enabled and self._needs):
+        if not -_SMALL <= value <= _SMALL:
+            value = converted(value, self.dtype)
         if self._data.__class__ is DeviceArray:
             copy_into(self._data, value)
         else:

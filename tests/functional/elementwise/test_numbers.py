@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tritensor as torch
@@ -19,6 +20,13 @@ HELD = {  # calls of a tensor [1, 0, 1] with a number that must fit into its dty
     "add": lambda x, v: torch.add(x, x, alpha=v),
     "sub": lambda x, v: x.sub_(x, alpha=v),
     "addcmul": lambda x, v: torch.addcmul(x, x, x, value=v),
+    "fill": lambda x, v: x.fill_(v),
+    "full": lambda x, v: torch.full_like(x, v),
+    "new": lambda x, v: x.new_full((2,), v),
+    "masked": lambda x, v: x.masked_fill_(x == 0, v),
+    "index_fill": lambda x, v: x.index_fill(0, torch.zeros(1, dtype=torch.int64, device=x.device), v),
+    "scatter": lambda x, v: x.scatter(0, torch.zeros(1, dtype=torch.int64, device=x.device), v),
+    "index_add": lambda x, v: x.index_add(0, torch.zeros(1, dtype=torch.int64, device=x.device), x[:1], alpha=v),
 }
 BEYOND = {  # of every call
     "uint8": [256, -256, 1 << 40, 1 << 63],
@@ -39,7 +47,7 @@ def test_numbers_that_must_fit(name, kind, place) -> None:
     call(of([1, 0, 1], place, dtype), 2)  # what is remembered of this call must not decide about the next one
     call(of([1, 0, 1], place, dtype), 2.0) if dtype.is_floating_point else None
     for number in BEYOND[kind]:
-        for elements in ([1, 0, 1], []):
+        for elements in ([1, 0, 1], []) if name not in ("index_fill", "index_add", "scatter") else ([1, 0, 1],):
             x = of(elements, place, dtype)
             with pytest.raises(RuntimeError) as raised:
                 call(x, number)
@@ -48,6 +56,55 @@ def test_numbers_that_must_fit(name, kind, place) -> None:
     for number in HUGE:
         with pytest.raises(OverflowError, match=OVERFLOW):
             call(of([1, 0, 1], place, dtype), number)
+
+
+WRITES = {  # assignments, which PyTorch words in another way where an integer exceeds int64
+    "0": lambda x, v: x.__setitem__(0, v),
+    "slice": lambda x, v: x.__setitem__(slice(0, 2), v),
+    "index": lambda x, v: x.__setitem__(torch.tensor([0, 1], device=x.device), v),
+    "mask": lambda x, v: x.__setitem__(x == 1, v),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_assigned_numbers(name, place) -> None:
+    write = WRITES[name]
+    for kind, fits, expected, refused in (
+        ("uint8", -3, 253, [256, -256, -3.0, inf, 1j]),
+        ("int8", 2.7, 2, [300, -129, 300.0, np.int64(300), 1j]),
+        ("int64", -2.0, -2, [inf, -inf, 1e39, 2j]),
+        ("float16", 7e4, inf, [1j]),
+        ("bfloat16", 1e39, inf, [1j]),
+        ("float32", -inf, -inf, [1e39, -1e300, np.float64(1e39), 1j]),
+        ("float64", complex(3, 0), 3, [1j]),
+        ("bool", 1e39, True, []),
+    ):
+        x = of([1, 0, 1], place, getattr(torch, kind))
+        for number in refused:
+            with pytest.raises(RuntimeError, match=r"value cannot be converted to type \S+ without overflow"):
+                write(x, number)
+        with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+            write(x, 1 << 63)
+        assert x.tolist() == [1, 0, 1]
+        write(x, fits)
+        assert x[0].item() == expected
+
+
+def test_padding_and_tensors_of_one_number(place) -> None:
+    x, pad = of([1, 0], place, torch.uint8), torch.nn.functional.pad
+    assert pad(x, (1, 0), value=2.5).tolist() == [2, 1, 0] and pad(x.float(), (1, 0), value=inf).tolist() == [inf, 1, 0]
+    for value in (-1, 256, inf):  # the number is a double first
+        with pytest.raises(RuntimeError, match="value cannot be converted to type uint8_t without overflow"):
+            pad(x, (1, 0), value=value)
+    with pytest.raises(TypeError, match=r"pad\(\): argument 'value' \(position 4\) must be float, not complex"):
+        pad(x, (1, 0), value=1j)
+    for call in (lambda v: x.masked_fill(x == 1, v), lambda v: x.index_fill(0, of([0], place), v)):
+        assert call(torch.tensor(2.5)).tolist() == [2, 0]
+        with pytest.raises(RuntimeError, match="value cannot be converted to type uint8_t without overflow"):
+            call(torch.tensor(300))
+    with pytest.raises(RuntimeError, match="Converting complex Scalar to non-complex type is not supported"):
+        x.index_fill(0, of([0], place), 1j)
+    assert x.fill_(torch.tensor(300)).tolist() == [44, 44]  # this one wraps in PyTorch too
 
 
 FIT = [
@@ -60,6 +117,7 @@ FIT = [
     (lambda x: torch.where(x == 0, inf, x), "float32", [1, inf, 1]),
     (lambda x: torch.where(x == 0, 1e39, x), "float16", [1, inf, 1]),
     (lambda x: torch.addcmul(x, x, x, value=7e4), "float16", [inf, 0, inf]),
+    (lambda x: x.fill_(1 << 63), "bfloat16", [2.0**63] * 3),
     (lambda x: torch.clamp(x, max=1.5), "int8", [1, 0, 1]),
     (lambda x: torch.add(x, x, alpha=2), "bool", [True, False, True]),
     (lambda x: torch.add(x, x, alpha=True), "bool", [True, False, True]),
