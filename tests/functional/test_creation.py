@@ -179,6 +179,61 @@ def test_numbers_that_do_not_fit(data, kind) -> None:
         torch.full((2,), data[0], dtype=getattr(torch, kind))
 
 
+@pytest.mark.parametrize(
+    ("data", "kind", "expected"),
+    [
+        ([torch.tensor(1.5), 2], "float32", [1.5, 2]),
+        ([torch.tensor(1.5).half(), 2], "float16", [1.5, 2]),
+        ([torch.tensor(1.5).half(), 2.5], "float32", [1.5, 2.5]),
+        ([torch.tensor(1, dtype=torch.int32), 2], "int64", [1, 2]),
+        ([torch.tensor(1, dtype=torch.int32)] * 2, "int32", [1, 1]),
+        ([torch.tensor(7).byte(), torch.tensor(-1, dtype=torch.int8)], "int16", [7, -1]),
+        ([torch.tensor(1, dtype=torch.int8), 2.5], "float32", [1, 2.5]),
+        ([[torch.tensor(1.5), 1], (2, torch.tensor(0.1).double())], "float64", None),
+        ([torch.tensor([1.5]), torch.tensor([2.0])], "float32", [1.5, 2]),
+        ([torch.tensor(True), False], "bool", [True, False]),
+        ([torch.tensor(1j), 2], "complex64", [1j, 2]),
+        ([2, np.float64(0.1)], "float64", [2, 0.1]),
+        ([np.float32(1.5), 2], "float32", [1.5, 2]),
+    ],
+)
+def test_sequences_with_tensors_and_numpys_numbers_promote(data, kind, expected) -> None:
+    for made in (torch.tensor(data), torch.as_tensor(tuple(data))):
+        assert made.dtype is getattr(torch, kind) and made.tolist() == (expected or [[1.5, 1], [2, np.float32(0.1)]])
+
+
+def test_tensors_of_several_elements_are_no_numbers() -> None:
+    with pytest.raises(ValueError, match="only one element tensors can be converted to Python scalars"):
+        torch.tensor([torch.ones(2), torch.ones(2)])
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "expected"),
+    [
+        ([0.1 + 0.1j], "complex128", [0.1 + 0.1j]),
+        (1e300j, "complex128", 1e300j),
+        ([10**20], "float64", [1e20]),
+        ([[10**20], [1]], "float16", [[float("inf")], [1]]),
+        ([-(2**63) - 1, 1j], "complex128", [-(2.0**63), 1j]),
+        ([10**400, 1j, 0], "bool", [True, True, False]),
+        ([10**20, 1.5], None, [float(np.float32(1e20)), 1.5]),
+    ],
+)
+def test_numbers_keep_their_precision_and_range(data, kind, expected) -> None:
+    dtype = None if kind is None else getattr(torch, kind)
+    assert torch.tensor(data, dtype=dtype).tolist() == torch.as_tensor(data, dtype=dtype).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"), [([10**20], None), ([2**63], None), ([2**63], "int8"), ([10**20], "int64"), ([2**64], "uint64")]
+)
+def test_integers_that_are_too_large(data, kind) -> None:
+    with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+        torch.tensor(data, dtype=None if kind is None else getattr(torch, kind))
+    with pytest.raises(OverflowError, match="int too large to convert to float"):
+        torch.tensor([10**400], dtype=torch.float64)
+
+
 def test_numbers_that_wrap_or_round_as_in_pytorch() -> None:
     assert torch.tensor([-1, -255], dtype=torch.uint8).tolist() == [255, 1]
     assert torch.tensor(np.array([300]), dtype=torch.uint8).tolist() == [44]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,13 +35,17 @@ def _depth(data: Any) -> int:
     return depth
 
 
-def _as_array(data: Any, exact: bool = False) -> np.ndarray:
+def _as_array(data: Any, wanted: np.dtype | None = None) -> np.ndarray:
     """Python numbers and nested sequences of them (or of tensors) as an array, with PyTorch's dtypes and messages.
 
-    With `exact` floats stay in double precision, for a caller that converts them to another dtype.
+    Args:
+        wanted: the dtype to which the caller converts the array, which has double precision then; without it, the
+            array's dtype is that of the tensor.
     """
-    if isinstance(data, (list, tuple)) and _holds_tensor(data):
-        return np.stack([_as_array(part.tolist() if isinstance(part, Tensor) else part, exact) for part in data])
+    typed = isinstance(data, (list, tuple)) and _is_typed(data)
+    kind = _common(data).numpy if typed and wanted is None else wanted
+    if typed:
+        data = _untyped(data)
     try:
         array = np.asarray(data)
     except ValueError:
@@ -48,23 +53,64 @@ def _as_array(data: Any, exact: bool = False) -> np.ndarray:
         raise _ragged(data) from None
     except OverflowError:
         raise ValueError(_OVERFLOW) from None
-    leaf = _first_leaf(data)
-    if array.dtype.kind in "USO":
+    if array.dtype.kind == "O":
+        array = _of_large_integers(data, array, kind)
+    if array.dtype.kind in "US":
         raise _not_numbers(data)
-    if not isinstance(leaf, (np.generic, np.ndarray)):
-        if array.dtype.kind == "f" and not exact:
-            array = array.astype(dtypes.get_default_dtype().numpy)
-        elif array.dtype.kind == "c":
-            array = array.astype(dtypes.of_scalar(0j).numpy)
-        elif array.dtype.kind == "u" and not exact:
-            raise ValueError(_OVERFLOW)
-        elif array.dtype.kind == "i":
-            array = array.astype(np.int64, copy=False)
-    return array
+    if isinstance(_first_leaf(data), (np.generic, np.ndarray)):
+        return array
+    if array.dtype.kind == "i":
+        array = array.astype(np.int64, copy=False)
+    elif array.dtype.kind == "u" and (kind is None or (kind.kind in "iu" and kind != np.uint64)):
+        raise ValueError(_OVERFLOW)
+    if wanted is not None:
+        return array
+    if kind is not None:
+        return _converted(array, kind)
+    if array.dtype.kind == "f":
+        return array.astype(dtypes.get_default_dtype().numpy)
+    return array.astype(dtypes.of_scalar(0j).numpy) if array.dtype.kind == "c" else array
 
 
-def _holds_tensor(data: Any) -> bool:
-    return any(isinstance(part, Tensor) or (isinstance(part, (list, tuple)) and _holds_tensor(part)) for part in data)
+def _is_typed(data: Any) -> bool:
+    """Whether nested sequences contain a tensor or a NumPy number, which has a dtype of its own."""
+    for part in data:
+        if isinstance(part, (Tensor, np.generic)) or (isinstance(part, (list, tuple)) and _is_typed(part)):
+            return True
+    return False
+
+
+def _common(data: Any) -> dtypes.dtype:
+    """The dtype to which the elements promote; each counts alike, a Python number with the dtype that it has alone."""
+    if isinstance(data, (list, tuple)):
+        return functools.reduce(dtypes.promote_types, map(_common, data)) if data else dtypes.get_default_dtype()
+    if isinstance(data, Tensor):
+        return data.dtype
+    return dtypes.of(data.dtype) if isinstance(data, (np.generic, np.ndarray)) else dtypes.of_scalar(data)
+
+
+def _untyped(data: Any) -> Any:
+    """Nested lists of Python numbers in place of tensors of one element."""
+    if isinstance(data, (list, tuple)):
+        return [_untyped(part) for part in data]
+    if isinstance(data, Tensor) and data.numel() != 1:
+        raise ValueError(
+            explain("only one element tensors can be converted to Python scalars", remedy="join them with torch.stack")
+        )
+    return data.item() if isinstance(data, (Tensor, np.generic)) else data
+
+
+def _of_large_integers(data: Any, array: np.ndarray, kind: np.dtype | None) -> np.ndarray:
+    """Numbers some of which are integers beyond 64 bits: as floats, where that is the dtype."""
+    leaves = array.reshape(-1).tolist()
+    if not all(isinstance(leaf, (int, float, complex)) for leaf in leaves):
+        raise _not_numbers(data)
+    category = max(map(dtypes.scalar_category, leaves)) if kind is None else dtypes.of(kind).category
+    if category == dtypes.INTEGER:
+        raise ValueError(_OVERFLOW)
+    if category == dtypes.BOOLEAN:
+        return array.astype(np.bool_)
+    return array.astype(np.complex128 if any(isinstance(leaf, complex) for leaf in leaves) else np.float64)
 
 
 _OVERFLOW = "Overflow when unpacking long long"
@@ -159,8 +205,9 @@ def tensor(
         source = data.detach()
         made = source.to(device=device or source.device, dtype=dtype, copy=True)
         return made.requires_grad_() if requires_grad else made
-    array = _as_array(data, dtype is not None) if not isinstance(data, np.ndarray) else data
-    kind = dtypes.of(array.dtype).numpy if dtype is None else numpy_dtype(dtype)
+    wanted = None if dtype is None else numpy_dtype(dtype)
+    array = _as_array(data, wanted) if not isinstance(data, np.ndarray) else data
+    kind = dtypes.of(array.dtype).numpy if wanted is None else wanted
     copied = _cast(array, kind) if array is data else _converted(array, kind)
     return place(copied.copy() if copied is array else copied, device, requires_grad, pin_memory)
 
@@ -179,7 +226,7 @@ def _converted(array: np.ndarray, kind: np.dtype) -> np.ndarray:
         DtypeError: a number does not fit into an integer dtype (300 in uint8; negative ones wrap in unsigned dtypes, as
             in PyTorch). ArgumentError: a complex number for a real dtype.
     """
-    if array.dtype.kind == "c" and kind.kind != "c":
+    if array.dtype.kind == "c" and kind.kind not in "cb":
         raise ArgumentError("must be real number, not complex")
     if kind.kind in "iu" and array.dtype.kind in "iuf" and array.size:
         limits = np.iinfo(kind)
@@ -201,8 +248,9 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`data` as a tensor, sharing memory where no copy is needed; a tensor of this dtype and device is returned."""
     if isinstance(data, Tensor):
         return data.to(device=data.device if device is None else device, dtype=dtype)
-    array = data if isinstance(data, np.ndarray) else _as_array(data, dtype is not None)
-    kind = dtypes.of(array.dtype).numpy if dtype is None else numpy_dtype(dtype)
+    wanted = None if dtype is None else numpy_dtype(dtype)
+    array = data if isinstance(data, np.ndarray) else _as_array(data, wanted)
+    kind = dtypes.of(array.dtype).numpy if wanted is None else wanted
     return place(_cast(array, kind) if array is data else _converted(array, kind), device)
 
 
