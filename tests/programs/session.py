@@ -64,6 +64,10 @@ class Unsuitable(Exception):
     """A statement whose results are too large to compare, or that names what is not there."""
 
 
+# How Python refuses a call that does not fit the signature.
+UNBOUND = re.compile(r"positional argument|unexpected keyword|multiple values for|missing \d required|got some positional-only")
+
+
 class Changed(Exception):
     """PyTorch refused a statement of which it had done a part: what follows cannot be compared."""
 
@@ -163,7 +167,7 @@ def _attempt(code: Any, scope: dict[str, Any]) -> BaseException | None:
 
 def _of_errors(ours: BaseException | None, theirs: BaseException | None) -> tuple[str, str] | None:
     """The outcome and its words, None where both ran or both refused alike."""
-    if ours is not None and is_crash(ours):
+    if ours is not None and is_crash(ours) and not (type(ours) is type(theirs) and str(ours) == str(theirs)):
         return CRASH, f"{_words(ours)}\n    torch: {_words(theirs)}"
     if ours is None and theirs is None:
         return None
@@ -190,7 +194,7 @@ def is_crash(error: BaseException) -> bool:
 
     A call whose arguments do not bind is refused by Python in the line that calls, which is the program's own.
     """
-    if isinstance(error, TritensorError):
+    if isinstance(error, TritensorError) or (isinstance(error, TypeError) and re.search(UNBOUND, str(error))):
         return False
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-1] if frames else None
