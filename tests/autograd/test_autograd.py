@@ -198,7 +198,7 @@ def test_grad_returns_and_leaves_grad_alone() -> None:
     y = x * 2
     (middle,) = torch.autograd.grad((y * y).sum(), y, retain_graph=True)
     assert middle.item() == 4.0 and x.grad is None
-    with pytest.raises(RuntimeError, match="One of the differentiated Tensors appears to not have been used"):
+    with pytest.raises(RuntimeError, match="The differentiated Tensor at index 1 appears to not have been used"):
         torch.autograd.grad((x * 2).sum(), (x, unused))
     assert torch.autograd.grad((x * 2).sum(), (x, unused), allow_unused=True)[1] is None
     assert torch.autograd.grad((x * 2).sum(), (x, unused), materialize_grads=True)[1].item() == 0.0

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import AutogradError, explain
+from ..errors import AutogradError, RangeError, explain
 from .leaves import accumulate
 from .mode import set_grad_enabled
 from .tape import propagate
 
 __all__ = ["Handle", "backward", "grad"]
+
+_stack: Any = None
+
+
+def joins_by(stack: Any) -> None:
+    """Set the function that stacks tensors, which is above this room."""
+    global _stack
+    _stack = stack
 
 
 def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, Any]]:
@@ -80,6 +88,47 @@ def backward(
                 accumulate(leaf, gradient, create_graph)
 
 
+def _pass(outputs: Any, inputs: Any, gradients: Sequence[Any], retain: bool, create_graph: bool) -> list[Any]:
+    """The gradients with respect to `inputs` by one backward pass, None for those that were not used."""
+    roots = _roots(outputs, gradients)
+    keys = [tensor._edge() for tensor in inputs]
+    targets = {key: position for position, key in enumerate(dict.fromkeys(keys))}
+    distinct = propagate(roots, retain, create_graph, targets)
+    return [distinct[targets[key]] for key in keys]
+
+
+def _rows(outputs: Sequence[Any], gradients: Sequence[Any]) -> list[list[Any]]:
+    """The gradients of each pass of `grad(is_grads_batched=True)`."""
+    counts = []
+    for position, (tensor, gradient) in enumerate(zip(outputs, gradients, strict=True)):
+        if gradient is None:
+            raise AutogradError(
+                explain(
+                    "grad can be implicitly created only for scalar outputs",
+                    f"with is_grads_batched=True output {position} needs its gradient too",
+                    remedy="pass one of shape (n, *output.shape) for each output in grad_outputs",
+                )
+            )
+        if gradient.ndim == 0 or gradient.shape[1:] != tensor.shape:
+            raise AutogradError(
+                explain(
+                    "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                    "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                    f"output, but a mismatch was detected: grad_output[{position}] has a shape of "
+                    f"{tuple(gradient.shape)} and output[{position}] has a shape of {tuple(tensor.shape)}."
+                )
+            )
+        counts.append(gradient.shape[0])
+    if len(set(counts)) > 1:
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {counts} for the "
+            "mapped dimension"
+        )
+    if not counts[0]:
+        raise RangeError("index 0 is out of bounds for dimension 0 with size 0")
+    return [[gradient[index] for gradient in gradients] for index in range(counts[0])]
+
+
 def grad(
     outputs: Any,
     inputs: Any,
@@ -87,9 +136,13 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of `outputs` with respect to `inputs`, returned and not accumulated.
+
+    With `is_grads_batched` each of `grad_outputs` has a first dimension more, and so have the results: one backward
+    pass for each index.
 
     >>> import tritensor as torch
     >>> x = torch.tensor(3.0, requires_grad=True)
@@ -107,22 +160,23 @@ def grad(
                     f"it has shape {tuple(tensor.shape)} and dtype {tensor.dtype}",
                 )
             )
-    roots = _roots(outputs, gradients)
-    keys = [tensor._edge() for tensor in inputs]
-    targets = {key: position for position, key in enumerate(dict.fromkeys(keys))}
     retain = create_graph if retain_graph is None else retain_graph
-    distinct = propagate(roots, retain, create_graph, targets)
-    found = [distinct[targets[key]] for key in keys]
+    if is_grads_batched:
+        parts = []
+        rows = _rows(outputs, gradients)
+        for index, row in enumerate(rows):
+            parts.append(_pass(outputs, inputs, row, retain or index < len(rows) - 1, create_graph))
+        found = [None if part[0] is None else _stack(part) for part in zip(*parts, strict=True)]
+    else:
+        found = _pass(outputs, inputs, gradients, retain, create_graph)
     for position, gradient in enumerate(found):
         if gradient is None and materialize_grads:
             found[position] = inputs[position].detach().new_zeros(inputs[position].shape)
         elif gradient is None and not allow_unused:
             raise AutogradError(
                 explain(
-                    "One of the differentiated Tensors appears to not have been used in the graph. Set "
-                    "allow_unused=True "
-                    "if this is the desired behavior.",
-                    f"it is number {position} of inputs",
+                    f"The differentiated Tensor at index {position} appears to not have been used in the graph. Set "
+                    "allow_unused=True if this is the desired behavior.",
                 )
             )
     return tuple(found)

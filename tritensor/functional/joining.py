@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import layout
+from ..autograd.backward import joins_by
 from ..autograd.gradients import called
 from ..errors import ArgumentError, ShapeError
 from ..kernels.indexing.joining import cat as cat_operator
@@ -67,6 +68,9 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     if joined is not None:
         return called("StackBackward0", joined)  # type: ignore[no-any-return]
     return called("StackBackward0", cat_operator(*[x.unsqueeze(dim) for x in found], dim=dim))  # type: ignore[no-any-return]
+
+
+joins_by(stack)
 
 
 def _at_least(x: Any, rank: int) -> Any:
