@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tritensor
-from tritensor import dtypes, functional, generators, public
+from tritensor import dtypes, formats, functional, generators, public
 from tritensor.host_access import HostAccess
 from tritensor.tensor import Tensor
 
@@ -207,7 +207,7 @@ def _home(value: Any) -> tuple[str, str] | None:
     name = getattr(value, "__name__", "")
     if module is not None and module is not functional and vars(module).get(name) is value:
         return module.__name__, name
-    for module in (dtypes, generators):
+    for module in (dtypes, formats, generators):
         for name, found in vars(module).items():
             if found is value and not name.startswith("_"):
                 return module.__name__, name

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import autograd, devices, dtypes
+from . import autograd, devices, dtypes, formats
 from .autograd import leaves, tape
 from .autograd.graph import GraphNode, shown
 from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
@@ -184,12 +184,15 @@ class Tensor(HostAccess):
             strides = tuple(step // data.itemsize for step in data.strides)
         return strides if dim is None else strides[self._checked_dim(dim)]
 
-    def is_contiguous(self) -> bool:
-        """Whether the elements lie in memory in row-major order without gaps."""
+    def is_contiguous(self, *, memory_format: formats.memory_format = formats.contiguous_format) -> bool:
+        """Whether the elements lie in memory in row-major order (or that of a memory format) without gaps."""
         data = self._data
+        if memory_format is not formats.contiguous_format:
+            formats.check("is_contiguous", memory_format)
+            return formats.follows(data.shape, self.stride(), memory_format)
         if data.__class__ is DeviceArray:
             return bool(data.is_contiguous())
-        return data.__class__ is PendingArray or bool(data.flags.c_contiguous)
+        return bool(data.is_contiguous() if data.__class__ is PendingArray else data.flags.c_contiguous)
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a floating one."""
@@ -211,12 +214,6 @@ class Tensor(HostAccess):
         """The CUDA ordinal, -1 on the CPU."""
         index = self.device.index
         return -1 if index is None else index
-
-    def type(self, dtype: Any = None) -> Any:
-        """PyTorch's legacy type name such as "torch.FloatTensor"; with a dtype, the tensor converted to it."""
-        if dtype is not None:
-            return self.to(dtype)
-        return f"torch.{'cuda.' if self.is_cuda else ''}{self.dtype.legacy}Tensor"
 
     def data_ptr(self) -> int:
         """The address of the first element in the memory of the tensor's device."""

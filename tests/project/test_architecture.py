@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LADDER = [
     "errors settings public threads",
     "dtypes devices",
-    "extents layout scalars size casting blocks copying",
+    "extents formats layout scalars size casting blocks copying",
     "drivers",
     "memory",
     "autograd",

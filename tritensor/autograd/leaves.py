@@ -13,6 +13,7 @@ from typing import Any
 from numpy import add, asarray, errstate, ndarray
 
 from ..errors import ArgumentError, AutogradError, explain
+from ..formats import contiguous_format
 from ..memory.array import owns_all
 
 __all__ = ["accumulate", "add_to_leaf", "as_tensors", "finish", "sum_of", "through_hook"]
@@ -148,4 +149,4 @@ def accumulate(leaf: Any, gradient: Any, create_graph: bool) -> None:
         # an unshared gradient has 4 references: of `finish`, `_finish_leaf`, this function, and getrefcount
         shared = sys.getrefcount(gradient) > 4 or gradient._origin is not None or gradient._counter is not None
         owned = not shared and sys.getrefcount(data) <= 3 and owns_all(data)
-        leaf._grad = wrap(data if owned else gradient.detach().clone()._data)
+        leaf._grad = wrap(data if owned else gradient.detach().clone(memory_format=contiguous_format)._data)

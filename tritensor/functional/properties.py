@@ -37,9 +37,9 @@ def is_complex(input: Tensor) -> bool:
 
 
 @public()
-def clone(input: Tensor) -> Tensor:
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy that gradients pass through."""
-    return _tensor("clone", input).clone()
+    return _tensor("clone", input).clone(memory_format=memory_format)
 
 
 @public()

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import copying, devices, dtypes, layout
+from .. import copying, devices, dtypes, formats, layout
 from ..autograd.mode import recording
 from ..autograd.tape import Gradient, Node, record
 from ..drivers import Stream, active
-from ..errors import ArgumentError, DeviceError, DtypeError, explain
+from ..errors import ArgumentError, DeviceError, DtypeError, ShapeError, explain
 from ..inplace import check_writable, write
 from ..memory import buffer, copies, sending
 from ..memory.array import DeviceArray
@@ -23,13 +23,15 @@ from ..public import method
 from ..scalars import converted
 from ..tensor import Tensor, wrap
 from ..threads import quietly
+from .strides import new_strides, restrided
 
 _SMALL = 65504  # every floating dtype holds the numbers up to it
 
 _SIGNATURES = (
-    "(device device = None, dtype dtype = None, bool non_blocking = False, bool copy = False)",
-    "(dtype dtype, bool non_blocking = False, bool copy = False)",
-    "(Tensor tensor, bool non_blocking = False, bool copy = False)",
+    "(device device = None, dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
+    "memory_format memory_format)",
+    "(dtype dtype, bool non_blocking = False, bool copy = False, *, memory_format memory_format)",
+    "(Tensor tensor, bool non_blocking = False, bool copy = False, *, memory_format memory_format)",
 )
 
 
@@ -87,7 +89,9 @@ def to(
     """The tensor on another device, in another dtype, or both; the tensor itself when neither differs.
 
     Overloads, as in PyTorch: `to(dtype)`, `to(device, dtype)`, `to(other)`, each with `non_blocking` and `copy`.
-    `non_blocking=True` may return before the copy has finished; the first use of the result waits for it.
+    `non_blocking=True` may return before the copy has finished; the first use of the result waits for it. A copy keeps
+    the order of the dimensions in memory, unless a `memory_format` is given; then the tensor itself is returned only if
+    it is in that format.
 
     >>> import tritensor as torch
     >>> x = torch.ones(2)
@@ -105,11 +109,15 @@ def to(
     source = data.device if data.__class__ is DeviceArray else devices.cpu
     where = source if device is None else devices.resolve(device)
     kind = data.dtype if dtype is None else dtype.numpy
-    if where is source and kind == data.dtype and not copy:
+    unchanged = where is source and kind == data.dtype and not copy
+    if unchanged and (memory_format is None or _has_format(self, "to", memory_format)):
         return self
     del data  # another reference, which `can_be_sent` would count
-    sent = _sent(self, where, kind) if non_blocking and self._pinned and where is not devices.cpu else None
-    result = wrap(_moved(self, where, kind, non_blocking) if sent is None else sent)
+    strides = new_strides(self, "to", memory_format)
+    sent = None
+    if non_blocking and self._pinned and where is not devices.cpu and strides is None:
+        sent = _sent(self, where, kind)
+    result = wrap(_moved(self, where, kind, non_blocking, strides) if sent is None else sent)
     if self._needs and recording.enabled and dtypes.of(kind).category >= dtypes.FLOATING:
         result._node = record(_ToCopy(self), (self._edge(),))
         result._needs = True
@@ -128,9 +136,24 @@ def _sent(x: Tensor, where: devices.device, kind: np.dtype) -> DeviceArray | Non
     return target if kind == source else cast_on_device(target, kind)
 
 
-def _moved(x: Tensor, where: devices.device, kind: np.dtype, non_blocking: bool) -> Any:
-    """A new array with `x`'s elements on `where` in dtype `kind`; casts on the side that makes the transfer smaller."""
-    data = x._data
+def _has_format(x: Tensor, call: str, format: Any) -> bool:
+    formats.check(call, format)
+    return format is formats.preserve_format or format is formats.suggested(tuple(x._data.shape), x.stride())
+
+
+def _moved(
+    x: Tensor, where: devices.device, kind: np.dtype, non_blocking: bool, strides: tuple[int, ...] | None
+) -> Any:
+    """A new array with `x`'s elements on `where` in dtype `kind`, with the strides given or contiguous."""
+    data = x._data if x._data.__class__ is DeviceArray else x._host_array()
+    if strides is None:
+        return _transferred(data, where, kind, non_blocking)
+    turned = data.transpose(formats.memory_order(data.shape, strides))
+    return restrided(_transferred(turned, where, kind, non_blocking), data.shape, strides)
+
+
+def _transferred(data: Any, where: devices.device, kind: np.dtype, non_blocking: bool) -> Any:
+    """A contiguous copy on `where` in dtype `kind`; casts on the side that makes the transfer smaller."""
     if data.__class__ is DeviceArray:
         if where is data.device:
             return cast_on_device(data, kind)
@@ -143,9 +166,9 @@ def _moved(x: Tensor, where: devices.device, kind: np.dtype, non_blocking: bool)
             return host if kind == data.dtype else copying.cast(host, kind)
         moved = copies.copy_across(data, where, non_blocking)
         return moved if kind == data.dtype else cast_on_device(moved, kind)
-    host = x._host_array()
+    host = data
     if where is devices.cpu:
-        return copying.copied(host, "K") if kind == host.dtype else copying.cast(host, kind)
+        return copying.copied(host) if kind == host.dtype else np.asarray(copying.cast(host, kind), order="C")
     if dtypes.of(kind).is_complex:
         raise DtypeError(
             explain(
@@ -166,27 +189,50 @@ def cast_on_device(array: DeviceArray, kind: np.dtype) -> DeviceArray:
 
 
 @method()
-def cpu(self: Tensor, *, non_blocking: bool = False) -> Tensor:
+def cpu(self: Tensor, *, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
     """The tensor in host memory; itself when it is there already."""
-    return to(self, "cpu", non_blocking=non_blocking)
+    return to(self, "cpu", non_blocking=non_blocking, memory_format=memory_format)
 
 
 @method()
-def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Tensor:
     """The tensor on a CUDA device (the current one unless given); itself when it is there already."""
-    return to(self, "cuda" if device is None else device, non_blocking=non_blocking)
+    return to(self, "cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
 
 
 @method()
-def contiguous(self: Tensor) -> Tensor:
-    """The tensor in row-major order without gaps; itself when it is that already."""
-    return self if self.is_contiguous() else registry["copy"](self)
+def contiguous(self: Tensor, *, memory_format: Any = formats.contiguous_format) -> Tensor:
+    """The tensor in row-major order (or that of a memory format) without gaps; itself when it is that already.
+
+    Raises:
+        ShapeError: `preserve_format`, or a format of tensors of another rank.
+    """
+    if self.is_contiguous(memory_format=memory_format):
+        return self
+    if memory_format is formats.preserve_format:
+        raise ShapeError("preserve memory format is unsupported by the contiguous operator")
+    return clone(self, memory_format=memory_format)
 
 
 @method()
-def clone(self: Tensor) -> Tensor:
-    """A copy that gradients pass through."""
-    return registry["copy"](self)  # type: ignore[no-any-return]
+def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy that gradients pass through, with the dimensions in the same order in memory unless a format is given.
+
+    >>> import tritensor as torch
+    >>> x = torch.zeros(2, 3).T
+    >>> x.clone().stride(), x.clone(memory_format=torch.contiguous_format).stride()
+    ((1, 3), (2, 1))
+    """
+    strides = None if memory_format is formats.contiguous_format else new_strides(self, "clone", memory_format)
+    copy = registry["copy"]
+    if strides is None:
+        return copy(self)  # type: ignore[no-any-return]
+    data = self._data if self._data.__class__ is DeviceArray else self._host_array()
+    turned = wrap(data.transpose(formats.memory_order(data.shape, strides)))
+    result = wrap(restrided(copy(turned)._data, data.shape, strides))
+    if recording.enabled:
+        copy.record((result,), (self,), {}, alike=True)
+    return result
 
 
 @method()
@@ -300,6 +346,40 @@ def record_stream(self: Tensor, s: Stream) -> None:
     self._data.buffer.record_stream(s)
 
 
+@method("type")
+def as_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Any:
+    """PyTorch's legacy type name such as "torch.FloatTensor"; with a dtype or such a name, the tensor converted to it.
+
+    >>> import tritensor as torch
+    >>> x = torch.ones(2)
+    >>> x.type(), x.type("torch.DoubleTensor").type()
+    ('torch.FloatTensor', 'torch.DoubleTensor')
+
+    Raises:
+        ValueError: no such name. ArgumentError: neither a dtype nor a name.
+    """
+    if dtype is None:
+        return f"torch.{'cuda.' if self.is_cuda else ''}{self.dtype.legacy}Tensor"
+    place, kind = (None, dtype) if isinstance(dtype, dtypes.dtype) else _of_type_name(dtype)
+    return to(self, place, kind, non_blocking, memory_format=memory_format)
+
+
+def _of_type_name(kind: Any) -> tuple[str, dtypes.dtype]:
+    """The device and the dtype that a legacy type name stands for; Tensor itself is the CPU's default dtype."""
+    if not isinstance(kind, (str, type)):
+        raise ArgumentError(explain("dtype must be a type, str, or dtype object", f"got {kind!r}"))
+    if kind is Tensor or kind == "torch.Tensor":
+        return "cpu", dtypes.get_default_dtype()
+    name = kind if isinstance(kind, str) else kind.__name__
+    found = name.removeprefix("torch.").removeprefix("cuda.")
+    for entry in dtypes.ALL:
+        if found == f"{entry.legacy}Tensor" and name.startswith("torch."):
+            return "cuda" if name.startswith("torch.cuda.") else "cpu", entry
+    raise ValueError(
+        explain(f"invalid type: {name!r}", remedy='"torch.FloatTensor" and "torch.cuda.HalfTensor" are some')
+    )
+
+
 @method()
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype of `other`."""
@@ -321,8 +401,8 @@ _SHORT = {
 
 
 def _conversion(name: str, dtype: dtypes.dtype) -> Any:
-    def convert(self: Tensor) -> Tensor:
-        return to(self, dtype)
+    def convert(self: Tensor, *, memory_format: Any = None) -> Tensor:
+        return to(self, dtype, memory_format=memory_format)
 
     convert.__name__ = name
     convert.__doc__ = f"The tensor in {dtype.name}; itself when it is that already."

@@ -46,7 +46,7 @@ class PendingArray:
         source: for a source of copies, the object that keeps its memory; None for a target.
     """
 
-    __slots__ = ("_driver", "_marks", "dtype", "raw", "shape", "source")
+    __slots__ = ("_driver", "_has_gaps", "_marks", "dtype", "raw", "shape", "source")
 
     def __init__(
         self, raw: np.ndarray, driver: AbstractDriver, marks: dict[Stream, Any], source: PinnedSource | None = None
@@ -57,6 +57,7 @@ class PendingArray:
         self.source = source
         self.shape = raw.shape
         self.dtype = raw.dtype
+        self._has_gaps = not raw.flags.c_contiguous
 
     @property
     def ndim(self) -> int:
@@ -73,6 +74,16 @@ class PendingArray:
         """Bytes of all elements."""
         return prod(self.shape) * self.dtype.itemsize
 
+    def is_contiguous(self) -> bool:
+        """Whether the array that `wait` returns is in row-major order."""
+        return self._has_gaps or bool(self.raw.flags.c_contiguous)
+
+    def restrided(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> PendingArray:
+        """The same memory (of a contiguous array) in other dimensions; `wait` returns it with these strides."""
+        self.raw = np.ndarray(shape, self.dtype, self.raw, 0, strides)
+        self.shape = shape
+        return self
+
     def done(self) -> bool:
         """Whether `wait` would return at once."""
         return all(self._driver.mark_done(mark) for mark in self._marks.values())
@@ -87,7 +98,7 @@ class PendingArray:
         return self.source is not None and bool(self._marks)
 
     def wait(self) -> np.ndarray:
-        """The array, contiguous, after waiting for its copies (and for nothing else)."""
+        """The array, without gaps, after waiting for its copies (and for nothing else)."""
         if self._marks:
             ledger.note("sync")
             for mark in self._marks.values():
@@ -95,7 +106,8 @@ class PendingArray:
                 with suppress(DeviceError) if self.source is not None else nullcontext():
                     self._driver.mark_synchronize(mark)
             self._marks.clear()  # `PinnedSource` has the same dictionary
-            self.raw = np.asarray(self.raw, order="C")
+            if self._has_gaps:
+                self.raw = np.ascontiguousarray(self.raw)
         return self.raw
 
     def __array__(self, *_: object, **__: object) -> np.ndarray:

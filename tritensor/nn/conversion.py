@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from .. import formats
 from ..autograd.mode import no_grad
 from ..devices import resolve
 from ..errors import explain
@@ -24,8 +25,9 @@ def parse(
     dtype: Any = None,
     non_blocking: bool = False,
     tensor: Tensor | None = None,
-) -> tuple[Any, Any, bool]:
-    """The device, dtype and `non_blocking` of a call of `Module.to`, in any of its forms.
+    memory_format: Any = None,
+) -> tuple[Any, Any, bool, Any]:
+    """The device, dtype, `non_blocking` and memory format of a call of `Module.to`, in any of its forms.
 
     Raises:
         ArgumentError: arguments of no form.
@@ -34,15 +36,20 @@ def parse(
     device, dtype, flags = parse_to(args, device, dtype, tensor)
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
         raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
-    return device if device is None else resolve(device), dtype, flags[0] if flags else non_blocking
+    formats.check("to", memory_format)
+    return device if device is None else resolve(device), dtype, flags[0] if flags else non_blocking, memory_format
 
 
-def converter(device: Any, dtype: Any, non_blocking: bool = False) -> Change:
-    """The function that converts one tensor; integers and booleans are moved and keep their dtype."""
+def converter(device: Any, dtype: Any, non_blocking: bool = False, memory_format: Any = None) -> Change:
+    """The function that converts one tensor; integers and booleans are moved and keep their dtype.
+
+    Only tensors of four and five dimensions get the memory format.
+    """
 
     def change(tensor: Tensor) -> Tensor:
         cast = dtype if tensor.is_floating_point() or tensor.is_complex() else None
-        return tensor.to(device, cast, non_blocking)
+        format = memory_format if tensor.ndim in (4, 5) else None
+        return tensor.to(device, cast, non_blocking, memory_format=format)
 
     return change
 

@@ -182,7 +182,8 @@ class Module(ModuleTree):
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move and cast the module in place, and return it.
 
-        It is called as `to(device=None, dtype=None, non_blocking=False)`, `to(dtype)` or `to(tensor)`.
+        It is called as `to(device=None, dtype=None, non_blocking=False)`, `to(dtype)` or `to(tensor)`, each with a
+        `memory_format` for parameters and buffers of four and five dimensions.
 
         Parameters stay the same objects. Their gradients are converted with them, an optimizer's state at its next
         step. Only floating and complex tensors are cast, all are moved. Tensors that the module holds without having
@@ -196,8 +197,8 @@ class Module(ModuleTree):
         """
         return self._convert(*conversion.parse(args, **kwargs))
 
-    def _convert(self, device: Any, dtype: Any, non_blocking: bool = False) -> Self:
-        self._apply(conversion.converter(device, dtype, non_blocking))
+    def _convert(self, device: Any, dtype: Any, non_blocking: bool, memory_format: Any) -> Self:
+        self._apply(conversion.converter(device, dtype, non_blocking, memory_format))
         conversion.warn_unregistered(self, device, dtype, stacklevel=3)
         return self
 
@@ -212,7 +213,7 @@ class Module(ModuleTree):
 
     def type(self, dst_type: Any) -> Self:
         """Cast all parameters and buffers, those of integers too."""
-        return self._apply(lambda tensor: tensor.to(dst_type))
+        return self._apply(lambda tensor: tensor.type(dst_type))
 
     def float(self) -> Self:
         """Cast floating parameters and buffers to float32."""

@@ -1,0 +1,19 @@
+"""Where the tests run that ask for a device and do not say which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import tritensor as torch
+
+
+@pytest.fixture(params=["cpu", "cuda:0"])
+def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
+    """The CPU, then a simulated device."""
+    if request.param == "cpu":
+        yield torch.device("cpu")
+    else:
+        with torch.cuda.simulate(devices=1):
+            yield torch.device(request.param)
