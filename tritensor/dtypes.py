@@ -116,6 +116,14 @@ def _named(name: str) -> dtype:
     return _BY_NAME[name]
 
 
+_OF_PYTHON: dict[Any, dtype] = {float: float64, int: int64, bool: bool_, complex: complex128}
+
+
+def of_argument(value: Any) -> dtype | None:
+    """The dtype that a caller means: itself, or that of a class of Python numbers; None for anything else."""
+    return value if isinstance(value, dtype) else _OF_PYTHON.get(value) if isinstance(value, type) else None
+
+
 def of(numpy_dtype: Any) -> dtype:
     """The dtype for a NumPy dtype; a tritensor dtype is returned itself.
 

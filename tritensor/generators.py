@@ -13,7 +13,7 @@ import numpy as np
 from . import devices, dtypes
 from .drivers import active
 from .drivers.capture import capturing
-from .errors import ArgumentError, DtypeError, ShapeError
+from .errors import ArgumentError, DeviceError, DtypeError, ShapeError, explain
 from .memory import buffer, copies
 from .memory.array import DeviceArray, form_of_new
 from .public import public, publish
@@ -22,6 +22,7 @@ from .tensor import Tensor, wrap
 __all__ = [
     "Generator",
     "default_generator",
+    "draw_from",
     "fork_rng",
     "generator_of",
     "get_rng_state",
@@ -218,3 +219,21 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
         if enabled:
             for generator, before, offset in saved:
                 generator._seed, generator._offset = before, offset
+
+
+def draw_from(place: devices.device, generator: Generator | None, on_host: bool = False) -> dict[str, Any]:
+    """The seed and the number of one call of `generator` or the device's default one; with `on_host` Python numbers."""
+    if generator is None:
+        generator = generator_of(place)
+    elif not isinstance(generator, Generator):
+        raise ArgumentError(f"argument 'generator' must be tritensor.Generator, not {type(generator).__name__}")
+    elif generator.device is not place:
+        raise DeviceError(
+            explain(
+                f"Expected a '{place.type}' device type for generator but found '{generator.device.type}'",
+                f"the tensor is on {place}, the generator on {generator.device}",
+                remedy=f"make it with Generator({str(place)!r})",
+            )
+        )
+    number, offset = generator.advance() if on_host else generator.draw()
+    return {"seed": number, "offset": offset}

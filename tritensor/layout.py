@@ -24,6 +24,7 @@ __all__ = [
     "contiguous_strides",
     "index",
     "infer_shape",
+    "integers",
     "invert",
     "is_contiguous",
     "normalize_dim",
@@ -78,16 +79,36 @@ def is_contiguous(shape: Shape, strides: Strides) -> bool:
     return True
 
 
-def check_shape(shape: Sequence[int]) -> Shape:
-    """A shape as a tuple of Python integers, none of them negative.
+def integers(call: str, name: str, values: tuple[Any, ...], named: Any = None) -> Shape:
+    """The integers of a call's argument: passed one by one, as one sequence, or as a sequence by the argument's name.
+
+    >>> integers("zeros", "size", (2, 3)), integers("zeros", "size", (), [2, 3])
+    ((2, 3), (2, 3))
+
+    Raises:
+        ArgumentError: something else, or the argument was passed twice.
+    """
+    given: Any = values if named is None else named
+    if named is not None and values:
+        raise ArgumentError(f"{call}() got multiple values for argument '{name}'")
+    if len(values) == 1 and isinstance(values[0], (tuple, list)):
+        given = values[0]
+    try:
+        return tuple([value.__index__() for value in given])
+    except (AttributeError, TypeError):
+        sequence = isinstance(given, (tuple, list))
+        wrong = next((each for each in given if not hasattr(type(each), "__index__")), given[-1]) if sequence else given
+        words = f"{call}(): argument '{name}' must be tuple of ints, not {type(wrong).__name__}"
+        raise ArgumentError(explain(words, f"got {given!r}")) from None
+
+
+def check_shape(call: str, name: str, values: tuple[Any, ...], named: Any = None) -> Shape:
+    """`integers` of which none is negative.
 
     Raises:
         ShapeError: a negative size. ArgumentError: a size that is no integer.
     """
-    try:
-        sizes = tuple(operator.index(size) for size in shape)
-    except TypeError:
-        raise ArgumentError(explain(f"a shape must be made of integers, got {shape!r}")) from None
+    sizes = integers(call, name, values, named)
     for size in sizes:
         if size < 0:
             raise ShapeError(f"Trying to create tensor with negative dimension {size}: {list(sizes)}")

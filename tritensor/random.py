@@ -8,19 +8,21 @@ rounding. Each device has a default generator; `manual_seed` seeds all of them.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from . import devices, dtypes
 from .autograd.mode import no_grad
-from .errors import ArgumentError, DeviceError, DtypeError, ShapeError, explain
+from .errors import ArgumentError, DtypeError, ShapeError, explain
 from .functional import creation
+from .functional.strides import made_like
 from .generators import (
     Generator,
     default_generator,
+    draw_from,
     fork_rng,
-    generator_of,
     get_rng_state,
     initial_seed,
     manual_seed,
@@ -58,26 +60,6 @@ __all__ = [
 # The largest permutation whose numbers are sorted together with 40 random bits.
 _PACKED = 1 << 24
 
-# ---- drawing --------------------------------------------------------------------------------------------------
-
-
-def _draw(place: devices.device, generator: Generator | None, on_host: bool = False) -> dict[str, Any]:
-    """The seed and the number of one call of `generator` or the device's default one; with `on_host` Python numbers."""
-    if generator is None:
-        generator = generator_of(place)
-    elif not isinstance(generator, Generator):
-        raise ArgumentError(f"argument 'generator' must be tritensor.Generator, not {type(generator).__name__}")
-    elif generator.device is not place:
-        raise DeviceError(
-            explain(
-                f"Expected a '{place.type}' device type for generator but found '{generator.device.type}'",
-                f"the tensor is on {place}, the generator on {generator.device}",
-                remedy=f"make it with Generator({str(place)!r})",
-            )
-        )
-    number, offset = generator.advance() if on_host else generator.draw()
-    return {"seed": number, "offset": offset}
-
 
 def _floating(kind: Any, name: str) -> dtypes.dtype:
     """The floating dtype requested, or the default one."""
@@ -94,16 +76,17 @@ def _floating(kind: Any, name: str) -> dtypes.dtype:
 
 
 def _new(
-    operator: Any, size: Any, name: str, generator: Any, dtype: Any, device: Any, requires_grad: bool, pin_memory: bool
+    operator: Any, shape: Any, name: str, generator: Any, dtype: Any, device: Any, requires_grad: bool, pin_memory: bool
 ) -> Tensor:
-    shape, kind, place = creation._size(size), _floating(dtype, name), devices.resolve(device)
-    drawn = operator(shape=shape, dtype=kind, device=place, **_draw(place, generator))
+    kind, place = _floating(dtype, name), devices.resolve(device)
+    drawn = operator(shape=shape, dtype=kind, device=place, **draw_from(place, generator))
     return creation.finish(drawn._data, requires_grad, pin_memory)
 
 
 @public(functional=False)
 def rand(
-    *size: Any,
+    *sizes: Any,
+    size: Any = None,
     generator: Generator | None = None,
     dtype: Any = None,
     device: Any = None,
@@ -119,12 +102,14 @@ def rand(
     Raises:
         DtypeError: a dtype that is not floating. DeviceError: a generator of another device.
     """
-    return _new(kernels.uniform, size, "rand", generator, dtype, device, requires_grad, pin_memory)
+    shape = check_shape("rand", "size", sizes, size)
+    return _new(kernels.uniform, shape, "rand", generator, dtype, device, requires_grad, pin_memory)
 
 
 @public(functional=False)
 def randn(
-    *size: Any,
+    *sizes: Any,
+    size: Any = None,
     generator: Generator | None = None,
     dtype: Any = None,
     device: Any = None,
@@ -132,7 +117,8 @@ def randn(
     pin_memory: bool = False,
 ) -> Tensor:
     """Numbers of the standard normal distribution; the errors are those of `rand`."""
-    return _new(kernels.normal, size, "randn", generator, dtype, device, requires_grad, pin_memory)
+    shape = check_shape("randn", "size", sizes, size)
+    return _new(kernels.normal, shape, "randn", generator, dtype, device, requires_grad, pin_memory)
 
 
 @public(functional=False)
@@ -142,10 +128,12 @@ def rand_like(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    memory_format: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """`rand` with the shape, dtype and device of `input`."""
-    return rand(input.shape, **creation._like(input, dtype, device), requires_grad=requires_grad, generator=generator)
+    """`rand` with the shape, dtype, device and order in memory of `input`."""
+    options = {"requires_grad": requires_grad, "generator": generator}
+    return made_like("rand_like", rand, input, dtype, device, memory_format, **options)
 
 
 @public(functional=False)
@@ -155,10 +143,12 @@ def randn_like(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    memory_format: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """`randn` with the shape, dtype and device of `input`."""
-    return randn(input.shape, **creation._like(input, dtype, device), requires_grad=requires_grad, generator=generator)
+    """`randn` with the shape, dtype, device and order in memory of `input`."""
+    options = {"requires_grad": requires_grad, "generator": generator}
+    return made_like("randn_like", randn, input, dtype, device, memory_format, **options)
 
 
 def _between(low: int, high: int) -> dict[str, int]:
@@ -199,9 +189,9 @@ def randint(
     if values or high is None or not isinstance(size, (tuple, list)):
         raise ArgumentError("randint() takes (high, size) or (low, high, size), where size is a tuple of integers")
     limits = _between(int(low), int(high))
-    shape, place = check_shape(tuple(size)), devices.resolve(device)
+    shape, place = check_shape("randint", "size", (), size), devices.resolve(device)
     kind = dtypes.int64 if dtype is None else dtypes.of(creation.numpy_dtype(dtype))
-    drawn = kernels.integers(shape=shape, dtype=kind, device=place, **_draw(place, generator), **limits)
+    drawn = kernels.integers(shape=shape, dtype=kind, device=place, **draw_from(place, generator), **limits)
     return creation.finish(drawn._data, requires_grad, False)
 
 
@@ -213,11 +203,15 @@ def randint_like(
     *,
     dtype: Any = None,
     device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """`randint` with the shape, dtype and device of `input`."""
+    """`randint` with the shape, dtype, device and order in memory of `input`."""
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, tuple(input.shape), **creation._like(input, dtype, device), generator=generator)
+    options = {"requires_grad": requires_grad, "generator": generator}
+    draw = partial(randint, low, high)
+    return made_like("randint_like", draw, input, dtype, device, memory_format, **options)
 
 
 @public(functional=False)
@@ -242,7 +236,7 @@ def randperm(
     if n < 0:
         raise ShapeError(f"n must be non-negative, got {n}")
     place = devices.resolve(device)
-    keys = _host_integers(n, _draw(place, generator, on_host=True))
+    keys = _host_integers(n, draw_from(place, generator, on_host=True))
     if n > _PACKED:
         order = np.argsort(keys)
     else:
@@ -369,7 +363,7 @@ def multinomial(
         raise ShapeError(
             "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)"
         )
-    drawn = _sample(weights, num_samples, replacement, _draw(input.device, generator, on_host=True))
+    drawn = _sample(weights, num_samples, replacement, draw_from(input.device, generator, on_host=True))
     return creation.place(drawn if input.ndim == 2 else drawn[0], input.device)
 
 
@@ -408,7 +402,7 @@ def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Ge
         raise ShapeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
     check_writable(self)
     with no_grad():
-        drawn = kernels.uniform(shape=self.shape, dtype=kind, device=self.device, **_draw(self.device, generator))
+        drawn = kernels.uniform(shape=self.shape, dtype=kind, device=self.device, **draw_from(self.device, generator))
         # two steps, each rounded: a device's fused multiply-add would round once and differ in the last bit
         if to - from_ != 1:
             drawn.mul_(float(to - from_))
@@ -429,7 +423,7 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Gen
         raise ShapeError(f"normal_ expects std >= 0.0, but found std {std}")
     check_writable(self)
     with no_grad():
-        drawn = kernels.normal(shape=self.shape, dtype=kind, device=self.device, **_draw(self.device, generator))
+        drawn = kernels.normal(shape=self.shape, dtype=kind, device=self.device, **draw_from(self.device, generator))
         if std != 1:
             drawn.mul_(float(std))
         if mean != 0:
@@ -487,7 +481,7 @@ def random_(
     limits = _between(int(from_ or 0), int(to))
     check_writable(self)
     place = self.device
-    drawn = kernels.integers(shape=self.shape, dtype=self.dtype, device=place, **_draw(place, generator), **limits)
+    drawn = kernels.integers(shape=self.shape, dtype=self.dtype, device=place, **draw_from(place, generator), **limits)
     return _overwrite(self, drawn, "Random")
 
 

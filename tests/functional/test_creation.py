@@ -100,7 +100,7 @@ def test_sizes_that_are_none(make) -> None:
     with pytest.raises(RuntimeError, match=r"Trying to create tensor with negative dimension -1: \[2, -1\]"):
         make((2, -1))
     for wrong in ((2.0,), ("2",), (None,), ([1, 2], 3)):
-        with pytest.raises(TypeError, match="a shape must be made of integers"):
+        with pytest.raises(TypeError, match=r"argument 'size' must be tuple of ints, not (float|str|NoneType|list)"):
             make(wrong)
     assert make(()).shape == () and make([0, 3]).shape == (0, 3) and make((np.int64(2),)).shape == (2,)
 

@@ -273,11 +273,11 @@ def test_span_is_half_open_and_follows_negative_strides():
 
 
 def test_check_shape_takes_integers_only():
-    assert layout.check_shape([2, np.int32(3)]) == (2, 3)
+    assert layout.check_shape("zeros", "size", ([2, np.int32(3)],)) == (2, 3)
     with pytest.raises(ShapeError, match=r"^Trying to create tensor with negative dimension -1"):
-        layout.check_shape((2, -1))
-    with pytest.raises(ArgumentError, match="must be made of integers"):
-        layout.check_shape((2, 1.5))
+        layout.check_shape("zeros", "size", (2, -1))
+    with pytest.raises(ArgumentError, match=r"^zeros\(\): argument 'size' must be tuple of ints, not float"):
+        layout.check_shape("zeros", "size", (np.int32(2), 1.5))
 
 
 SHAPE = Size((1, 2))

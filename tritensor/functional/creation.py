@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import devices, dtypes
+from .. import devices, dtypes, formats
 from ..errors import ArgumentError, DtypeError, explain
 from ..extents import check_rank
 from ..layout import check_shape
@@ -19,6 +19,7 @@ from ..public import method, public
 from ..scalars import converted
 from ..size import Size
 from ..tensor import Tensor, blank, wrap
+from .strides import restrided, turned
 
 
 def _first_leaf(data: Any) -> Any:
@@ -164,14 +165,10 @@ def numpy_dtype(dtype: Any, default: dtypes.dtype | None = None) -> np.dtype:
     """The NumPy dtype for a user's dtype argument; for None that of `default`, or the default floating dtype."""
     if dtype is None:
         return (default or dtypes.get_default_dtype()).numpy
-    if not isinstance(dtype, dtypes.dtype):
-        if isinstance(dtype, type) and dtype in _PYTHON_TYPES:
-            return _PYTHON_TYPES[dtype]().numpy
+    found = dtypes.of_argument(dtype)
+    if found is None:
         raise ArgumentError(explain(f"argument 'dtype' must be tritensor.dtype, not {type(dtype).__name__}"))
-    return dtype.numpy
-
-
-_PYTHON_TYPES: dict[Any, Any] = {float: lambda: dtypes.float64, int: lambda: dtypes.int64, bool: lambda: dtypes.bool_}
+    return found.numpy
 
 
 def place(array: np.ndarray, device: Any, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
@@ -301,12 +298,6 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
         raise ArgumentError(explain(f"from_dlpack(): cannot take a {type(ext_tensor).__name__}", str(error))) from error
 
 
-def _size(size: tuple[Any, ...]) -> tuple[int, ...]:
-    if len(size) == 1 and isinstance(size[0], (tuple, list)):
-        size = tuple(size[0])
-    return check_shape(size)
-
-
 def filled(shape: tuple[int, ...], value: Any, kind: np.dtype, device: Any) -> Any:
     """The array of `full`, filled on the device itself."""
     where = devices.resolve(device)
@@ -334,18 +325,35 @@ def finish(data: Any, requires_grad: bool, pin_memory: bool = False) -> Tensor:
 
 @public(functional=False)
 def zeros(
-    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
-    """A tensor of zeros."""
-    return finish(filled(_size(size), 0, numpy_dtype(dtype), device), requires_grad, pin_memory)
+    """A tensor of zeros.
+
+    >>> import tritensor as torch
+    >>> torch.zeros(2, 3).shape == torch.zeros(size=(2, 3)).shape
+    True
+    """
+    shape = check_shape("zeros", "size", sizes, size)
+    return finish(filled(shape, 0, numpy_dtype(dtype), device), requires_grad, pin_memory)
 
 
 @public(functional=False)
 def ones(
-    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """A tensor of ones."""
-    return finish(filled(_size(size), 1, numpy_dtype(dtype), device), requires_grad, pin_memory)
+    shape = check_shape("ones", "size", sizes, size)
+    return finish(filled(shape, 1, numpy_dtype(dtype), device), requires_grad, pin_memory)
 
 
 @public(functional=False)
@@ -365,71 +373,45 @@ def full(
     """
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
-    if not isinstance(size, (tuple, list)):
-        raise ArgumentError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    shape = check_shape("full", "size", (), size)
     if not isinstance(fill_value, (bool, int, float, complex, np.generic)):
         raise ArgumentError(
             f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}"
         )
     kind = numpy_dtype(dtype, dtypes.of_scalar(fill_value))
-    fill_value = converted(fill_value, dtypes.of(kind))
-    return finish(
-        filled(_size(tuple(size)), fill_value, kind, device),
-        requires_grad,
-        pin_memory,
-    )
+    return finish(filled(shape, converted(fill_value, dtypes.of(kind)), kind, device), requires_grad, pin_memory)
 
 
 @public(functional=False)
 def empty(
-    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = formats.contiguous_format,
 ) -> Tensor:
     """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
-    shape, kind, where = _size(size), numpy_dtype(dtype), devices.resolve(device)
+    shape, kind, where = check_shape("empty", "size", sizes, size), numpy_dtype(dtype), devices.resolve(device)
+    strides = None
+    if memory_format is not formats.contiguous_format:
+        strides = formats.strides_of("empty", memory_format, shape)
+        shape, wanted = turned(shape, strides), shape
     data = np.empty(shape, kind) if where is devices.cpu else buffer.empty(shape, kind, where)
-    return finish(data, requires_grad, pin_memory)
+    made = finish(data, requires_grad, pin_memory)
+    if strides is not None:
+        made._data = restrided(made._data, wanted, strides)
+    return made
 
 
 @public(functional=False)
-def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A 0-dimensional tensor of the default dtype."""
-    return full((), s, dtype=dtype or dtypes.get_default_dtype(), device=device)
-
-
-def _like(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
-    if not isinstance(input, Tensor):
-        raise ArgumentError(f"argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    return {"dtype": input.dtype if dtype is None else dtype, "device": input.device if device is None else device}
-
-
-@public(functional=False)
-def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Zeros with the shape, dtype and device of `input`."""
-    like = _like(input, dtype, device)
-    return zeros(input.shape, **like, requires_grad=requires_grad)
-
-
-@public(functional=False)
-def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Ones with the shape, dtype and device of `input`."""
-    like = _like(input, dtype, device)
-    return ones(input.shape, **like, requires_grad=requires_grad)
-
-
-@public(functional=False)
-def full_like(
-    input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
-    """`fill_value` with the shape, dtype and device of `input`."""
-    like = _like(input, dtype, device)
-    return full(input.shape, fill_value, **like, requires_grad=requires_grad)
-
-
-@public(functional=False)
-def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Uninitialised, with the shape, dtype and device of `input`."""
-    like = _like(input, dtype, device)
-    return empty(input.shape, **like, requires_grad=requires_grad)
+    """A 0-dimensional tensor of the default dtype."""
+    wanted = dtypes.get_default_dtype() if dtype is None else dtype
+    return full((), s, dtype=wanted, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
 
 
 @method("__new__")
@@ -449,33 +431,3 @@ def _new_tensor(cls: type[Tensor], *data: Any) -> Tensor:
     else:
         made = empty(*(data or (0,)))
     return blank(cls, made._data)  # type: ignore[no-any-return]
-
-
-@method()
-def new_zeros(self: Tensor, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros of this size, with the dtype and on the device of the tensor unless given."""
-    return zeros(*size, **_like(self, dtype, device))
-
-
-@method()
-def new_ones(self: Tensor, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones of this size, with the dtype and on the device of the tensor unless given."""
-    return ones(*size, **_like(self, dtype, device))
-
-
-@method()
-def new_empty(self: Tensor, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """An uninitialised tensor of this size, with the dtype and on the device of the tensor unless given."""
-    return empty(*size, **_like(self, dtype, device))
-
-
-@method()
-def new_full(self: Tensor, size: Sequence[int], fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """`fill_value` in this size, with the dtype and on the device of the tensor unless given."""
-    return full(size, fill_value, **_like(self, dtype, device))
-
-
-@method()
-def new_tensor(self: Tensor, data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """A copy of `data`, with the dtype and on the device of the tensor unless given."""
-    return tensor(data, **_like(self, dtype, device))

@@ -93,7 +93,7 @@ def logspace(
 @public(functional=False)
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A matrix with ones on the diagonal."""
-    shape = check_shape((n, n if m is None else m))
+    shape = check_shape("eye", "n", (n, n if m is None else m))
     kind, where = numpy_dtype(dtype), devices.resolve(device)
     if where is devices.cpu:
         return place(np.eye(*shape, dtype=kind), where, requires_grad)

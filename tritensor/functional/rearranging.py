@@ -9,8 +9,10 @@ import numpy as np
 
 from .. import dtypes, layout
 from ..autograd.gradients import called
-from ..errors import ArgumentError, DtypeError, ShapeError, explain
+from ..errors import DtypeError, ShapeError, explain
 from ..extents import check_extents
+from ..formats import contiguous_format
+from ..layout import integers
 from ..operator import registry
 from ..public import method, public
 from ..tensor import Tensor, wrap
@@ -20,25 +22,15 @@ from .joining import cat
 from .view_operators import view_registry as views
 
 
-def _integers(values: tuple[Any, ...]) -> tuple[int, ...]:
-    """Integers given one by one or as one sequence."""
-    if len(values) == 1 and isinstance(values[0], (tuple, list)):
-        values = tuple(values[0])
-    try:
-        return tuple(value.__index__() for value in values)
-    except (AttributeError, TypeError):
-        raise ArgumentError(explain(f"expected integers, got {values!r}")) from None
-
-
 @public(method=True)
-def flip(input: Tensor, *dims: Any) -> Tensor:
+def flip(input: Tensor, *along: Any, dims: Any = None) -> Tensor:
     """A copy with the order along each of `dims` reversed.
 
     >>> import tritensor as torch
     >>> torch.flip(torch.arange(3), [0])
     tensor([2, 1, 0])
     """
-    wanted = layout.normalize_dims(_integers(dims), input.ndim)
+    wanted = layout.normalize_dims(integers("flip", "dims", along, dims), input.ndim)
     key = tuple(slice(None, None, -1) if dim in wanted else slice(None) for dim in range(input.ndim))
     return called("FlipBackward0", views["slice"](input, (*key, Ellipsis)).clone())  # type: ignore[no-any-return]
 
@@ -70,10 +62,10 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
     Raises:
         ShapeError: there are not as many shifts as dimensions.
     """
-    steps = _integers((shifts,))
+    steps = integers("roll", "shifts", (shifts,))
     if not steps:
         raise ShapeError("`shifts` required")
-    along = () if dims is None else _integers((dims,))
+    along = () if dims is None else integers("roll", "dims", (dims,))
     if not along and len(steps) == 1:
         flat = input.reshape(-1)
         return roll(flat, steps, 0).reshape(input.shape)
@@ -89,9 +81,9 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
 
 
 @method()
-def repeat(input: Tensor, *repeats: Any) -> Tensor:
+def repeat(input: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
     """A copy that holds the tensor `repeats` times along each dimension; there may be more repeats than dimensions."""
-    counts = _integers(repeats)
+    counts = integers("repeat", "repeats", counts, repeats)
     extra = len(counts) - input.ndim
     if extra < 0:
         raise ShapeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -110,19 +102,19 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
             spaced.append(size)
             spread_to.append(count * size)
     spread = input.reshape(spaced).expand(spread_to)
-    return spread.clone().reshape(target)
+    return spread.clone(memory_format=contiguous_format).reshape(target)
 
 
 @public(method=True)
-def tile(input: Tensor, *dims: Any) -> Tensor:
+def tile(input: Tensor, *counts: Any, dims: Any = None) -> Tensor:
     """`repeat`, where missing leading counts are 1.
 
     >>> import tritensor as torch
     >>> torch.tile(torch.tensor([1, 2]), (2,))
     tensor([1, 2, 1, 2])
     """
-    counts = _integers(dims)
-    return repeat(input, *(1,) * (input.ndim - len(counts)), *counts)
+    counts = integers("tile", "dims", counts, dims)
+    return repeat(input, (1,) * (input.ndim - len(counts)) + counts)
 
 
 @public(method=True)
@@ -147,7 +139,9 @@ def repeat_interleave(
             raise ShapeError("Repeats must be non-negative")
         shape = tuple(input.shape)
         spread = input.unsqueeze(dim + 1).expand(*shape[: dim + 1], repeats, *shape[dim + 1 :])
-        return spread.clone().reshape(*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :])
+        return spread.clone(memory_format=contiguous_format).reshape(
+            *shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]
+        )
     positions = wrap(_origins(repeats, input._data.shape[dim] if input.ndim else 1))
     return index_select(input, dim, positions.to(input.device))
 

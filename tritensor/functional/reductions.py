@@ -250,7 +250,7 @@ def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others
 
 
 @public(package=False, method=True)
-def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     """The sum over the dimensions that were expanded from `size` to the shape of `input`: the gradient of `expand`.
 
     >>> import tritensor as torch
@@ -260,7 +260,7 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     Raises:
         ShapeError: `size` does not expand to the shape of `input`.
     """
-    target = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    target = layout.integers("sum_to_size", "size", sizes, size)
     shape = input._data.shape
     extra = len(shape) - len(target)
     if extra < 0:

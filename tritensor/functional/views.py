@@ -9,8 +9,9 @@ import numpy as np
 
 from .. import layout
 from ..copying import LARGE
-from ..errors import ArgumentError, RangeError, ShapeError, explain
+from ..errors import ArgumentError, RangeError, ShapeError
 from ..extents import check_extents, check_rank
+from ..layout import integers
 from ..public import method, public
 from ..tensor import Tensor
 from .view_operators import _alias, _expand, _permute, _slice, _squeeze, _transpose, _unsqueeze, _view
@@ -18,28 +19,18 @@ from .view_operators import _alias, _expand, _permute, _slice, _squeeze, _transp
 ndarray = np.ndarray
 
 
-def _sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:
-    """Sizes given one by one or as one sequence, as Python integers."""
-    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
-        shape = tuple(shape[0])
-    try:
-        return tuple([extent.__index__() for extent in shape])
-    except (AttributeError, TypeError):
-        raise ArgumentError(explain(f"a shape must be integers, got {shape!r}")) from None
-
-
 @method()
-def view(input: Tensor, *shape: Any) -> Tensor:
+def view(input: Tensor, *shape: Any, size: Any = None) -> Tensor:
     """The same elements in another shape, sharing memory; one size may be -1.
 
     Raises:
         ShapeError: the sizes do not fit (`shape '[4]' is invalid for input of size 6`), or a copy would be needed.
     """
-    return _view(input, layout.infer_shape(_sizes(shape), input._data.size))
+    return _view(input, layout.infer_shape(integers("view", "size", shape, size), input._data.size))
 
 
 @public(functional=False, method=True)
-def reshape(input: Tensor, *shape: Any) -> Tensor:
+def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     """The same elements in another shape: a view where that is possible, else a copy.
 
     >>> import tritensor as torch
@@ -47,21 +38,25 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     tritensor.Size([2, 3])
     """
     data = input._data
-    if type(data) is ndarray and shape and (data.size < LARGE or data.flags.c_contiguous):
+    if type(data) is ndarray and sizes and (data.size < LARGE or data.flags.c_contiguous):
         # the quick path: NumPy decides whether a view is possible; the code below raises PyTorch's errors
         try:
-            out = data.reshape(*shape)
+            out = data.reshape(*sizes)
         except (ValueError, TypeError):
             out = None
         if out is not None:
             made = out.shape
-            if made != shape and made != shape[0]:
-                sizes = shape[0] if isinstance(shape[0], (tuple, list)) else shape
-                if min(sizes, default=0) < -1:
+            if made != sizes and made != sizes[0]:
+                wanted = sizes[0] if isinstance(sizes[0], (tuple, list)) else sizes
+                if min(wanted, default=0) < -1:
                     made = None  # NumPy takes any negative size for -1
-            if made is not None and (out.base is data or (out.base is not None and out.base is data.base)):
+            if (
+                shape is None
+                and made is not None
+                and (out.base is data or (out.base is not None and out.base is data.base))
+            ):
                 return _view.attach(input, data.shape, out, (made,))
-    target = layout.infer_shape(_sizes(shape), data.size)
+    target = layout.infer_shape(integers("reshape", "shape", sizes, shape), data.size)
     try:
         return _view(input, target)
     except layout.NotViewable:
@@ -95,9 +90,9 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
 
 
 @public(functional=False, method=True)
-def permute(input: Tensor, *dims: Any) -> Tensor:
+def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     """The dimensions in the order `dims`."""
-    return _permute(input, layout.permutation(_sizes(dims), input.ndim))
+    return _permute(input, layout.permutation(integers("permute", "dims", order, dims), input.ndim))
 
 
 @public("swapaxes", "swapdims", functional=False, method=True)
@@ -160,9 +155,9 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
 
 
 @method()
-def expand(input: Tensor, *sizes: Any) -> Tensor:
-    """Dimensions of size 1 repeated to `sizes` without a copy; -1 keeps a size."""
-    wanted = _sizes(sizes)
+def expand(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) -> Tensor:
+    """Dimensions of size 1 repeated to `sizes` without a copy; -1 keeps a size. `implicit` has no meaning."""
+    wanted = integers("expand", "size", sizes, size)
     shape = input._data.shape
     extra = len(wanted) - len(shape)
     for dim, extent in enumerate(wanted):

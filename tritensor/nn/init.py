@@ -14,7 +14,8 @@ import numpy as np
 
 from ..autograd.mode import no_grad
 from ..dtypes import float64
-from ..functional.creation import empty, empty_like, from_numpy
+from ..functional.creation import empty, from_numpy
+from ..functional.likeness import empty_like
 from ..tensor import Tensor
 
 __all__ = [

@@ -15,7 +15,7 @@ from ..devices import resolve
 from ..drivers.capture import capturing
 from ..drivers.refusals import refuse
 from ..errors import explain
-from ..functional.creation import zeros_like
+from ..functional.likeness import zeros_like
 from ..kernels.optimizer.multi_tensor import Rates, Tables
 from ..kernels.optimizer.steps import Step, aligned_zeros
 from ..nn.module import clear_gradient
