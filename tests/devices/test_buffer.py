@@ -90,14 +90,6 @@ def test_as_strided_stays_inside_of_the_buffer(simulator):
             array.as_strided(shape, strides, offset)
 
 
-def test_view_dtype_keeps_the_bits(simulator):
-    host = np.array([1.0, -2.0], np.float32)
-    array = copies.from_host(host, CUDA0)
-    np.testing.assert_array_equal(copies.to_host(array.view_dtype(np.dtype(np.int32))), host.view(np.int32))
-    with pytest.raises(ShapeError, match="differ in size"):
-        array.view_dtype(np.dtype(np.float64))
-
-
 def test_data_ptr_counts_from_the_first_element(simulator):
     array = copies.from_host(numbers(3, 4), CUDA0)
     assert array.data_ptr() % 256 == 0

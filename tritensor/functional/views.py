@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import layout
+from .. import dtypes, layout
 from ..copying import LARGE
-from ..errors import ArgumentError, RangeError, ShapeError
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..extents import check_extents, check_rank
 from ..layout import integers
+from ..memory.array import DeviceArray
 from ..public import method, public
 from ..tensor import Tensor
 from .view_operators import _alias, _expand, _permute, _slice, _squeeze, _transpose, _unsqueeze, _view
@@ -20,13 +21,81 @@ ndarray = np.ndarray
 
 
 @method()
-def view(input: Tensor, *shape: Any, size: Any = None) -> Tensor:
-    """The same elements in another shape, sharing memory; one size may be -1.
+def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
+    """The same elements in another shape, sharing memory; one size may be -1. Or the same bits in another dtype.
+
+    With a dtype of another size the last dimension grows or shrinks. Gradients do not pass through it: the result has
+    no history, as that of `detach()`.
+
+    >>> import tritensor as torch
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> x.view(torch.int32), x.view(torch.uint8).shape
+    (tensor([1065353216, 1073741824], dtype=tritensor.int32), tritensor.Size([8]))
 
     Raises:
         ShapeError: the sizes do not fit (`shape '[4]' is invalid for input of size 6`), or a copy would be needed.
     """
+    if dtype is not None or (len(shape) == 1 and shape[0].__class__ in _KINDS):
+        return _view_bits(input, (*shape, *([size] if size is not None else ())), dtype)
     return _view(input, layout.infer_shape(integers("view", "size", shape, size), input._data.size))
+
+
+_KINDS = (dtypes.dtype, type)
+
+
+def _view_bits(input: Tensor, given: tuple[Any, ...], dtype: Any) -> Tensor:
+    """The tensor's memory as elements of another dtype."""
+    target = dtypes.of_argument(given[0] if given and dtype is None else dtype)
+    if target is None or len(given) + (dtype is not None) != 1:
+        got = ", ".join(type(value).__name__ for value in (*given, *([] if dtype is None else [dtype])))
+        raise ArgumentError(
+            explain(
+                f"view() received an invalid combination of arguments - got ({got}), but expected one of:",
+                "* (dtype dtype)",
+                "* (tuple of ints size)",
+            )
+        )
+    data, kind = input._data, target.numpy
+    out: Any
+    if data.__class__ is DeviceArray:
+        if target.is_complex:
+            raise DtypeError(explain("complex dtypes are on the CPU only", f"the tensor is on {input.device}"))
+        shape, strides, offset = _reinterpreted(input, target)
+        out = DeviceArray.over(data.buffer, shape, strides, offset, kind)
+    else:
+        shape, _, _ = _reinterpreted(input, target)
+        out = input._host_array().view(kind) if data.size else np.empty(shape, kind)
+    result = input.detach()
+    result._data = out
+    return result
+
+
+def _reinterpreted(x: Tensor, target: dtypes.dtype) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Shape, strides and offset of a tensor's memory in elements of another dtype.
+
+    Raises:
+        ShapeError: the last dimension has gaps, or elements of the other size do not divide something.
+    """
+    shape, offset = tuple(x._data.shape), x.storage_offset()
+    strides = layout.contiguous_strides(shape) if 0 in shape else x.stride()  # NumPy's are 0 where there is no element
+    old, new = x.itemsize, target.itemsize
+    if old == new:
+        return shape, strides, offset
+    words = f"to view {x.dtype.legacy} as {target.legacy} (different element sizes)"
+    if not shape:
+        raise ShapeError(f"self.dim() cannot be 0 {words}")
+    if strides[-1] != 1:
+        raise ShapeError(f"self.stride(-1) must be 1 {words}, but got {strides[-1]}")
+    if old > new:
+        ratio = old // new
+        return (*shape[:-1], shape[-1] * ratio), (*[step * ratio for step in strides[:-1]], 1), offset * ratio
+    ratio = new // old
+    checks = {"self.size(-1)": shape[-1], "self.storage_offset()": offset}
+    checks.update({f"self.stride({dim})": step for dim, step in enumerate(strides[:-1])})
+    for name, value in checks.items():
+        if value % ratio:
+            raise ShapeError(f"{name} must be divisible by {ratio} {words}, but got {value}")
+    return (*shape[:-1], shape[-1] // ratio), (*[step // ratio for step in strides[:-1]], 1), offset // ratio
 
 
 @public(functional=False, method=True)

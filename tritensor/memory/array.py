@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import devices, layout
 from ..drivers.allocator import round_size
-from ..errors import ArgumentError, ShapeError, explain
+from ..errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
     from ..devices import device as Device
@@ -146,14 +146,6 @@ class DeviceArray:
                 f"storage of size {self.buffer.nbytes}"
             )
         return DeviceArray.over(self.buffer, shape, strides, offset, self.dtype)
-
-    def view_dtype(self, dtype: np.dtype[Any]) -> DeviceArray:
-        """The same bits as another type of the same size."""
-        if dtype.itemsize != self.dtype.itemsize:
-            raise ShapeError(
-                explain(f"view: {self.dtype.name} and {dtype.name} differ in size", remedy="convert with .to() instead")
-            )
-        return DeviceArray.over(self.buffer, self.shape, self.strides, self.offset, dtype)
 
     def __array__(self, *_: object, **__: object) -> np.ndarray:
         raise ArgumentError(

@@ -42,16 +42,12 @@ OPERANDS = {
 
 # Snippet -> why the libraries may differ there.
 NO_SIZES = "no sizes are the empty shape, so that x.reshape(*shape) works for every shape"
-BIT_CAST = "view(dtype) is not offered"
 KERNEL = "PyTorch's NotImplementedError comes from its dispatcher; a DtypeError is a RuntimeError, as that one is"
 DIFFERENT: dict[str, str] = {
     "r = x.view()": NO_SIZES,
     "r = x.reshape()": NO_SIZES,
     "r = s.reshape()": NO_SIZES,
     "r = s.permute()": NO_SIZES,
-    "r = x.view(torch.int32)": BIT_CAST,
-    "r = x.view(torch.uint8)": BIT_CAST,
-    "r = x.view(torch.float16)": BIT_CAST,
     "r = q.movedim(0, (1, 2))": "one message for all dims that do not match, the one PyTorch has for two tuples",
     "r = x[..., ...]": "two ellipses mean nothing; NumPy and the array API refuse them",
     'r = x["a"]': "the IndexError that PyTorch raises for every other bad index, not the accident of this one",
