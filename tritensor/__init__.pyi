@@ -57,6 +57,11 @@ from .dtypes import uint32 as uint32
 from .dtypes import uint64 as uint64
 from .dtypes import uint8 as uint8
 from .errors import OutOfMemoryError as OutOfMemoryError
+from .formats import channels_last as channels_last
+from .formats import channels_last_3d as channels_last_3d
+from .formats import contiguous_format as contiguous_format
+from .formats import memory_format as memory_format
+from .formats import preserve_format as preserve_format
 from .functional import abs as abs
 from .functional import absolute as absolute
 from .functional import acos as acos
@@ -244,17 +249,17 @@ from .functional import where as where
 from .functional.creation import as_tensor as as_tensor
 from .functional.creation import as_tensor as asarray
 from .functional.creation import empty as empty
-from .functional.creation import empty_like as empty_like
 from .functional.creation import from_dlpack as from_dlpack
 from .functional.creation import from_numpy as from_numpy
 from .functional.creation import full as full
-from .functional.creation import full_like as full_like
 from .functional.creation import ones as ones
-from .functional.creation import ones_like as ones_like
 from .functional.creation import scalar_tensor as scalar_tensor
 from .functional.creation import tensor as tensor
 from .functional.creation import zeros as zeros
-from .functional.creation import zeros_like as zeros_like
+from .functional.likeness import empty_like as empty_like
+from .functional.likeness import full_like as full_like
+from .functional.likeness import ones_like as ones_like
+from .functional.likeness import zeros_like as zeros_like
 from .functional.ranges import arange as arange
 from .functional.ranges import eye as eye
 from .functional.ranges import linspace as linspace
@@ -370,6 +375,8 @@ __all__ = [
     "cdouble",
     "ceil",
     "cfloat",
+    "channels_last",
+    "channels_last_3d",
     "chunk",
     "clamp",
     "clamp_max",
@@ -382,6 +389,7 @@ __all__ = [
     "concat",
     "concatenate",
     "conj",
+    "contiguous_format",
     "cos",
     "cosh",
     "count_nonzero",
@@ -499,6 +507,7 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "memory_format",
     "meshgrid",
     "min",
     "minimum",
@@ -531,6 +540,7 @@ __all__ = [
     "pi",
     "positive",
     "pow",
+    "preserve_format",
     "prod",
     "promote_types",
     "rand",

@@ -155,7 +155,7 @@ class Tensor:
         """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
     def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Tensor:
         """Fill with 1 with probability `p` (a number, or a tensor of them), else 0."""
-    def bfloat16(self) -> Tensor:
+    def bfloat16(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in bfloat16; itself when it is that already."""
     def bitwise_and(self, other: Any) -> Any:
         """The bits that x and y both have."""
@@ -183,17 +183,17 @@ class Tensor:
         """The bits that one of x and y has."""
     def bmm(self, mat2: Tensor) -> Tensor:
         """The products of two stacks of matrices of the same length, of shapes (b, n, m) and (b, m, p)."""
-    def bool(self) -> Tensor:
+    def bool(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in bool; itself when it is that already."""
     def broadcast_to(self, size: Sequence[_Int]) -> Tensor:
         """Expanded to the shape `size`."""
-    def byte(self) -> Tensor:
+    def byte(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in uint8; itself when it is that already."""
     def ceil(self) -> Tensor:
         """The smallest integer that is not below x."""
     def ceil_(self) -> Tensor:
         """The smallest integer that is not below x."""
-    def char(self) -> Tensor:
+    def char(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int8; itself when it is that already."""
     def chunk(self, chunks: _Int, dim: _Int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` views of equal size along `dim`; the last may be smaller."""
@@ -213,14 +213,14 @@ class Tensor:
         """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
     def clip_(self, min: Any = None, max: Any = None) -> Tensor:
         """`clamp` in the tensor's own memory."""
-    def clone(self) -> Tensor:
-        """A copy that gradients pass through."""
+    def clone(self, *, memory_format: Any = None) -> Tensor:
+        """A copy that gradients pass through, with the dimensions in the same order in memory unless a format is given."""
     def conj(self) -> Tensor:
         """x with its imaginary part negated; real numbers as they are."""
     def conj_(self) -> Tensor:
         """x with its imaginary part negated; real numbers as they are."""
-    def contiguous(self) -> Tensor:
-        """The tensor in row-major order without gaps; itself when it is that already."""
+    def contiguous(self, *, memory_format: Any = ...) -> Tensor:
+        """The tensor in row-major order (or that of a memory format) without gaps; itself when it is that already."""
     def copy_(self, src: Tensor, non_blocking: _Bool = False) -> Tensor:
         """Write `src` (from any device, any dtype, broadcast) over the tensor's elements."""
     def cos(self) -> Tensor:
@@ -233,9 +233,9 @@ class Tensor:
         """The hyperbolic cosine of x."""
     def count_nonzero(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
         """How many elements are not zero, of all or along `dim`."""
-    def cpu(self, *, non_blocking: _Bool = False) -> Tensor:
+    def cpu(self, *, non_blocking: _Bool = False, memory_format: Any = None) -> Tensor:
         """The tensor in host memory; itself when it is there already."""
-    def cuda(self, device: Any = None, non_blocking: _Bool = False) -> Tensor:
+    def cuda(self, device: Any = None, non_blocking: _Bool = False, *, memory_format: Any = None) -> Tensor:
         """The tensor on a CUDA device (the current one unless given); itself when it is there already."""
     def cumsum(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
         """The sums of the elements up to each place along `dim`; integers and booleans add up in int64."""
@@ -265,7 +265,7 @@ class Tensor:
         """`div` in the tensor's own memory."""
     def dot(self, tensor: Tensor) -> Tensor:
         """The sum of the products of two vectors' elements."""
-    def double(self) -> Tensor:
+    def double(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in float64; itself when it is that already."""
     @property
     def dtype(self) -> dtypes.dtype:
@@ -294,8 +294,8 @@ class Tensor:
         """2 to the power x."""
     def exp_(self) -> Tensor:
         """e to the power x."""
-    def expand(self, *sizes: Any) -> Tensor:
-        """Dimensions of size 1 repeated to `sizes` without a copy; -1 keeps a size."""
+    def expand(self, *sizes: Any, size: Any = None, implicit: _Bool = False) -> Tensor:
+        """Dimensions of size 1 repeated to `sizes` without a copy; -1 keeps a size. `implicit` has no meaning."""
     def expand_as(self, other: Tensor) -> Tensor:
         """Expanded to the shape of `other`."""
     def expm1(self) -> Tensor:
@@ -312,13 +312,13 @@ class Tensor:
         """x without its fraction."""
     def flatten(self, start_dim: _Int = 0, end_dim: _Int = -1) -> Tensor:
         """Dimensions `start_dim` to `end_dim` as one."""
-    def flip(self, *dims: Any) -> Tensor:
+    def flip(self, *along: Any, dims: Any = None) -> Tensor:
         """A copy with the order along each of `dims` reversed."""
     def fliplr(self) -> Tensor:
         """A copy with the second dimension reversed: left and right exchanged."""
     def flipud(self) -> Tensor:
         """A copy with the first dimension reversed: up and down exchanged."""
-    def float(self) -> Tensor:
+    def float(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in float32; itself when it is that already."""
     def floor(self) -> Tensor:
         """The largest integer that is not above x."""
@@ -377,7 +377,7 @@ class Tensor:
         """x > y."""
     def gt_(self, other: Any) -> Tensor:
         """x > y."""
-    def half(self) -> Tensor:
+    def half(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in float16; itself when it is that already."""
     def hypot(self, other: Any) -> Any:
         """sqrt(x * x + y * y), without overflow."""
@@ -403,12 +403,12 @@ class Tensor:
         """The slices of `input` along `dim` at the positions in a vector."""
     def inner(self, other: Tensor) -> Tensor:
         """The sum of products over the last dimension of both; of vectors, their dot product."""
-    def int(self) -> Tensor:
+    def int(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int32; itself when it is that already."""
     def is_complex(self) -> _Bool:
         """Whether the dtype is a complex one."""
-    def is_contiguous(self) -> _Bool:
-        """Whether the elements lie in memory in row-major order without gaps."""
+    def is_contiguous(self, *, memory_format: Any = ...) -> _Bool:
+        """Whether the elements lie in memory in row-major order (or that of a memory format) without gaps."""
     @property
     def is_cuda(self) -> _Bool:
         """Whether the elements are on a CUDA device (real or simulated)."""
@@ -490,7 +490,7 @@ class Tensor:
         """Whether one of x and y differs from 0, and one does not."""
     def logsumexp(self, dim: _Int | Sequence[_Int] | None, keepdim: _Bool = False) -> Tensor:
         """log(sum(exp(x))) along `dim`, without overflow."""
-    def long(self) -> Tensor:
+    def long(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int64; itself when it is that already."""
     def lt(self, other: Any) -> Any:
         """x < y."""
@@ -498,7 +498,7 @@ class Tensor:
         """x < y."""
     @property
     def mT(self) -> Tensor:
-        """The last two dimensions exchanged: `x.mT`."""
+        """The last two dimensions exchanged: `x.mT`; a tensor without dimensions as it is."""
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
         """`input` with a number where `mask` holds; the two broadcast."""
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
@@ -569,16 +569,16 @@ class Tensor:
         """-x."""
     def nelement(self) -> _Int:
         """The number of elements."""
-    def new_empty(self, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
-        """An uninitialised tensor of this size, with the dtype and on the device of the tensor unless given."""
-    def new_full(self, size: Sequence[_Int], fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
-        """`fill_value` in this size, with the dtype and on the device of the tensor unless given."""
-    def new_ones(self, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
-        """Ones of this size, with the dtype and on the device of the tensor unless given."""
-    def new_tensor(self, data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-        """A copy of `data`, with the dtype and on the device of the tensor unless given."""
-    def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
-        """Zeros of this size, with the dtype and on the device of the tensor unless given."""
+    def new_empty(self, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        """An uninitialised tensor of this size; options are those of `empty`, dtype and device are the tensor's."""
+    def new_full(self, size: Any, fill_value: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        """`fill_value` in this size, with the dtype and on the device of the tensor; options are those of `full`."""
+    def new_ones(self, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        """Ones of this size, with the dtype and on the device of the tensor unless given; options are those of `ones`."""
+    def new_tensor(self, data: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        """A copy of `data`, with the dtype and on the device of the tensor; options are those of `tensor`."""
+    def new_zeros(self, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        """Zeros of this size, with the dtype and on the device of the tensor unless given; options are those of `zeros`."""
     def nonzero(self, *, as_tuple: _Bool = False) -> Any:
         """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
     def norm(self, p: _Float | str | None = 'fro', dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, dtype: Any = None) -> Tensor:
@@ -598,7 +598,7 @@ class Tensor:
     @property
     def output_nr(self) -> _Int:
         """Which output of `grad_fn` the tensor is."""
-    def permute(self, *dims: Any) -> Tensor:
+    def permute(self, *order: Any, dims: Any = None) -> Tensor:
         """The dimensions in the order `dims`."""
     def pin_memory(self, device: Any = None) -> Tensor:
         """A copy in page-locked host memory, which copies to a GPU faster; the tensor itself where there is no GPU."""
@@ -630,7 +630,7 @@ class Tensor:
         """What x leaves when divided by y, with the sign of y."""
     def remainder_(self, other: Any) -> Tensor:
         """What x leaves when divided by y, with the sign of y."""
-    def repeat(self, *repeats: Any) -> Tensor:
+    def repeat(self, *counts: Any, repeats: Any = None) -> Tensor:
         """A copy that holds the tensor `repeats` times along each dimension; there may be more repeats than dimensions."""
     def repeat_interleave(self, repeats: _Int | Tensor | None = None, dim: _Int | None = None, *, output_size: _Int | None = None) -> Tensor:
         """Each slice along `dim` (each element if None) repeated `repeats` times."""
@@ -641,7 +641,7 @@ class Tensor:
     def requires_grad(self, value: Any) -> None: ...
     def requires_grad_(self, requires_grad: _Bool = True) -> Tensor:
         """Set `requires_grad` and return the tensor."""
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *sizes: Any, shape: Any = None) -> Tensor:
         """The same elements in another shape: a view where that is possible, else a copy."""
     def reshape_as(self, other: Tensor) -> Tensor:
         """The same elements in the shape of `other`."""
@@ -677,7 +677,7 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The extents of the dimensions."""
-    def short(self) -> Tensor:
+    def short(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int16; itself when it is that already."""
     def sigmoid(self) -> Tensor:
         """1 / (1 + exp(-x))."""
@@ -729,7 +729,7 @@ class Tensor:
         """`sub` in the tensor's own memory."""
     def sum(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None, **others: Any) -> Tensor:
         """The sum of all elements, or along `dim`; integers and booleans add up in int64."""
-    def sum_to_size(self, *size: Any) -> Tensor:
+    def sum_to_size(self, *sizes: Any, size: Any = None) -> Tensor:
         """The sum over the dimensions that were expanded from `size` to the shape of `input`: the gradient of `expand`."""
     def swapaxes(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
@@ -749,7 +749,7 @@ class Tensor:
         """The hyperbolic tangent of x."""
     def tanh_(self) -> Tensor:
         """The hyperbolic tangent of x."""
-    def tile(self, *dims: Any) -> Tensor:
+    def tile(self, *counts: Any, dims: Any = None) -> Tensor:
         """`repeat`, where missing leading counts are 1."""
     def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: _Bool = False, copy: _Bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
         """The tensor on another device, in another dtype, or both; the tensor itself when neither differs."""
@@ -771,8 +771,8 @@ class Tensor:
         """x without its fraction."""
     def trunc_(self) -> Tensor:
         """x without its fraction."""
-    def type(self, dtype: Any = None) -> Any:
-        """PyTorch's legacy type name such as "torch.FloatTensor"; with a dtype, the tensor converted to it."""
+    def type(self, dtype: Any = None, non_blocking: _Bool = False, *, memory_format: Any = None) -> Any:
+        """PyTorch's legacy type name such as "torch.FloatTensor"; with a dtype or such a name, the tensor converted to it."""
     def type_as(self, other: Tensor) -> Tensor:
         """The tensor in the dtype of `other`."""
     def unbind(self, dim: _Int = 0) -> tuple[Tensor, ...]:
@@ -785,8 +785,8 @@ class Tensor:
         """With a new dimension of size 1 at `dim`."""
     def var(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, **others: Any) -> Tensor:
         """The variance of all elements, or along `dim`; the divisor is the count minus `correction` (1 by default)."""
-    def view(self, *shape: Any) -> Tensor:
-        """The same elements in another shape, sharing memory; one size may be -1."""
+    def view(self, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
+        """The same elements in another shape, sharing memory; one size may be -1. Or the same bits in another dtype."""
     def view_as(self, other: Tensor) -> Tensor:
         """The same elements in the shape of `other`, sharing memory."""
     def where(self, condition: Tensor, other: Any) -> Any:
@@ -800,6 +800,8 @@ class Tensor:
     def __and__(self, other: Any) -> Any:
         """The bits that x and y both have."""
     def __array__(self, dtype: Any = None, copy: _Bool | None = None) -> np.ndarray: ...
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: _Bool = False) -> Tensor:
+        """What NumPy makes of tensors, as a tensor: `np.sin(x)`. As in PyTorch answers of yes and no become uint8."""
     def __bool__(self) -> _Bool: ...
     def __complex__(self) -> complex: ...
     def __contains__(self, element: Any) -> _Bool: ...
