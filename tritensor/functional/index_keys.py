@@ -133,7 +133,7 @@ def _checked(
     target = indexed_shape(shape, places, dims)
     check_rank(len(target))
     if 0 in target:
-        return creation.zeros_like(positions)
+        return positions.new_zeros(positions.shape)
     for dim, part in unchecked:
         check_bounds(part, shape[dim], dim)
     return positions
