@@ -23,7 +23,11 @@ from .memory.array import DeviceArray
 from .operator import copy_into
 from .tensor import Tensor, wrap
 
-__all__ = ["check_writable", "in_place", "in_place_form", "write"]
+__all__ = ["OverlapError", "check_writable", "in_place", "in_place_form", "write"]
+
+
+class OverlapError(ShapeError):
+    """Several elements of a tensor to be written to are one in memory."""
 
 
 def check_writable(x: Tensor) -> None:
@@ -41,7 +45,7 @@ def check_writable(x: Tensor) -> None:
             )
     data = x._data if x._data.__class__ is DeviceArray else x._host_array()
     if data.size and any(stride == 0 and extent > 1 for stride, extent in zip(data.strides, data.shape, strict=True)):
-        raise ShapeError(
+        raise OverlapError(
             explain(
                 "unsupported operation: more than one element of the written-to tensor refers to a single memory "
                 "location. Please clone() the tensor before performing the operation."

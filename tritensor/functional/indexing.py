@@ -11,7 +11,7 @@ from .. import dtypes, layout
 from ..autograd.gradients import called
 from ..autograd.mode import recording
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
-from ..inplace import check_writable, in_place, in_place_form
+from ..inplace import OverlapError, check_writable, in_place, in_place_form
 from ..kernels.indexing import family as kernels
 from ..kernels.indexing.host import indexed_shape
 from ..memory.array import DeviceArray
@@ -19,7 +19,7 @@ from ..operator import registry
 from ..public import method, public
 from ..scalars import converted, element
 from ..tensor import Tensor
-from . import quick_indexing
+from . import expanded, quick_indexing
 from .index_keys import Places, is_basic, resolve
 from .views import basic_index
 
@@ -78,6 +78,7 @@ def _type_name(value: Any) -> str:
 
 def _assign(view: Any, value: Any) -> None:
     if not isinstance(value, Tensor) or value.ndim == 0:
+        check_writable(view)  # `fill_` alone is allowed to write to expanded tensors
         view.fill_(value)
     else:
         view.copy_(_apart(_without_leading_ones(value, view.ndim), view))
@@ -114,9 +115,13 @@ def put(places: Places, value: Any, accumulate: bool = False) -> Tensor:
                 )
             )
         value = _without_leading_ones(value, len(indexed_shape(x._data.shape, positions._data.shape[1:], dims)))
+    try:
+        check_writable(x)
+    except OverlapError:
+        expanded.put(put, places, value, accumulate)
+        return x
     if accumulate or (recording.enabled and (x._needs or (isinstance(value, Tensor) and value._needs))):
         return in_place(x, kernels.index_put, positions, value, dims=dims, accumulate=accumulate)
-    check_writable(x)
     kernels.put_into(x, positions, _apart(value, x) if isinstance(value, Tensor) else value, dims)
     return x
 
@@ -245,7 +250,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return called("IndexCopyBackward0", _put_slices(input, dim, index, source))
 
 
-@public(method=True, in_place=in_place_form)
+@public(method=True, in_place=expanded.form(expanded.index_fill))
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """`input` with the slices at `index` along `dim` filled with a number; -1 is the last slice."""
     dim = _slice_dim("index_fill_", input, dim, index)
@@ -416,7 +421,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return gather(input.expand([*shape[:dim], size, *shape[dim + 1 :]]), dim, spread)
 
 
-@public(method=True, in_place=in_place_form)
+@public(method=True, in_place=expanded.form(expanded.masked_fill))
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """`input` with a number where `mask` holds; the two broadcast.
 

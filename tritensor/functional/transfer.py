@@ -15,7 +15,7 @@ from ..autograd.mode import recording
 from ..autograd.tape import Gradient, Node, record
 from ..drivers import Stream, active
 from ..errors import ArgumentError, DeviceError, DtypeError, ShapeError, explain
-from ..inplace import check_writable, write
+from ..inplace import OverlapError, check_writable, write
 from ..memory import buffer, copies, sending
 from ..memory.array import DeviceArray
 from ..operator import copy_into, registry
@@ -23,6 +23,7 @@ from ..public import method
 from ..scalars import converted
 from ..tensor import Tensor, wrap
 from ..threads import quietly
+from .expanded import collapsed
 from .strides import new_strides, restrided
 
 _SMALL = 65504  # every floating dtype holds the numbers up to it
@@ -280,7 +281,13 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
 def _fill(self: Tensor, value: Any, name: str) -> Tensor:
     """Write one number to every element; `name` is that of the node."""
-    check_writable(self)
+    try:
+        check_writable(self)
+    except OverlapError:
+        if isinstance(value, Tensor):
+            raise
+        _fill(collapsed(self)[0], value, name)
+        return self
     plain = value.__class__ is float or value.__class__ is int
     if plain and self._data.dtype.kind == "f" and not (recording.enabled and self._needs):
         if not -_SMALL <= value <= _SMALL:
