@@ -148,11 +148,12 @@ def norm(
         raise ShapeError(explain(words, "norm() takes a number, 'fro' or 'nuc'"))
     order = 2.0 if p is None or p == "fro" else float(p)
     dim = no_dims(dim)
-    check_norm_dtype("linalg.vector_norm", input, dtype)
-    if input.is_complex():
-        if input.is_cuda:
-            refuse_complex("norm", input.device, (input.dtype,))
-        input, dtype = input.to(dtype or input.dtype).abs(), None
+    if isinstance(input, Tensor) and (dtype is not None or not input.dtype.is_floating_point):
+        check_norm_dtype("linalg.vector_norm", input, dtype)
+        if input.is_complex():
+            if input.is_cuda:
+                refuse_complex("norm", input.device, (input.dtype,))
+            input, dtype = input.to(dtype or input.dtype).abs(), None
     if abs(order) == float("inf") or order < 0:
         _refuse_empty_norm(input, dim, order)
     return sums.norm(input, p=order, dim=dim, keepdim=as_flag("norm", keepdim), dtype=dtype)
