@@ -325,6 +325,21 @@ def test_a_mask_refuses_what_it_cannot_convert(device):
     assert x.tolist() == [5, 1]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.float16])
+def test_a_complex_number_is_written_if_it_is_real(device, dtype):
+    x = torch.ones(2, dtype=dtype, device=device)
+    mask = torch.tensor([True, False], device=device)
+    writes = [lambda value, key=key: x.__setitem__(key, value) for key in (0, slice(1), T([0]), mask)]
+    for write in (*writes, x.fill_, lambda value: torch.full((2,), value, dtype=dtype, device=device)):
+        with pytest.raises(RuntimeError, match=f"value cannot be converted to type {x.dtype.name} without overflow"):
+            write(1 + 2j)
+        assert x.tolist() == [1, 1]
+        write(1 + 0j)
+        assert x.tolist() == [1, 1]
+    x[T([1])] = 3 + 0j
+    assert x.tolist() == [1, 3]
+
+
 def test_a_value_in_the_memory_it_is_written_to_is_read_first(device):
     x = on(device, np.arange(6.0))
     x[1:] = x[:-1]
