@@ -322,6 +322,8 @@ class Tensor(HostAccess):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise ArgumentError(f"Variable data has to be a tensor, but got {value.__class__.__name__}")
+        if self._needs and value.dtype.category < dtypes.FLOATING:
+            raise DtypeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._data = value._data
         self._forget()
 

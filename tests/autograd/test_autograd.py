@@ -180,6 +180,23 @@ def test_detach_and_data() -> None:
     assert y.is_leaf and not y.requires_grad
 
 
+def test_data_that_cannot_require_a_gradient_are_refused() -> None:
+    x = torch.ones(2, requires_grad=True)
+    for target in (x, x * 2, torch.nn.Parameter(x.detach().clone())):
+        before = target.data
+        for wrong in (torch.tensor([1, 2]), torch.tensor([True])):
+            with pytest.raises(
+                RuntimeError, match="data set to a tensor that requires gradients must be floating point"
+            ):
+                target.data = wrong
+        assert target.data_ptr() == before.data_ptr()
+        target.data = torch.zeros(3, dtype=torch.float64)
+        assert target.dtype is torch.float64
+    x = torch.ones(2)
+    x.data = torch.tensor([1, 2])
+    assert x.dtype is torch.int64
+
+
 def test_second_order_and_retained_graphs() -> None:
     x = leaf(2.0)
     y = x**3
