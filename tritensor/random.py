@@ -273,11 +273,16 @@ def normal(
     tensor([0., 1., 2.])
 
     Raises:
-        ShapeError: a negative deviation.
+        ShapeError: a negative deviation, or NaN; on a device, which is not waited for, only one that is a number.
     """
     tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
-    if not isinstance(std, Tensor) and std < 0:
-        raise ShapeError(f"normal expects std >= 0.0, but found std {std}")
+    if not isinstance(std, Tensor):
+        if not std >= 0:
+            raise ShapeError(f"normal expects std >= 0.0, but found std {std}")
+    elif std.dtype.is_complex:
+        raise DtypeError("normal expects standard deviation to be non-complex")
+    elif not std.is_cuda and not bool((std._host_array() >= 0).all()):
+        raise ShapeError("normal expects all elements of std >= 0.0")
     if not tensors:
         drawn = randn(
             *((size,) if isinstance(size, (tuple, list)) else (() if size is None else (size,))),
@@ -420,7 +425,7 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Gen
     """
     kind = _floating(self.dtype, "normal_")
     if not std >= 0:
-        raise ShapeError(f"normal_ expects std >= 0.0, but found std {std}")
+        raise ShapeError(f"normal expects std >= 0.0, but found std {std}")
     check_writable(self)
     with no_grad():
         drawn = kernels.normal(shape=self.shape, dtype=kind, device=self.device, **draw_from(self.device, generator))
