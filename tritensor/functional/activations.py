@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .. import dtypes
 from ..autograd.gradients import called
-from ..errors import ShapeError
+from ..errors import DtypeError, ShapeError, explain
 from ..generators import generator_of
 from ..inplace import in_place
 from ..kernels.elementwise import activations
 from ..kernels.random.philox import dropout as dropout_operator
 from ..public import public
+from ..scalars import converted
 from ..tensor import Tensor
 
 _quick_silu: Any = activations.silu.method
@@ -76,7 +78,25 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 
 @public(package=False)
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """input, clamped to min_val and max_val."""
+    """input, clamped to min_val and max_val, which are cut to integers where input has them.
+
+    >>> import tritensor as torch
+    >>> torch.nn.functional.hardtanh(torch.tensor([-7, 0, 7]), -1.0, 2.5)
+    tensor([-1,  0,  2])
+
+    Raises:
+        DtypeError: booleans, a bound that the dtype does not hold, or negative ones of an unsigned dtype.
+        ValueError: min_val is above max_val.
+    """
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    kind = input.dtype
+    if kind is dtypes.bool_:
+        raise DtypeError(explain("Bool inputs not supported for hardtanh", remedy="convert the tensor with .to(dtype)"))
+    if kind.category == dtypes.INTEGER:
+        if not kind.is_signed and min(min_val, max_val) < 0:
+            raise DtypeError("cannot do hardtanh on an unsigned type with negative limits")
+        min_val, max_val = converted(min_val, kind), converted(max_val, kind)
     return called("HardtanhBackward0", input.clamp_(min_val, max_val) if inplace else input.clamp(min_val, max_val))
 
 

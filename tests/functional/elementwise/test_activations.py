@@ -61,6 +61,29 @@ def test_relu_does_not_pass_a_gradient_where_it_is_zero() -> None:
     assert x.grad.tolist() == [0, 0, 3, 4]
 
 
+def test_hardtanh_of_integers(place) -> None:
+    for kind in (torch.int8, torch.int32, torch.int64):
+        x = of([-7, 0, 7], place, kind)
+        for made, expected in (
+            (F.hardtanh(x), [-1, 0, 1]),
+            (F.hardtanh(x, -1.9, 2.9), [-1, 0, 2]),
+            (F.relu6(x), [0, 0, 6]),
+            (F.hardtanh(x, inplace=True), [-1, 0, 1]),
+        ):
+            assert made.dtype is kind and made.tolist() == expected
+    x = of([3, 7], place, torch.uint8)
+    assert F.relu6(x).tolist() == [3, 6] and F.relu6(x).dtype is torch.uint8
+    for call, error, words in (
+        (lambda: F.hardtanh(x), RuntimeError, "cannot do hardtanh on an unsigned type with negative limits"),
+        (lambda: F.hardtanh(x, 0, 300), RuntimeError, "value cannot be converted to type uint8_t without overflow"),
+        (lambda: F.hardtanh(x, 0, inf), RuntimeError, "value cannot be converted to type uint8_t without overflow"),
+        (lambda: F.relu6(x.bool()), RuntimeError, "Bool inputs not supported for hardtanh"),
+        (lambda: F.hardtanh(x, 2, 1), ValueError, "min_val cannot be greater than max_val"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+
+
 def test_activations_in_place() -> None:
     for function in (F.relu, F.silu, F.elu, F.leaky_relu, F.mish, F.relu6):
         x = torch.randn(5)
