@@ -89,7 +89,18 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
         if min is None:
             raise ShapeError("torch.clamp: At least one of 'min' or 'max' must not be None")
         return bounds.clamp_min(input, min)
-    return bounds.clamp_max(input, max) if min is None else bounds.clamp(input, min, max)
+    if min is None:
+        return bounds.clamp_max(input, max)
+    if isinstance(min, Tensor) is not isinstance(max, Tensor):
+        min, max = _as_number(min, input), _as_number(max, input)
+    return bounds.clamp(input, min, max)
+
+
+def _as_number(bound: Any, input: Tensor) -> Any:
+    """A bound without dimensions beside a number promotes as a number does: integers to the default dtype only."""
+    if not isinstance(bound, Tensor) or bound.ndim or bound.dtype.category <= input.dtype.category:
+        return bound
+    return bound.to(dtypes.get_default_dtype()) if bound.dtype.is_floating_point else bound
 
 
 @public(method=True, in_place=in_place_form)

@@ -140,6 +140,15 @@ def test_a_division_in_place_by_zero_changes_nothing(size) -> None:
         assert x[-2:].tolist() == ([3, 2] if "floor" in method else [1, 1])
 
 
+def test_a_bound_without_dimensions_beside_a_number_counts_as_one(place) -> None:
+    whole, one = of([0, 2], place, torch.int32), of(1.0, place, torch.float64)
+    for bounds in ((one, False), (one, 2), (0.5, one), (one.half(), 2.5)):
+        assert torch.clamp(whole, *bounds).dtype is torch.float32
+    assert torch.clamp(whole, one).dtype is torch.clamp(whole, one, one).dtype is torch.float64
+    tenth = of(0.1, place, torch.float64)
+    assert torch.clamp(of([0.0], place, torch.float64), tenth, 2).item() == 0.1
+
+
 def test_integer_powers(place) -> None:
     base, exponent = [0, 1, -1, -1, 2, -3, 5, 2], [0, 5, 3, 4, 10, 3, 0, 62]
     assert (of(base, place) ** of(exponent, place)).tolist() == [x**y for x, y in zip(base, exponent, strict=True)]
