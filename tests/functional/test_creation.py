@@ -180,6 +180,29 @@ def test_numbers_that_do_not_fit(data, kind) -> None:
 
 
 @pytest.mark.parametrize(
+    ("bounds", "kind", "expected"),
+    [
+        ((0, 3.7), "int64", [0, 1, 2]),
+        ((0, 3.7), "int32", [0, 1, 2, 3]),
+        ((-1.9, 2), "int64", [-1, 0, 1]),
+        ((-1.9, 2), "uint8", [255, 0, 1, 2]),
+        ((5, 0.5, -1.5), "int64", [5, 4, 3, 2, 1]),
+        ((5, 0.5, -1.5), "int16", [5, 4, 3]),
+        ((0, 10.5, 2.5), "int8", [0, 2, 4, 6, 8]),
+        ((0, 3, 0.5), "int8", [0] * 6),
+        ((0.9, 0.95), "int64", []),
+        ((5.9, 5.2, -1), "int64", []),
+        ((0, 3.7), "float16", [0, 1, 2, 3]),
+        ((1 << 60, (1 << 60) + 2), "int64", [1 << 60, (1 << 60) + 1]),
+        ((0, 300, 100), "int8", [0, 100, -56]),
+    ],
+)
+def test_ranges_of_integers_with_fractional_bounds(bounds, kind, expected, place) -> None:
+    made = torch.arange(*bounds, dtype=getattr(torch, kind), device=place)
+    assert made.dtype is getattr(torch, kind) and made.tolist() == expected
+
+
+@pytest.mark.parametrize(
     ("data", "kind", "expected"),
     [
         ([torch.tensor(1.5), 2], "float32", [1.5, 2]),
@@ -191,6 +214,7 @@ def test_numbers_that_do_not_fit(data, kind) -> None:
         ([torch.tensor(1, dtype=torch.int8), 2.5], "float32", [1, 2.5]),
         ([[torch.tensor(1.5), 1], (2, torch.tensor(0.1).double())], "float64", None),
         ([torch.tensor([1.5]), torch.tensor([2.0])], "float32", [1.5, 2]),
+        ([torch.ones(2), [2, 3]], "float32", [[1, 1], [2, 3]]),
         ([torch.tensor(True), False], "bool", [True, False]),
         ([torch.tensor(1j), 2], "complex64", [1j, 2]),
         ([2, np.float64(0.1)], "float64", [2, 0.1]),
@@ -200,11 +224,6 @@ def test_numbers_that_do_not_fit(data, kind) -> None:
 def test_sequences_with_tensors_and_numpys_numbers_promote(data, kind, expected) -> None:
     for made in (torch.tensor(data), torch.as_tensor(tuple(data))):
         assert made.dtype is getattr(torch, kind) and made.tolist() == (expected or [[1.5, 1], [2, np.float32(0.1)]])
-
-
-def test_tensors_of_several_elements_are_no_numbers() -> None:
-    with pytest.raises(ValueError, match="only one element tensors can be converted to Python scalars"):
-        torch.tensor([torch.ones(2), torch.ones(2)])
 
 
 @pytest.mark.parametrize(
@@ -308,6 +327,10 @@ def test_ranges() -> None:
     assert torch.logspace(0, 3, 4, base=2).tolist() == [1, 2, 4, 8] and torch.eye(0).shape == (0, 0)
     for call, error, words in (
         (lambda: torch.arange(1, 5, 0), RuntimeError, "step must be nonzero"),
+        (lambda: torch.arange(0, 3, 0.5, dtype=torch.int64), ValueError, "step must be nonzero"),
+        (lambda: torch.arange(0, 3, float("nan")), RuntimeError, "step must be nonzero"),
+        (lambda: torch.arange(2**63, 2**63 + 2), RuntimeError, "value cannot be converted to type int64_t without"),
+        (lambda: torch.arange(10**20, dtype=torch.float64), OverflowError, "int too big to convert"),
         (lambda: torch.arange(5, 1), RuntimeError, "upper bound and lower bound inconsistent with step sign"),
         (lambda: torch.arange(float("nan")), RuntimeError, "unsupported range"),
         (lambda: torch.arange(0, float("inf")), RuntimeError, "unsupported range"),
@@ -345,8 +368,6 @@ RANGES: list[Callable[..., torch.Tensor]] = [
     lambda **kw: torch.arange(7, **kw),
     lambda **kw: torch.arange(100, -100, -3, **kw),
     lambda **kw: torch.arange(2**30, 2**30 + 50, **kw),
-    lambda **kw: torch.arange(0.5, 100, 0.7, **kw),
-    lambda **kw: torch.arange(-1, 1, 0.01, **kw),
     lambda **kw: torch.linspace(-3, 11, 101, **kw),
     lambda **kw: torch.linspace(2, 2, 5, **kw),
     lambda **kw: torch.linspace(0.1, 0.3, 1, **kw),
@@ -356,6 +377,10 @@ RANGES: list[Callable[..., torch.Tensor]] = [
     lambda **kw: torch.eye(7, 3, **kw),
     lambda **kw: torch.eye(0, 3, **kw),
 ]
+FRACTIONS: list[Callable[..., torch.Tensor]] = [  # of int64 their step is 0
+    lambda **kw: torch.arange(0.5, 100, 0.7, **kw),
+    lambda **kw: torch.arange(-1, 1, 0.01, **kw),
+]
 
 
 @needs_triton
@@ -363,9 +388,10 @@ RANGES: list[Callable[..., torch.Tensor]] = [
 @pytest.mark.parametrize("block", [0, 16])
 def test_ranges_are_made_on_the_device(dtype: torch.dtype | None, block: int) -> None:
     with torch.cuda.simulate(devices=2), settings.block(block), torch.cuda.transfers() as ledger:
-        made = [make(dtype=dtype, device="cuda:1") for make in RANGES]
+        ranges = RANGES if dtype is torch.int64 else RANGES + FRACTIONS
+        made = [make(dtype=dtype, device="cuda:1") for make in ranges]
         ledger.assert_at_most(h2d=0, d2d=0, syncs=0)
-        for make, found in zip(RANGES, made, strict=True):
+        for make, found in zip(ranges, made, strict=True):
             expected = make(dtype=dtype)
             assert (found.dtype, found.shape, str(found.device)) == (expected.dtype, expected.shape, "cuda:1")
             # a fused multiply-add rounds once where the host rounds twice

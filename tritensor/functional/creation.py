@@ -91,13 +91,11 @@ def _common(data: Any) -> dtypes.dtype:
 
 
 def _untyped(data: Any) -> Any:
-    """Nested lists of Python numbers in place of tensors of one element."""
+    """Nested lists of Python numbers in place of tensors; one of a single element is a number."""
     if isinstance(data, (list, tuple)):
         return [_untyped(part) for part in data]
     if isinstance(data, Tensor) and data.numel() != 1:
-        raise ValueError(
-            explain("only one element tensors can be converted to Python scalars", remedy="join them with torch.stack")
-        )
+        return data.tolist()
     return data.item() if isinstance(data, (Tensor, np.generic)) else data
 
 

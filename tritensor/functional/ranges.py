@@ -13,6 +13,7 @@ from ..extents import check_extents
 from ..kernels.random import ranges as kernels
 from ..layout import check_shape
 from ..public import public
+from ..scalars import converted, representable
 from ..tensor import Tensor
 from .creation import fill, filled, finish, numpy_dtype, place
 
@@ -41,6 +42,12 @@ def arange(
     >>> import tritensor as torch
     >>> torch.arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])
+
+    For an integer dtype `start` and `step` are cut to integers, and for int64 `end` before the numbers are counted.
+
+    Raises:
+        ShapeError: a step of 0 or in the other direction, or bounds that are not finite. DtypeError: an integer dtype,
+            and a number that int64 does not hold. ValueError: int64, and a step below 1.
     """
     if end is None:
         start, end = 0, start
@@ -50,14 +57,23 @@ def arange(
             raise ArgumentError(f"arange(): start, end and step must be Numbers, not {type(value).__name__}")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise ShapeError(f"unsupported range: {start} -> {end}")
-    if step == 0:
+    if step == 0 or math.isnan(step):
         raise ShapeError("step must be nonzero")
     if (end - start) / step < 0:
         raise ShapeError("upper bound and lower bound inconsistent with step sign")
     whole = all(isinstance(value, (int, np.integer)) for value in (start, end, step))
     kind = numpy_dtype(dtype, dtypes.int64 if whole else None)
-    start, step = [int(value) if whole else float(value) for value in (start, step)]
+    if whole:
+        start, end, step = [representable(int(value)) for value in (start, end, step)]
     count = math.ceil((end - start) / step)
+    if kind.kind in "iu":
+        start, step = converted(start, dtypes.int64), converted(step, dtypes.int64)
+        if kind == np.int64:
+            if step == 0:
+                raise ValueError("step must be nonzero")
+            count = max(0, -((start - converted(end, dtypes.int64)) // step))
+    elif not whole:
+        start, step = float(start), float(step)
     return _made(kernels.arange, kind, device, requires_grad, start=start, step=step, steps=count)
 
 
