@@ -155,6 +155,36 @@ def test_finfo(entry) -> None:
     assert info.bits == entry.itemsize * 8 and info.dtype == entry.name
 
 
+def test_casts_go_to_no_lower_category() -> None:
+    for below, above in itertools.combinations_with_replacement(("bool", "uint8", "float16", "complex64"), 2):
+        lower, higher = getattr(ours, below), getattr(ours, above)
+        assert ours.can_cast(lower, higher) and ours.can_cast(higher, lower) is (below == above)
+    for kind in ("int8", "int64", "uint64"):  # whatever their sizes and signs
+        assert ours.can_cast(getattr(ours, kind), ours.uint8) and ours.can_cast(ours.uint8, getattr(ours, kind))
+
+
+@pytest.mark.parametrize("function", ["__add__", "__sub__", "__mul__", "__truediv__", "__floordiv__", "__pow__"])
+@pytest.mark.parametrize(
+    ("kind", "array", "expected"),
+    [
+        ("float32", np.array([1, 2]), "float64"),
+        ("float32", np.array([1.0, 2]), "float64"),
+        ("float32", np.array([1, 2], np.float32), "float32"),
+        ("float32", np.array(2.0), "float64"),
+        ("float16", np.array([1, 2], np.int8), "float16"),
+        ("bfloat16", np.array([1, 2], np.float32), "float32"),
+    ],
+)
+def test_numpy_decides_the_dtype_beside_an_array(function, kind, array, expected) -> None:
+    x = ours.tensor([3.0, 4.0], dtype=getattr(ours, kind), requires_grad=True)
+    made = getattr(x, function)(array)
+    assert made.dtype is getattr(ours, expected)
+    np.testing.assert_allclose(made.detach().numpy(), getattr(np.array([3.0, 4.0]), function)(array), rtol=1e-6)
+    made.sum().backward()
+    assert x.grad.dtype is x.dtype
+    assert (x == array).dtype is ours.bool and (np.array([1, 2]) + x.detach()).dtype is not ours.int64
+
+
 def test_resolutions_and_complex_limits() -> None:
     found = [ours.finfo(entry).resolution for entry in FLOATS]
     assert found == [0.001, 0.01, 1e-6, 1e-15]

@@ -63,12 +63,11 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
 
 @public()
 def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
-    """Whether promotion allows the conversion: never to a lower category (bool, integer, floating, complex).
+    """Whether a result of one dtype may be stored in the other: never in a lower category (bool, integer, floating,
+    complex).
 
     >>> import tritensor as torch
     >>> torch.can_cast(torch.int64, torch.float16), torch.can_cast(torch.float32, torch.int64)
     (True, False)
     """
-    return from_.category <= to.category and not (
-        from_.is_signed and not to.is_signed and to.category == dtypes.INTEGER
-    )
+    return from_.category <= to.category

@@ -165,7 +165,9 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
                     if result is None:
                         return operator(self, other)
         except (AttributeError, TypeError, ValueError, RuntimeWarning, FloatingPointError, OverflowError):
-            return operator(self, other) if not syntax or isinstance(other, OPERANDS) else NotImplemented
+            if not syntax:
+                return operator(self, other)
+            return operator(*_as_numpy(operator, self, other)) if isinstance(other, OPERANDS) else NotImplemented
         if known is None:
             if type(out) is not ndarray:
                 out = asarray(out, x.dtype if fixed is None else fixed)
@@ -182,6 +184,20 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
         return result
 
     return call
+
+
+def _as_numpy(operator: Elementwise, x: Tensor, other: Any) -> tuple[Tensor, Any]:
+    """The operands of Python's syntax; beside an array of NumPy the tensor is cast to the dtype that NumPy promotes to.
+
+    In PyTorch, NumPy computes `tensor + array`: the sum of float32 and int64 is float64.
+    """
+    if isinstance(other, ndarray) and operator.rule.result is None and x._data.__class__ is ndarray:
+        try:
+            kind = np.result_type(x._data.dtype, other.dtype)
+        except TypeError:  # bfloat16 does not promote with every dtype
+            return x, other
+        return x.to(dtypes.of(kind)), other.astype(kind, copy=False)
+    return x, other
 
 
 OPERANDS = (Tensor, bool, int, float, complex, np.generic, ndarray)
@@ -209,7 +225,10 @@ def reflected(operator: Elementwise) -> Callable[..., Any]:
                 known = replays.get((kind, x.form))
                 result = None if known is None else known.run(other, x)
         if result is None:
-            return operator(other, self) if isinstance(other, OPERANDS) else NotImplemented
+            if not isinstance(other, OPERANDS):
+                return NotImplemented
+            x, y = _as_numpy(operator, self, other)
+            return operator(y, x)
         if self._needs and recording.enabled:
             backward = operator.backwards.get(_SECOND) or operator.backward_for(_SECOND)
             if backward is not None:
