@@ -358,6 +358,12 @@ def test_legacy_constructor() -> None:
             torch.Tensor(wrong)
 
 
+def test_a_negative_zero_keeps_its_sign(place) -> None:
+    for made in (torch.full((1,), -0.0, device=place), torch.ones(1, device=place).new_full((1,), -0.0)):
+        assert str(made.item()) == "-0.0"
+    assert str(torch.full((1,), 0.0, device=place).item()) == "0.0"
+
+
 def test_scalar_tensor_and_pinned() -> None:
     assert torch.scalar_tensor(2).dtype is torch.float32 and torch.scalar_tensor(2, dtype=torch.int8).item() == 2
     assert torch.zeros(2, pin_memory=True).tolist() == [0, 0]

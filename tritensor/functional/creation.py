@@ -300,7 +300,7 @@ def filled(shape: tuple[int, ...], value: Any, kind: np.dtype, device: Any) -> A
     """The array of `full`, filled on the device itself."""
     where = devices.resolve(device)
     if where is devices.cpu:
-        return np.zeros(shape, kind) if value.__class__ is not bool and value == 0 else np.full(shape, value, kind)
+        return np.zeros(shape, kind) if str(value) in ("0", "0.0") else np.full(shape, value, kind)  # not -0.0
     out = buffer.empty(shape, kind, where)
     fill(out, value)
     return out
