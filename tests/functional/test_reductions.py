@@ -198,6 +198,20 @@ def test_var_warns_where_nothing_is_left_to_divide_by():
         np.testing.assert_array_equal(np.unique(result.numpy()), [value])
 
 
+@pytest.mark.parametrize("size", [2, 3, 1000, 1 << 19])
+def test_equal_numbers_do_not_vary_however_large(size, device):
+    if size > 1000 and device != "cpu":
+        pytest.skip("large arrays are computed in blocks on the CPU")
+    for kind in (torch.bfloat16, torch.float32, torch.float64):
+        for number in (torch.finfo(kind).max, -torch.finfo(kind).max, 1.5):
+            x = torch.full((size,), number, dtype=kind, device=device)
+            columns = torch.stack([x, torch.ones_like(x)])
+            assert x.var().item() == x.std().item() == torch.var_mean(x)[0].item() == 0
+            assert columns.var(1).tolist() == columns.t().std(0).tolist() == [0, 0]
+    x = torch.tensor([3e38, -3e38, 3e38, NAN], device=device)
+    assert x[:3].var().item() == INF and x.isnan().any() and x.var().isnan()
+
+
 # ---- every layout ---------------------------------------------------------------------------------------------
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "Grid",
     "add_up",
     "add_up_squares",
+    "centre_of",
     "exponential_sums",
     "first_places",
     "in_parts",
@@ -302,10 +303,24 @@ def reduced_count(shape: tuple[int, ...], dims: Sequence[int]) -> int:
     return prod([shape[dim] for dim in dims])
 
 
+def centre_of(x: ndarray, dim: tuple[int, ...] | None) -> ndarray:
+    """The mean, with the reduced dimensions left in; where the sum overflows, that of the distances from one element.
+
+    So the variance of equal numbers is 0 however large they are, as the kernel gives it.
+    """
+    dims = tuple(range(x.ndim)) if dim is None else dim
+    count = x.dtype.type(reduced_count(x.shape, dims))
+    centre = np.asarray(add_up(x, dim, True) / count)
+    if np.isinf(centre).any():
+        first = x[tuple([slice(0, 1) if axis in dims else slice(None) for axis in range(x.ndim)])]
+        centre = np.where(np.isinf(centre), first + add_up(x - first, dim, True) / count, centre)
+    return centre
+
+
 def moments(x: ndarray, dim: tuple[int, ...], new: Any) -> tuple[ndarray, ...]:
     """The mean, the sum of squared distances from it, and the count."""
     count = reduced_count(x.shape, dim)
-    centre = add_up(x, dim, True) / x.dtype.type(count)
+    centre = centre_of(x, dim)
     apart = np.subtract(x, centre, out=new(x.shape, x.dtype))
     return centre, add_up(np.square(apart, out=apart), dim, True), np.full_like(centre, count)
 
@@ -314,7 +329,8 @@ def merge_moments(parts: Sequence[ndarray], correction: float, count: int) -> nd
     """The variance: the blocks' squared distances, and those of their means from the mean of all."""
     centres, squares, counts = parts
     if len(centres) > 1:
-        centre = np.add.reduce(centres * (counts / counts.dtype.type(count)), 0)
+        first = centres[:1]
+        centre = first[0] + np.add.reduce((centres - first) * (counts / counts.dtype.type(count)), 0)
         squares = squares + np.square(centres - centre) * counts
     total = np.add.reduce(squares, 0)
     return np.asarray(total / total.dtype.type(max(count - correction, 0)))

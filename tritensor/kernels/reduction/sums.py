@@ -15,7 +15,7 @@ from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
 from . import host
 from .family import Parts, reduction, restore, spread
-from .host import add_up, add_up_squares, exponential_sums, moments, norms, product, reduced_count
+from .host import add_up, add_up_squares, centre_of, exponential_sums, moments, norms, product, reduced_count
 from .kernel import highest, lowest, state_dtype
 
 if TYPE_CHECKING:
@@ -248,8 +248,7 @@ def _correction(metadata):
 def var(x, *, dim=None, keepdim=False, correction=1):
     """The variance along `dim`: the sum of squared distances from the mean over the count minus `correction`."""
     count = reduced_count(x.shape, dim)
-    centre = add_up(x, dim, True) / x.dtype.type(count)
-    total = add_up_squares(x - centre, dim, keepdim)
+    total = add_up_squares(x - centre_of(x, dim), dim, keepdim)
     return total / x.dtype.type(max(count - correction, 0))
 
 
