@@ -45,6 +45,7 @@ __all__ = [
     "Rectified",
     "Rule",
     "Scaled",
+    "Square",
     "Truth",
     "Widening",
     "compute_dtype",
@@ -164,7 +165,14 @@ class NoBooleans(Rule):
 
 
 class Power(Rule):
-    """Refuses an integer power that is a negative number."""
+    """Refuses booleans but with an exponent that is True or False, and an integer power that is a negative number."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule."""
+        x, y = operands
+        if isinstance(x, Tensor) and x.dtype is dtypes.bool_ and isinstance(y, (bool, np.bool_)):
+            return dtypes.bool_, dtypes.bool_
+        return super().__call__(operator, operands)
 
     def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
         """As for any rule; the function raises DtypeError for an integer to a negative integer number."""
@@ -217,6 +225,16 @@ class Scaled(Rule):
             return int(taken(value)) if result is dtypes.bool_ else taken(value)
 
         return factor
+
+
+class Square(Rule):
+    """Booleans become int64, as in a power of them."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule, with int64 in place of booleans."""
+        if operands[0].dtype is dtypes.bool_:
+            return dtypes.int64, dtypes.int64
+        return super().__call__(operator, operands)
 
 
 class Magnitude(Rule):

@@ -96,6 +96,18 @@ def test_quotients_without_fraction(place) -> None:
     assert torch.div(x, y, rounding_mode="floor").tolist() == [3, -4, -4, 3]
 
 
+def test_zeros_of_divisions_have_pytorchs_signs(place) -> None:
+    x, y = [0.0, -0.0, 6.0, -6.0, 0.0, -6.0, -0.0, 1.0], [-1.0, 1.0, -3.0, 3.0, inf, -3.0, -inf, 3.0]
+    remainders = ["0.0", "-0.0", "0.0", "-0.0", "0.0", "-0.0", "-0.0", "1.0"]  # the dividend's
+    quotients = ["-0.0", "-0.0", "-2.0", "-2.0", "0.0", "2.0", "0.0", "0.0"]  # the quotient's
+    for kind in (torch.float16, torch.float32, torch.float64):
+        left, right = of(x, place, kind), of(y, place, kind)
+        assert [str(value) for value in (left // right).tolist()] == quotients
+        assert [str(value) for value in (left % right).tolist()] == remainders
+        assert [str((left[i] % y[i]).item()) for i in range(len(x))] == remainders
+        assert [str(value) for value in left.remainder_(right).tolist()] == remainders
+
+
 QUOTIENTS = {
     "//": python.floordiv,
     "%": python.mod,
@@ -147,6 +159,25 @@ def test_a_bound_without_dimensions_beside_a_number_counts_as_one(place) -> None
     assert torch.clamp(whole, one).dtype is torch.clamp(whole, one, one).dtype is torch.float64
     tenth = of(0.1, place, torch.float64)
     assert torch.clamp(of([0.0], place, torch.float64), tenth, 2).item() == 0.1
+
+
+def test_booleans_where_pytorch_takes_them(place) -> None:
+    x = of([True, False], place)
+    for found, expected in (
+        (x**True, [True, False]),
+        (x**False, [True, True]),
+        (x.square(), [1, 0]),
+        (torch.square(x), [1, 0]),
+        (x**2, [1, 0]),
+        (2**x, [2, 1]),
+        (x ** x.int(), [1, 1]),
+        (x % 2, [1, 0]),
+        (5 % of([True, True], place), [0, 0]),
+    ):
+        assert found.tolist() == expected and (found.dtype is torch.bool) is isinstance(expected[0], bool)
+    for call in (lambda: x**x, lambda: True**x, lambda: x % True, lambda: True % x, lambda: x // x, lambda: x**-1):
+        with pytest.raises(RuntimeError, match=r"not implemented for 'Bool'|Integers to negative integer powers"):
+            call()
 
 
 def test_integer_powers(place) -> None:

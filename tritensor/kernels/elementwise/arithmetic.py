@@ -13,7 +13,7 @@ import numpy as np
 from ... import dtypes
 from ...copying import copied
 from ...public import method
-from ...rules import ANY, CHOSEN, FLOAT, NUMERIC, Magnitude, NoBooleans, Power, Rule, Scaled
+from ...rules import ANY, CHOSEN, FLOAT, Magnitude, NoBooleans, Power, Rule, Scaled, Square
 from ...tensor import Tensor
 from .family import elementwise
 from .methods import OPERANDS
@@ -175,7 +175,7 @@ def _(x):
     return -x
 
 
-square = elementwise(NUMERIC, np.square, "x * x.")
+square = elementwise(Square("square", dtypes.INTEGER), np.square, "x * x.")
 square.gradient(lambda grad, x: grad * (2 * x))
 
 
@@ -215,6 +215,8 @@ def pow(x, y):
     """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
     if dtype_of(x, y).kind in "fc":
         return _float_power(x, y)
+    if dtype_of(x, y).kind == "b":
+        return x | ~np.bool_(y)
     x, y = np.asarray(x), np.asarray(y)
     whole = np.power(x, np.maximum(y, 0))
     return np.where(y >= 0, whole, np.where(np.abs(x) == 1, np.where(y % 2 == 0, 1, x), 0))
@@ -262,6 +264,8 @@ def _log(x: Any) -> Any:
 def _(x, y):
     if x.dtype.is_floating():
         return libdevice.pow(x, y)
+    elif x.dtype == tl.int1:
+        return x | (y == 0)
     else:
         result = x * 0 + 1
         base = x

@@ -37,6 +37,7 @@ def floored(x, y):
     whole = tl.where((left != 0) & ((y < 0) != (left < 0)), whole - 1, whole)
     below = libdevice.floor(whole)
     below = tl.where(whole - below > 0.5, below + 1, below)
+    below = tl.where(whole == 0, x / y * 0, below)  # a zero has the sign of the quotient
     return tl.where(y == 0, x / y, below)
 
 
@@ -70,9 +71,14 @@ def _(x, y):
         return tl.where(y == 0, x * 0, x // tl.where(y == 0, y + 1, y))
 
 
-remainder = elementwise(
-    QUOTIENT, np.remainder, "What x leaves when divided by y, with the sign of y.", methods=["__mod__", "remainder"]
-)
+@elementwise(QUOTIENT, methods=["__mod__", "remainder"])
+def remainder(x, y):
+    """What x leaves when divided by y, with the sign of y."""
+    left = np.asarray(np.remainder(x, y))
+    # a zero has the sign of x, as C's fmod gives it; NumPy's that of y
+    return np.copysign(left, x, out=left, where=left == 0) if left.dtype.kind == "f" else left
+
+
 remainder.gradients(x=lambda grad: grad, y=lambda grad, x, y: -grad * floor_divide(x, y))
 
 
