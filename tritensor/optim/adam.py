@@ -4,22 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import chain
+from math import inf
 from typing import Any
 
 import numpy as np
 
+from ..arguments import check_number
 from ..autograd.mode import no_grad
 from ..drivers.capture import capturing
 from ..dtypes import float32
-from ..errors import DeviceError, explain
+from ..errors import ArgumentError, DeviceError, RangeError, explain
 from ..functional.creation import tensor, zeros
 from ..kernels.optimizer.rates import AdamRates
 from ..kernels.optimizer.steps import Large, Step, adam, adam_amsgrad
 from ..memory.array import DeviceArray
 from ..tensor import Tensor, wrap
-from .optimizer import Optimizer, new_state
+from .optimizer import Optimizer, check_rate, check_ways, new_state
 
 __all__ = ["Adam", "AdamW"]
+
+
+def _not_negative(value: Any) -> bool:
+    return bool(0.0 <= value <= inf)  # compared as PyTorch does, which is what an error says
+
+
+def _pair(betas: Any) -> tuple[Any, Any]:
+    """Both betas.
+
+    Raises:
+        RangeError: there are fewer, which Python tells in the same words as in PyTorch. ValueError: there are more.
+        ArgumentError: a number.
+    """
+    fact, remedy = f"betas is {betas!r}", "pass two numbers, as betas=(0.9, 0.999)"
+    try:
+        pair = betas[0], betas[1]
+    except IndexError as error:
+        raise RangeError(explain(str(error), fact, remedy=remedy)) from None
+    except (KeyError, TypeError) as error:
+        raise ArgumentError(explain(str(error), fact, remedy=remedy)) from None
+    if len(betas) > 2:  # PyTorch raises this at the first step
+        raise ValueError(explain("too many values to unpack (expected 2)", fact, remedy=remedy))
+    return pair
 
 
 class Adam(Optimizer):
@@ -70,15 +95,13 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        if not float(lr) >= 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
-        for position, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {position}: {beta}")
-        if not weight_decay >= 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_rate(lr, _not_negative)
+        check_number("eps", eps, _not_negative, f"Invalid epsilon value: {eps}")
+        for position, beta in enumerate(_pair(betas)):
+            words = f"Invalid beta parameter at index {position}: {beta}"
+            check_number(f"betas[{position}]", beta, lambda value: 0.0 <= value < 1.0, words)
+        check_number("weight_decay", weight_decay, _not_negative, f"Invalid weight_decay value: {weight_decay}")
+        check_ways(foreach, fused, differentiable)
         defaults = {
             "lr": lr,
             "betas": betas,

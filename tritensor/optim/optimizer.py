@@ -10,6 +10,7 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
+from ..arguments import check_number
 from ..autograd.mode import enable_grad, no_grad
 from ..devices import resolve
 from ..drivers.capture import capturing
@@ -70,6 +71,23 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return wrapped
+
+
+def check_rate(lr: Any, fits: Callable[[Any], Any]) -> None:
+    """Raise unless the learning rate is a number, or a tensor of one element, that fits."""
+    if isinstance(lr, Tensor):
+        if lr.numel() != 1:
+            raise ValueError(explain("Tensor lr must be 1-element", f"it has shape {tuple(lr.shape)}"))
+        lr = lr.item()
+    check_number("lr", lr, fits, f"Invalid learning rate: {lr}")
+
+
+def check_ways(foreach: Any, fused: Any, differentiable: Any) -> None:
+    """Raise for ways of stepping that exclude each other in PyTorch."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
 class Optimizer:

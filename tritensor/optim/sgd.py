@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check_number
 from ..autograd.mode import no_grad
 from ..kernels.optimizer.rates import GivenRate
 from ..kernels.optimizer.steps import Large, Step, sgd, sgd_momentum
 from ..tensor import Tensor
-from .optimizer import Optimizer, new_state
+from .optimizer import Optimizer, check_rate, check_ways, new_state
 
 __all__ = ["SGD"]
+
+
+def _not_negative(value: Any) -> bool:
+    return not value < 0.0 and bool(value == value)  # compared as PyTorch does, which is what an error says; not NaN
 
 
 class SGD(Optimizer):
@@ -58,14 +63,12 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        if not float(lr) >= 0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if not momentum >= 0:
-            raise ValueError(f"Invalid momentum value: {momentum}")
-        if not weight_decay >= 0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_rate(lr, _not_negative)
+        check_number("momentum", momentum, _not_negative, f"Invalid momentum value: {momentum}")
+        check_number("weight_decay", weight_decay, _not_negative, f"Invalid weight_decay value: {weight_decay}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        check_ways(foreach, fused, differentiable)
         defaults = {
             "lr": lr,
             "momentum": momentum,
