@@ -7,7 +7,9 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from ...arguments import check_number
 from ...devices import device as device_class
+from ...errors import ArgumentError, explain
 from ...random import Generator, randint
 from .collate import default_collate, default_convert, map_leaves
 from .dataset import IterableDataset
@@ -244,25 +246,51 @@ class _Staged:
 def _check_worker_options(
     num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool, context: Any
 ) -> None:
-    if num_workers < 0:
-        raise ValueError(
-            "num_workers option should be non-negative; use num_workers=0 to load in the thread that iterates."
+    check_number(
+        "num_workers",
+        num_workers,
+        lambda value: not value < 0,
+        "num_workers option should be non-negative; use num_workers=0 to load in the thread that iterates.",
+    )
+    if not hasattr(num_workers, "__index__"):  # PyTorch raises this at the first pass
+        raise ArgumentError(
+            explain(
+                f"'{type(num_workers).__name__}' object cannot be interpreted as an integer",
+                f"num_workers is {num_workers!r}",
+                remedy="pass a whole number",
+            )
         )
-    if timeout < 0:
-        raise ValueError("timeout option should be non-negative")
+    check_number("timeout", timeout, lambda value: not value < 0, "timeout option should be non-negative")
     if num_workers == 0 and prefetch_factor is not None:
         raise ValueError(
             "prefetch_factor option could only be specified in multiprocessing. "
             "Let num_workers > 0 to enable workers, otherwise set prefetch_factor to None."
         )
-    if prefetch_factor is not None and prefetch_factor < 0:
-        raise ValueError("prefetch_factor option should be non-negative")
+    if prefetch_factor is not None:
+        words = "prefetch_factor option should be non-negative"
+        check_number("prefetch_factor", prefetch_factor, lambda value: not value < 0, words)
     if persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
-    if context is not None and num_workers == 0:
+    if context is not None:
+        _check_context(context, num_workers)
+
+
+def _check_context(context: Any, num_workers: int) -> None:
+    import multiprocessing
+
+    got = f"but got multiprocessing_context={context!r}"
+    if num_workers == 0:
         raise ValueError(
             "multiprocessing_context can only be used with multi-process loading (num_workers > 0), "
             f"but got num_workers={num_workers}"
+        )
+    methods = multiprocessing.get_all_start_methods()
+    if isinstance(context, str) and context not in methods:
+        raise ValueError(f"multiprocessing_context option should specify a valid start method in {methods!r}, {got}")
+    if not isinstance(context, (str, multiprocessing.context.BaseContext)):
+        raise ArgumentError(
+            "multiprocessing_context option should be a valid context object or a string specifying the start method, "
+            + got
         )
 
 
