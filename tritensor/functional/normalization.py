@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from ..arguments import check_tensor
 from ..dtypes import finfo
 from ..errors import ArgumentError, ShapeError
 from ..kernels.rowwise import family as rowwise
 from ..kernels.rowwise.layer_norm import layer_norm as _layer_norm
 from ..kernels.rowwise.rms_norm import rms_norm as _rms_norm
-from ..public import method, public
+from ..public import public
 from ..rules import compute_dtype
 from ..tensor import Tensor
 
 
-@public(method=True)
+@public(package=False)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any) -> Tensor:
     """exp(input), scaled so that the sum along `dim` is 1.
 
     >>> import tritensor as torch
-    >>> torch.tensor([0., 0., -torch.inf]).softmax(0)
+    >>> torch.nn.functional.softmax(torch.tensor([0., 0., -torch.inf]), 0)
     tensor([0.5000, 0.5000, 0.0000])
 
     Args:
@@ -35,14 +36,14 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return rowwise.softmax.along(input, dim) if dtype is None else rowwise.softmax(input, dim=dim, dtype=dtype)
 
 
-@public(method=True)
+@public(package=False)
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any
 ) -> Tensor:
     """The logarithm of softmax along `dim`, computed without overflow.
 
     >>> import tritensor as torch
-    >>> torch.zeros(2).log_softmax(0)
+    >>> torch.nn.functional.log_softmax(torch.zeros(2), 0)
     tensor([-0.6931, -0.6931])
     """
     dim = _along("log_softmax", input, dim, _stacklevel, others)
@@ -71,6 +72,7 @@ def layer_norm(
     Raises:
         ShapeError: the shapes do not fit. DtypeError: dtypes that do not fit together, or are not floating.
     """
+    check_tensor("layer_norm", "input", 1, input)
     shape = _normalized_shape("layer_norm", normalized_shape)
     input_shape = tuple(input._data.shape)
     _check_normalized(shape, input_shape, weight=weight, bias=bias)
@@ -101,6 +103,7 @@ def rms_norm(
     Raises:
         ShapeError: the shapes do not fit. DtypeError: the input is not floating.
     """
+    check_tensor("rms_norm", "input", 1, input)
     shape = _normalized_shape("rms_norm", normalized_shape)
     input_shape = tuple(input._data.shape)
     _check_normalized(shape, input_shape, weight=weight)
@@ -154,17 +157,3 @@ def _along(name: str, input: Tensor, dim: Any, stacklevel: int, others: dict[str
         )
         dim = 0 if input.ndim in (0, 1, 3) else 1
     return dim
-
-
-def _method(function: Any) -> None:
-    """Attach a function as a method; its warnings name the caller's line, so the method adds one to the stack level."""
-
-    def call(self: Tensor, dim: int | None = None, dtype: Any = None, **others: Any) -> Tensor:
-        return function(self, dim, 4, dtype, **others)  # type: ignore[no-any-return]
-
-    call.__name__, call.__doc__ = function.__name__, function.__doc__
-    method()(call)
-
-
-_method(softmax)
-_method(log_softmax)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import devices, dtypes
-from ..errors import ArgumentError, ShapeError
+from ..arguments import wrong_type
+from ..errors import ArgumentError, ShapeError, explain
 from ..extents import check_extents
 from ..kernels.random import ranges as kernels
 from ..layout import check_shape
@@ -16,6 +17,8 @@ from ..public import public
 from ..scalars import converted, representable
 from ..tensor import Tensor
 from .creation import fill, filled, finish, numpy_dtype, place
+
+_MISSING: Any = object()
 
 
 def _made(operator: kernels.Range, kind: np.dtype, device: Any, requires_grad: bool, **numbers: Any) -> Tensor:
@@ -29,8 +32,8 @@ def _made(operator: kernels.Range, kind: np.dtype, device: Any, requires_grad: b
 
 @public(functional=False)
 def arange(
-    start: Any = 0,
-    end: Any = None,
+    start: Any = _MISSING,
+    end: Any = _MISSING,
     step: Any = 1,
     *,
     dtype: Any = None,
@@ -49,12 +52,16 @@ def arange(
         ShapeError: a step of 0 or in the other direction, or bounds that are not finite. DtypeError: an integer dtype,
             and a number that int64 does not hold. ValueError: int64, and a step below 1.
     """
-    if end is None:
+    if start is _MISSING and end is _MISSING:
+        raise ArgumentError(explain("arange() received an invalid combination of arguments - got ()", "give an end"))
+    if end is _MISSING:
         start, end = 0, start
+    elif start is _MISSING:
+        start = 0
     start, end, step = [value.item() if isinstance(value, Tensor) else value for value in (start, end, step)]
-    for value in (start, end, step):
-        if not isinstance(value, (int, float, np.integer, np.floating)):
-            raise ArgumentError(f"arange(): start, end and step must be Numbers, not {type(value).__name__}")
+    for position, (name, value) in enumerate((("end", end), ("start", start), ("step", step)), 1):
+        if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
+            raise wrong_type("arange", name, "Number", value, position)
     if not (math.isfinite(start) and math.isfinite(end)):
         raise ShapeError(f"unsupported range: {start} -> {end}")
     if step == 0 or math.isnan(step):
