@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import autograd, devices, dtypes, formats
+from .arguments import check_flag
 from .autograd import leaves, tape
 from .autograd.graph import GraphNode, shown
 from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
@@ -240,10 +241,13 @@ class Tensor(HostAccess):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise AutogradError(explain("requires_grad must be a bool", f"got {value!r}"))
         self._require(value, 5)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` and return the tensor."""
+        check_flag("requires_grad_", "requires_grad", requires_grad, 1)
         self._require(requires_grad, 4)
         return self
 
@@ -264,13 +268,13 @@ class Tensor(HostAccess):
                 )
             )
         if self._origin is not None:
-            self._own = bool(value)
+            self._own = value
             value = value or self._root()._needs
         elif value and not self._needs and self._counter is not None and sys.getrefcount(self) > references:
             # a view refers to its root: there are more references than those of a caller that has no view
             for other in tape.views_on(self._counter):
                 other._needs = other._needs or other._root() is self
-        self._needs = bool(value)
+        self._needs = value
 
     @property
     def grad(self) -> Tensor | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
+from ..arguments import check_tensor
 from ..autograd.gradients import called
 from ..errors import DtypeError, ShapeError, explain
 from ..generators import generator_of
@@ -16,6 +17,7 @@ from ..public import public
 from ..scalars import converted
 from ..tensor import Tensor
 
+_quick_relu: Any = activations.relu.method
 _quick_silu: Any = activations.silu.method
 _GELU: dict[str, Any] = {"none": activations.gelu.method, "tanh": activations.gelu_tanh.method}
 
@@ -32,7 +34,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> torch.nn.functional.relu(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    return input.relu_() if inplace else input.relu()
+    return input.relu_() if inplace else _quick_relu(input)  # type: ignore[no-any-return]
 
 
 @public(package=False)
@@ -147,6 +149,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """
     if not 0 <= p <= 1:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    check_tensor("dropout", "input", 1, input)
     if not training or p == 0:
         return input
     seed, offset = generator_of(input.device).draw()

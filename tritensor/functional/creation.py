@@ -171,6 +171,7 @@ def numpy_dtype(dtype: Any, default: dtypes.dtype | None = None) -> np.dtype:
 
 def place(array: np.ndarray, device: Any, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """A host array as a tensor on `device`."""
+    _check_flags(requires_grad, pin_memory)
     where = devices.resolve(device)
     result = wrap(array if where is devices.cpu else copies.from_host(array, where))
     if pin_memory and where is devices.cpu:
@@ -178,6 +179,12 @@ def place(array: np.ndarray, device: Any, requires_grad: bool = False, pin_memor
     if requires_grad:
         result.requires_grad = True
     return result
+
+
+def _check_flags(requires_grad: Any, pin_memory: Any) -> None:
+    for name, value in (("requires_grad", requires_grad), ("pin_memory", pin_memory)):
+        if value is not None and value.__class__ is not bool:
+            raise ArgumentError(f"argument '{name}' must be bool, not {type(value).__name__}")
 
 
 @public(functional=False)
@@ -313,6 +320,7 @@ def fill(out: DeviceArray, value: Any) -> None:
 
 def finish(data: Any, requires_grad: bool, pin_memory: bool = False) -> Tensor:
     """A tensor over an array that was just made."""
+    _check_flags(requires_grad, pin_memory)
     result = wrap(data)
     if pin_memory and data.__class__ is not DeviceArray:
         result = result.pin_memory()

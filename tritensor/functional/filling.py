@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
+from ..arguments import check_tensor, wrong_type
 from ..errors import ArgumentError, ShapeError, explain
 from ..operator import registry
 from ..public import public
@@ -35,6 +36,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         ShapeError: an odd number of numbers, too many for the dimensions, more elements to be removed than there are,
             or too few to reflect, repeat or continue with. NotImplementedError: no such mode.
     """
+    check_tensor("pad", "input", 1, input)
+    if not isinstance(pad, (tuple, list)):
+        raise wrong_type("pad", "pad", "tuple of ints", pad, 2)
     if mode != "constant" and mode not in _PLACES:
         raise NotImplementedError(
             explain(f"Unrecognised padding mode {mode}", f"the modes are constant, {', '.join(_PLACES)}")

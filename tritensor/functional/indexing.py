@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
+from ..arguments import check_tensor
 from ..autograd.gradients import called
 from ..autograd.mode import recording
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
@@ -429,6 +430,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     >>> torch.ones(3).masked_fill(torch.tensor([True, False, True]), 0)
     tensor([0., 1., 0.])
     """
+    check_tensor("masked_fill", "mask", 1, mask)
     if mask.dtype is not dtypes.bool_:
         raise DtypeError(
             explain(
@@ -449,6 +451,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 @public(method=True)
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
+    check_tensor("masked_select", "mask", 1, mask)
     if mask.dtype is not dtypes.bool_:
         raise DtypeError("masked_select: expected BoolTensor for mask")
     shape = layout.broadcast_shapes(tuple(input.shape), tuple(mask.shape))

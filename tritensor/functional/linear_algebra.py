@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import layout
+from ..arguments import check_tensor
 from ..autograd.gradients import called
 from ..autograd.mode import recording
 from ..errors import ArgumentError, ShapeError, explain
@@ -14,13 +15,6 @@ from ..kernels.matmul.family import quick_linear, quick_matmul
 from ..operator import registry
 from ..public import method, public
 from ..tensor import Tensor
-
-
-def _check_tensor(name: str, argument: str, position: int, value: Any) -> None:
-    if not isinstance(value, Tensor):
-        raise ArgumentError(
-            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
-        )
 
 
 @public(method=True)
@@ -37,8 +31,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         ShapeError: the common dimension differs (`mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)`).
         DtypeError: the dtypes differ (`expected m1 and m2 to have the same dtype`), or are boolean.
     """
-    _check_tensor("matmul", "input", 1, input)
-    _check_tensor("matmul", "other", 2, other)
+    check_tensor("matmul", "input", 1, input)
+    check_tensor("matmul", "other", 2, other)
     return quick_matmul(input, other)
 
 
@@ -49,7 +43,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     Raises:
         ShapeError: an operand is not a matrix; otherwise as `matmul`.
     """
-    _check_tensor("mm", "mat2", 2, mat2)
+    check_tensor("mm", "mat2", 2, mat2)
     if input.ndim != 2 or mat2.ndim != 2:
         raise ShapeError("self must be a matrix" if input.ndim != 2 else "mat2 must be a matrix")
     return quick_matmul(input, mat2)
@@ -62,7 +56,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     Raises:
         ShapeError: an operand does not have three dimensions, or the lengths differ; otherwise as `matmul`.
     """
-    _check_tensor("bmm", "mat2", 2, mat2)
+    check_tensor("bmm", "mat2", 2, mat2)
     if input.ndim != 3 or mat2.ndim != 3:
         raise ShapeError(f"batch{1 if input.ndim != 3 else 2} must be a 3D tensor")
     batch, _, common = input._data.shape
@@ -77,7 +71,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
 @public(method=True)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector."""
-    _check_tensor("mv", "vec", 2, vec)
+    check_tensor("mv", "vec", 2, vec)
     if input.ndim != 2 or vec.ndim != 1:
         raise ShapeError(f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim}")
     return called("MvBackward0", quick_matmul(input, vec))  # type: ignore[no-any-return]
@@ -91,7 +85,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     >>> torch.dot(torch.tensor([2.0, 3.0]), torch.tensor([2.0, 1.0]))
     tensor(7.)
     """
-    _check_tensor("dot", "tensor", 2, tensor)
+    check_tensor("dot", "tensor", 2, tensor)
     if input.ndim != 1 or tensor.ndim != 1:
         raise ShapeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
     return called("DotBackward0", quick_matmul(input, tensor))  # type: ignore[no-any-return]
@@ -100,7 +94,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 @public(method=True)
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """The sum of products over the last dimension of both; of vectors, their dot product."""
-    _check_tensor("inner", "other", 2, other)
+    check_tensor("inner", "other", 2, other)
     if input.ndim == 0 or other.ndim == 0:
         return input * other
     shape = (*input._data.shape[:-1], *other._data.shape[:-1])
@@ -132,8 +126,8 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 @public(method=True)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
-    _check_tensor("addmm", "mat1", 2, mat1)
-    _check_tensor("addmm", "mat2", 3, mat2)
+    check_tensor("addmm", "mat1", 2, mat1)
+    check_tensor("addmm", "mat2", 3, mat2)
     for name, value in (("mat1", mat1), ("mat2", mat2)):
         if value.ndim != 2:
             raise ShapeError(f"{name} must be a matrix, got {value.ndim}-D tensor")
@@ -161,8 +155,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activat
         ShapeError: `mat1 and mat2 shapes cannot be multiplied (2x3 and 2x4)`, or a bias that does not broadcast.
         DtypeError: the dtypes differ.
     """
-    _check_tensor("linear", "input", 1, input)
-    _check_tensor("linear", "weight", 2, weight)
+    check_tensor("linear", "input", 1, input)
+    check_tensor("linear", "weight", 2, weight)
     if activation is not None:
         return _linear_with_activation(input, weight, bias, activation)
     if weight.ndim == 1 and bias is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import dtypes
+from ..arguments import check_tensor
 from ..autograd.gradients import called
 from ..autograd.mode import no_grad
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
@@ -39,6 +40,8 @@ def embedding(
     Raises:
         BoundsError: `index out of range in self`; negative numbers are.
     """
+    check_tensor("embedding", "weight", 1, weight)
+    check_tensor("embedding", "indices", 2, input)
     if sparse:
         raise ArgumentError(
             explain(
@@ -108,6 +111,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     tensor([[1, 0, 0],
             [0, 0, 1]])
     """
+    check_tensor("one_hot", "input", 1, tensor)
     if tensor.dtype is not dtypes.int64:
         raise DtypeError("one_hot is only applicable to index tensor of type LongTensor.")
     if tensor.numel() == 0 and num_classes <= 0:

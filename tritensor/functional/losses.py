@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..arguments import check_tensor
 from ..autograd.gradients import called
-from ..errors import ArgumentError, DtypeError, ShapeError, explain
+from ..errors import DtypeError, ShapeError, explain
 from ..kernels.rowwise import losses
 from ..kernels.rowwise.family import log_softmax
 from ..kernels.rowwise.loss_gradient import cross_entropy_with_gradient, gradient_wanted
@@ -91,9 +92,8 @@ def cross_entropy(
 
 
 def _check_scores(name: str, input: Any, target: Any) -> None:
-    for label, value in (("input", input), ("target", target)):
-        if not isinstance(value, Tensor):
-            raise ArgumentError(f"{name}(): argument '{label}' must be Tensor, not {value.__class__.__name__}")
+    check_tensor(name, "input", 1, input)
+    check_tensor(name, "target", 2, target)
 
 
 def _check_weight(weight: Tensor | None, classes: int) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
+from ..arguments import check_tensor
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..inplace import in_place, in_place_form
 from ..kernels.elementwise import arithmetic, comparison, division, rounding
@@ -156,6 +157,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     Raises:
         DtypeError: the condition is not boolean.
     """
+    check_tensor("where", "condition", 1, condition)
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
     if isinstance(condition, Tensor) and condition.dtype is not dtypes.bool_:
@@ -178,6 +180,8 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     Raises:
         DtypeError: the dtypes differ. ShapeError: a negative tolerance.
     """
+    check_tensor("isclose", "input", 1, input)
+    check_tensor("isclose", "other", 2, other)
     if input.dtype is not other.dtype:
         raise DtypeError(explain(f"{input.dtype} did not match {other.dtype}", remedy="convert one with .to(dtype)"))
     if rtol < 0 or atol < 0:
@@ -213,6 +217,8 @@ def equal(input: Tensor, other: Tensor) -> bool:
     >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
     True
     """
+    check_tensor("equal", "input", 1, input)
+    check_tensor("equal", "other", 2, other)
     return input._data.shape == other._data.shape and bool((input == other).all())
 
 

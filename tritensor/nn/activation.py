@@ -169,7 +169,7 @@ class Sigmoid(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The shape of the input."""
-        return input.sigmoid()
+        return F.sigmoid(input)
 
 
 class Tanh(Module):
@@ -177,7 +177,7 @@ class Tanh(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The shape of the input."""
-        return input.tanh()
+        return F.tanh(input)
 
 
 class Tanhshrink(Module):

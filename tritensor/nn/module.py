@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from ..arguments import check_flag
 from ..tensor import Tensor
 from ..utils.hooks import RemovableHandle
 from . import conversion
@@ -164,6 +165,7 @@ class Module(ModuleTree):
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set `requires_grad` of all parameters, for freezing part of a model."""
+        check_flag("requires_grad_", "requires_grad", requires_grad, 1)
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..arguments import check_flag
 from ..errors import ArgumentError, DtypeError, explain
 from ..functional.creation import empty
 from ..tensor import Tensor, blank
@@ -47,6 +48,7 @@ class Parameter(Tensor):
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         """A parameter on the memory of `data`."""
+        check_flag(cls.__name__, "requires_grad", requires_grad, 2)
         made: Parameter = _adopt(cls, data)
         if requires_grad and not (made.is_floating_point() or made.is_complex()):
             raise DtypeError(

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes, layout, settings
+from ...arguments import wrong_type
 from ...autograd.gradients import attach
 from ...autograd.mode import recording
-from ...errors import ArgumentError, ShapeError
+from ...errors import ShapeError
 from ...inplace import check_writable, in_place
 from ...memory.array import DeviceArray
 from ...operator import Operator
@@ -65,7 +66,7 @@ def function_of(operator: Elementwise, name: str) -> Any:
 
 
 def _refuse(name: str, value: Any) -> Any:
-    raise ArgumentError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}")
+    raise wrong_type(name, "input", "Tensor", value, 1) from None
 
 
 def plain(operator: Operator) -> Callable[..., Tensor]:
@@ -96,7 +97,10 @@ def unary(operator: Elementwise) -> Callable[..., Tensor]:
     replays = operator.replays
 
     def call(self: Tensor) -> Tensor:
-        x = self._data
+        try:
+            x = self._data
+        except AttributeError:
+            return _refuse(operator.name, self)  # type: ignore[no-any-return]
         if type(x) is ndarray and (x.dtype is usual or x.dtype in direct) and x.size < large:
             try:
                 out = reference(x)
