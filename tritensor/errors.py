@@ -6,6 +6,7 @@ place, so that code written for PyTorch catches it:
     TritensorError
     ├── DeviceError, DeviceMismatchError, OutOfMemoryError     (RuntimeError)
     ├── DtypeError, ShapeError, AutogradError, LinAlgError     (RuntimeError)
+    │   └── UnsupportedError, a DtypeError                     (NotImplementedError, which is a RuntimeError)
     ├── KernelError, KernelMemoryError, CheckpointError        (RuntimeError)
     ├── DistError                                              (RuntimeError)
     ├── DivisionError                     (RuntimeError and ZeroDivisionError)
@@ -45,6 +46,7 @@ __all__ = [
     "RangeError",
     "ShapeError",
     "TritensorError",
+    "UnsupportedError",
     "explain",
 ]
 
@@ -68,6 +70,10 @@ class OutOfMemoryError(TritensorError, RuntimeError):
 
 class DtypeError(TritensorError, RuntimeError):
     """A dtype that an operator does not support, or dtypes that do not fit together."""
+
+
+class UnsupportedError(DtypeError, NotImplementedError):
+    """A dtype that an operator is not implemented for."""
 
 
 class ShapeError(TritensorError, RuntimeError):

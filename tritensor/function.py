@@ -131,12 +131,15 @@ class Function:
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the outputs from `(ctx, *arguments)`, or from the arguments alone with `setup_context`."""
-        raise AutogradError("You must implement the forward function for custom autograd.Function.")
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         """Compute the gradients of the arguments from those of the outputs."""
-        raise AutogradError("You must implement the backward function to use it with autograd.")
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
 
     @classmethod
     def apply(cls, *args: Any) -> Any:

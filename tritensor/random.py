@@ -15,7 +15,7 @@ import numpy as np
 
 from . import devices, dtypes
 from .autograd.mode import no_grad
-from .errors import ArgumentError, DtypeError, ShapeError, explain
+from .errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain
 from .functional import creation
 from .functional.strides import made_like
 from .generators import (
@@ -65,7 +65,7 @@ def _floating(kind: Any, name: str) -> dtypes.dtype:
     """The floating dtype requested, or the default one."""
     found = dtypes.get_default_dtype() if kind is None else dtypes.of(creation.numpy_dtype(kind))
     if not found.is_floating_point:
-        raise DtypeError(
+        raise UnsupportedError(
             explain(
                 f"\"{name}\" not implemented for '{found.name}'",
                 "random numbers of that kind are floating",

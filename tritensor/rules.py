@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import dtypes
-from .errors import DivisionError, DtypeError, explain
+from .errors import DivisionError, DtypeError, UnsupportedError, explain
 from .scalars import holder, wrapped
 from .tensor import Tensor
 
@@ -103,7 +103,7 @@ class Rule:
             )
         common = dtypes.result_dtype(tensors, [value for value in operands if isinstance(value, Number)])
         if not self.lowest <= common.category <= self.highest:
-            raise DtypeError(
+            raise UnsupportedError(
                 explain(
                     f"\"{operator}\" not implemented for '{common.legacy}'",
                     f"{operator} takes {self.takes()} dtypes, got {common}",
@@ -365,16 +365,19 @@ class Floating(Rule):
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
         """As for any rule; raises DtypeError for any other dtype."""
-        kind = operands[0].dtype
+        self.check(operator, operands[0].dtype)
+        return super().__call__(operator, operands)
+
+    def check(self, operator: str, kind: dtypes.dtype) -> None:
+        """Raise unless the dtype is a real floating one."""
         if kind.category != dtypes.FLOATING:
-            raise DtypeError(
+            raise UnsupportedError(
                 explain(
                     f"\"{self.words}\" not implemented for '{kind.legacy}'",
                     f"{operator} takes floating dtypes, got {kind}",
                     remedy="convert the input first, as in x.float()",
                 )
             )
-        return super().__call__(operator, operands)
 
 
 # ---- rules of several operators -----------------------------------------------------------------------------------

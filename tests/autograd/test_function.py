@@ -118,9 +118,9 @@ def test_function_without_its_methods() -> None:
         def forward(ctx, x):
             return x * 1
 
-    with pytest.raises(RuntimeError, match="You must implement the forward function"):
+    with pytest.raises(NotImplementedError, match="You must implement the forward function"):
         Empty.apply(leaf(1.0))
-    with pytest.raises(RuntimeError, match="You must implement the backward function"):
+    with pytest.raises(NotImplementedError, match="You must implement either the backward or vjp method"):
         Forward.apply(leaf(1.0)).sum().backward()
 
 

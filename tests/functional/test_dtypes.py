@@ -12,6 +12,7 @@ import pytest
 import tritensor as ours
 from tritensor import dtypes
 from tritensor.dtypes import ALIASES, ALL, of, promote_types, result_dtype
+from tritensor.errors import DtypeError
 
 NAMES = [entry.name for entry in ALL]
 SIGNED = [ours.int8, ours.int16, ours.int32, ours.int64]
@@ -269,3 +270,41 @@ def test_mixed_ranks_and_numbers_against_torch() -> None:
         if "complex32" in expected:
             continue
         assert result_dtype([(entry, rank > 0)], [number]).name == expected.split(".")[1], (entry, number, rank)
+
+
+@pytest.mark.parametrize("place", ["cpu", "cuda"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x & x",
+        "x << 1",
+        "torch.bitwise_not(x)",
+        "i.softmax(0)",
+        "x.softmax(0, dtype=torch.int64)",
+        "torch.nn.functional.layer_norm(i, (2,))",
+        "torch.nn.functional.gelu(i)",
+        "torch.nn.functional.mse_loss(i, i)",
+        "b @ b",
+        "b % b",
+        "b.floor()",
+        "z > z",
+        "z.max()",
+        "z.floor()",
+        "torch.rand(2, dtype=torch.int64)",
+        "i.uniform_()",
+        "torch.bernoulli(b)",
+    ],
+)
+def test_an_operator_that_a_dtype_lacks_is_not_implemented(code: str, place: str) -> None:
+    """NotImplementedError is a RuntimeError, and DtypeError the name here for both."""
+    with ours.cuda.simulate(devices=1):
+        made = {
+            "x": ours.tensor([1.0, 2.0], device=place),
+            "i": ours.tensor([1, 2], device=place),
+            "b": ours.tensor([True, False], device=place),
+            "z": ours.tensor([1 + 2j], device=place),
+        }
+        with pytest.raises(NotImplementedError, match=r"^\"\w+\" not implemented for '\w+'") as caught:
+            eval(code, {"torch": ours, **made})
+        assert isinstance(caught.value, DtypeError)
+        assert made["i"].tolist() == [1, 2]

@@ -331,7 +331,7 @@ def test_a_complex_number_is_written_if_it_is_real(device, dtype):
     mask = torch.tensor([True, False], device=device)
     writes = [lambda value, key=key: x.__setitem__(key, value) for key in (0, slice(1), T([0]), mask)]
     for write in (*writes, x.fill_, lambda value: torch.full((2,), value, dtype=dtype, device=device)):
-        with pytest.raises(RuntimeError, match="value cannot be converted to type .* without overflow"):
+        with pytest.raises(RuntimeError, match=r"value cannot be converted to type .* without overflow"):
             write(1 + 2j)
         assert x.tolist() == [1, 1]
         write(1 + 0j)

@@ -80,6 +80,7 @@ class Rowwise(Operator):
         if wanted is None:
             compute, result = self.rule(self.name, call.inputs)
         else:
+            self.rule.check(self.name, wanted)  # type: ignore[attr-defined]  # a Floating
             compute, result = compute_dtype(wanted), wanted
         return compute, (result,)
 
