@@ -94,12 +94,19 @@ def integers(call: str, name: str, values: tuple[Any, ...], named: Any = None) -
     if len(values) == 1 and isinstance(values[0], (tuple, list)):
         given = values[0]
     try:
-        return tuple([value.__index__() for value in given])
+        if not isinstance(given[0] if given else 0, bool):  # PyTorch looks at the first one
+            return tuple([value.__index__() for value in given])
     except (AttributeError, TypeError):
-        sequence = isinstance(given, (tuple, list))
-        wrong = next((each for each in given if not hasattr(type(each), "__index__")), given[-1]) if sequence else given
-        words = f"{call}(): argument '{name}' must be tuple of ints, not {type(wrong).__name__}"
-        raise ArgumentError(explain(words, f"got {given!r}")) from None
+        pass
+    sequence = isinstance(given, (tuple, list))
+    if sequence:
+        wrong = next(
+            (each for each in given if isinstance(each, bool) or not hasattr(type(each), "__index__")), given[-1]
+        )
+    else:
+        wrong = given
+    words = f"{call}(): argument '{name}' must be tuple of ints, not {type(wrong).__name__}"
+    raise ArgumentError(explain(words, f"got {given!r}"))
 
 
 def check_shape(call: str, name: str, values: tuple[Any, ...], named: Any = None) -> Shape:

@@ -105,6 +105,14 @@ def test_refusals(code: str) -> None:
     assert x.tolist() == [1.0, 2.0] and not x.requires_grad
 
 
+@pytest.mark.parametrize(
+    "code", ["zeros(True)", "ones((True, 2))", "empty([False])", "rand(True)", "full((True,), 1.0)", "eye(True)"]
+)
+def test_a_size_is_no_truth_value(code: str) -> None:
+    with pytest.raises(TypeError, match=r"argument '\w+'.* must be (tuple of ints|int), not bool"):
+        eval(f"torch.{code}", {"torch": torch})
+
+
 def test_a_module_whose_flag_is_refused_keeps_its_own() -> None:
     layer = nn.Linear(1, 1)
     with pytest.raises(TypeError):
