@@ -171,7 +171,6 @@ from .functional import log as log
 from .functional import log10 as log10
 from .functional import log1p as log1p
 from .functional import log2 as log2
-from .functional import log_softmax as log_softmax
 from .functional import logaddexp as logaddexp
 from .functional import logical_and as logical_and
 from .functional import logical_not as logical_not
@@ -222,7 +221,6 @@ from .functional import sigmoid as sigmoid
 from .functional import sign as sign
 from .functional import sin as sin
 from .functional import sinh as sinh
-from .functional import softmax as softmax
 from .functional import sort as sort
 from .functional import sqrt as sqrt
 from .functional import square as square
@@ -264,6 +262,8 @@ from .functional.ranges import arange as arange
 from .functional.ranges import eye as eye
 from .functional.ranges import linspace as linspace
 from .functional.ranges import logspace as logspace
+from .functional.softmax import log_softmax as log_softmax
+from .functional.softmax import softmax as softmax
 from .functional.views import broadcast_tensors as broadcast_tensors
 from .functional.views import broadcast_to as broadcast_to
 from .functional.views import chunk as chunk

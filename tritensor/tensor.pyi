@@ -466,8 +466,8 @@ class Tensor:
         """The logarithm of x to base 2."""
     def log_(self) -> Tensor:
         """The natural logarithm of x."""
-    def log_softmax(self, dim: _Int | None = None, dtype: Any = None, **others: Any) -> Tensor:
-        """The logarithm of softmax along `dim`, computed without overflow."""
+    def log_softmax(self, dim: _Int = ..., dtype: Any = None, **others: Any) -> Tensor:
+        """The logarithm of softmax along `dim`, computed without overflow; see `softmax`."""
     def logaddexp(self, other: Any) -> Any:
         """log(exp(x) + exp(y)), without overflow."""
     def logaddexp_(self, other: Any) -> Tensor:
@@ -697,7 +697,7 @@ class Tensor:
         """The hyperbolic sine of x."""
     def size(self, dim: _Int | None = None) -> Any:
         """The shape, or the extent of one dimension."""
-    def softmax(self, dim: _Int | None = None, dtype: Any = None, **others: Any) -> Tensor:
+    def softmax(self, dim: _Int = ..., dtype: Any = None, **others: Any) -> Tensor:
         """exp(input), scaled so that the sum along `dim` is 1."""
     def sort(self, dim: _Int = -1, descending: _Bool = False, stable: _Bool = True) -> SortResult:
         """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order."""
