@@ -15,6 +15,7 @@ from typing import Any
 
 import tritensor
 from tritensor import dtypes, formats, functional, generators, public
+from tritensor.history import History
 from tritensor.host_access import HostAccess
 from tritensor.tensor import Tensor
 
@@ -184,7 +185,7 @@ def _with_docstring(head: str, value: Any, indent: str, note: str = "") -> list[
 def tensor() -> str:
     """The text of the stub of Tensor."""
     made = Signatures(method=True)
-    members = {**vars(HostAccess), **vars(Tensor)}
+    members = {**vars(HostAccess), **vars(History), **vars(Tensor)}
     dunders = {name for name in members if name.startswith("__")} - _LEFT_OUT
     lines = []
     for name in [*sorted(name for name in members if not name.startswith("_")), *sorted(dunders), *sorted(_PRIVATE)]:

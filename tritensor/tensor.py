@@ -8,19 +8,15 @@ Operators and functions become methods where they are declared (`tritensor/publi
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Callable
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import autograd, devices, dtypes, formats
-from .arguments import check_flag
-from .autograd import leaves, tape
-from .autograd.graph import GraphNode, shown
-from .errors import ArgumentError, AutogradError, DtypeError, RangeError, explain
+from . import devices, dtypes, formats
+from .autograd import leaves
+from .errors import AutogradError, RangeError, explain
+from .history import History
 from .host_access import HostAccess
 from .memory.array import DeviceArray
 from .memory.pending import PendingArray
@@ -29,7 +25,7 @@ from .public import methods_of, public
 from .size import Size
 
 if TYPE_CHECKING:
-    from .autograd.tape import Node
+    pass
 
 __all__ = ["Size", "Tensor", "is_tensor"]
 
@@ -38,7 +34,7 @@ _new = object.__new__
 
 
 @public(functional=False)
-class Tensor(HostAccess):
+class Tensor(HostAccess, History):
     """A multi-dimensional array of one dtype on one device, with PyTorch's methods.
 
     Made by the creation functions (`tritensor.tensor`, `zeros`, `randn`, ...); `Tensor([1, 2])` makes one of the
@@ -50,18 +46,6 @@ class Tensor(HostAccess):
     __slots__ = ("__dict__", "__weakref__", "_counter", "_data", "_needs", "_node", "_origin")
 
     _data: Any
-    _needs: bool  # whether a gradient is needed
-    _node: Node | autograd.Slot | None  # the node that recorded the tensor, which gets its gradient; None for a leaf
-    # [version], shared by all tensors on one storage. None until a view is made or the tensor is changed in place.
-    _counter: list[int] | None
-    # How a view was made, to make a new node for it after an in-place change: (parent, view operator, its arguments,
-    # the version when the node was made; its complement for a view that was made without recording, and its views).
-    _origin: tuple[Tensor, Any, tuple[Any, ...], int] | None
-    _grad: Tensor | None = None
-    _hooks: list[Any] | None = None
-    _post_hooks: list[Any] | None = None
-    _retains: bool = False
-    _own: bool = False  # of a view: whether it was asked to require grad, and does not because its root does
     _pinned: bool = False
     _remembered: tuple[int, dict[str, Any]] | None = None  # the version and facts about its elements, see `_remember`
 
@@ -95,22 +79,6 @@ class Tensor(HostAccess):
     def is_cuda(self) -> bool:
         """Whether the elements are on a CUDA device (real or simulated)."""
         return self._data.__class__ is DeviceArray
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether the tensor was made by the user and not by a recorded operator."""
-        return self._node is None
-
-    @property
-    def grad_fn(self) -> GraphNode | None:
-        """The node that recorded how the tensor was made, None for a leaf."""
-        edge = self._edge()
-        return None if edge is self else shown(edge.node if isinstance(edge, autograd.Slot) else edge)
-
-    @property
-    def output_nr(self) -> int:
-        """Which output of `grad_fn` the tensor is."""
-        return self._node.index if isinstance(self._node, autograd.Slot) else 0
 
     @property
     def itemsize(self) -> int:
@@ -231,208 +199,6 @@ class Tensor(HostAccess):
         while isinstance(base.base, ndarray):
             base = base.base
         return int(data.ctypes.data - base.ctypes.data) // max(data.itemsize, 1)
-
-    # ---- gradient fields --------------------------------------------------------------------------------------
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether operators on the tensor are recorded so that a gradient can be computed."""
-        return self._needs
-
-    @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        if not isinstance(value, bool):
-            raise AutogradError(explain("requires_grad must be a bool", f"got {value!r}"))
-        self._require(value, 5)
-
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Set `requires_grad` and return the tensor."""
-        check_flag("requires_grad_", "requires_grad", requires_grad, 1)
-        self._require(requires_grad, 4)
-        return self
-
-    def _require(self, value: bool, references: int) -> None:
-        if value and self.dtype.category < dtypes.FLOATING:
-            raise DtypeError(
-                explain(
-                    "only Tensors of floating point and complex dtype can require gradients",
-                    f"the tensor has dtype {self.dtype}",
-                    remedy="convert it with .to(dtype)",
-                )
-            )
-        if not value and self._node is not None:
-            raise AutogradError(
-                explain(
-                    "you can only change requires_grad flags of leaf variables.",
-                    remedy="take x.detach() for a tensor that is not part of the graph",
-                )
-            )
-        if self._origin is not None:
-            self._own = value
-            value = value or self._root()._needs
-        elif value and not self._needs and self._counter is not None and sys.getrefcount(self) > references:
-            # a view refers to its root: there are more references than those of a caller that has no view
-            for other in tape.views_on(self._counter):
-                other._needs = other._needs or other._root() is self
-        self._needs = value
-
-    @property
-    def grad(self) -> Tensor | None:
-        """The gradient that `backward` accumulated; for a tensor that is not a leaf None, unless `retain_grad()` was
-        called.
-        """
-        if self._node is not None and self._grad is None and not self._retains:
-            warnings.warn(
-                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-                "attribute won't be populated during autograd.backward(). Call .retain_grad() on it if you "
-                "want it; note that x.to(device) of a leaf is not a leaf.",
-                stacklevel=2,
-            )
-        return self._grad
-
-    @grad.setter
-    def grad(self, value: Tensor | None) -> None:
-        if value is not None:
-            if not isinstance(value, Tensor):
-                raise ArgumentError(
-                    f"assigned grad expected to be a Tensor or None but got grad of type {value.__class__.__name__}"
-                )
-            if value.device != self.device:
-                raise AutogradError(
-                    f"assigned grad has data located on a different device: {value.device}, the tensor "
-                    f"is on {self.device}"
-                )
-            if value.shape != self.shape:
-                raise AutogradError(
-                    f"assigned grad has data of a different size: {list(value.shape)}, the tensor has "
-                    f"{list(self.shape)}"
-                )
-            if value.dtype is not self.dtype:
-                raise AutogradError(
-                    f"assigned grad has data of a different type: {value.dtype}, the tensor has {self.dtype}"
-                )
-        self._grad = value
-
-    @grad.deleter
-    def grad(self) -> None:
-        self._grad = None
-
-    @property
-    def data(self) -> Tensor:
-        """The same memory without history; autograd does not notice changes to it."""
-        return wrap(self._data)
-
-    @data.setter
-    def data(self, value: Tensor) -> None:
-        if not isinstance(value, Tensor):
-            raise ArgumentError(f"Variable data has to be a tensor, but got {value.__class__.__name__}")
-        if self._needs and value.dtype.category < dtypes.FLOATING:
-            raise DtypeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-        self._data = value._data
-        self._forget()
-
-    def backward(
-        self,
-        gradient: Tensor | None = None,
-        retain_graph: bool | None = None,
-        create_graph: bool = False,
-        inputs: Any = None,
-    ) -> None:
-        """Add the gradient of the tensor to the `.grad` of the leaves that it was computed from."""
-        autograd.backward(self, gradient, retain_graph, create_graph, inputs)
-
-    def detach(self) -> Tensor:
-        """The same memory without history; autograd notices in-place changes of either tensor."""
-        other = wrap(self._data)
-        if self._counter is None:
-            self._counter = [0]
-        other._counter = self._counter
-        other._pinned = self._pinned
-        return other
-
-    def detach_(self) -> Tensor:
-        """Drop the tensor's own history."""
-        if self._origin is not None:
-            raise AutogradError("Can't detach views in-place. Use detach() instead.")
-        self._node, self._needs = None, False
-        return self
-
-    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> autograd.Handle:
-        """Call `hook(gradient)` with the tensor's gradient; a tensor that it returns replaces the gradient."""
-        if not self._needs:
-            raise AutogradError(explain("cannot register a hook on a tensor that doesn't require gradient"))
-        edge = self._edge()
-        if edge is self:
-            if self._hooks is None:
-                self._hooks = []
-            hooks = self._hooks
-        else:
-            node = edge.node if isinstance(edge, autograd.Slot) else edge
-            if node.hooks is None:
-                node.hooks = {}
-            hooks = node.hooks.setdefault(self.output_nr, [])
-        hooks.append(hook)
-        return autograd.Handle(hooks, hook)
-
-    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> autograd.Handle:
-        """Call `hook(tensor)` after a backward pass has added to the leaf's `.grad`."""
-        if self._node is not None or not self._needs:
-            raise AutogradError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-        if self._post_hooks is None:
-            self._post_hooks = []
-        self._post_hooks.append(hook)
-        tape.leaves_are_watched = True
-        return autograd.Handle(self._post_hooks, hook)
-
-    def retain_grad(self) -> None:
-        """Keep the gradient of a tensor that is not a leaf in `.grad`."""
-        if not self._needs:
-            raise AutogradError("can't retain_grad on Tensor that has requires_grad=False")
-        if self._node is None or self._retains:
-            return
-        self._retains = True
-        self.register_hook(self._keep_gradient)
-
-    def _keep_gradient(self, gradient: Tensor) -> None:
-        self._grad = gradient if self._grad is None else self._grad + gradient
-
-    @property
-    def retains_grad(self) -> bool:
-        """Whether `retain_grad()` was called on a tensor that is not a leaf."""
-        return self._retains
-
-    def _root(self) -> Tensor:
-        """The tensor that this one is a view of, not a view itself; or this one."""
-        root = self
-        while root._origin is not None:
-            root = root._origin[0]
-        return root
-
-    def _edge(self) -> Any:
-        """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
-        if self._origin is not None:
-            self._refresh(self._origin)
-        return self._node or self
-
-    def _refresh(self, origin: tuple[Tensor, Any, tuple[Any, ...], int]) -> None:
-        """Make a new node for a view whose memory has been changed in place since its node was made."""
-        parent, view, arguments, stamp = origin
-        version = self._version
-        if version in (stamp, ~stamp):
-            return
-        needed = self._root()._needs
-        if stamp < 0 and needed:
-            raise AutogradError(tape.unrecorded_view("its base or another view of its base has been modified inplace"))
-        self._origin = (parent, view, arguments, version)
-        if parent._origin is not None:
-            parent._refresh(parent._origin)
-        if not needed:
-            # of a leaf that is a view itself: PyTorch passes no gradient on after a change
-            self._node = None if self._node is None else tape.record(tape.NOWHERE, ())
-        elif parent._needs:
-            with autograd.enable_grad():
-                again = view(parent, *arguments)
-            self._node, self._needs = again._node, again._needs
 
     def __hash__(self) -> int:
         return id(self)

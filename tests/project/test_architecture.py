@@ -30,7 +30,7 @@ LADDER = [
     "drivers",
     "memory",
     "autograd",
-    "tensor host_access printing",
+    "tensor history host_access printing",
     "runtime",
     "rules",
     "operator inplace",
