@@ -173,8 +173,12 @@ REFUSED = [
         "weight tensor should be defined either for all 3 classes or no classes but got weight tensor of shape: [2]",
     ),
     ("F.cross_entropy(x, t, x[0].double())", RuntimeError, "expected scalar type Float but found Double"),
-    ("F.cross_entropy(x, [0, 1])", TypeError, "cross_entropy(): argument 'target' must be Tensor, not list"),
-    ("F.cross_entropy([0.], t)", TypeError, "cross_entropy(): argument 'input' must be Tensor, not list"),
+    (
+        "F.cross_entropy(x, [0, 1])",
+        TypeError,
+        "cross_entropy(): argument 'target' (position 2) must be Tensor, not list",
+    ),
+    ("F.cross_entropy([0.], t)", TypeError, "cross_entropy(): argument 'input' (position 1) must be Tensor, not list"),
     (
         "F.nll_loss(x, torch.tensor([0, 1, 2]))",
         ValueError,
@@ -189,7 +193,7 @@ REFUSED = [
     ),
     ("F.mse_loss(x.long(), x.long())", RuntimeError, "\"squared_error\" not implemented for 'Long'"),
     ("F.l1_loss(x, x, reduction='bad')", ValueError, "bad is not a valid value for reduction"),
-    ("F.mse_loss(x, 1.0)", TypeError, "mse_loss(): argument 'target' must be Tensor, not float"),
+    ("F.mse_loss(x, 1.0)", TypeError, "mse_loss(): argument 'target' (position 2) must be Tensor, not float"),
     ("F.binary_cross_entropy_with_logits(x, x[:1])", ValueError, "Target size ("),
 ]
 

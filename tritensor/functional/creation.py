@@ -182,6 +182,8 @@ def place(array: np.ndarray, device: Any, requires_grad: bool = False, pin_memor
 
 
 def _check_flags(requires_grad: Any, pin_memory: Any) -> None:
+    if requires_grad.__class__ is pin_memory.__class__ is bool:
+        return
     for name, value in (("requires_grad", requires_grad), ("pin_memory", pin_memory)):
         if value is not None and value.__class__ is not bool:
             raise ArgumentError(f"argument '{name}' must be bool, not {type(value).__name__}")
