@@ -94,6 +94,7 @@ class Operator:
     repeatable = False
     takes_numbers = False
     differentiable_output = True
+    holomorphic = True  # whether gradient functions multiply by a complex derivative, which PyTorch conjugates
     __signature__ = ShownSignature()
     calls: Callable[[Any], Iterable[tuple[Any, ...]]] | None = None
     domain: tuple[float, float] | dict[str, tuple[float, float]] | None = None

@@ -52,6 +52,7 @@ class OperatorGradient(Gradient):
         "evaluate",
         "frees",
         "has_tensors",
+        "holomorphic",
         "joint",
         "labels",
         "name",
@@ -66,6 +67,7 @@ class OperatorGradient(Gradient):
     def __init__(self, operator: Declaration, mask: tuple[bool, ...]) -> None:
         self.name, self.operator = node_name(operator.name), operator.name
         self.title = ""  # see `called`
+        self.holomorphic = getattr(operator, "holomorphic", True)
         names = operator.inputs if not operator.variadic else tuple(f"x{i}" for i in range(len(mask)))
         joint = operator.joint_gradient
         if not operator.rule.differentiable:
@@ -130,7 +132,16 @@ class OperatorGradient(Gradient):
         return f"{self.name[:-1]}{overload(self.operator, saved)}"
 
     def run(self, node: Node, gradient: Any) -> Sequence[Any]:
-        """The gradients of the inputs in `positions`."""
+        """The gradients of the inputs in `positions`.
+
+        Gradient functions multiply by derivatives. Of a complex gradient the conjugate goes in and comes out, which
+        multiplies by their conjugates: PyTorch's convention, https://pytorch.org/docs/stable/notes/autograd.html.
+        """
+        if gradient.__class__ is not list and gradient._data.dtype.kind == "c" and self.holomorphic:
+            return [part if part is None else part.conj() for part in self._parts(node, gradient.conj())]
+        return self._parts(node, gradient)
+
+    def _parts(self, node: Node, gradient: Any) -> Sequence[Any]:
         values = node.saved
         if self.saves_output and recording.enabled:
             values = tuple(

@@ -230,8 +230,10 @@ def _part(part: Any) -> Any:
             stacklevel=6,
         )
         return part != 0
+    if part.ndim == 0 and part.dtype.category == dtypes.INTEGER:
+        return part.item()
     if part.dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_):
         raise RangeError(
             explain("tensors used as indices must be long, int, byte or bool tensors", f"got {part.dtype}")
         )
-    return part.item() if part.ndim == 0 and part.dtype is not dtypes.bool_ else part
+    return part

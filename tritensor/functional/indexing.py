@@ -411,6 +411,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
             f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
     dim = layout.normalize_dim(dim, input.ndim)
+    if not input.ndim:
+        raise RangeError("Dimension specified as 0 but tensor has no dimensions")
     own, places = list(input.shape), list(indices.shape)
     size = own[dim]
     own[dim] = places[dim] = 1

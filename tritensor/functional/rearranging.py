@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import dtypes, layout
 from ..autograd.gradients import called
-from ..errors import DtypeError, ShapeError, explain
+from ..errors import DtypeError, RangeError, ShapeError, explain
 from ..extents import check_extents
 from ..formats import contiguous_format
 from ..layout import integers
@@ -71,6 +71,8 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
         return roll(flat, steps, 0).reshape(input.shape)
     if len(steps) != len(along):
         raise ShapeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(along)}")
+    if not input.ndim:
+        raise RangeError(f"Dimension specified as {along[0]} but tensor has no dimensions")
     result = input
     for step, dim in zip(steps, along, strict=True):
         size = input._data.shape[layout.normalize_dim(dim, input.ndim)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -152,10 +153,23 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @public(functional=False, method=True)
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """Dimension `dim` as several of the given sizes (one may be -1)."""
+    """Dimension `dim` as several of the given sizes (one may be -1).
+
+    Raises:
+        RangeError: no such dimension. ShapeError: no sizes, or their product is not the dimension's.
+    """
     dim = layout.normalize_dim(dim, input.ndim)
-    shape = input._data.shape
-    return view(input, *shape[:dim], *layout.infer_shape(tuple(sizes), shape[dim]), *shape[dim + 1 :])
+    shape, sizes = input._data.shape, tuple(sizes)
+    if not sizes:
+        raise ShapeError("unflatten: sizes must be non-empty")
+    if not shape:
+        raise ShapeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
+    if min(sizes) >= 0 and prod(sizes) != shape[dim]:
+        raise ShapeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[dim]}) in the "
+            "input tensor"
+        )
+    return view(input, *shape[:dim], *layout.infer_shape(sizes, shape[dim]), *shape[dim + 1 :])
 
 
 @public(functional=False, method=True)
@@ -369,13 +383,16 @@ def basic_index(input: Tensor, key: Any) -> Tensor:
             return _slice.attach(input, data.shape, data[first], (first,))
         except IndexError:
             pass
-    keys = key if kind is tuple else (key,)
+    keys: tuple[Any, ...] = key if kind is tuple else (key,)
     for part in keys:
         if part.__class__ is slice and part.step is not None and part.step <= 0:
             raise ValueError("step must be greater than zero")
     if Ellipsis not in keys:
         # without the ellipsis NumPy returns a number instead of a view when every dimension is indexed
         keys = (*keys, Ellipsis)
+    elif keys.count(...) > 1:
+        rest = keys.index(...) + 1  # others cover no dimensions
+        keys = (*keys[:rest], *[part for part in keys[rest:] if part is not Ellipsis])
     try:
         return _slice(input, keys)
     except IndexError:

@@ -5,6 +5,7 @@ A body handles every dtype that the operator's rule accepts; an `if` on a dtype 
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -250,13 +251,20 @@ def _power_of_base(grad: Any, x: Any, y: Any) -> Any:
     return grad * (y * x ** (y - 1)) if y != 0 else zeros(grad)
 
 
-pow.gradients(x=_power_of_base, y=lambda grad, out, x, y: where((x == 0) & (y >= 0), 0, grad * out * _log(x)))
+def _power_of_exponent(grad: Any, out: Any, x: Any, y: Any) -> Any:
+    complex_ = y.dtype.is_complex if isinstance(y, Tensor) else isinstance(y, complex)
+    return where((x == 0) if complex_ else (x == 0) & (y >= 0), 0, grad * out * _log(x))
+
+
+pow.gradients(x=_power_of_base, y=_power_of_exponent)
 
 
 pow.gradient_domain = {"x": (0.2, 3.0), "y": (-2.0, 2.0)}
 
 
 def _log(x: Any) -> Any:
+    if isinstance(x, complex):
+        return cmath.log(x) if x else -math.inf
     return x.log() if isinstance(x, Tensor) else math.log(x) if x > 0 else math.nan if x < 0 else -math.inf
 
 
@@ -302,7 +310,16 @@ def sgn(x):
     return np.nan_to_num(np.sign(x), nan=0.0)
 
 
-sgn.gradient(zeros)
+def _turn(grad: Any, x: Any) -> Any:
+    """The gradient of a direction: what of `grad` is at right angles to it, over the distance; 0 for real numbers."""
+    if not x.dtype.is_complex:
+        return zeros(grad)
+    ratio = grad / x
+    return where(x == 0, 0, grad / x.abs() - (ratio + ratio.conj()) / 2 * x.sgn())
+
+
+sgn.gradient(_turn)
+sgn.holomorphic = False
 
 
 @sgn.kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -151,6 +151,11 @@ def _(x):
     return libdevice.asinh(x)
 
 
+def _inverse_root(x: Any) -> Any:
+    """1 / sqrt(x * x - 1), for complex numbers on the branch of acosh's derivative."""
+    return (x - 1).rsqrt() * (x + 1).rsqrt() if x.dtype.is_complex else (x * x - 1).rsqrt()
+
+
 acosh = elementwise(
     FLOAT,
     np.arccosh,
@@ -158,7 +163,7 @@ acosh = elementwise(
     name="acosh",
     methods=["acosh", "arccosh"],
 )
-acosh.gradient(lambda grad, x: grad * (x * x - 1).rsqrt())
+acosh.gradient(lambda grad, x: grad * _inverse_root(x))
 acosh.domain = (1, 100)
 
 

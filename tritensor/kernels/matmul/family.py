@@ -25,7 +25,6 @@ from ...rules import Rule
 from ...runtime.call import Call
 from ...tensor import Tensor, wrap
 from ...threads import dot
-from ..elementwise.arithmetic import conj
 from .host import multiply, product
 
 __all__ = ["Matmul", "linear", "matmul", "quick_linear", "quick_matmul"]
@@ -247,10 +246,6 @@ def _(draw):
 # ---- gradients: of tensor operators; autograd sums over broadcast batches ------------------------------------------
 
 
-def _adjoint(x: Any) -> Any:
-    return conj(x.mT) if x.dtype.is_complex else x.mT
-
-
 def _rows(x: Any) -> Any:
     """All dimensions but the last merged into one."""
     return x if x.ndim == 2 else x.flatten(0, -2)
@@ -258,19 +253,18 @@ def _rows(x: Any) -> Any:
 
 def _matmul_x(grad: Any, y: Any, x_shape: tuple[int, ...]) -> Any:
     if y.ndim == 1:
-        return grad.unsqueeze(-1) * (conj(y) if y.dtype.is_complex else y)
+        return grad.unsqueeze(-1) * y
     if len(x_shape) == 1:
-        return (grad.unsqueeze(-2) @ _adjoint(y)).squeeze(-2)
-    return grad @ _adjoint(y)
+        return (grad.unsqueeze(-2) @ y.mT).squeeze(-2)
+    return grad @ y.mT
 
 
 def _matmul_y(grad: Any, x: Any, y_shape: tuple[int, ...]) -> Any:
     if x.ndim == 1:
-        x = conj(x) if x.dtype.is_complex else x
         return x * grad if len(y_shape) == 1 else x.unsqueeze(-1) * grad.unsqueeze(-2)
     if len(y_shape) == 1:
-        return _adjoint(_rows(x)) @ grad.reshape(-1)
-    return _adjoint(_rows(x)) @ _rows(grad) if len(y_shape) == 2 else _adjoint(x) @ grad
+        return _rows(x).mT @ grad.reshape(-1)
+    return _rows(x).mT @ _rows(grad) if len(y_shape) == 2 else x.mT @ grad
 
 
 matmul.gradients(x=_matmul_x, y=_matmul_y)
@@ -287,7 +281,7 @@ def _linear_weight(grad: Any, input: Any) -> Any:
             return wrap(product(g.T, x))
     if input.ndim == 1:
         return grad.unsqueeze(1) * input
-    return _adjoint(_rows(grad)) @ _rows(input)
+    return _rows(grad).mT @ _rows(input)
 
 
 def _linear_bias(grad: Any, bias_shape: tuple[int, ...]) -> Any:
