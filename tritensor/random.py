@@ -284,12 +284,8 @@ def normal(
     elif not std.is_cuda and not bool((std._host_array() >= 0).all()):
         raise ShapeError("normal expects all elements of std >= 0.0")
     if not tensors:
-        drawn = randn(
-            *((size,) if isinstance(size, (tuple, list)) else (() if size is None else (size,))),
-            generator=generator,
-            dtype=dtype,
-            device=device,
-        )
+        shape = size if isinstance(size, (tuple, list)) else () if size is None else (size,)
+        drawn = randn(*shape, generator=generator, dtype=dtype, device=device)
     else:
         with no_grad():
             common: Any = mean + std
