@@ -5,41 +5,29 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
 from tqdm import tqdm
 
-from .running import FAMILIES, Result, Tally, devices, run, smallest
-from .session import REFUSED
+from .running import FAMILIES, Result, Tally, devices, enter, run, run_task, smallest
+from .session import CRASH, REFUSED, VALUE
 
+MOST_REFUSED = 0.003  # of the programs: refused here alone, for the reasons that are listed
 HEADER = "import torch  # or: import tritensor as torch\nfrom math import inf, nan\n"
-_device = "cpu"
-
-
-def _initial(device: str) -> None:
-    global _device
-    _device = device
-    _contexts.append(devices(device))
-    _contexts[-1].__enter__()
-
-
-_contexts: list = []
-
-
-def _one(task: tuple[str, int]) -> Result:
-    return run(*task, _device)
 
 
 def results(tasks: list[tuple[str, int]], device: str, jobs: int) -> Iterator[Result]:
     """The results of all tasks, in processes of their own if there is more than one job."""
     if jobs > 1:
-        with get_context("spawn").Pool(jobs, _initial, (device,)) as pool:
-            yield from pool.imap(_one, tasks, 50)
+        with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=enter, initargs=(device,)) as pool:
+            yield from pool.map(partial(run_task, device=device), tasks, chunksize=50)
     else:
         with devices(device):
-            for family, seed in tasks:
-                yield run(family, seed, device)
+            for task in tasks:
+                yield run_task(task, device)
 
 
 def report(tally: Tally, device: str) -> str:
@@ -101,7 +89,9 @@ def main(arguments: Iterable[str] | None = None) -> int:
         print(told)
     if options.report:
         options.report.write_text(text, encoding="utf-8")
-    return 1 if whole.kinds else 0
+    share = whole.outcomes[REFUSED] / whole.programs
+    unlisted = [kind for kind in whole.kinds if kind[1] in (VALUE, CRASH, REFUSED)]
+    return 1 if unlisted or share > MOST_REFUSED else 0
 
 
 if __name__ == "__main__":

@@ -2,14 +2,56 @@
 
 from __future__ import annotations
 
-from .drawing import NUMBERS, Draw
+from .drawing import NUMBERS, Draw, words
 from .numbers import keep
 
-LIKE = ("zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "randint_like")
-RANDOM = ("rand", "randn", "randint", "randperm", "normal")
-TO_PYTHON = ("item()", "tolist()", "__int__()", "__float__()", "__bool__()", "__index__()", "__len__()", "__complex__()",
-             "numpy()", "data", "dtype", "element_size()", "itemsize", "nbytes", "is_floating_point()", "is_complex()",
-             "is_signed()", "type()", "ndim", "__contains__(1)", "__array__()", "nelement()")  # fmt: skip
+LIKE = words("zeros_like ones_like full_like empty_like rand_like randn_like randint_like")
+RANDOM = words("rand randn randint randperm normal")
+TO_PYTHON = words("""
+    item() tolist() __int__() __float__() __bool__() __index__() __len__() __complex__() data dtype element_size()
+    itemsize nbytes is_floating_point() is_complex() is_signed() type() ndim __contains__(1) nelement()
+    """)
+TO_NUMPY = ("numpy()", "__array__()")
+# The numbers of one nested list.
+MIXTURES = [
+    words(line)
+    for line in """
+    True False
+    1 2 -3 0
+    1 2.5 -0.5 nan inf
+    True 2
+    1j 2.0 3
+    2**31 1
+    2**63 1
+    2**64
+    2**63-1 -2**63
+    1e300 1
+    300 -1
+    1 2 3 -1 0 2.5 -0.5 0.0 True
+    None
+    'a'
+    torch.tensor(2) torch.tensor(3)
+    torch.tensor(2.5) 1
+    1.5 True
+    0.1 1e-30 16777217.0
+    """.strip().splitlines()
+]
+BOUNDS = """
+5, 0
+0, 5, -1
+0, 5, 0
+nan
+0, inf
+2.5
+'a'
+end=4
+start=1, end=4
+1, 6, step=2
+2**40, 2**40 + 3
+0, 1, 0.1
+0.5, 3
+-1, 1, 0.25
+""".strip().splitlines()
 
 
 def program(draw: Draw) -> None:
@@ -20,7 +62,7 @@ def program(draw: Draw) -> None:
         kind = draw.weighted(data=34, range=16, filled=14, like=12, new=6, random=5, python=22)
         x = draw.pick()
         if kind == "python":
-            draw.say(f"{draw.fresh('f')} = {x}.{draw.one(TO_PYTHON)}")
+            draw.say(f"{draw.fresh('f')} = {x}.{draw.one(TO_PYTHON + (TO_NUMPY if draw.on_cpu else ()))}")
         else:
             text = {"data": data, "range": ranges, "filled": filled, "like": like, "new": new, "random": random}[kind](
                 draw, x
@@ -46,20 +88,27 @@ def nest(draw: Draw, numbers: tuple[str, ...], shape: tuple[int, ...]) -> str:
 
 def data(draw: Draw, x: str) -> str:
     """`torch.tensor` and its relatives."""
-    numbers = draw.one((("True", "False"), ("1", "2", "-3", "0"), ("1", "2.5", "-0.5", "nan", "inf"), ("True", "2"), ("1j", "2.0", "3"),
-                        ("2**31", "1"), ("2**63", "1"), ("2**64",), ("2**63 - 1", "-2**63"), ("1e300", "1"), ("300", "-1"), NUMBERS,
-                        ("None",), ("'a'",), ("torch.tensor(2)", "torch.tensor(3)"), ("torch.tensor(2.5)", "1"), ("1.5", "True")))  # fmt: skip
+    numbers = draw.one(MIXTURES)
     kind = draw.weighted(tensor=70, as_tensor=12, asarray=8, constructor=5, other=10, scalar=5)
     value = nest(draw, numbers, draw.shape(3, draw.rng.choices((0, 1, 2, 3), (25, 45, 22, 8))[0]))
     if kind in ("tensor", "as_tensor", "asarray"):
         return f"torch.{kind}({value}{options(draw, kind == 'tensor')})"
     if kind == "constructor":
-        return draw.one((f"torch.Tensor({value})", "torch.Tensor([1, 2])", "torch.Tensor(0, 3)", "torch.Tensor()"))
+        return draw.one((f"torch.Tensor([{value}])", "torch.Tensor([1, 2])", "torch.Tensor(0, 3)", "torch.Tensor()"))
     if kind == "scalar":
         return f"torch.scalar_tensor({draw.number()}{options(draw, False)})"
-    return draw.one((f"torch.tensor({x}{options(draw)})", f"torch.as_tensor({x}{options(draw, False)})", f"torch.tensor(range({draw.integer(0, 4)}))",
-                     f"torch.asarray({x})", f"torch.tensor([{x}, {x}])", f"torch.tensor({x}.tolist(){options(draw)})",
-                     f"torch.from_numpy({x}.detach().numpy())", f"torch.from_dlpack({x}.detach())"))  # fmt: skip
+    if draw.on_cpu and draw.chance(0.2):
+        return draw.one((f"torch.from_numpy({x}.detach().numpy())", f"torch.from_dlpack({x}.detach())"))
+    return draw.one(
+        (
+            f"torch.tensor({x}{options(draw)})",
+            f"torch.as_tensor({x}{options(draw, False)})",
+            f"torch.tensor(range({draw.integer(0, 4)}))",
+            f"torch.asarray({x})",
+            f"torch.tensor([{x}, {x}])",
+            f"torch.tensor({x}.tolist(){options(draw)})",
+        )
+    )
 
 
 def number(draw: Draw) -> str:
@@ -75,18 +124,19 @@ def ranges(draw: Draw, x: str) -> str:
     """`arange`, `linspace`, `logspace`, `eye`, of which the number of elements is small."""
     kind = draw.weighted(arange=55, linspace=20, logspace=10, eye=15)
     if kind == "arange":
-        bounds = draw.one((str(draw.integer(-2, 12)), f"{draw.integer(-5, 3)}, {draw.integer(0, 9)}", f"{draw.integer(0, 3)}, {draw.integer(3, 9)}, {draw.one(('2', '0.5', '3', '0.3', '1.5'))}",
-                           f"{draw.integer(3, 9)}, {draw.integer(0, 3)}, -{draw.one(('1', '0.5', '2'))}", "5, 0", "0, 5, -1", "0, 5, 0", "nan", "0, inf", "2.5", "'a'",
-                           "end=4", "start=1, end=4", "1, 6, step=2", "2**40, 2**40 + 3", "0, 1, 0.1"))  # fmt: skip
+        step = draw.one(("1", "2", "0.5", "3", "0.3", "1.5"))
+        first, last = draw.integer(-5, 3), draw.integer(0, 9)
+        bounds = draw.one((str(last), f"{first}, {last}", f"{first}, {last}, {step}", f"{last}, {first}, -{step}"))
+        if draw.chance(0.3):
+            bounds = draw.one(BOUNDS)
         return f"torch.arange({bounds}{options(draw)})"
     if kind == "eye":
-        return f"torch.eye({draw.integer(0, 4) if draw.chance(0.95) else -1}{draw.one(('', f', {draw.integer(0, 4)}'))}{options(draw)})"
+        columns = draw.one(("", f", {draw.integer(0, 4)}"))
+        return f"torch.eye({draw.integer(0, 4) if draw.chance(0.95) else -1}{columns}{options(draw)})"
     base = f", {draw.one(('2', '10.0', 'base=2'))}" if kind == "logspace" and draw.chance(0.5) else ""
     steps = str(draw.integer(0, 7)) if draw.chance(0.95) else draw.one(("-1", "2.0", "None", "torch.tensor(3)"))
-    first, last = (
-        (number(draw), number(draw)) if kind == "linspace" else (str(draw.integer(-2, 2)), str(draw.integer(-2, 3)))
-    )
-    return f"torch.{kind}({first}, {last}, {steps}{base}{options(draw)})"
+    ends = f"{number(draw)}, {number(draw)}" if kind == "linspace" else f"{draw.integer(-2, 2)}, {draw.integer(-2, 3)}"
+    return f"torch.{kind}({ends}, {steps}{base}{options(draw)})"
 
 
 def size(draw: Draw) -> str:
@@ -141,7 +191,8 @@ def random(draw: Draw, x: str) -> str:
     """Random tensors, of which only the form is compared: all elements times zero."""
     called = draw.one(RANDOM)
     if called == "randint":
-        return f"torch.randint({draw.one(('5', '0, 5', '-3, 4', '3, 3', '5, 2', '2**40'))}, {sequence(draw)}{options(draw, False)}) * 0"
+        bounds = draw.one(("5", "0, 5", "-3, 4", "3, 3", "5, 2", "2**40"))
+        return f"torch.randint({bounds}, {sequence(draw)}{options(draw, False)}) * 0"
     if called == "randperm":
         return f"torch.randperm({draw.integer(-1, 6)}{options(draw, False)}) * 0"
     if called == "normal":

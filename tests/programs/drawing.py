@@ -12,21 +12,28 @@ from .session import Changed, Difference, Session, Unsuitable
 
 Item = TypeVar("Item")
 
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a text."""
+    return tuple(text.split())
+
+
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 COMPLEX = ("complex64", "complex128")
 UNSIGNED = ("uint16", "uint32", "uint64")
 LIMITS = {
-    "int8": (-128, 127), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1),
-    "uint8": (0, 255), "uint16": (0, 2**16 - 1), "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1),
-}  # fmt: skip
-SPECIAL = ("nan", "inf", "-inf", "-0.0", "1e-30", "1e30", "65504.0", "3.4e38", "-1e-5", "16777217.0")
-NUMBERS = ("1", "2", "3", "-1", "0", "2.5", "-0.5", "0.0", "4", "-3", "1.5", "0.25", "True", "False")
-ODD_NUMBERS = (
-    "7", "100", "255", "256", "300", "-129", "2**15", "2**31", "2**31 - 1", "-2**31", "2**40", "2**63 - 1", "-2**63",
-    "2**63", "2**64", "-2**70", "1e10", "1e30", "1e39", "1e300", "-1e300", "65520.0", "inf", "-inf", "nan", "-0.0", "1e-40",
-)  # fmt: skip
-COMPLEX_NUMBERS = ("1j", "2 - 3j", "1 + 0j")
+    **{f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32, 64)},
+}
+SPECIAL = words("nan inf -inf -0.0 1e-30 1e30 65504.0 3.4e38 -1e-5 16777217.0")
+SPECIAL_COMPLEX = words("0.1 1e-5 16777217.0 -0.0 1e10")
+NUMBERS = words("1 2 3 -1 0 2.5 -0.5 0.0 4 -3 1.5 0.25 True False")
+ODD_NUMBERS = words("""
+    7 100 255 256 300 -129 2**15 2**31 2**31-1 -2**31 2**40 2**63-1 -2**63 2**63 2**64 -2**70 1e10 1e30 1e39 1e300
+    -1e300 65520.0 inf -inf nan -0.0 1e-40
+    """)
+COMPLEX_NUMBERS = words("1j 2-3j 1+0j")
 
 
 class Finished(Exception):
@@ -149,7 +156,8 @@ class Draw:
                 return str(self.one((low, high, high - 1, low + 1, high // 2)))
             return str(self.integer(max(low, -5), 9))
         if dtype in COMPLEX:
-            return f"{self.element('float32', special and self.chance(0.3))}+{abs(self.integer(0, 6)) / 2}j"
+            real = self.one(SPECIAL_COMPLEX) if special and self.chance(0.3) else self.element("float32", False)
+            return f"{real}+{self.integer(0, 6) / 2}j"
         if special and self.chance(0.4):
             return self.one(SPECIAL)
         return str(self.integer(-16, 16) / 4)

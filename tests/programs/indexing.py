@@ -5,13 +5,44 @@ from __future__ import annotations
 from typing import Any
 
 from . import calls
-from .drawing import COMPLEX, FLOATS, Draw
+from .drawing import COMPLEX, FLOATS, Draw, words
 from .numbers import keep
 
-FUNCTIONS = ("gather", "index_select", "take", "take_along_dim", "index_add", "index_copy", "index_fill", "scatter",
-             "scatter_add", "masked_fill", "masked_select", "nonzero", "argwhere", "select", "narrow", "sort", "topk",
-             "one_hot", "where", "tril", "triu", "roll", "flip", "repeat_interleave", "index_put", "embedding")  # fmt: skip
-CHANGES = ("index_add_", "index_copy_", "index_fill_", "scatter_", "scatter_add_", "masked_fill_", "index_put_")
+FUNCTIONS = words("""
+    gather index_select take take_along_dim index_add index_copy index_fill scatter scatter_add masked_fill nonzero
+    masked_select argwhere select narrow sort topk one_hot where tril triu roll flip repeat_interleave index_put
+    embedding
+    """)
+CHANGES = words("index_add_ index_copy_ index_fill_ scatter_ scatter_add_ masked_fill_ index_put_")
+ODD = """
+'a'
+1.0
+2**40
+-2**63
+2**64
+slice(None, None, -1)
+slice(None, None, 0)
+torch.tensor(1.5)
+[[0, 0], [0, 0]]
+[[0], [0]]
+(0, 0)
+((0,), (0,))
+[slice(0, 1)]
+[None, 0]
+[]
+()
+nan
+[True, False]
+[1.0]
+torch.tensor([], dtype=torch.int64)
+torch.tensor([])
+range(2)
+1j
+..., ...
+[[True, False], [False, True]]
+slice(0, 1.0)
+slice(torch.tensor(0), torch.tensor(1))
+""".strip().splitlines()
 
 
 def program(draw: Draw) -> None:
@@ -147,10 +178,7 @@ def whole(draw: Draw, value: Any) -> str:
     size = value.shape[0] if value.dim() else 1
     if kind == "list":
         return str([draw.integer(-size, max(size - 1, 0)) for _ in range(draw.integer(0, 4))])
-    return draw.one(("'a'", "1.0", "2**40", "-2**63", "2**64", "slice(None, None, -1)", "slice(None, None, 0)", "torch.tensor(1.5)",
-                     "[[0, 0], [0, 0]]", "[[0], [0]]", "(0, 0)", "((0,), (0,))", "[slice(0, 1)]", "[None, 0]", "[]", "()", "nan",
-                     "[True, False]", "[1.0]", "torch.tensor([], dtype=torch.int64)", "torch.tensor([])", "range(2)", "1j",
-                     "..., ...", "[[True, False], [False, True]]", "slice(0, 1.0)", "slice(torch.tensor(0), torch.tensor(1))"))  # fmt: skip
+    return draw.one(ODD)
 
 
 def one_basic(draw: Draw, size: int) -> str:

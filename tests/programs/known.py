@@ -1,36 +1,135 @@
-"""The kinds of difference that are meant, each with its reason. `docs/differences.md` is made from this table."""
+"""The kinds of difference that are meant, each with its reason. `docs/differences.md` is made from this table.
+
+A kind is known by its outcome, by the statement that differed, and by what was said or seen there.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 REFUSED, ACCEPTED, ERROR, VALUE = "refused here alone", "accepted here alone", "another error", "value differs"
+LAYOUT = "layout differs"
 
 
 @dataclass(frozen=True)
 class Known:
-    """A kind: its outcome, what its last statement and its words look like, and why it is so."""
+    """A kind: its outcome, what its statement and its words look like (regular expressions), and why it is so."""
 
     title: str
     outcome: str
-    statement: str
     words: str
     reason: str
+    example: str
+    statement: str = ""
 
 
-KNOWN: tuple[Known, ...] = ()
+KNOWN: tuple[Known, ...] = (
+    Known(
+        "Writing into memory that several elements share",
+        REFUSED,
+        r"more than one element of the written-to tensor refers to a single memory",
+        "What such a write leaves behind depends on its order. PyTorch refuses it in most operators and lets "
+        "it pass in `fill_`, `index_fill_`, `index_put_` and assignments.",
+        "x.expand(3, 4).fill_(1)",
+    ),
+    Known(
+        "Complex tensors beyond arithmetic",
+        REFUSED,
+        r"not implemented for '(Complex\w+|complex\d+)'",
+        "Complex dtypes are there for arithmetic on the CPU; Triton has none. Norms, variances, losses, "
+        "`logsumexp` and random numbers are not computed for them.",
+        "torch.ones(3, dtype=torch.complex64).std()",
+    ),
+    Known(
+        "Products and powers of booleans",
+        REFUSED,
+        r"\"(pow|square|matmul|linear|reciprocal)\" not implemented for 'Bool'",
+        "A product of booleans that is a boolean hides a missing cast; PyTorch refuses it in some of its shapes only.",
+        "torch.ones(2, 2, dtype=torch.bool) @ torch.ones(2, 2, dtype=torch.bool)",
+    ),
+    Known(
+        "A second backward pass",
+        REFUSED,
+        r"Trying to backward through the graph a second time",
+        "A graph is freed as a whole, whatever its nodes saved, so that the same program is refused everywhere.",
+        "y = (x + 1).sum(); y.backward(); y.backward()",
+    ),
+    Known(
+        "complex32",
+        VALUE,
+        r"complex64\n *torch: \S*complex32",
+        "NumPy has no such dtype: float16 with a complex number is complex64.",
+        "torch.ones(2, dtype=torch.float16) * 1j",
+    ),
+    Known(
+        "The order of strides of a result",
+        LAYOUT,
+        "",
+        "Results are in the usual order, whatever the order of their operands; PyTorch gives its results the "
+        "order of the first operand, and that of `nonzero`, of indexing and of copies by rules of their own. "
+        "A view's strides are the same in both.",
+        "(torch.ones(2, 3).t() * 2).stride()",
+    ),
+    Known(
+        "Numbers in place of tensors",
+        ACCEPTED,
+        r"must be Tensor, not (int|float|bool|complex)|lerp_?\(\) received an invalid combination",
+        "Every elementwise operator takes a number for each operand but the first.",
+        "torch.maximum(x, 0)",
+    ),
+    Known(
+        "Dtypes for which PyTorch has no kernel",
+        ACCEPTED,
+        r"not implemented for '|not supported for|inputs not supported|does not support|not support dtype|"
+        r"only supports floating-point|tensor is not supported",
+        "One kernel is compiled for every dtype that an operator's rule takes: uint16, uint32 and uint64 among them.",
+        "torch.ones(2, dtype=torch.uint16) + 1",
+    ),
+    Known(
+        "Gradients that PyTorch does not have",
+        ACCEPTED,
+        r"derivative for .* is not implemented",
+        "Every operator with a derivative has its gradient; that of a floor is zero.",
+        "(x // 2).sum().backward()",
+    ),
+    Known(
+        "More forms of a call",
+        ACCEPTED,
+        r"received an invalid combination of arguments|takes \d+ positional arguments?|missing \d+ required|"
+        r"got an unexpected keyword argument|must be tuple of ints, not int",
+        "A function and its method are one: sizes and dims may be passed one by one, and defaults left out.",
+        "torch.reshape(x, 3, 2)",
+    ),
+    Known(
+        "Whole numbers as flags",
+        ACCEPTED,
+        r"must be bool, not (int|NoneType|float)",
+        "A flag is anything that Python can judge.",
+        "x.sum(0, keepdim=1)",
+    ),
+    Known(
+        "Changing one of several views that one call returned",
+        ACCEPTED,
+        r"is the output of a function that returns multiple views",
+        "Their gradients are computed as for any view.",
+        "x.unbind()[0].mul_(2)",
+    ),
+    Known(
+        "Writing a tensor into a part of itself",
+        ACCEPTED,
+        r"some elements of the input tensor and the written-to tensor refer to a single memory",
+        "The result is computed before anything is written, so it does not depend on an order.",
+        "x[1:] = x[:-1]",
+    ),
+)
 
 
-def entry(found: Any, statements: Sequence[str]) -> Known | None:
+def entry(found: Any) -> Known | None:
     """The entry that a difference is of."""
     for kind in KNOWN:
-        if (
-            kind.outcome == found.outcome
-            and re.search(kind.words, found.detail)
-            and re.search(kind.statement, found.statement)
-        ):
-            return kind
+        if kind.outcome == found.outcome and re.search(kind.words, found.detail):
+            if re.search(kind.statement, found.statement):
+                return kind
     return None

@@ -64,9 +64,8 @@ def statement(draw: Draw) -> None:
         keep(draw, f"{x}{call}", x, "to")
     else:
         other = operand(draw, x, "+")
-        draw.say(
-            f"{draw.fresh()} = {draw.one(('torch.result_type', 'torch.can_cast' if draw.chance(0.05) else 'torch.result_type'))}({x}, {other})"
-        )
+        called = "can_cast" if draw.chance(0.05) else "result_type"
+        draw.say(f"{draw.fresh()} = torch.{called}({x}, {other})")
 
 
 def operand(draw: Draw, x: str, symbol: str) -> str:

@@ -4,46 +4,55 @@ from __future__ import annotations
 
 import tritensor
 
-from .drawing import Draw
+from .drawing import Draw, words
 
-RATES = ("0.1", "0.01", "1", "0", "0.5")
+RATES = words("0.1 0.01 1 0 0.5")
 OPTIONS = {
     "SGD": {
-        "momentum": ("0", "0.9", "0.5"), "dampening": ("0", "0.1"), "weight_decay": ("0", "0.1"),
-        "nesterov": ("False", "True"), "maximize": ("False", "True"), "foreach": ("None", "True", "False"),
-        "fused": ("None", "None", "False"), "differentiable": ("False",),
+        "momentum": words("0 0.9 0.5"),
+        "dampening": words("0 0.1"),
+        "weight_decay": words("0 0.1"),
+        "nesterov": words("False True"),
+        "maximize": words("False True"),
+        "foreach": words("None True False"),
+        "fused": words("None None False"),
+        "differentiable": words("False"),
     },
     "Adam": {
-        "betas": ("(0.9, 0.999)", "(0.5, 0.9)", "[0.8, 0.99]", "(0.0, 0.9)"), "eps": ("1e-8", "1e-3"),
-        "weight_decay": ("0", "0.1"), "amsgrad": ("False", "True"), "maximize": ("False", "True"),
-        "foreach": ("None", "True", "False"), "fused": ("None", "None", "False"), "capturable": ("False",),
-        "decoupled_weight_decay": ("False", "True"),
+        "betas": words("(0.9,0.999) (0.5,0.9) [0.8,0.99] (0.0,0.9)"),
+        "eps": words("1e-8 1e-3"),
+        "weight_decay": words("0 0.1"),
+        "amsgrad": words("False True"),
+        "maximize": words("False True"),
+        "foreach": words("None True False"),
+        "fused": words("None None False"),
+        "capturable": words("False"),
+        "decoupled_weight_decay": words("False True"),
     },
-}  # fmt: skip
+}
 OPTIONS["AdamW"] = {name: values for name, values in OPTIONS["Adam"].items() if name != "decoupled_weight_decay"}
-ODD_OPTIONS = (
-    "-1",
-    "1.5",
-    "None",
-    "'a'",
-    "(1.0, 0.9)",
-    "(-0.1, 0.9)",
-    "nan",
-    "2",
-    "True",
-    "(0.9,)",
-    "torch.tensor(0.1)",
-)
-SCHEDULERS = {
-    "StepLR": (("step_size", ("1", "2", "3")), ("gamma", ("0.1", "0.5"))),
-    "MultiStepLR": (("milestones", ("[1, 3]", "[2]", "(1, 1, 4)")), ("gamma", ("0.1", "0.5"))),
-    "ExponentialLR": (("gamma", ("0.9", "0.5", "1")),),
-    "LinearLR": (("start_factor", ("0.5", "0.25", "1.0")), ("end_factor", ("1.0", "0.5")), ("total_iters", ("1", "3", "5"))),
-    "CosineAnnealingLR": (("T_max", ("3", "1", "10")), ("eta_min", ("0.0", "0.001"))),
-    "LambdaLR": (("lr_lambda", ("lambda n: 0.5 ** n", "lambda n: 1 / (n + 1)", "[lambda n: 0.9 ** n]")),),
-    "ReduceLROnPlateau": (("mode", ("'min'", "'max'")), ("factor", ("0.1", "0.5")), ("patience", ("0", "1")),
-                          ("threshold", ("1e-4", "0.5")), ("cooldown", ("0", "1")), ("min_lr", ("0", "0.05"))),
-}  # fmt: skip
+ODD_OPTIONS = words("-1 1.5 None 'a' (1.0,0.9) (-0.1,0.9) nan 2 True (0.9,) torch.tensor(0.1)")
+SCHEDULERS: dict[str, dict[str, tuple[str, ...]]] = {
+    "StepLR": {"step_size": words("1 2 3"), "gamma": words("0.1 0.5")},
+    "MultiStepLR": {"milestones": words("[1,3] [2] (1,1,4)"), "gamma": words("0.1 0.5")},
+    "ExponentialLR": {"gamma": words("0.9 0.5 1")},
+    "LinearLR": {
+        "start_factor": words("0.5 0.25 1.0"),
+        "end_factor": words("1.0 0.5"),
+        "total_iters": words("1 3 5"),
+    },
+    "CosineAnnealingLR": {"T_max": words("3 1 10"), "eta_min": words("0.0 0.001")},
+    "LambdaLR": {"lr_lambda": ("lambda n: 0.5 ** n", "lambda n: 1 / (n + 1)", "[lambda n: 0.9 ** n]")},
+    "ReduceLROnPlateau": {
+        "mode": words("'min' 'max'"),
+        "factor": words("0.1 0.5"),
+        "patience": words("0 1"),
+        "threshold": words("1e-4 0.5"),
+        "cooldown": words("0 1"),
+        "min_lr": words("0 0.05"),
+    },
+}
+REQUIRED = words("step_size milestones gamma T_max lr_lambda")
 
 
 def program(draw: Draw) -> None:
@@ -66,8 +75,8 @@ def program(draw: Draw) -> None:
         scheduler = draw.one([name for name in SCHEDULERS if hasattr(tritensor.optim.lr_scheduler, name)])
         chosen = "".join(
             f", {name}={draw.one(values)}" if draw.chance(0.97) else f", {name}={draw.one(ODD_OPTIONS)}"
-            for name, values in SCHEDULERS[scheduler]
-            if name in ("step_size", "milestones", "gamma", "T_max", "lr_lambda") or draw.chance(0.5)
+            for name, values in SCHEDULERS[scheduler].items()
+            if name in REQUIRED or draw.chance(0.5)
         )
         if not draw.say(f"sched = torch.optim.lr_scheduler.{scheduler}(opt{chosen})"):
             scheduler = ""
@@ -166,8 +175,9 @@ def between(draw: Draw, kind: str, scheduler: str) -> None:
             draw.say("opt = opt2")
     elif choice == "clip":
         names = ", ".join(draw.names(lambda t: t.is_leaf))
-        call = draw.one((f"torch.nn.utils.clip_grad_norm_([{names}], {draw.one(('1.0', '0.1', '100', 'inf'))}",
-                         f"torch.nn.utils.clip_grad_value_([{names}], {draw.one(('1.0', '0.1'))}"))  # fmt: skip
+        call = f"torch.nn.utils.clip_grad_norm_([{names}], {draw.one(('1.0', '0.1', '100', 'inf'))}"
+        if draw.chance(0.5):
+            call = f"torch.nn.utils.clip_grad_value_([{names}], {draw.one(('1.0', '0.1'))}"
         extra = f", norm_type={draw.one(('1', 'inf', '3.0'))}" if "norm_" in call and draw.chance(0.4) else ""
         draw.say(f"{draw.fresh('r')} = {call}{extra})")
     elif choice == "freeze":

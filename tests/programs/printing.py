@@ -2,26 +2,84 @@
 
 from __future__ import annotations
 
-from . import calls
-from .drawing import FLOATS, LIMITS, Draw
+import tritensor
 
-FORMATS = ("", ".2f", ".3e", "d", "5d", ">12", "s", "e", "g", ",", "08.3f", "x", "%", "+", "10")
-OPTIONS = ("precision=2", "precision=8", "threshold=5", "edgeitems=1", "linewidth=40", "sci_mode=True", "sci_mode=False",
-           "profile='full'", "profile='short'", "profile='default'", "edgeitems=2, threshold=3", "precision=0")  # fmt: skip
-RANGES = ("torch.arange({n})", "torch.arange({n}.0)", "torch.arange({n}.0) * 0.001", "torch.arange({n}.0) ** 5",
-          "torch.linspace(-1, 1, {n})", "torch.zeros({n})", "torch.ones({n}, dtype=torch.int8)", "torch.eye({n})",
-          "torch.arange({n}.0) / 7", "torch.full(({n},), 1e10)", "torch.arange({n}.0) - 1e-4")  # fmt: skip
-MODULES = ("torch.nn.Linear(3, 4)", "torch.nn.Linear(3, 4, bias=False)", "torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())",
-           "torch.nn.LayerNorm(4)", "torch.nn.Dropout(0.1)", "torch.nn.Embedding(4, 3, padding_idx=1)", "torch.nn.GELU()",
-           "torch.nn.Flatten()", "torch.nn.ModuleList([torch.nn.Tanh(), torch.nn.Sigmoid()])", "torch.nn.Softmax(dim=1)",
-           "torch.nn.CrossEntropyLoss()", "torch.nn.Identity()", "torch.nn.LeakyReLU(0.2)",
-           "torch.nn.ModuleDict({'a': torch.nn.ReLU(), 'b': torch.nn.SiLU()})", "torch.nn.RMSNorm(4)", "torch.nn.ELU()",
-           "torch.nn.ParameterList([torch.zeros(2)])", "torch.nn.MSELoss()", "torch.nn.Softplus()", "torch.nn.Unflatten(1, (2, 2))")  # fmt: skip
-OBJECTS = ("torch.float32", "torch.bool", "torch.Size([2, 3])", "torch.Size([])", "torch.zeros(2, 3).shape", "torch.finfo(torch.float32)",
-           "torch.iinfo(torch.int8)", "torch.finfo(torch.bfloat16)", "torch.device('cpu')", "torch.device('cuda', 1)", "torch.Tensor",
-           "torch.zeros(2).type()", "torch.zeros(2, dtype=torch.int64).type()", "torch.zeros(3).size()", "torch.tensor([2, 1]).sort()",
-           "torch.tensor([2.0, 1.0]).max(0)", "torch.tensor([2, 1]).topk(1)", "torch.tensor([[1, 2]]).min(1)", "torch.zeros(1).stride()",
-           "torch.zeros(2, 2).split(1)", "torch.tensor([1.5, 2.5]).aminmax()", "torch.nn.Parameter(torch.zeros(2))")  # fmt: skip
+from . import calls
+from .drawing import FLOATS, LIMITS, Draw, words
+
+FORMATS = ("", *words(".2f .3e d 5d >12 s e g , 08.3f x % + 10"))
+OPTIONS = """
+precision=2
+precision=8
+threshold=5
+edgeitems=1
+linewidth=40
+sci_mode=True
+sci_mode=False
+profile='full'
+profile='short'
+profile='default'
+edgeitems=2, threshold=3
+precision=0
+""".strip().splitlines()
+RANGES = """
+torch.arange({n})
+torch.arange({n}.0)
+torch.arange({n}.0) * 0.001
+torch.arange({n}.0) ** 5
+torch.linspace(-1, 1, {n})
+torch.zeros({n})
+torch.ones({n}, dtype=torch.int8)
+torch.eye({n})
+torch.arange({n}.0) / 7
+torch.full(({n},), 1e10)
+torch.arange({n}.0) - 1e-4
+""".strip().splitlines()
+MODULES = """
+torch.nn.Linear(3, 4)
+torch.nn.Linear(3, 4, bias=False)
+torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+torch.nn.LayerNorm(4)
+torch.nn.Dropout(0.1)
+torch.nn.Embedding(4, 3, padding_idx=1)
+torch.nn.GELU()
+torch.nn.Flatten()
+torch.nn.ModuleList([torch.nn.Tanh(), torch.nn.Sigmoid()])
+torch.nn.Softmax(dim=1)
+torch.nn.CrossEntropyLoss()
+torch.nn.Identity()
+torch.nn.LeakyReLU(0.2)
+torch.nn.ModuleDict({'a': torch.nn.ReLU(), 'b': torch.nn.SiLU()})
+torch.nn.RMSNorm(4)
+torch.nn.ELU()
+torch.nn.ParameterList([torch.zeros(2)])
+torch.nn.MSELoss()
+torch.nn.Softplus()
+torch.nn.Unflatten(1, (2, 2))
+""".strip().splitlines()
+OBJECTS = """
+torch.float32
+torch.bool
+torch.Size([2, 3])
+torch.Size([])
+torch.zeros(2, 3).shape
+torch.finfo(torch.float32)
+torch.iinfo(torch.int8)
+torch.finfo(torch.bfloat16)
+torch.device('cpu')
+torch.device('cuda', 1)
+torch.zeros(2).type()
+torch.zeros(2, dtype=torch.int64).type()
+torch.zeros(3).size()
+torch.tensor([2, 1]).sort()
+torch.tensor([2.0, 1.0]).max(0)
+torch.tensor([2, 1]).topk(1)
+torch.tensor([[1, 2]]).min(1)
+torch.zeros(1).stride()
+torch.zeros(2, 2).split(1)
+torch.tensor([1.5, 2.5]).aminmax()
+torch.nn.Parameter(torch.zeros(2))
+""".strip().splitlines()
 
 
 def program(draw: Draw) -> None:
@@ -33,13 +91,18 @@ def program(draw: Draw) -> None:
     for _ in range(draw.integer(1, 3)):
         kind = draw.weighted(tensor=55, range=15, large=6, result=12, module=6, object=8)
         if kind in ("module", "object"):
-            what = draw.one(MODULES if kind == "module" else OBJECTS)
+            what = draw.one(modules() if kind == "module" else OBJECTS)
             draw.say(f"f{draw.integer(0, 9)} = {draw.one(('repr', 'str'))}({what})")
             continue
         name = draw.fresh("x")
         draw.say(f"{name} = {expression(draw, kind)}")
         if name in draw.names():
             texts(draw, name)
+
+
+def modules() -> list[str]:
+    """The modules that are here."""
+    return [text for text in MODULES if hasattr(tritensor.nn, text.removeprefix("torch.nn.").partition("(")[0])]
 
 
 def expression(draw: Draw, kind: str) -> str:
@@ -57,8 +120,8 @@ def expression(draw: Draw, kind: str) -> str:
     dtype = draw.dtype()
     grad = ".requires_grad_()" if dtype in FLOATS and draw.chance(0.2) else ""
     if draw.chance(0.4) and dtype not in ("bool",):
-        shape = (draw.integer(1, 6),) if draw.chance(0.6) else draw.shape(3, 2)
-        return f"torch.tensor({spread(draw, shape, dtype)}, dtype=torch.{dtype}){grad}"
+        sizes = (draw.integer(1, 6),) if draw.chance(0.6) else draw.shape(3, 2)
+        return f"torch.tensor({spread(draw, sizes, dtype)}, dtype=torch.{dtype}){grad}"
     return f"{draw.tensor(dtype=dtype, special=0.3)}{grad}"
 
 

@@ -5,10 +5,33 @@ from __future__ import annotations
 import re
 
 from . import calls, creation, indexing, views
-from .drawing import Draw
+from .drawing import Draw, words
 
-WRONG = ("None", "'a'", "[]", "{}", "1.5", "torch.float32", "torch", "x0", "2**70", "-99", "nan", "[None]", "object()", "(1, 'b')",
-         "slice(0, 1)", "1j", "torch.zeros(3, 7)", "torch.zeros(7, dtype=torch.int64)", "torch.tensor([99])", "True", "()", "...")  # fmt: skip
+WRONG = """
+None
+'a'
+[]
+{}
+1.5
+torch.float32
+torch
+x0
+2**70
+-99
+nan
+[None]
+object()
+(1, 'b')
+slice(0, 1)
+1j
+torch.zeros(3, 7)
+torch.zeros(7, dtype=torch.int64)
+torch.tensor([99])
+True
+()
+...
+""".strip().splitlines()
+EXTRA = words("dim=0 out=x0 keepdim=True inplace=True dtype='float32' axis=0 device='cpuu' foo=1")
 
 
 def program(draw: Draw) -> None:
@@ -44,19 +67,7 @@ def spoiled(draw: Draw, text: str) -> str:
         return re.sub(r"\(\s*,\s*", "(", re.sub(r",\s*(?=[,)\]])", "", text[:first] + text[last:]))
     if text.endswith(")"):
         if kind == "add":
-            more = draw.one(
-                (
-                    *WRONG,
-                    "dim=0",
-                    "out=x0",
-                    "keepdim=True",
-                    "inplace=True",
-                    "dtype='float32'",
-                    "axis=0",
-                    "device='cpuu'",
-                    "foo=1",
-                )
-            )
+            more = draw.one((*WRONG, *EXTRA))
             return f"{text[:-1]}{'' if text.endswith('()') else ', '}{more})"
         if kind == "misspell":
             return re.sub(r"(\w+)=", r"\1s=", text, count=1)

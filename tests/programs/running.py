@@ -51,7 +51,7 @@ class Tally:
         self.compared += result.compared
         if result.found is None:
             return
-        entry = known.entry(result.found, result.statements)
+        entry = known.entry(result.found)
         if entry is not None:
             self.listed[entry.title] = self.listed.get(entry.title, 0) + 1
         if entry is None or entry.outcome == REFUSED:
@@ -76,6 +76,19 @@ def devices(device: str) -> Iterator[None]:
             tritensor.set_default_device("cuda")
             stack.callback(tritensor.set_default_device, before)
         yield
+
+
+_entered = ExitStack()  # in a process that runs programs until it ends
+
+
+def enter(device: str) -> None:
+    """Make a process ready to run programs on a device until it ends."""
+    _entered.enter_context(devices(device))
+
+
+def run_task(task: tuple[str, int], device: str) -> Result:
+    """Run the program of a family and a seed."""
+    return run(*task, device)
 
 
 def run(family: str, seed: int, device: str = "cpu") -> Result:

@@ -22,22 +22,16 @@ ACCEPTED, ERROR, STRIDES = "accepted here alone", "another error", "layout diffe
 OUTCOMES = (VALUE, CRASH, REFUSED, ACCEPTED, ERROR, STRIDES)
 
 # The classes that callers catch, the narrower ones first.
-KINDS = (
-    IndexError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-    ZeroDivisionError,
-    AssertionError,
+KINDS: tuple[type[Exception], ...] = (
+    *(IndexError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError, AssertionError),
     RuntimeError,
 )
 
 
 DTYPES = re.compile(
-    r"\b(tritensor\.|torch\.|c10::|at::)*(bfloat16|BFloat16|complex\d+|Complex\w+|u?int\d+(_t)?|float\d*|double|bool|half|"
-    r"U?Int\d*|Long|Short|Char|Byte|Bool|Half|Float|Double|int|signed char|unsigned char|str|tuple|list|Tensor|NoneType|"
-    r"dtype|complex)\b"
+    r"\b(tritensor\.|torch\.|c10::|at::)*(bfloat16|BFloat16|complex\d+|Complex\w+|u?int\d+(_t)?|float\d*|double|bool|"
+    r"half|U?Int\d*|Long|Short|Char|Byte|Bool|Half|Float|Double|int|signed char|unsigned char|str|tuple|list|Tensor|"
+    r"NoneType|dtype|complex)\b"
 )
 
 
@@ -65,7 +59,9 @@ class Unsuitable(Exception):
 
 
 # How Python refuses a call that does not fit the signature.
-UNBOUND = re.compile(r"positional argument|unexpected keyword|multiple values for|missing \d required|got some positional-only")
+UNBOUND = re.compile(
+    r"positional argument|unexpected keyword|multiple values for|missing \d required|got some positional-only"
+)
 
 
 class Changed(Exception):
@@ -127,8 +123,8 @@ class Session:
 
     def _values(self) -> tuple[str, str] | None:
         """The first name under which the libraries have something else."""
-        of_gradients = max((TOLERANCE.get(name_of(value.dtype), 0.0) for value in self.theirs.values()
-                            if isinstance(value, reference.Tensor)), default=0.0)  # fmt: skip
+        tensors = [value for value in self.theirs.values() if isinstance(value, reference.Tensor)]
+        of_gradients = max((TOLERANCE.get(name_of(value.dtype), 0.0) for value in tensors), default=0.0)
         for name, value in list(self.theirs.items()):
             if name in ("torch", "inf", "nan") or name.startswith("_"):
                 continue
@@ -212,11 +208,10 @@ def _place(error: BaseException) -> str:
     return f"{last.filename.rpartition('/tritensor/')[2]}:{last.lineno}" if last is not None else ""
 
 
-SYMBOLS = {
-    "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**", "MatMult": "@",
-    "BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>", "Invert": "~", "USub": "-x", "UAdd": "+x",
-    "Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=", "In": "in", "Not": "not",
-}  # fmt: skip
+SYMBOLS = {"Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**", "MatMult": "@"}
+SYMBOLS |= {"BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>"}
+SYMBOLS |= {"Invert": "~", "USub": "-x", "UAdd": "+x"}
+SYMBOLS |= {"Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=", "In": "in", "Not": "not"}
 
 
 def operator_of(statement: str) -> str:

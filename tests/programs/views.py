@@ -1,22 +1,32 @@
-"""Views of views with in-place changes, and gradients through them: what is seen through one name shows in the others."""
+"""Views of views with in-place changes, and gradients through them: a change through one name shows in the others."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from . import calls
-from .drawing import Draw
+from .arguments import ARGUMENTS
+from .drawing import Draw, words
 from .indexing import key, value_for
 
-VIEWS = ("transpose", "permute", "narrow", "select", "unsqueeze", "squeeze", "flatten", "unflatten", "movedim", "swapaxes",
-         "moveaxis", "swapdims", "t", "reshape", "unbind", "split", "chunk", "broadcast_to", "view_as", "reshape_as",
-         "expand_as", "detach", "contiguous", "diagonal", "swapdims", "broadcast_tensors", "real", "positive")  # fmt: skip
+VIEWS = words("""
+    transpose permute narrow select unsqueeze squeeze flatten unflatten movedim swapaxes moveaxis swapdims t reshape
+    unbind split chunk broadcast_to view_as reshape_as expand_as detach contiguous diagonal broadcast_tensors real
+    positive
+    """)
 PROPERTIES = ("T", "mT", "data")
-EXACT_CHANGES = ("add_", "sub_", "mul_", "neg_", "clamp_", "clamp_min_", "fill_", "zero_", "copy_", "masked_fill_", "abs_",
-                 "relu_", "square_", "floor_", "round_", "sign_", "index_fill_", "index_add_", "index_copy_", "scatter_",
-                 "maximum_", "where_", "eq_", "addcmul_")  # fmt: skip
-RESULTS = ("add", "mul", "sub", "neg", "square", "abs", "relu", "sum", "mean", "exp", "clone", "sigmoid", "amax", "cumsum",
-           "cat", "stack", "where", "tanh", "masked_fill", "clamp", "matmul", "sqrt", "prod", "softmax")  # fmt: skip
+EXACT_CHANGES = words("""
+    add_ sub_ mul_ neg_ clamp_ clamp_min_ fill_ zero_ copy_ masked_fill_ abs_ relu_ square_ floor_ round_ sign_
+    index_fill_ index_add_ index_copy_ scatter_ maximum_ eq_ addcmul_
+    """)
+RESULTS = words("""
+    add mul sub neg square abs relu sum mean exp clone sigmoid amax cumsum cat stack where tanh masked_fill clamp matmul
+    sqrt prod softmax
+    """)
+FACTS = words("""
+    stride() storage_offset() is_contiguous() is_leaf requires_grad shape numel() tolist() grad size() dim()
+    retains_grad _version _is_view() is_inference() output_nr
+    """)
 
 
 def program(draw: Draw) -> None:
@@ -71,9 +81,7 @@ def statement(draw: Draw) -> None:
             draw.say(f"({end}{weight}).sum().backward({keep[2:]})")
     else:
         name = draw.pick()
-        fact = draw.one(("stride()", "storage_offset()", "is_contiguous()", "is_leaf", "requires_grad", "shape", "numel()",
-                         "tolist()", "grad", "size()", "dim()", "retains_grad", "_version", "_is_view()", "is_inference()",
-                         "output_nr"))  # fmt: skip
+        fact = draw.one(FACTS)
         if fact.rstrip("()") in dir_of_tensor():
             draw.say(f"{draw.fresh('f')} = {name}.{fact}")
 
@@ -99,7 +107,7 @@ def view(draw: Draw, name: str) -> str:
         return f"{name}[{key(draw, value, basic=True)}]"
     if kind == "sizes":
         called = draw.one(("view", "view", "expand", "expand", "reshape"))
-        text = calls.ARGUMENTS["size"](draw, value, called) or "()"
+        text = ARGUMENTS["size"](draw, value, called) or "()"
         return f"{name}.{called}({text.removeprefix('*')})"
     if kind == "attribute":
         return f"{name}.{draw.one(PROPERTIES)}"
