@@ -14,7 +14,7 @@ import tritensor
 LIMIT = 20_000  # elements; a larger tensor is no part of a program
 
 TOLERANCE = {"float64": 1e-9, "complex128": 1e-9, "float32": 2e-5, "complex64": 5e-5, "float16": 4e-3, "bfloat16": 3e-2}
-_DEVICE = re.compile(r",\s*device='cuda:0'|(?<=torch\.)cuda\.(?=\w*Tensor)")
+_DEVICE = re.compile(r" \(cuda:0\)|,\s*device='cuda:0'|(?<=torch\.)cuda\.(?=\w*Tensor)")
 LAYOUT = "layout"  # the strides of a tensor that is no view
 LARGEST = 1e4  # an error is measured against the largest element of a tensor, if that is no larger
 
