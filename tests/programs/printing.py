@@ -95,7 +95,9 @@ def program(draw: Draw) -> None:
             draw.say(f"f{draw.integer(0, 9)} = {draw.one(('repr', 'str'))}({what})")
             continue
         name = draw.fresh("x")
-        draw.say(f"{name} = {expression(draw, kind)}")
+        text = expression(draw, kind)
+        draw.say(f"{name} = {text}")
+        draw.exact[name] = "linspace" not in text and "/" not in text and "**" not in text
         if name in draw.names():
             texts(draw, name)
 
@@ -157,7 +159,7 @@ def texts(draw: Draw, name: str) -> None:
             "str": f"str({name})",
             "format": f"format({name}, {draw.one(FORMATS)!r})",
             "element": f"repr({element})",
-            "list": f"repr({name}.tolist())",
+            "list": f"repr({name}.tolist())" if draw.exact.get(name, True) else f"str({name}.shape)",
             "format_element": f"format({element}, {draw.one(FORMATS)!r})",
             "detached": f"repr({name}.detach().t())" if value.dim() <= 2 else f"repr({name}.detach())",
             "size": f"str({name}.shape)",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from . import calls
-from .drawing import COMPLEX, FLOATS, Draw
+from .drawing import COMPLEX, FLOATS, MODERATE, Draw
 from .numbers import keep
 
 
 def program(draw: Draw) -> None:
     """One or two operands, one to four calls, then a gradient."""
     with_gradient = draw.chance(0.4)
+    draw.special = MODERATE
     for i in range(draw.integer(1, 2)):
         dtype = draw.floating() if with_gradient else draw.dtype()
         shape = draw.shape() if i == 0 or draw.chance(0.4) else tuple(draw.value("x0").shape)

@@ -59,6 +59,10 @@ class Unsuitable(Exception):
 
 
 # How Python refuses a call that does not fit the signature.
+WRONG_KIND = re.compile(
+    r"not supported between instances|unsupported operand|object is not|has no attribute|cannot be interpreted as|"
+    r"argument must be a|longer than|shorter than"
+)
 UNBOUND = re.compile(
     r"positional argument|unexpected keyword|multiple values for|missing \d required|got some positional-only"
 )
@@ -163,7 +167,7 @@ def _attempt(code: Any, scope: dict[str, Any]) -> BaseException | None:
 
 def _of_errors(ours: BaseException | None, theirs: BaseException | None) -> tuple[str, str] | None:
     """The outcome and its words, None where both ran or both refused alike."""
-    if ours is not None and is_crash(ours) and not (type(ours) is type(theirs) and str(ours) == str(theirs)):
+    if ours is not None and is_crash(ours) and not _of_python(ours, theirs):
         return CRASH, f"{_words(ours)}\n    torch: {_words(theirs)}"
     if ours is None and theirs is None:
         return None
@@ -175,6 +179,13 @@ def _of_errors(ours: BaseException | None, theirs: BaseException | None) -> tupl
     if isinstance(ours, expected):
         return None
     return ERROR, f"{_words(ours)}\n    torch: {_words(theirs)}"
+
+
+def _of_python(ours: BaseException, theirs: BaseException | None) -> bool:
+    """Whether Python refuses a value of a wrong kind in both libraries, inside of them, in much the same words."""
+    if type(ours) is not type(theirs):
+        return False
+    return str(ours) == str(theirs) or all(WRONG_KIND.search(str(error)) for error in (ours, theirs))
 
 
 def _words(error: BaseException | None) -> str:

@@ -82,7 +82,8 @@ def statement(draw: Draw) -> None:
     else:
         name = draw.pick()
         fact = draw.one(FACTS)
-        if fact.rstrip("()") in dir_of_tensor():
+        suits = fact != "stride()" or draw.value(name).numel()  # where there is no element, there is no step
+        if suits and fact.rstrip("()") in dir_of_tensor():
             draw.say(f"{draw.fresh('f')} = {name}.{fact}")
 
 
