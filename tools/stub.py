@@ -89,7 +89,18 @@ _LEFT_OUT = {
     *("__new__", "__doc__", "__module__", "__dict__", "__weakref__", "__slots__", "__annotations__"),
     *("__array_priority__", "__static_attributes__", "__firstlineno__"),
 }
-_PRIVATE = ("_edge", "_root", "_host_array", "_to_host", "_version", "_refresh", "_remember", "_recall", "_forget")
+_PRIVATE = (
+    "_edge",
+    "_root",
+    "_host_array",
+    "_to_host",
+    "_version",
+    "_refresh",
+    "_replace_node",
+    "_remember",
+    "_recall",
+    "_forget",
+)
 
 
 class Signatures:

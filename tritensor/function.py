@@ -64,6 +64,8 @@ class FunctionCtx:
 class _Backward(Gradient):
     """The node's gradient computation for a Function."""
 
+    ours = False
+
     def __init__(
         self, function: type[Function], ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: Sequence[Tensor]
     ) -> None:

@@ -53,7 +53,7 @@ class History:
     @property
     def is_leaf(self) -> bool:
         """Whether the tensor was made by the user and not by a recorded operator."""
-        return self._node is None
+        return self._node is None if self._origin is None else self._edge() is self
 
     @property
     def grad_fn(self) -> GraphNode | None:
@@ -199,10 +199,7 @@ class History:
                 self._hooks = []
             hooks = self._hooks
         else:
-            node = edge.node if isinstance(edge, autograd.Slot) else edge
-            if node.hooks is None:
-                node.hooks = {}
-            hooks = node.hooks.setdefault(self.output_nr, [])
+            hooks = _hooks_of(edge)
         hooks.append(hook)
         return autograd.Handle(hooks, hook)
 
@@ -224,6 +221,15 @@ class History:
             return
         self._retains = True
         self.register_hook(self._keep_gradient)
+
+    def _replace_node(self, node: Any) -> None:
+        """Take the node of a change in place, of which `retain_grad` keeps the gradient from now on."""
+        if self._retains and node is not self._node:
+            if self._node is not None:
+                _hooks_of(self._node).remove(self._keep_gradient)
+            if node is not None:
+                _hooks_of(node).append(self._keep_gradient)
+        self._node = node
 
     def _keep_gradient(self, gradient: Tensor) -> None:
         self._grad = gradient if self._grad is None else self._grad + gradient
@@ -260,8 +266,17 @@ class History:
             parent._refresh(parent._origin)
         if not needed:
             # of a leaf that is a view itself: PyTorch passes no gradient on after a change
-            self._node = None if self._node is None else tape.record(tape.NOWHERE, ())
+            self._replace_node(None if self._node is None else tape.record(tape.NOWHERE, ()))
         elif parent._needs:
             with autograd.enable_grad():
                 again = view(parent, *arguments)
-            self._node, self._needs = again._node, again._needs
+            self._replace_node(again._node)
+            self._needs = again._needs
+
+
+def _hooks_of(edge: Any) -> list[Any]:
+    """The hooks of a node's output."""
+    node, index = (edge.node, edge.index) if isinstance(edge, autograd.Slot) else (edge, 0)
+    if node.hooks is None:
+        node.hooks = {}
+    return node.hooks.setdefault(index, [])  # type: ignore[no-any-return]

@@ -193,16 +193,19 @@ def _rebase(x: Tensor, result: Tensor, name: str) -> None:
         if result._needs:
             edges.append(result._edge())
         backward = _Overwrite(chain, root._needs, result._needs)
-        root._node = record(backward, tuple(edges))
+        root._replace_node(record(backward, tuple(edges)))
         root._needs = True
         x._edge()
-    elif not result._needs:
-        x._node = record(_Replaced(name, [x]), (x._edge(),))
-    elif result._node is None:
-        # a leaf that was copied without an operator: pass x's gradient on to it
-        x._node, x._needs = record(_Pass(), (result._edge(),)), True
     else:
-        x._node, x._needs = result._node, True
+        if not result._needs:
+            node: Any = record(_Replaced(name, [x]), (x._edge(),))
+        elif result._node is None:
+            # a leaf that was copied without an operator: pass x's gradient on to it
+            node = record(_Pass(), (result._edge(),))
+        else:
+            node = result._node
+        x._replace_node(node)
+        x._needs = True
 
 
 class _Overwrite(Gradient):

@@ -922,6 +922,8 @@ class Tensor:
         """Make a new node for a view whose memory has been changed in place since its node was made."""
     def _remember(self, fact: str, value: Any) -> None:
         """Store a fact about the elements on the tensor, until they change."""
+    def _replace_node(self, node: Any) -> None:
+        """Take the node of a change in place, of which `retain_grad` keeps the gradient from now on."""
     def _root(self) -> Tensor:
         """The tensor that this one is a view of, not a view itself; or this one."""
     def _to_host(self) -> np.ndarray:

@@ -254,3 +254,49 @@ def test_filling_a_tensor_part_by_part_looks_for_no_views(monkeypatch: pytest.Mo
     with pytest.raises(AssertionError, match="milliseconds"):
         kept.add_(w)
     assert view is not None
+
+
+def test_retain_grad_follows_a_change() -> None:
+    x = torch.ones(2, requires_grad=True)
+    for change in (lambda h, v: h.mul_(3), lambda h, v: v.mul_(3)):
+        h = x * 2
+        h.retain_grad()
+        v = h[:1]
+        v.retain_grad()
+        change(h, v)
+        (h * h).sum().backward(retain_graph=True)
+        assert h.grad.tolist() == (2 * h.detach()).tolist()
+        assert v.grad is None  # no part of the graph
+        v.sum().backward()
+        assert v.grad.tolist() == [1.0]
+
+
+def test_a_value_assigned_to_more_places_than_it_has_elements_gets_the_sum_of_gradients(device: Any) -> None:
+    x = torch.tensor([[2.0, 3.0]], device=device, requires_grad=True)
+    y = torch.zeros(1, 2, device=device)
+    y[torch.tensor([[0, 0]], device=device), :] = x
+    y.sum().backward()
+    assert x.grad.shape == (1, 2)
+
+
+def test_data_of_another_shape_in_a_graph_is_refused_by_backward() -> None:
+    x = torch.ones(3, requires_grad=True)
+    h = x * x
+    x.data = torch.ones(2)
+    with pytest.raises(RuntimeError, match="Function MulBackward0 returned an invalid gradient") as caught:
+        h.sum().backward()
+    assert "recorded at" in str(caught.value)
+
+
+def test_what_a_users_backward_raises_is_passed_on() -> None:
+    class Failing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            raise ValueError("my own")
+
+    with pytest.raises(ValueError, match="my own"):
+        Failing.apply(torch.ones(2, requires_grad=True)).sum().backward()

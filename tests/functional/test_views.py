@@ -216,3 +216,43 @@ def test_gradients_on_the_device_are_those_of_the_cpu(name: str, place) -> None:
         (out * out).sum().backward()
         found.append(x.grad.cpu())
     assert torch.allclose(found[0], found[1])
+
+
+def test_broadcast_tensors_returns_what_has_the_shape_as_it_is():
+    x, y = torch.ones(2, 3), torch.ones(3)
+    first, second = torch.broadcast_tensors(x, y)
+    assert first is x and second.shape == (2, 3)
+    with pytest.raises(TypeError, match="expected Tensor as element 1 in argument 0, but got int"):
+        torch.broadcast_tensors(x, 1)
+    for name in ("view_as", "reshape_as", "expand_as"):
+        with pytest.raises(TypeError, match=rf"{name}\(\): argument 'other' \(position 1\) must be Tensor, not int"):
+            getattr(x, name)(2)
+
+
+def test_the_transpose_of_a_tensor_without_dimensions_is_itself():
+    x = torch.tensor(1.0)
+    assert x.mT is x
+
+
+UNFLATTENED = {
+    "no sizes": (lambda: torch.ones(2).unflatten(0, ()), RuntimeError, "unflatten: sizes must be non-empty"),
+    "no dimensions": (lambda: torch.tensor(1.0).unflatten(0, (1,)), RuntimeError, "unflatten got an unexpected error"),
+    "product": (lambda: torch.ones(2).unflatten(0, (3,)), RuntimeError, r"Provided sizes \[3\] don't multiply up to"),
+    "dimension": (lambda: torch.ones(2).unflatten(3, (1,)), IndexError, "Dimension out of range"),
+    "roll": (lambda: torch.roll(torch.tensor(1), 2, -1), IndexError, "Dimension specified as -1 but tensor has no dim"),
+    "index": (lambda: torch.ones(2)[2**64], ValueError, "Overflow when unpacking long long"),
+    "along": (lambda: torch.tensor(1.0).take_along_dim(torch.tensor(0), 0), IndexError, "Dimension specified as 0 but"),
+}
+
+
+@pytest.mark.parametrize(("call", "kind", "words"), UNFLATTENED.values(), ids=UNFLATTENED)
+def test_what_does_not_fit_the_dimensions_is_refused(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_indices_of_any_integer_dtype_without_dimensions_and_several_ellipses():
+    x = torch.arange(6).reshape(2, 3)
+    for dtype in (torch.int8, torch.int16, torch.int32, torch.int64):
+        assert x[..., torch.tensor(1, dtype=dtype)].tolist() == [1, 4]
+    assert x[..., 0, ...].tolist() == [0, 3] and x[..., ...].shape == (2, 3)

@@ -177,6 +177,7 @@ class Gradient:
 
     Attributes:
         name: PyTorch's name of the node.
+        ours: whether it runs none of the user's functions.
         frees: whether what a node saved is freed by its first run; of numbers alone, a second run may follow.
         arithmetic: whether there is a method `run_on_arrays(saved, array)` for plain arrays.
     """
@@ -186,6 +187,7 @@ class Gradient:
     name: str
     arithmetic = False
     frees = True
+    ours = True
 
     def name_of(self, node: Node) -> str:
         """The name of a node with this gradient."""
@@ -284,6 +286,9 @@ def propagate(
                 if saved and not retain_graph and backward.frees:
                     node.saved, node.versions = _FREED, None
             except Exception as error:
+                if type(error) in (ValueError, IndexError) and backward.ours:
+                    # NumPy's words about a gradient that has another shape than what was saved
+                    raise _unfitting(node, error) from None
                 error.add_note(f"while computing the gradient of {node.name()}, recorded at {node.where()}")
                 raise
             reduce = node.reduce
@@ -316,6 +321,17 @@ def propagate(
     finally:
         recording.enabled = before
     return found
+
+
+def _unfitting(node: Node, error: Exception) -> AutogradError:
+    """The error about a gradient that does not fit what a node was recorded for."""
+    return AutogradError(
+        explain(
+            f"Function {node.name()} returned an invalid gradient at index 0 - its shape is not the forward's",
+            f"it was recorded at {node.where()}; {error}",
+            remedy="do not assign other shapes to .data of a tensor that is part of a graph",
+        )
+    )
 
 
 # Whether any leaf ever had a hook that runs after the accumulation of its gradient. Such leaves are finished during the

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
+from ..arguments import check_tensor
 from ..copying import LARGE
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..extents import check_extents, check_rank
@@ -203,7 +204,7 @@ def _reversed(input: Tensor) -> Tensor:
 def _matrix_transpose(input: Tensor) -> Tensor:
     """The last two dimensions exchanged: `x.mT`; a tensor without dimensions as it is."""
     if input.ndim == 0:
-        return _alias(input)
+        return input
     if input.ndim < 2:
         raise ShapeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor.")
     return transpose(input, -2, -1)
@@ -259,6 +260,7 @@ def expand(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False)
 @method()
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Expanded to the shape of `other`."""
+    check_tensor("expand_as", "other", 1, other)
     return expand(input, other.shape)
 
 
@@ -403,10 +405,12 @@ def basic_index(input: Tensor, key: Any) -> Tensor:
 @method()
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The same elements in the shape of `other`, sharing memory."""
+    check_tensor("view_as", "other", 1, other)
     return view(input, other._data.shape)
 
 
 @method()
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """The same elements in the shape of `other`."""
+    check_tensor("reshape_as", "other", 1, other)
     return reshape(input, other._data.shape)

@@ -388,7 +388,7 @@ def _scatter_sums(grad: Any, index: Any, x_shape: tuple[int, ...], dim: int) -> 
 index.gradients(x=_sum_at)
 index_put.gradients(
     x=lambda grad, positions, dims, accumulate: grad if accumulate else index_put(grad, positions, 0, dims=dims),
-    value=lambda grad, positions, dims: index(grad, positions, dims=dims),
+    value=lambda grad, positions, dims, value_shape: index(grad, positions, dims=dims).sum_to_size(value_shape),
 )
 gather.gradients(x=_scatter_sums)
 scatter.gradients(
