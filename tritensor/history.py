@@ -69,6 +69,8 @@ class History:
     @property
     def requires_grad(self) -> bool:
         """Whether operators on the tensor are recorded so that a gradient can be computed."""
+        if self._origin is not None and self._node is None and not self._own:
+            self._needs = self._root()._needs
         return self._needs
 
     @requires_grad.setter
@@ -259,6 +261,8 @@ class History:
         if version in (stamp, ~stamp):
             return
         needed = self._root()._needs
+        if not needed and self._node is None:
+            return  # and still stale, if the root ever requires grad
         if stamp < 0 and needed:
             raise AutogradError(tape.unrecorded_view("its base or another view of its base has been modified inplace"))
         self._origin = (parent, view, arguments, version)
@@ -266,7 +270,7 @@ class History:
             parent._refresh(parent._origin)
         if not needed:
             # of a leaf that is a view itself: PyTorch passes no gradient on after a change
-            self._replace_node(None if self._node is None else tape.record(tape.NOWHERE, ()))
+            self._replace_node(tape.record(tape.NOWHERE, ()))
         elif parent._needs:
             with autograd.enable_grad():
                 again = view(parent, *arguments)

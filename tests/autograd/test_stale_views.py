@@ -162,3 +162,21 @@ def test_asking_a_tensor_without_views_searches_for_none(monkeypatch):
     other = x.detach()
     other.requires_grad = True
     assert other.requires_grad
+
+
+def test_a_view_that_changed_before_its_root_required_grad_has_a_node_then():
+    x = torch.ones(2, 2)
+    v = x[0]
+    v.mul_(3)
+    assert v.is_leaf and v.grad_fn is None
+    x.requires_grad_()
+    assert not v.is_leaf
+    v.sum().backward()
+    assert x.grad.tolist() == [[1.0, 1.0], [0.0, 0.0]]
+
+
+def test_a_view_made_without_recording_loses_the_flag_with_its_root():
+    x = torch.ones(2, 2, requires_grad=True)
+    v = unrecorded(x)
+    x.requires_grad_(False)
+    assert not v.requires_grad
