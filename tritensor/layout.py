@@ -88,10 +88,12 @@ def integers(call: str, name: str, values: tuple[Any, ...], named: Any = None) -
     Raises:
         ArgumentError: something else, or the argument was passed twice.
     """
-    given: Any = values if named is None else named
-    if named is not None and values:
-        raise ArgumentError(f"{call}() got multiple values for argument '{name}'")
-    if len(values) == 1 and isinstance(values[0], (tuple, list)):
+    given: Any = values
+    if named is not None:
+        if values:
+            raise ArgumentError(f"{call}() got multiple values for argument '{name}'")
+        given = named
+    elif len(values) == 1 and isinstance(values[0], (tuple, list)):
         given = values[0]
     try:
         if not isinstance(given[0] if given else 0, bool):  # PyTorch looks at the first one

@@ -47,6 +47,7 @@ def public(
     functional: bool = True,
     method: bool = False,
     in_place: Callable[[Any], Any] | None = None,
+    out: Callable[[Any], Any] | None = None,
 ) -> Callable[[Declared], Declared]:
     """A decorator that makes a function or class public under its own name and under `aliases`.
 
@@ -54,16 +55,18 @@ def public(
         package, functional: whether it is a name of tritensor and of tritensor.functional.
         method: whether it is a method of Tensor too.
         in_place: makes the in-place method `Tensor.name_` (`inplace.in_place_form`); None for no such method.
+        out: gives the function, not the method, the parameter `out` (`outputs.takes_out`); None for no such parameter.
     """
 
     def declare(value: Declared) -> Declared:
+        function = value if out is None else out(value)
         for name in (value.__name__, *aliases):
-            publish(name, value, package=package, functional=functional)
+            publish(name, function, package=package, functional=functional)
             if method:
                 setattr(_tensor[0], name, value)
             if in_place is not None:
                 setattr(_tensor[0], f"{name}_", in_place(value))
-        return value
+        return function  # type: ignore[no-any-return]
 
     return declare
 

@@ -32,6 +32,7 @@ from .generators import (
 from .inplace import check_writable, write
 from .kernels.random import philox as kernels
 from .layout import check_shape
+from .outputs import MADE, Into, takes_out
 from .public import method, public
 from .tensor import Tensor
 
@@ -83,7 +84,7 @@ def _new(
     return creation.finish(drawn._data, requires_grad, pin_memory)
 
 
-@public(functional=False)
+@public(functional=False, out=takes_out(MADE))
 def rand(
     *sizes: Any,
     size: Any = None,
@@ -106,7 +107,7 @@ def rand(
     return _new(kernels.uniform, shape, "rand", generator, dtype, device, requires_grad, pin_memory)
 
 
-@public(functional=False)
+@public(functional=False, out=takes_out(MADE))
 def randn(
     *sizes: Any,
     size: Any = None,
@@ -159,7 +160,7 @@ def _between(low: int, high: int) -> dict[str, int]:
     return {"low": low, "span": high - low}
 
 
-@public(functional=False)
+@public(functional=False, out=takes_out(MADE))
 def randint(
     *bounds: Any,
     generator: Generator | None = None,
@@ -214,7 +215,7 @@ def randint_like(
     return made_like("randint_like", draw, input, dtype, device, memory_format, **options)
 
 
-@public(functional=False)
+@public(functional=False, out=takes_out(MADE))
 def randperm(
     n: int,
     *,
@@ -255,7 +256,11 @@ def _host_integers(count: int, call: dict[str, int]) -> np.ndarray:
     return drawn._data  # type: ignore[no-any-return]
 
 
-@public(functional=False)
+def _rule_of_normal(mean: Any, std: Any = 1.0, *_: Any, **__: Any) -> Into:
+    return Into("cast", "partly") if isinstance(mean, Tensor) or isinstance(std, Tensor) else MADE
+
+
+@public(functional=False, out=takes_out(_rule_of_normal))
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -295,7 +300,7 @@ def normal(
     return result.requires_grad_() if requires_grad else result
 
 
-@public(functional=False, method=True)
+@public(functional=False, method=True, out=takes_out(Into("any", warning="")))
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`.
 
@@ -331,7 +336,7 @@ def _checked_p(name: str, p: float) -> float:
     return p
 
 
-@public(functional=False, method=True)
+@public(functional=False, method=True, out=takes_out(Into(warning="")))
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:

@@ -33,7 +33,7 @@ LADDER = [
     "tensor history host_access printing",
     "runtime",
     "rules",
-    "operator inplace",
+    "operator inplace outputs",
     "kernels",
     "functional random generators function return_types",
     "nn optim utils distributed serialization cuda backends testing doctor pytest_plugin version",

@@ -23,7 +23,7 @@ def test_a_name_is_declared_once() -> None:
 
 
 def test_a_function_says_where_it_is_public() -> None:
-    assert torch.gather is torch.functional.gather is vars(torch.Tensor)["gather"]
+    assert torch.flip is torch.functional.flip is vars(torch.Tensor)["flip"]
     assert torch.reshape is vars(torch.Tensor)["reshape"] and not hasattr(torch.functional, "reshape")
     assert torch.functional.gelu is torch.nn.functional.gelu and not hasattr(torch, "gelu")
     assert torch.concat is torch.cat and not hasattr(torch.Tensor, "cat")
@@ -32,7 +32,9 @@ def test_a_function_says_where_it_is_public() -> None:
 
 def test_an_operators_signature_is_that_of_its_call() -> None:
     """PyTorch's names for inputs that are called x and y, for the function, the method and the method in place."""
-    assert str(inspect.signature(torch.lerp)) == "(input: 'Tensor', end: 'Any', weight: 'Any') -> 'Tensor'"
+    shown = "(input: 'Tensor', end: 'Any', weight: 'Any'%s) -> 'Tensor'"
+    assert str(inspect.signature(torch.Tensor.lerp)) == shown % ""
+    assert str(inspect.signature(torch.lerp)) == shown % ", *, out: 'Tensor | None' = None"
     assert str(inspect.signature(torch.Tensor.lerp)) == str(inspect.signature(torch.Tensor.lerp_))
     assert list(inspect.signature(registry["cat"]).parameters)[:2] == ["tensors", "dim"]
     assert "reference" in inspect.signature(Operator).parameters  # a class of operators has its constructor's

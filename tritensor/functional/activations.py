@@ -13,6 +13,7 @@ from ..generators import generator_of
 from ..inplace import in_place
 from ..kernels.elementwise import activations
 from ..kernels.random.philox import dropout as dropout_operator
+from ..outputs import takes_out
 from ..public import public
 from ..scalars import converted
 from ..tensor import Tensor
@@ -49,7 +50,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _apply(activations.elu, input, inplace, alpha=alpha)
 
 
-@public(package=False)
+@public(package=False, out=takes_out())
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """input times the standard normal CDF of input; `approximate="tanh"` for the cheaper formula.
 
@@ -72,7 +73,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return _apply(_quick_silu, input, inplace)
 
 
-@public(package=False)
+@public(package=False, out=takes_out())
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * input)) / beta, and input itself where beta * input is above threshold."""
     return activations.softplus(input, beta=beta, threshold=threshold)
@@ -114,7 +115,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return called("MishBackward0", _apply(lambda x: x * softplus(x).tanh(), input, inplace))
 
 
-@public(package=False)
+@public(package=False, out=takes_out())
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(input)), without overflow."""
     return called("LogSigmoidBackward0", -softplus(-input, threshold=40.0))

@@ -15,6 +15,7 @@ from ..layout import check_shape
 from ..memory import buffer, copies
 from ..memory.array import DeviceArray
 from ..operator import copy_into
+from ..outputs import MADE, takes_out
 from ..public import method, public
 from ..scalars import converted
 from ..size import Size
@@ -331,7 +332,7 @@ def finish(data: Any, requires_grad: bool, pin_memory: bool = False) -> Tensor:
     return result
 
 
-@public(functional=False)
+@public(functional=False, out=takes_out(MADE))
 def zeros(
     *sizes: Any,
     size: Any = None,
@@ -350,7 +351,7 @@ def zeros(
     return finish(filled(shape, 0, numpy_dtype(dtype), device), requires_grad, pin_memory)
 
 
-@public(functional=False)
+@public(functional=False, out=takes_out(MADE))
 def ones(
     *sizes: Any,
     size: Any = None,
@@ -364,7 +365,7 @@ def ones(
     return finish(filled(shape, 1, numpy_dtype(dtype), device), requires_grad, pin_memory)
 
 
-@public(functional=False)
+@public(functional=False, out=takes_out(MADE))
 def full(
     size: Sequence[int],
     fill_value: Any,
@@ -390,7 +391,7 @@ def full(
     return finish(filled(shape, converted(fill_value, dtypes.of(kind)), kind, device), requires_grad, pin_memory)
 
 
-@public(functional=False)
+@public(functional=False, out=takes_out(MADE))
 def empty(
     *sizes: Any,
     size: Any = None,

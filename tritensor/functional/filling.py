@@ -12,6 +12,7 @@ from .. import dtypes, layout
 from ..arguments import check_tensor, wrong_type
 from ..errors import ArgumentError, ShapeError, explain
 from ..operator import registry
+from ..outputs import COMPUTED, takes_out
 from ..public import public
 from ..tensor import Size, Tensor, wrap
 
@@ -167,7 +168,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
     return Size(layout.broadcast_shapes(*[(each,) if isinstance(each, int) else tuple(each) for each in shapes]))
 
 
-@public(method=True)
+@public(method=True, out=takes_out(COMPUTED))
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
     """The sum of the elements that are not NaN.
 

@@ -17,6 +17,7 @@ from ..kernels.indexing import family as kernels
 from ..kernels.indexing.host import indexed_shape
 from ..memory.array import DeviceArray
 from ..operator import registry
+from ..outputs import SCATTERED, SELECTED, takes_out
 from ..public import method, public
 from ..scalars import converted, element
 from ..tensor import Tensor
@@ -161,7 +162,7 @@ def _integer_index(name: str, index: Tensor, words: str) -> None:
         )
 
 
-@public(method=True)
+@public(method=True, out=takes_out(SELECTED))
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of `input` along `dim` at the positions in a vector.
 
@@ -194,7 +195,7 @@ def _row(checked: Tensor) -> Tensor:
     return positions
 
 
-@public(method=True, in_place=in_place_form)
+@public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`.
 
@@ -225,7 +226,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     return called("IndexAddBackward0", _put_slices(input, dim, index, value, accumulate=True))
 
 
-@public(method=True, in_place=in_place_form)
+@public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with slice `index[i]` along `dim` replaced by `source[i]`."""
     dim = _slice_dim("index_copy_", input, dim, index)
@@ -319,7 +320,7 @@ def _put_slices(
     return kernels.index_put(input, _row(index), value, dims=(dim,), accumulate=accumulate)
 
 
-@public(method=True)
+@public(method=True, out=takes_out(SELECTED))
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others.
 
@@ -335,7 +336,7 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return kernels.gather(input, index, dim=dim)
 
 
-@public(method=True, in_place=in_place_form)
+@public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -356,7 +357,7 @@ def scatter(
     return _scatter(input, dim, index, src if value is None else value, reduce == "add")
 
 
-@public(method=True, in_place=in_place_form)
+@public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`input` with each element of `src` added at the position in `index` along `dim`.
 
@@ -389,7 +390,7 @@ def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, accumulate: bool)
     return kernels.scatter(input, index, src, dim=dim, accumulate=accumulate)
 
 
-@public(method=True)
+@public(method=True, out=takes_out(SELECTED))
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements at `index` of the flattened `input`."""
     _integer_index("take", index, "int64")
@@ -399,7 +400,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return called("TakeBackward0", input.reshape(-1)[index])
 
 
-@public(method=True)
+@public(method=True, out=takes_out(SELECTED))
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Elements of `input` at `indices` along `dim` (of the flattened input if None); the other sizes broadcast."""
     _integer_index("take_along_dim", indices, "int64")
@@ -450,7 +451,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return called(f"MaskedFillBackward{number}", registry["where"](mask, _number_for(input, value), input))
 
 
-@public(method=True)
+@public(method=True, out=takes_out(SELECTED))
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
     check_tensor("masked_select", "mask", 1, mask)

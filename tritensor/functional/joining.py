@@ -10,6 +10,7 @@ from ..autograd.backward import joins_by
 from ..autograd.gradients import called
 from ..errors import ArgumentError, ShapeError
 from ..kernels.indexing.joining import cat as cat_operator
+from ..outputs import JOINED, into, takes_out
 from ..public import public
 from ..tensor import Tensor
 from .quick_indexing import join
@@ -27,7 +28,7 @@ def _tensors(name: str, tensors: Any) -> list[Any]:
 
 
 @public("concat", "concatenate")
-def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after another along `dim`, in their common dtype; the other sizes must agree.
 
     >>> import tritensor as torch
@@ -37,6 +38,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     Raises:
         ShapeError: sizes or ranks differ. ValueError: there are no tensors.
     """
+    if out is not None:
+        return into(cat, JOINED, out, (tensors, dim), {})  # type: ignore[no-any-return]
     found = _tensors("cat", tensors)
     if not found:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
@@ -44,7 +47,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return cat_operator(*found, dim=dim) if joined is None else joined
 
 
-@public()
+@public(out=takes_out(JOINED))
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """The tensors, all of one shape, along a new dimension.
 
@@ -82,26 +85,26 @@ def _at_least(x: Any, rank: int) -> Any:
     return x.unsqueeze(-1) if rank == 3 and x.ndim == 2 else x
 
 
-@public()
+@public(out=takes_out(JOINED))
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors joined along the second dimension, vectors along their only one."""
     found = [_at_least(x, 1) for x in _tensors("hstack", tensors)]
     return cat(found, 0 if found and found[0].ndim == 1 else 1)
 
 
-@public()
+@public(out=takes_out(JOINED))
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors joined along the first dimension, vectors as rows."""
     return cat([_at_least(x, 2) for x in _tensors("vstack", tensors)], 0)
 
 
-@public()
+@public(out=takes_out(JOINED))
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors joined along the third dimension."""
     return cat([_at_least(x, 3) for x in _tensors("dstack", tensors)], 2)
 
 
-@public()
+@public(out=takes_out(JOINED))
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors joined along the second dimension, vectors as columns."""
     found = [x.reshape(-1, 1) if x.ndim < 2 else x for x in _tensors("column_stack", tensors)]

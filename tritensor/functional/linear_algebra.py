@@ -13,12 +13,13 @@ from ..kernels.matmul import precision as _precision  # noqa: F401 - its functio
 from ..kernels.matmul.family import linear as linear_operator
 from ..kernels.matmul.family import quick_linear, quick_matmul
 from ..operator import registry
+from ..outputs import SAME, Into, into, takes_out
 from ..public import method, public
 from ..tensor import Tensor
 
 
 @public(method=True)
-def matmul(input: Tensor, other: Tensor) -> Tensor:
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product of vectors, matrices, or stacks of matrices; batch dimensions broadcast.
 
     >>> import tritensor as torch
@@ -31,18 +32,22 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         ShapeError: the common dimension differs (`mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)`).
         DtypeError: the dtypes differ (`expected m1 and m2 to have the same dtype`), or are boolean.
     """
+    if out is not None:
+        return into(matmul, SAME, out, (input, other), {})  # type: ignore[no-any-return]
     check_tensor("matmul", "input", 1, input)
     check_tensor("matmul", "other", 2, other)
     return quick_matmul(input, other)
 
 
 @public(method=True)
-def mm(input: Tensor, mat2: Tensor) -> Tensor:
+def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices.
 
     Raises:
         ShapeError: an operand is not a matrix; otherwise as `matmul`.
     """
+    if out is not None:
+        return into(mm, SAME, out, (input, mat2), {})  # type: ignore[no-any-return]
     check_tensor("mm", "mat2", 2, mat2)
     if input.ndim != 2 or mat2.ndim != 2:
         raise ShapeError("self must be a matrix" if input.ndim != 2 else "mat2 must be a matrix")
@@ -50,12 +55,14 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 
 
 @public(method=True)
-def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The products of two stacks of matrices of the same length, of shapes (b, n, m) and (b, m, p).
 
     Raises:
         ShapeError: an operand does not have three dimensions, or the lengths differ; otherwise as `matmul`.
     """
+    if out is not None:
+        return into(bmm, SAME, out, (input, mat2), {})  # type: ignore[no-any-return]
     check_tensor("bmm", "mat2", 2, mat2)
     if input.ndim != 3 or mat2.ndim != 3:
         raise ShapeError(f"batch{1 if input.ndim != 3 else 2} must be a 3D tensor")
@@ -68,7 +75,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     return called("BmmBackward0", quick_matmul(input, mat2))  # type: ignore[no-any-return]
 
 
-@public(method=True)
+@public(method=True, out=takes_out())
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector."""
     check_tensor("mv", "vec", 2, vec)
@@ -77,7 +84,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return called("MvBackward0", quick_matmul(input, vec))  # type: ignore[no-any-return]
 
 
-@public(method=True)
+@public(method=True, out=takes_out())
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of the products of two vectors' elements.
 
@@ -91,7 +98,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     return called("DotBackward0", quick_matmul(input, tensor))  # type: ignore[no-any-return]
 
 
-@public(method=True)
+@public(method=True, out=takes_out())
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """The sum of products over the last dimension of both; of vectors, their dot product."""
     check_tensor("inner", "other", 2, other)
@@ -114,7 +121,7 @@ def _as_matrix(x: Tensor) -> Tensor:
 
 
 @method("ger")
-@public(method=True)
+@public(method=True, out=takes_out(Into("cast")))
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The matrix of the products of each element of one vector with each of another."""
     for name, value in (("self", input), ("vec2", vec2)):
@@ -123,7 +130,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return input.unsqueeze(1) * vec2
 
 
-@public(method=True)
+@public(method=True, out=takes_out(Into("same", "partly")))
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
     check_tensor("addmm", "mat1", 2, mat1)
@@ -138,7 +145,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     return product * alpha if beta == 0 else product * alpha + input * beta
 
 
-@public(package=False)
+@public(package=False, out=takes_out())
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None) -> Tensor:
     """`input @ weight.T + bias`, for an input of shape (..., in) and a weight of shape (out, in).
 

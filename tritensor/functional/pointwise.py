@@ -15,6 +15,7 @@ from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..inplace import in_place, in_place_form
 from ..kernels.elementwise import arithmetic, comparison, division, rounding
 from ..kernels.elementwise import maximum as bounds
+from ..outputs import ELEMENTWISE, Into, into, takes_out
 from ..public import method, public
 from ..tensor import Tensor
 from .search import nonzero
@@ -23,7 +24,7 @@ from .search import nonzero
 
 
 @public(method=True)
-def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input + alpha * other.
 
     >>> import tritensor as torch
@@ -33,14 +34,18 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     Raises:
         DtypeError: a fractional or boolean alpha for operands that are not, or one that the result's dtype cannot hold.
     """
+    if out is not None:
+        return into(add, ELEMENTWISE, out, (input, other), {"alpha": alpha})  # type: ignore[no-any-return]
     if type(alpha) is int and alpha == 1:
         return _quick_add(input, other) if isinstance(input, Tensor) else arithmetic.add(input, other)
     return arithmetic.add_scaled(input, other, alpha=alpha)  # type: ignore[no-any-return]
 
 
 @public("subtract", method=True)
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input - alpha * other; the errors are those of `add`."""
+    if out is not None:
+        return into(sub, ELEMENTWISE, out, (input, other), {"alpha": alpha})  # type: ignore[no-any-return]
     if type(alpha) is int and alpha == 1:
         return _quick_sub(input, other) if isinstance(input, Tensor) else arithmetic.sub(input, other)
     arithmetic.sub.rule("sub", (input, other))  # it refuses booleans
@@ -52,7 +57,7 @@ _quick_sub: Any = arithmetic.sub.method
 
 
 @public("divide", method=True, in_place=in_place_form)
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
     """input / other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers.
 
     >>> import tritensor as torch
@@ -63,6 +68,8 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         ShapeError: another rounding mode. DivisionError: integers divided by 0, on the CPU or by the number 0; in a
             tensor on a device x / 0 is 0.
     """
+    if out is not None:
+        return into(div, ELEMENTWISE, out, (input, other), {"rounding_mode": rounding_mode})  # type: ignore[no-any-return]
     if rounding_mode is None:
         return _quick_div(input, other) if isinstance(input, Tensor) else arithmetic.div(input, other)
     if rounding_mode == "floor":
@@ -75,7 +82,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
 _quick_div: Any = arithmetic.div.method
 
 
-@public("clip", method=True, in_place=in_place_form)
+@public("clip", method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays.
 
@@ -104,7 +111,7 @@ def _as_number(bound: Any, input: Tensor) -> Any:
     return bound.to(dtypes.get_default_dtype()) if bound.dtype.is_floating_point else bound
 
 
-@public(method=True, in_place=in_place_form)
+@public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest number with `decimals` digits after the point; ties go to the even one.
 
@@ -119,7 +126,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return rounding.rint(input / 10.0**-decimals) * 10.0**-decimals
 
 
-@public(method=True, in_place=in_place_form)
+@public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
     if input.dtype.category != dtypes.FLOATING:
@@ -146,7 +153,7 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
-@public()
+@public(out=takes_out(Into("same", "partly")))
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """input where `condition` holds, else other; of a condition alone, the coordinates of its elements that are not 0.
 

@@ -13,6 +13,7 @@ from ..errors import ArgumentError, ShapeError, explain
 from ..extents import check_extents
 from ..kernels.random import ranges as kernels
 from ..layout import check_shape
+from ..outputs import MADE, takes_out
 from ..public import public
 from ..scalars import converted, representable
 from ..tensor import Tensor
@@ -30,7 +31,14 @@ def _made(operator: kernels.Range, kind: np.dtype, device: Any, requires_grad: b
     return finish(operator(**numbers, dtype=dtype, device=where)._data, requires_grad)
 
 
-@public(functional=False)
+_COUNTED = (
+    "The number of elements in the out tensor of shape {had} is {count} which does not match the computed number of "
+    "elements {wanted}. Note that this may occur as a result of rounding error. The out tensor will be resized to a "
+    "tensor of shape ({wanted},)."
+)
+
+
+@public(functional=False, out=takes_out(MADE._replace(warning=_COUNTED, flat=True)))
 def arange(
     start: Any = _MISSING,
     end: Any = _MISSING,
@@ -84,7 +92,7 @@ def arange(
     return _made(kernels.arange, kind, device, requires_grad, start=start, step=step, steps=count)
 
 
-@public(functional=False)
+@public(functional=False, out=takes_out(MADE._replace(flat=True)))
 def linspace(
     start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -95,7 +103,7 @@ def linspace(
     return _made(kernels.linspace, numpy_dtype(dtype), device, requires_grad, start=start, end=end, steps=steps)
 
 
-@public(functional=False)
+@public(functional=False, out=takes_out(MADE._replace(flat=True)))
 def logspace(
     start: float,
     end: float,
@@ -113,7 +121,7 @@ def logspace(
     return place((float(base) ** np.linspace(start, end, steps)).astype(numpy_dtype(dtype)), device, requires_grad)
 
 
-@public(functional=False)
+@public(functional=False, out=takes_out(MADE))
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A matrix with ones on the diagonal."""
     shape = check_shape("eye", "n", (n, n if m is None else m))

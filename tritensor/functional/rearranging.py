@@ -14,6 +14,7 @@ from ..extents import check_extents
 from ..formats import contiguous_format
 from ..layout import integers
 from ..operator import registry
+from ..outputs import takes_out
 from ..public import method, public
 from ..tensor import Tensor, wrap
 from . import ranges
@@ -167,7 +168,7 @@ def _origins(repeats: Tensor, size: int) -> np.ndarray:
     return np.repeat(np.arange(size), counts)
 
 
-@public(method=True)
+@public(method=True, out=takes_out())
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one).
 
@@ -179,7 +180,7 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     return _triangle("tril", input, diagonal, lower=True)
 
 
-@public(method=True)
+@public(method=True, out=takes_out())
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """Matrices with zeros below the diagonal (the one `diagonal` to the right of the main one)."""
     return _triangle("triu", input, diagonal, lower=False)

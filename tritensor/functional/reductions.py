@@ -15,6 +15,7 @@ from ..kernels.reduction.family import refuse_empty
 from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims
 from ..kernels.reduction.host import reduced_count
 from ..operator import registry
+from ..outputs import COMPUTED, ELEMENTWISE, Into, takes_out
 from ..public import public
 from ..return_types import AminmaxResult, MaxResult, MinResult
 from ..runtime.call import refuse_complex
@@ -47,7 +48,7 @@ def _freedom(
     return {"dim": dim, "keepdim": keepdim, "correction": correction}
 
 
-@public(method=True)
+@public(method=True, out=takes_out(Into("cast")))
 def var(
     input: Tensor,
     dim: Any = None,
@@ -67,7 +68,7 @@ def var(
     return sums.var.reduce(input, **_freedom("var", input, dim, unbiased, correction, keepdim, others))
 
 
-@public(method=True)
+@public(method=True, out=takes_out(Into("cast")))
 def std(
     input: Tensor,
     dim: Any = None,
@@ -111,7 +112,7 @@ def std_mean(
     return sums.std.reduce(input, **arguments), sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
 
 
-@public(method=True)
+@public(method=True, out=takes_out(Into("cast")))
 def logsumexp(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:
     """log(sum(exp(x))) along `dim`, without overflow.
 
@@ -122,7 +123,7 @@ def logsumexp(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:
     return sums.logsumexp.reduce(input, no_dims(dim), as_flag("logsumexp", keepdim))
 
 
-@public(method=True)
+@public(method=True, out=takes_out())
 def norm(
     input: Tensor, p: float | str | None = "fro", dim: Dim = None, keepdim: bool = False, dtype: Any = None
 ) -> Tensor:
@@ -159,6 +160,11 @@ def norm(
     return sums.norm(input, p=order, dim=dim, keepdim=as_flag("norm", keepdim), dtype=dtype)
 
 
+def _rule_of_extreme(input: Any, dim: Any = None, *_: Any, other: Any = None, **__: Any) -> Into:
+    """`out` of `max` and `min`: of two tensors that of an elementwise operator."""
+    return ELEMENTWISE if isinstance(dim, Tensor) or other is not None else Into("same", "partly")
+
+
 def _refuse_empty_norm(input: Tensor, dim: Any, order: float) -> None:
     if input.numel() != 0:
         return
@@ -173,14 +179,14 @@ def _refuse_empty_norm(input: Tensor, dim: Any, order: float) -> None:
             )
 
 
-@public(method=True)
+@public(method=True, out=takes_out())
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> AminmaxResult:
     """The smallest and the largest element, of all or along `dim`."""
     dim = as_one_dim("aminmax", dim)
     return AminmaxResult(extremes.amin.reduce(input, dim, keepdim), extremes.amax.reduce(input, dim, keepdim))
 
 
-@public(method=True)
+@public(method=True, out=takes_out(_rule_of_extreme))
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
     """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum.
 
@@ -194,7 +200,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
     return _extreme("max", input, dim if other is None else other, keepdim, others)
 
 
-@public(method=True)
+@public(method=True, out=takes_out(_rule_of_extreme))
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
     """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
     return _extreme("min", input, dim if other is None else other, keepdim, others)
@@ -213,14 +219,14 @@ def _extreme(name: str, input: Tensor, dim: Any, keepdim: Any, others: dict[str,
     return called(f"{name.capitalize()}Backward1", found)
 
 
-@public(method=True)
+@public(method=True, out=takes_out(Into("truth")))
 def any(input: Tensor, dim: Dim = None, keepdim: bool = False, **others: Any) -> Tensor:
     """Whether an element is not zero, of all or along `dim`; along no dimension, of each by itself."""
     dim, keepdim = keywords("any", dim, keepdim, others)
     return sums.any(input, dim=dim, keepdim=keepdim)
 
 
-@public(method=True)
+@public(method=True, out=takes_out(Into("truth")))
 def all(input: Tensor, dim: Dim = None, keepdim: bool = False, **others: Any) -> Tensor:
     """Whether no element is zero, of all or along `dim`; along no dimension, of each by itself."""
     dim, keepdim = keywords("all", dim, keepdim, others)
@@ -233,7 +239,7 @@ def count_nonzero(input: Tensor, dim: Dim = None) -> Tensor:
     return sums.count_nonzero(input, dim=no_dims(dim))
 
 
-@public(method=True)
+@public(method=True, out=takes_out(COMPUTED._replace(apart="partly")))
 def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
     """The sums of the elements up to each place along `dim`; integers and booleans add up in int64.
 

@@ -12,12 +12,13 @@ from ..errors import ShapeError
 from ..kernels.indexing.family import gather, nonzero_positions
 from ..kernels.indexing.sorting import extremes
 from ..kernels.indexing.sorting import sort as sort_operator
+from ..outputs import Into, takes_out
 from ..public import public
 from ..return_types import SortResult, TopkResult
 from ..tensor import Tensor, wrap
 
 
-@public(method=True)
+@public(method=True, out=takes_out())
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors.
 
@@ -40,7 +41,7 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
-@public(method=True)
+@public(method=True, out=takes_out(Into("same", "partly")))
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> SortResult:
     """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order.
 
@@ -59,7 +60,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     return sort(input, dim, descending).indices
 
 
-@public(method=True)
+@public(method=True, out=takes_out(Into("same", "partly")))
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> TopkResult:
     """The `k` largest (or smallest) elements along `dim`, sorted, and their indices.
 

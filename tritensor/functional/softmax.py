@@ -7,6 +7,7 @@ from typing import Any
 
 from ..arguments import wrong_type
 from ..errors import ArgumentError
+from ..outputs import takes_out
 from ..public import public
 from ..tensor import Tensor
 from . import normalization
@@ -14,7 +15,7 @@ from . import normalization
 _MISSING: Any = object()
 
 
-@public(functional=False, method=True)
+@public(functional=False, method=True, out=takes_out())
 def softmax(input: Tensor, dim: int = _MISSING, dtype: Any = None, **others: Any) -> Tensor:
     """exp(input), scaled so that the sum along `dim` is 1.
 
@@ -34,7 +35,7 @@ def softmax(input: Tensor, dim: int = _MISSING, dtype: Any = None, **others: Any
     return normalization.softmax(input, dim, 3, dtype, **others)
 
 
-@public(functional=False, method=True)
+@public(functional=False, method=True, out=takes_out())
 def log_softmax(input: Tensor, dim: int = _MISSING, dtype: Any = None, **others: Any) -> Tensor:
     """The logarithm of softmax along `dim`, computed without overflow; see `softmax`."""
     if dim is _MISSING or dim is None:

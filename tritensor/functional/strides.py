@@ -53,9 +53,10 @@ def made_like(
         ArgumentError: `x` is no tensor, or `format` no memory format.
     """
     options.update(options_like(call, x, dtype, device))
+    make = getattr(make, "plain", make)
     strides = new_strides(x, call, format)
     if strides is None:
-        return make(x.shape, **options)
+        return make(x._data.shape, **options)
     made = make(turned(x.shape, strides), **options)
     made._data = restrided(made._data, x._data.shape, strides)
     return made

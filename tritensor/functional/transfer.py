@@ -208,11 +208,17 @@ def contiguous(self: Tensor, *, memory_format: Any = formats.contiguous_format) 
     Raises:
         ShapeError: `preserve_format`, or a format of tensors of another rank.
     """
+    data = self._data
+    if data.__class__ is np.ndarray and data.flags.c_contiguous and memory_format is formats.contiguous_format:
+        return self
     if self.is_contiguous(memory_format=memory_format):
         return self
     if memory_format is formats.preserve_format:
         raise ShapeError("preserve memory format is unsupported by the contiguous operator")
     return clone(self, memory_format=memory_format)
+
+
+_copy: Any = registry["copy"]
 
 
 @method()
@@ -224,11 +230,13 @@ def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
     >>> x.clone().stride(), x.clone(memory_format=torch.contiguous_format).stride()
     ((1, 3), (2, 1))
     """
+    data, copy = self._data, _copy
+    if memory_format is None and data.__class__ is np.ndarray and data.flags.c_contiguous:
+        return copy.method(self)  # type: ignore[no-any-return]
     strides = None if memory_format is formats.contiguous_format else new_strides(self, "clone", memory_format)
-    copy = registry["copy"]
     if strides is None:
-        return copy(self)  # type: ignore[no-any-return]
-    data = self._data if self._data.__class__ is DeviceArray else self._host_array()
+        return copy.method(self)  # type: ignore[no-any-return]
+    data = data if data.__class__ is DeviceArray else self._host_array()
     turned = wrap(data.transpose(formats.memory_order(data.shape, strides)))
     result = wrap(restrided(copy(turned)._data, data.shape, strides))
     if recording.enabled:
@@ -409,7 +417,7 @@ _SHORT = {
 
 def _conversion(name: str, dtype: dtypes.dtype) -> Any:
     def convert(self: Tensor, *, memory_format: Any = None) -> Tensor:
-        return to(self, dtype, memory_format=memory_format)
+        return to(self, dtype) if memory_format is None else to(self, dtype, memory_format=memory_format)
 
     convert.__name__ = name
     convert.__doc__ = f"The tensor in {dtype.name}; itself when it is that already."

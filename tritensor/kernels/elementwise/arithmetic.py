@@ -176,7 +176,7 @@ def _(x):
     return -x
 
 
-square = elementwise(Square("square", dtypes.INTEGER), np.square, "x * x.")
+square = elementwise(Square("square", dtypes.INTEGER), np.square, "x * x.", out="cast")
 square.gradient(lambda grad, x: grad * (2 * x))
 
 

@@ -30,6 +30,7 @@ from ... import devices, dtypes, layout
 from ...inplace import in_place_form
 from ...memory.array import DeviceArray
 from ...operator import Dtypes, Operator, Rule, Shapes
+from ...outputs import ELEMENTWISE
 from ...public import publish
 from ...runtime.call import Call
 from ...runtime.reference import metadata_of, numbers_of
@@ -50,6 +51,7 @@ class Elementwise(Operator):
         methods: names of the Tensor methods, except those of Python's syntax; each is a public function too.
         method, method_in_place: the Tensor methods, as functions.
         whole: the reference, of one array, takes every dtype as it is and shares large arrays among threads itself.
+        into: what the public functions accept as `out`.
     """
 
     family = "elementwise"
@@ -58,6 +60,7 @@ class Elementwise(Operator):
     method: Any = None
     method_in_place: Any = None
     whole = False
+    into = ELEMENTWISE
 
     def __init__(
         self,
@@ -160,6 +163,7 @@ def elementwise(
     kinds: dict[str, dtypes.dtype] | None = None,
     function: bool = True,
     in_place: bool | None = None,
+    out: str | None = None,
 ) -> Any:
     """Declare an elementwise operator; a decorator for its reference, or a call with a ufunc.
 
@@ -174,6 +178,8 @@ def elementwise(
         function: whether to make public functions; False where one with other parameters is written by hand.
         in_place: whether to make in-place methods; by default where the result has the inputs' dtype, and for two
             inputs with a boolean result.
+        out: the dtypes of `out`, see `outputs.Into`; unless given "any" for a boolean result, "same" for one input that
+            keeps its dtype, and "cast" for all others.
     """
     if reference is None:
         return lambda function_: elementwise(
@@ -187,6 +193,7 @@ def elementwise(
             kinds=kinds,
             function=function,
             in_place=in_place,
+            out=out,
         )
     if isinstance(reference, np.ufunc) and inputs is None:
         inputs = ("x", "y")[: reference.nin]
@@ -219,6 +226,8 @@ def elementwise(
         member(
             operator, operator.method_in_place, *([f"{name}_" for name in operator.methods] or [f"{operator.name}_"])
         )
+    keeps = count == 1 and rule.result is None and not rule.floating
+    operator.into = ELEMENTWISE._replace(dtype=out or ("any" if not changes else "same" if keeps else "cast"))
     if function:
         for name in operator.methods:
             publish(name, function_of(operator, name))

@@ -74,7 +74,9 @@ def _(x, y):
     return tl.minimum(x, y)
 
 
-clamp_min = elementwise(BOUNDED, np.maximum, "x, and `min` where x is below it.", name="clamp_min", inputs=("x", "min"))
+clamp_min = elementwise(
+    BOUNDED, np.maximum, "x, and `min` where x is below it.", name="clamp_min", inputs=("x", "min"), out="same"
+)
 clamp_min.gradients(x=lambda grad, x, min: where(x >= min, grad, 0), min=lambda grad, x, min: where(x < min, grad, 0))
 
 
@@ -83,7 +85,9 @@ def _(x, min):
     return larger(x, min)
 
 
-clamp_max = elementwise(BOUNDED, np.minimum, "x, and `max` where x is above it.", name="clamp_max", inputs=("x", "max"))
+clamp_max = elementwise(
+    BOUNDED, np.minimum, "x, and `max` where x is above it.", name="clamp_max", inputs=("x", "max"), out="same"
+)
 clamp_max.gradients(x=lambda grad, x, max: where(x <= max, grad, 0), max=lambda grad, x, max: where(x > max, grad, 0))
 
 

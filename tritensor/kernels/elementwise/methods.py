@@ -20,6 +20,7 @@ from ...errors import ShapeError
 from ...inplace import check_writable, in_place
 from ...memory.array import DeviceArray
 from ...operator import Operator
+from ...outputs import into, takes_out
 from ...public import method
 from ...runtime.replay import INTO
 from ...tensor import Tensor, wrap
@@ -45,18 +46,23 @@ def member(operator: Operator, function: Callable[..., Any], *names: str) -> Non
 
 def function_of(operator: Elementwise, name: str) -> Any:
     """The public function of an operator; one with parameter names of its own is called as it is."""
+    rule = operator.into
     if operator.inputs not in (("x",), ("x", "y")) or operator.metadata:
-        return operator
+        return takes_out(rule)(operator)
     call = operator.method
     made: Callable[..., Tensor]
     if len(operator.inputs) == 1:
 
-        def made(input: Tensor) -> Tensor:
+        def made(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+            if out is not None:
+                return into(made, rule, out, (input,), {})  # type: ignore[no-any-return]
             return call(input) if isinstance(input, Tensor) else _refuse(name, input)  # type: ignore[no-any-return]
 
     else:
 
-        def made(input: Any, other: Any) -> Tensor:
+        def made(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+            if out is not None:
+                return into(made, rule, out, (input, other), {})  # type: ignore[no-any-return]
             return call(input, other) if isinstance(input, Tensor) else operator(input, other)  # type: ignore[no-any-return]
 
     made.__name__ = made.__qualname__ = name

@@ -26,6 +26,7 @@ import numpy as np
 from ... import dtypes, layout
 from ...errors import ArgumentError, RangeError, ShapeError, explain
 from ...operator import Dtypes, Operator, Shapes
+from ...outputs import SAME, Into
 from ...public import public
 from ...rules import FloatingOnly, Rule, compute_dtype
 from ...runtime.call import Call
@@ -87,10 +88,12 @@ class Reduction(Operator):
     Attributes:
         refuses_empty: the reduction of no elements has no value, and raises PyTorch's error.
         parts: the kernel's parts, by metadata; see `kernel`.
+        into: what the public function accepts as `out`.
     """
 
     family = "reduction"
     repeatable = True
+    into: Into | Callable[..., Into] = SAME
 
     def __init__(
         self, name: str, reference: Callable[..., Any], rule: Rule, *, refuses_empty: bool = False, **names: Any
@@ -280,6 +283,7 @@ def reduction(
     one_dim: bool = False,
     quick: bool = False,
     function: bool = True,
+    out: Into | Callable[..., Into] = SAME,
 ) -> Any:
     """Declare a reduction; a decorator for its reference.
 
@@ -292,6 +296,7 @@ def reduction(
         one_dim: the public function takes one dimension or none, not several.
         quick: `functions.quick_sum` computes it on the CPU.
         function: whether it is a public function and a method of Tensor; False where it is written by hand.
+        out: what the function accepts as `out`.
     """
     if reference is None:
         return lambda function_: reduction(
@@ -303,8 +308,10 @@ def reduction(
             one_dim=one_dim,
             quick=quick,
             function=function,
+            out=out,
         )
     operator = Reduction(name or reference.__name__, reference, rule, outputs=outputs, refuses_empty=refuses_empty)
+    operator.into = out
     if function:
         public(method=True)(function_of(operator, one_dim, quick))
     return operator

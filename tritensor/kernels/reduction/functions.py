@@ -11,6 +11,7 @@ from ... import layout
 from ...autograd.mode import recording
 from ...autograd.tape import Gradient, record
 from ...errors import ArgumentError, explain
+from ...outputs import into
 from ...tensor import Tensor, wrap
 from .host import add_up, reduced_count
 
@@ -72,7 +73,7 @@ def function_of(operator: Any, one_dim: bool, quick: bool) -> Callable[..., Tens
         operator: the `Reduction`; with a metadata `dtype`, the function takes one too.
         one_dim, quick: see `reduction`.
     """
-    name = operator.name
+    name, rule = operator.name, operator.into
 
     def dims_of(dim: Any) -> Any:
         return as_one_dim(name, dim) if one_dim else no_dims(dim)
@@ -80,7 +81,11 @@ def function_of(operator: Any, one_dim: bool, quick: bool) -> Callable[..., Tens
     made: Callable[..., Tensor]
     if "dtype" in operator.metadata:
 
-        def made(input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, **others: Any) -> Tensor:
+        def made(
+            input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **others: Any
+        ) -> Tensor:
+            if out is not None:
+                return into(made, rule, out, (input, dim, keepdim), {"dtype": dtype, **others})  # type: ignore[no-any-return]
             if quick and dtype is None and not others:
                 result = quick_sum(operator, input, dim, keepdim)
                 if result is not None:
@@ -90,7 +95,9 @@ def function_of(operator: Any, one_dim: bool, quick: bool) -> Callable[..., Tens
 
     else:
 
-        def made(input: Tensor, dim: Dim = None, keepdim: bool = False, **others: Any) -> Tensor:
+        def made(input: Tensor, dim: Dim = None, keepdim: bool = False, *, out: Any = None, **others: Any) -> Tensor:
+            if out is not None:
+                return into(made, rule, out, (input, dim, keepdim), others)  # type: ignore[no-any-return]
             dim, keepdim = keywords(name, dim, keepdim, others)
             return operator.reduce(input, dims_of(dim), keepdim)  # type: ignore[no-any-return]
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...autograd.mode import recording
+from ...outputs import COMPUTED, SAME, Into
 from ...rules import REAL_FLOAT, SUMS, FloatingOnly, Rule, Truth
 from ...runtime.source import device_function
 from ...tensor import Tensor
@@ -84,7 +85,7 @@ def one(compute):
     return ((1, state_dtype(compute)),)
 
 
-@reduction(SUMS, quick=True)
+@reduction(SUMS, quick=True, out=COMPUTED)
 def sum(x, *, dim=None, keepdim=False, dtype=None):
     """The sum of all elements, or along `dim`; integers and booleans add up in int64.
 
@@ -107,7 +108,7 @@ sum.kernel(fold_sum, add, zero)
 sum.gradient(lambda grad, x_shape, dim, keepdim: spread(grad, x_shape, dim, keepdim))
 
 
-@reduction(MEANS, quick=True)
+@reduction(MEANS, quick=True, out=lambda *_, dtype=None, **__: Into("cast") if dtype is None else SAME)
 def mean(x, *, dim=None, keepdim=False, dtype=None):
     """The mean of all elements, or along `dim`.
 
@@ -140,7 +141,7 @@ def _(grad, x_shape, dim, keepdim):
     return spread(grad / (reduced_count(x_shape, dim) or 1), x_shape, dim, keepdim)
 
 
-@reduction(SUMS, one_dim=True)
+@reduction(SUMS, one_dim=True, out=COMPUTED)
 def prod(x, *, dim=None, keepdim=False, dtype=None):
     """The product of all elements, or along one dimension; integers and booleans multiply in int64.
 

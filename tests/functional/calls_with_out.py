@@ -1,0 +1,89 @@
+"""A call of every function that takes `out`, for the tests that derive their cases from these functions."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from tritensor import public
+
+# What the calls find: in terms that PyTorch and tritensor share. Results of x and p are defined for every function.
+OPERANDS = {
+    "x": "torch.tensor([[0.5, 0.25], [0.75, 1.0]])",
+    "y": "torch.tensor([[2.0, 0.5], [1.0, 4.0]])",
+    "v": "torch.tensor([1.0, 2.0])",
+    "i": "torch.tensor([[0, 1], [1, 0]])",
+    "m": "torch.tensor([[True, False], [True, True]])",
+    "p": "torch.tensor([[0.25, 0.75], [0.5, 0.5]])",
+    "u": "torch.tensor([[1.5, 2.25], [1.0, 3.0]])",
+}
+
+ONE = """
+abs absolute acos arccos asin asinh arcsin arcsinh atan arctan ceil cos cosh erf erfc exp exp2 expm1 fix floor frac log
+log10 log1p log2 neg negative reciprocal round rsqrt sgn sigmoid sign sin sinh sqrt square tan tanh trunc nan_to_num
+logical_not tril triu isnan isinf isfinite conj gelu softplus logsigmoid
+"""
+TWO = """
+add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow atan2 arctan2 fmax fmin maximum
+minimum hypot logaddexp eq ne ge gt le lt greater greater_equal less less_equal not_equal logical_and logical_or
+logical_xor matmul mm linear
+"""
+BITS = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"
+ALONG = "all any amax amin argmax argmin mean sum nansum prod std var logsumexp cumsum max min softmax log_softmax"
+LISTS = "cat concat concatenate stack hstack vstack dstack column_stack"
+
+CALLS: dict[str, str] = {
+    **dict.fromkeys(ONE.split(), "x"),
+    **dict.fromkeys(TWO.split(), "x, y"),
+    **dict.fromkeys(BITS.split(), "i, i"),
+    **dict.fromkeys(ALONG.split(), "x, 0"),
+    **dict.fromkeys(LISTS.split(), "[x, y]"),
+    **dict.fromkeys(("acosh", "arccosh"), "u"),
+    **dict.fromkeys(("atanh", "arctanh"), "p"),
+    **dict.fromkeys(("dot", "inner", "outer"), "v, v"),
+    **dict.fromkeys(("gather", "scatter", "scatter_add"), "x, 0, i"),
+    **dict.fromkeys(("index_select", "index_add", "index_copy"), "x, 0, i[0]"),
+    **dict.fromkeys(("empty", "ones", "zeros", "rand", "randn"), "(2, 2)"),
+    "bitwise_not": "i",
+    "addcdiv": "x, x, y",
+    "addcmul": "x, x, y",
+    "addmm": "x, x, y",
+    "lerp": "x, y, 0.5",
+    "bmm": "x[None], y[None]",
+    "mv": "x, v",
+    "clamp": "x, 0.5, 0.75",
+    "clip": "x, 0.5",
+    "clamp_max": "x, 0.5",
+    "clamp_min": "x, 0.5",
+    "where": "m, x, y",
+    "norm": "x",
+    "aminmax": "x",
+    "sort": "x",
+    "topk": "x, 1",
+    "nonzero": "m",
+    "masked_select": "x, m",
+    "take": "x, i",
+    "take_along_dim": "x, i, 0",
+    "arange": "4",
+    "linspace": "0, 1, 4",
+    "logspace": "0, 1, 4",
+    "eye": "2",
+    "full": "(2, 2), 3",
+    "randint": "5, (2, 2)",
+    "randperm": "4",
+    "normal": "x, y",
+    "bernoulli": "p",
+    "multinomial": "p, 1",
+}
+for name in ("scatter", "scatter_add", "index_add", "index_copy"):
+    CALLS[name] += ", y"
+
+# Functions whose results differ from call to call, or mean nothing.
+RANDOM = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "empty"}
+
+
+def functions() -> dict[str, Any]:
+    """The public functions that take `out`, by name."""
+    found = {**public.FUNCTIONAL, **public.PACKAGE}
+    takes = {name: value for name, value in found.items() if callable(value) and not inspect.isclass(value)}
+    return {name: value for name, value in takes.items() if "out" in inspect.signature(value).parameters}
