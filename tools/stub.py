@@ -64,6 +64,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .. import dtypes
 from ..tensor import Tensor
 '''
 
@@ -125,6 +126,8 @@ class Signatures:
                 self.tuples[name] = found
             elif self.method and home.startswith("tritensor.drivers."):
                 self.imports.add(f"from {home.removeprefix('tritensor')} import {name}")
+            elif hasattr(found, "_fields") and home.startswith("tritensor.functional."):
+                self.imports.add(f"from {home.removeprefix('tritensor.functional')} import {name}")
             else:
                 return "Any"
         for name, alias in _HIDDEN.items() if self.method else ():
@@ -139,7 +142,7 @@ class Signatures:
             if self.method and position == 0 and parameter.kind is not parameter.VAR_POSITIONAL:
                 parts.append("self")
                 continue
-            kind = self.annotation(parameter.annotation, inspect.unwrap(function))
+            kind = self.annotation(parameter.annotation, inspect.unwrap(getattr(function, "plain", function)))
             if parameter.kind is parameter.KEYWORD_ONLY and not starred:
                 parts.append("*")
             starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
@@ -151,7 +154,7 @@ class Signatures:
 
     def function(self, name: str, value: Any, indent: str = "", note: str = "") -> list[str]:
         """The lines of a function."""
-        plain = inspect.unwrap(value)
+        plain = inspect.unwrap(getattr(value, "plain", value))
         returns = self.annotation(inspect.signature(value).return_annotation, plain)
         if returns == "Any" and getattr(plain, "__name__", "") == "<lambda>":
             returns = "Tensor"
@@ -214,7 +217,11 @@ def tensor() -> str:
 
 
 def _home(value: Any) -> tuple[str, str] | None:
-    """The module that holds a public object, and its name there; None for one that is made from a declaration."""
+    """The module that holds a public object, and its name there; None for one that is made from a declaration, or that
+    got the parameter `out`, which a type checker does not see in its module.
+    """
+    if hasattr(value, "plain"):
+        return None
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     name = getattr(value, "__name__", "")
     if module is not None and module is not functional and vars(module).get(name) is value:
@@ -239,7 +246,21 @@ def functions() -> str:
             module = home[0].removeprefix("tritensor.functional.")
             source = f".{module}" if module != home[0] else f"..{home[0].removeprefix('tritensor.')}"
             imports.append(f"from {source} import {home[1]} as {name}")
+    for name in _of_the_package_alone():
+        lines += made.function(f"_{name}", public.PACKAGE[name])
+    imports += made.imports
     return "\n".join([FUNCTIONS + "\n".join(sorted(imports)), "", *_listed(functional.__all__), "", *lines]) + "\n"
+
+
+def _of_the_package_alone() -> list[str]:
+    """The functions that took `out` and are no names of `functional`; its stub holds them with an underscore, because
+    in the package's `float`, `int` and `bool` are dtypes.
+    """
+    return [
+        name
+        for name in sorted(public.PACKAGE.keys() - public.FUNCTIONAL.keys())
+        if hasattr(public.PACKAGE[name], "plain")
+    ]
 
 
 def names() -> str:
@@ -248,6 +269,8 @@ def names() -> str:
     for name in tritensor.__all__:
         if name in public.FUNCTIONAL and public.PACKAGE.get(name) is public.FUNCTIONAL[name]:
             lines.append(f"from .functional import {name} as {name}")
+        elif name in _of_the_package_alone():
+            lines.append(f"from .functional import _{name} as {name}")
         elif name in public.PACKAGE:
             home = _home(public.PACKAGE[name])
             assert home is not None, name

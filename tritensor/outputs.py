@@ -64,6 +64,7 @@ MADE = Into("made", warning="")
 
 
 _OUT = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Tensor | None")
+_SEVERAL = _OUT.replace(annotation="Any")  # of functions that may have several results
 
 
 def takes_out(rule: Into | Callable[..., Into] = SAME) -> Callable[[Any], Any]:
@@ -85,7 +86,7 @@ def takes_out(rule: Into | Callable[..., Into] = SAME) -> Callable[[Any], Any]:
         shown = inspect.signature(function)
         parameters = list(shown.parameters.values())
         place = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
-        parameters.insert(place, _OUT)
+        parameters.insert(place, _OUT if shown.return_annotation == "Tensor" else _SEVERAL)
         call.plain = function  # type: ignore[attr-defined]
         call.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
         return call

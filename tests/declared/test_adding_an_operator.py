@@ -155,8 +155,10 @@ def test_it_is_in_the_stubs_and_on_the_page_of_operators(checkout: Checkout) -> 
     tensor, page = checkout.text("tritensor", "tensor.pyi"), checkout.text("docs", "operators.md")
     bounded = '"""x / (1 + |x|): between -1 and 1."""'
     squares = '"""The sum of the squares of all elements, or along `dim`."""'
-    assert f"def bounded(input: Tensor) -> Tensor:\n    {bounded}\n" in functions
-    parameters = "dim: int | Sequence[int] | None = None, keepdim: bool = False, **others: Any"
+    assert f"def bounded(input: Tensor, *, out: Tensor | None = None) -> Tensor:\n    {bounded}\n" in functions
+    parameters = (
+        "dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any"
+    )
     assert f"def sum_of_squares(input: Tensor, {parameters}) -> Tensor:\n    {squares}\n" in functions
     for name in ("bounded", "sum_of_squares"):
         assert f"from .functional import {name} as {name}\n" in package and f'    "{name}",\n' in package

@@ -82,7 +82,13 @@ def function_of(operator: Any, one_dim: bool, quick: bool) -> Callable[..., Tens
     if "dtype" in operator.metadata:
 
         def made(
-            input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **others: Any
+            input: Tensor,
+            dim: Dim = None,
+            keepdim: bool = False,
+            *,
+            dtype: Any = None,
+            out: Tensor | None = None,
+            **others: Any,
         ) -> Tensor:
             if out is not None:
                 return into(made, rule, out, (input, dim, keepdim), {"dtype": dtype, **others})  # type: ignore[no-any-return]
@@ -95,7 +101,9 @@ def function_of(operator: Any, one_dim: bool, quick: bool) -> Callable[..., Tens
 
     else:
 
-        def made(input: Tensor, dim: Dim = None, keepdim: bool = False, *, out: Any = None, **others: Any) -> Tensor:
+        def made(
+            input: Tensor, dim: Dim = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any
+        ) -> Tensor:
             if out is not None:
                 return into(made, rule, out, (input, dim, keepdim), others)  # type: ignore[no-any-return]
             dim, keepdim = keywords(name, dim, keepdim, others)
