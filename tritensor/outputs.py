@@ -1,8 +1,8 @@
 """`out=`: results written into tensors that the caller passes, with PyTorch's rules, in one place for all functions.
 
 The function runs as it does without `out`, and its result is copied. An `Into` says what a function accepts: PyTorch's
-functions differ in that. `takes_out` gives a function the parameter; those for which the call that it adds would cost
-more than 3 % have the parameter themselves and call `into`.
+functions differ in that. `takes_out` gives a function the parameter. Those for which the call that it adds would cost
+more than 3 %, and those that warn about the line of their caller, have the parameter themselves and call `into`.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ REFUSED = [
     ("x.sum('a')", TypeError, "sum() received an invalid combination of arguments - got (str)"),
     ("x.mean(1.5)", TypeError, "mean() received an invalid combination of arguments - got (float)"),
     ("x.sum(0, 1)", TypeError, "sum(): argument 'keepdim' must be bool, not int"),
-    ("x.sum(0, out=x)", TypeError, "sum() got an unexpected keyword argument 'out'"),
+    ("x.sum(0, where=x)", TypeError, "sum() got an unexpected keyword argument 'where'"),
     ("torch.sum([1, 2])", TypeError, "sum(): argument "),
     ("torch.amax([1, 2])", TypeError, "amax(): argument "),
     ("torch.cumsum([1, 2], 0)", TypeError, "cumsum(): argument "),

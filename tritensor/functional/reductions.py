@@ -15,7 +15,7 @@ from ..kernels.reduction.family import refuse_empty
 from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims
 from ..kernels.reduction.host import reduced_count
 from ..operator import registry
-from ..outputs import COMPUTED, ELEMENTWISE, Into, takes_out
+from ..outputs import COMPUTED, ELEMENTWISE, Into, into, takes_out
 from ..public import public
 from ..return_types import AminmaxResult, MaxResult, MinResult
 from ..runtime.call import refuse_complex
@@ -48,7 +48,7 @@ def _freedom(
     return {"dim": dim, "keepdim": keepdim, "correction": correction}
 
 
-@public(method=True, out=takes_out(Into("cast")))
+@public(method=True)
 def var(
     input: Tensor,
     dim: Any = None,
@@ -56,6 +56,7 @@ def var(
     keepdim: bool = False,
     *,
     correction: float | None = None,
+    out: Tensor | None = None,
     **others: Any,
 ) -> Tensor:
     """The variance of all elements, or along `dim`; the divisor is the count minus `correction` (1 by default).
@@ -65,10 +66,13 @@ def var(
     >>> x.var(), x.var(correction=0)
     (tensor(1.6667), tensor(1.2500))
     """
+    if out is not None:
+        named = {"correction": correction, **others}
+        return into(var, Into("cast"), out, (input, dim, unbiased, keepdim), named)  # type: ignore[no-any-return]
     return sums.var.reduce(input, **_freedom("var", input, dim, unbiased, correction, keepdim, others))
 
 
-@public(method=True, out=takes_out(Into("cast")))
+@public(method=True)
 def std(
     input: Tensor,
     dim: Any = None,
@@ -76,9 +80,13 @@ def std(
     keepdim: bool = False,
     *,
     correction: float | None = None,
+    out: Tensor | None = None,
     **others: Any,
 ) -> Tensor:
     """The standard deviation, the square root of `var`."""
+    if out is not None:
+        named = {"correction": correction, **others}
+        return into(std, Into("cast"), out, (input, dim, unbiased, keepdim), named)  # type: ignore[no-any-return]
     return sums.std.reduce(input, **_freedom("std", input, dim, unbiased, correction, keepdim, others))
 
 
