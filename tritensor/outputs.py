@@ -83,6 +83,7 @@ def takes_out(rule: Into | Callable[..., Into] = SAME) -> Callable[[Any], Any]:
 
         call.__name__, call.__qualname__ = function.__name__, function.__name__
         call.__module__, call.__doc__ = function.__module__, function.__doc__
+        call.__code__ = call.__code__.replace(co_name=function.__name__)  # in tracebacks, and where frames are named
         shown = inspect.signature(function)
         parameters = list(shown.parameters.values())
         place = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)

@@ -67,7 +67,7 @@ class Tensor:
         """The number at or above 0 whose hyperbolic cosine is x."""
     def acosh_(self) -> Tensor:
         """The number at or above 0 whose hyperbolic cosine is x."""
-    def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def add(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """input + alpha * other."""
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """`add` in the tensor's own memory."""
@@ -85,9 +85,9 @@ class Tensor:
         """Whether no element is zero, of all or along `dim`; along no dimension, of each by itself."""
     def allclose(self, other: Tensor, rtol: _Float = 1e-05, atol: _Float = 1e-08, equal_nan: _Bool = False) -> _Bool:
         """Whether all elements are close: see `isclose`."""
-    def amax(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
+    def amax(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """The largest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
-    def amin(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
+    def amin(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """The smallest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
     def aminmax(self, *, dim: _Int | None = None, keepdim: _Bool = False) -> AminmaxResult:
         """The smallest and the largest element, of all or along `dim`."""
@@ -121,9 +121,9 @@ class Tensor:
         """The number whose hyperbolic tangent is x."""
     def arctanh_(self) -> Tensor:
         """The number whose hyperbolic tangent is x."""
-    def argmax(self, dim: _Int | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
+    def argmax(self, dim: _Int | None = None, keepdim: _Bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """The index of the largest element (counted through all of them, or along `dim`); the first of equals."""
-    def argmin(self, dim: _Int | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
+    def argmin(self, dim: _Int | None = None, keepdim: _Bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """The index of the smallest element (counted through all of them, or along `dim`); the first of equals."""
     def argsort(self, dim: _Int = -1, descending: _Bool = False, stable: _Bool = True) -> Tensor:
         """The indices of the elements in ascending (or descending) order along `dim`."""
@@ -181,7 +181,7 @@ class Tensor:
         """The bits that one of x and y has."""
     def bitwise_xor_(self, other: Any) -> Tensor:
         """The bits that one of x and y has."""
-    def bmm(self, mat2: Tensor) -> Tensor:
+    def bmm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The products of two stacks of matrices of the same length, of shapes (b, n, m) and (b, m, p)."""
     def bool(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in bool; itself when it is that already."""
@@ -255,13 +255,13 @@ class Tensor:
         """The device that holds the elements; CUDA devices always carry their index."""
     def dim(self) -> _Int:
         """The number of dimensions."""
-    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    def div(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
         """input / other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers."""
-    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    def div_(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
         """`div` in the tensor's own memory."""
-    def divide(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    def divide(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
         """input / other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers."""
-    def divide_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    def divide_(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
         """`div` in the tensor's own memory."""
     def dot(self, tensor: Tensor) -> Tensor:
         """The sum of the products of two vectors' elements."""
@@ -350,7 +350,7 @@ class Tensor:
         """x >= y."""
     def ge_(self, other: Any) -> Tensor:
         """x >= y."""
-    def ger(self, vec2: Tensor) -> Tensor:
+    def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The matrix of the products of each element of one vector with each of another."""
     def get_device(self) -> _Int:
         """The CUDA ordinal, -1 on the CPU."""
@@ -466,7 +466,7 @@ class Tensor:
         """The logarithm of x to base 2."""
     def log_(self) -> Tensor:
         """The natural logarithm of x."""
-    def log_softmax(self, dim: _Int = ..., dtype: Any = None, **others: Any) -> Tensor:
+    def log_softmax(self, dim: _Int = ..., dtype: Any = None, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """The logarithm of softmax along `dim`, computed without overflow; see `softmax`."""
     def logaddexp(self, other: Any) -> Any:
         """log(exp(x) + exp(y)), without overflow."""
@@ -505,7 +505,7 @@ class Tensor:
         """`masked_fill` in the tensor's own memory."""
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
-    def matmul(self, other: Tensor) -> Tensor:
+    def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The matrix product of vectors, matrices, or stacks of matrices; batch dimensions broadcast."""
     def max(self, dim: Any = None, keepdim: _Bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
         """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
@@ -513,7 +513,7 @@ class Tensor:
         """The larger of x and y; NaN if either is."""
     def maximum_(self, other: Any) -> Tensor:
         """The larger of x and y; NaN if either is."""
-    def mean(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None, **others: Any) -> Tensor:
+    def mean(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The mean of all elements, or along `dim`."""
     def min(self, dim: Any = None, keepdim: _Bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
         """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
@@ -521,7 +521,7 @@ class Tensor:
         """The smaller of x and y; NaN if either is."""
     def minimum_(self, other: Any) -> Tensor:
         """The smaller of x and y; NaN if either is."""
-    def mm(self, mat2: Tensor) -> Tensor:
+    def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The product of two matrices."""
     def moveaxis(self, source: _Int | Sequence[_Int], destination: _Int | Sequence[_Int]) -> Tensor:
         """Dimensions `source` at the places `destination`, the others in their order."""
@@ -608,7 +608,7 @@ class Tensor:
         """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
     def pow_(self, other: Any) -> Tensor:
         """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
-    def prod(self, dim: _Int | None = None, keepdim: _Bool = False, *, dtype: Any = None, **others: Any) -> Tensor:
+    def prod(self, dim: _Int | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
     def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Any = None) -> Tensor:
         """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it."""
@@ -645,6 +645,8 @@ class Tensor:
         """The same elements in another shape: a view where that is possible, else a copy."""
     def reshape_as(self, other: Tensor) -> Tensor:
         """The same elements in the shape of `other`."""
+    def resize_(self, *sizes: Any, size: Any = None, memory_format: Any = ...) -> Tensor:
+        """Give the tensor another size, in its memory where that is large enough, else in new memory."""
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is not a leaf in `.grad`."""
     @property
@@ -697,7 +699,7 @@ class Tensor:
         """The hyperbolic sine of x."""
     def size(self, dim: _Int | None = None) -> Any:
         """The shape, or the extent of one dimension."""
-    def softmax(self, dim: _Int = ..., dtype: Any = None, **others: Any) -> Tensor:
+    def softmax(self, dim: _Int = ..., dtype: Any = None, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """exp(input), scaled so that the sum along `dim` is 1."""
     def sort(self, dim: _Int = -1, descending: _Bool = False, stable: _Bool = True) -> SortResult:
         """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order."""
@@ -713,21 +715,21 @@ class Tensor:
         """x * x."""
     def squeeze(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
         """Without the dimensions of size 1 (among `dim`, when given)."""
-    def std(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, **others: Any) -> Tensor:
+    def std(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The standard deviation, the square root of `var`."""
     def storage_offset(self) -> _Int:
         """How many elements lie before the first one in the memory that the tensor views."""
     def stride(self, dim: _Int | None = None) -> Any:
         """The distance in memory, in elements, between neighbours along each dimension (or along one)."""
-    def sub(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def sub(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """input - alpha * other; the errors are those of `add`."""
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """`sub` in the tensor's own memory."""
-    def subtract(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def subtract(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """input - alpha * other; the errors are those of `add`."""
     def subtract_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """`sub` in the tensor's own memory."""
-    def sum(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None, **others: Any) -> Tensor:
+    def sum(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The sum of all elements, or along `dim`; integers and booleans add up in int64."""
     def sum_to_size(self, *sizes: Any, size: Any = None) -> Tensor:
         """The sum over the dimensions that were expanded from `size` to the shape of `input`: the gradient of `expand`."""
@@ -783,7 +785,7 @@ class Tensor:
         """Fill with numbers uniformly distributed in [from_, to)."""
     def unsqueeze(self, dim: _Int) -> Tensor:
         """With a new dimension of size 1 at `dim`."""
-    def var(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, **others: Any) -> Tensor:
+    def var(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The variance of all elements, or along `dim`; the divisor is the count minus `correction` (1 by default)."""
     def view(self, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
         """The same elements in another shape, sharing memory; one size may be -1. Or the same bits in another dtype."""

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .. import dtypes
 from ..tensor import Tensor
 from ..kernels.matmul.precision import get_float32_matmul_precision as get_float32_matmul_precision
 from ..kernels.matmul.precision import set_float32_matmul_precision as set_float32_matmul_precision
 from .activations import dropout as dropout
 from .activations import elu as elu
-from .activations import gelu as gelu
 from .activations import hardtanh as hardtanh
 from .activations import leaky_relu as leaky_relu
-from .activations import logsigmoid as logsigmoid
 from .activations import mish as mish
 from .activations import relu as relu
 from .activations import relu6 as relu6
 from .activations import silu as silu
-from .activations import softplus as softplus
 from .activations import softsign as softsign
 from .activations import tanhshrink as tanhshrink
 from .attention import cosine_similarity as cosine_similarity
@@ -26,37 +24,16 @@ from .attention import normalize as normalize
 from .attention import scaled_dot_product_attention as scaled_dot_product_attention
 from .filling import broadcast_shapes as broadcast_shapes
 from .filling import meshgrid as meshgrid
-from .filling import nansum as nansum
 from .filling import pad as pad
-from .indexing import gather as gather
-from .indexing import index_add as index_add
-from .indexing import index_copy as index_copy
 from .indexing import index_fill as index_fill
 from .indexing import index_put as index_put
-from .indexing import index_select as index_select
 from .indexing import masked_fill as masked_fill
-from .indexing import masked_select as masked_select
-from .indexing import scatter as scatter
-from .indexing import scatter_add as scatter_add
-from .indexing import take as take
-from .indexing import take_along_dim as take_along_dim
 from .joining import cat as cat
 from .joining import cat as concat
 from .joining import cat as concatenate
-from .joining import column_stack as column_stack
-from .joining import dstack as dstack
-from .joining import hstack as hstack
-from .joining import stack as stack
-from .joining import vstack as vstack
-from .linear_algebra import addmm as addmm
 from .linear_algebra import bmm as bmm
-from .linear_algebra import dot as dot
-from .linear_algebra import inner as inner
-from .linear_algebra import linear as linear
 from .linear_algebra import matmul as matmul
 from .linear_algebra import mm as mm
-from .linear_algebra import mv as mv
-from .linear_algebra import outer as outer
 from .lookup import embedding as embedding
 from .lookup import one_hot as one_hot
 from .losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
@@ -70,18 +47,13 @@ from .normalization import rms_norm as rms_norm
 from .normalization import softmax as softmax
 from .pointwise import add as add
 from .pointwise import allclose as allclose
-from .pointwise import clamp as clamp
-from .pointwise import clamp as clip
 from .pointwise import div as div
 from .pointwise import div as divide
 from .pointwise import equal as equal
 from .pointwise import isclose as isclose
-from .pointwise import nan_to_num as nan_to_num
 from .pointwise import positive as positive
-from .pointwise import round as round
 from .pointwise import sub as sub
 from .pointwise import sub as subtract
-from .pointwise import where as where
 from .properties import can_cast as can_cast
 from .properties import clone as clone
 from .properties import detach as detach
@@ -95,17 +67,7 @@ from .rearranging import flipud as flipud
 from .rearranging import repeat_interleave as repeat_interleave
 from .rearranging import roll as roll
 from .rearranging import tile as tile
-from .rearranging import tril as tril
-from .rearranging import triu as triu
-from .reductions import all as all
-from .reductions import aminmax as aminmax
-from .reductions import any as any
 from .reductions import count_nonzero as count_nonzero
-from .reductions import cumsum as cumsum
-from .reductions import logsumexp as logsumexp
-from .reductions import max as max
-from .reductions import min as min
-from .reductions import norm as norm
 from .reductions import std as std
 from .reductions import std_mean as std_mean
 from .reductions import sum_to_size as sum_to_size
@@ -113,9 +75,6 @@ from .reductions import var as var
 from .reductions import var_mean as var_mean
 from .search import argsort as argsort
 from .search import argwhere as argwhere
-from .search import nonzero as nonzero
-from .search import sort as sort
-from .search import topk as topk
 from .subscripts import einsum as einsum
 
 __all__ = [
@@ -327,193 +286,307 @@ __all__ = [
     "where",
 ]
 
-def abs(input: Tensor) -> Tensor:
+def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The magnitude of x."""
-def absolute(input: Tensor) -> Tensor:
+def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The magnitude of x."""
-def acos(input: Tensor) -> Tensor:
+def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle in [0, pi] whose cosine is x."""
-def acosh(input: Tensor) -> Tensor:
+def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The number at or above 0 whose hyperbolic cosine is x."""
-def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
     """x + value * tensor1 / tensor2."""
-def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
     """x + value * tensor1 * tensor2."""
-def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, **others: Any) -> Tensor:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
+def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
+    """Whether no element is zero, of all or along `dim`; along no dimension, of each by itself."""
+def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """The largest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
-def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, **others: Any) -> Tensor:
+def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """The smallest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
-def arccos(input: Tensor) -> Tensor:
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
+    """The smallest and the largest element, of all or along `dim`."""
+def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
+    """Whether an element is not zero, of all or along `dim`; along no dimension, of each by itself."""
+def arccos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle in [0, pi] whose cosine is x."""
-def arccosh(input: Tensor) -> Tensor:
+def arccosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The number at or above 0 whose hyperbolic cosine is x."""
-def arcsin(input: Tensor) -> Tensor:
+def arcsin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is x."""
-def arcsinh(input: Tensor) -> Tensor:
+def arcsinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The number whose hyperbolic sine is x."""
-def arctan(input: Tensor) -> Tensor:
+def arctan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle in [-pi/2, pi/2] whose tangent is x."""
-def arctan2(input: Any, other: Any) -> Tensor:
+def arctan2(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The angle of the point (y, x), where the first operand is the height."""
-def arctanh(input: Tensor) -> Tensor:
+def arctanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The number whose hyperbolic tangent is x."""
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, **others: Any) -> Tensor:
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """The index of the largest element (counted through all of them, or along `dim`); the first of equals."""
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, **others: Any) -> Tensor:
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """The index of the smallest element (counted through all of them, or along `dim`); the first of equals."""
-def asin(input: Tensor) -> Tensor:
+def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is x."""
-def asinh(input: Tensor) -> Tensor:
+def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The number whose hyperbolic sine is x."""
-def atan(input: Tensor) -> Tensor:
+def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle in [-pi/2, pi/2] whose tangent is x."""
-def atan2(input: Any, other: Any) -> Tensor:
+def atan2(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The angle of the point (y, x), where the first operand is the height."""
-def atanh(input: Tensor) -> Tensor:
+def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The number whose hyperbolic tangent is x."""
-def bitwise_and(input: Any, other: Any) -> Tensor:
+def bitwise_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The bits that x and y both have."""
-def bitwise_left_shift(input: Any, other: Any) -> Tensor:
+def bitwise_left_shift(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The bits of x, moved up by y places."""
-def bitwise_not(input: Tensor) -> Tensor:
+def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The bits that x does not have; for booleans, not x."""
-def bitwise_or(input: Any, other: Any) -> Tensor:
+def bitwise_or(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The bits that x or y has."""
-def bitwise_right_shift(input: Any, other: Any) -> Tensor:
+def bitwise_right_shift(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The bits of x, moved down by y places; the sign stays."""
-def bitwise_xor(input: Any, other: Any) -> Tensor:
+def bitwise_xor(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The bits that one of x and y has."""
-def ceil(input: Tensor) -> Tensor:
+def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest integer that is not below x."""
-def clamp_max(input: Tensor, max: Any) -> Tensor:
+def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
+def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     """x, and `max` where x is above it."""
-def clamp_min(input: Tensor, min: Any) -> Tensor:
+def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """x, and `min` where x is below it."""
-def conj(input: Tensor) -> Tensor:
+def clip(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
+def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The tensors joined along the second dimension, vectors as columns."""
+def conj(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x with its imaginary part negated; real numbers as they are."""
-def cos(input: Tensor) -> Tensor:
+def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of x."""
-def cosh(input: Tensor) -> Tensor:
+def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic cosine of x."""
-def eq(input: Any, other: Any) -> Tensor:
+def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
+    """The sums of the elements up to each place along `dim`; integers and booleans add up in int64."""
+def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The sum of the products of two vectors' elements."""
+def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The tensors joined along the third dimension."""
+def eq(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x == y."""
-def erf(input: Tensor) -> Tensor:
+def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
-def erfc(input: Tensor) -> Tensor:
+def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 - erf(x), exact where erf(x) is close to 1."""
-def exp(input: Tensor) -> Tensor:
+def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """e to the power x."""
-def exp2(input: Tensor) -> Tensor:
+def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """2 to the power x."""
-def expm1(input: Tensor) -> Tensor:
+def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """exp(x) - 1, exact near 0."""
-def fix(input: Tensor) -> Tensor:
+def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x without its fraction."""
-def floor(input: Tensor) -> Tensor:
+def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The largest integer that is not above x."""
-def floor_divide(input: Any, other: Any) -> Tensor:
+def floor_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The largest integer that is not above x / y."""
-def fmax(input: Any, other: Any) -> Tensor:
+def fmax(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The larger of x and y; the other one where one is NaN."""
-def fmin(input: Any, other: Any) -> Tensor:
+def fmin(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The smaller of x and y; the other one where one is NaN."""
-def fmod(input: Any, other: Any) -> Tensor:
+def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """What x leaves when divided by y, with the sign of x."""
-def frac(input: Tensor) -> Tensor:
+def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The fraction of x, with its sign."""
-def ge(input: Any, other: Any) -> Tensor:
+def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others."""
+def ge(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x >= y."""
-def greater(input: Any, other: Any) -> Tensor:
+def gelu(input: Tensor, approximate: str = 'none', *, out: Tensor | None = None) -> Tensor:
+    """input times the standard normal CDF of input; `approximate="tanh"` for the cheaper formula."""
+def greater(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x > y."""
-def greater_equal(input: Any, other: Any) -> Tensor:
+def greater_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x >= y."""
-def gt(input: Any, other: Any) -> Tensor:
+def gt(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x > y."""
-def hypot(input: Any, other: Any) -> Tensor:
+def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The tensors joined along the second dimension, vectors along their only one."""
+def hypot(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """sqrt(x * x + y * y), without overflow."""
-def isfinite(input: Tensor) -> Tensor:
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`."""
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`input` with slice `index[i]` along `dim` replaced by `source[i]`."""
+def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The slices of `input` along `dim` at the positions in a vector."""
+def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The sum of products over the last dimension of both; of vectors, their dot product."""
+def isfinite(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is neither infinite nor NaN."""
-def isinf(input: Tensor) -> Tensor:
+def isinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is infinite."""
-def isnan(input: Tensor) -> Tensor:
+def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is NaN."""
-def le(input: Any, other: Any) -> Tensor:
+def le(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x <= y."""
-def lerp(input: Tensor, end: Any, weight: Any) -> Tensor:
+def lerp(input: Tensor, end: Any, weight: Any, *, out: Tensor | None = None) -> Tensor:
     """x + weight * (end - x), computed from the nearer end so that weight 1 gives `end` itself."""
-def less(input: Any, other: Any) -> Tensor:
+def less(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x < y."""
-def less_equal(input: Any, other: Any) -> Tensor:
+def less_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x <= y."""
-def log(input: Tensor) -> Tensor:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None, out: Tensor | None = None) -> Tensor:
+    """`input @ weight.T + bias`, for an input of shape (..., in) and a weight of shape (out, in)."""
+def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The natural logarithm of x."""
-def log10(input: Tensor) -> Tensor:
+def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of x to base 10."""
-def log1p(input: Tensor) -> Tensor:
+def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(1 + x), exact near 0."""
-def log2(input: Tensor) -> Tensor:
+def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of x to base 2."""
-def logaddexp(input: Any, other: Any) -> Tensor:
+def logaddexp(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """log(exp(x) + exp(y)), without overflow."""
-def logical_and(input: Any, other: Any) -> Tensor:
+def logical_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x and y both differ from 0."""
-def logical_not(input: Tensor) -> Tensor:
+def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is 0."""
-def logical_or(input: Any, other: Any) -> Tensor:
+def logical_or(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x or y differs from 0."""
-def logical_xor(input: Any, other: Any) -> Tensor:
+def logical_xor(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether one of x and y differs from 0, and one does not."""
-def lt(input: Any, other: Any) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """log(sigmoid(input)), without overflow."""
+def logsumexp(input: Tensor, dim: int | Sequence[int] | None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """log(sum(exp(x))) along `dim`, without overflow."""
+def lt(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x < y."""
-def maximum(input: Any, other: Any) -> Tensor:
+def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
+def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None, **others: Any) -> Any:
+    """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
+def maximum(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The larger of x and y; NaN if either is."""
-def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, **others: Any) -> Tensor:
+def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The mean of all elements, or along `dim`."""
-def minimum(input: Any, other: Any) -> Tensor:
+def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None, **others: Any) -> Any:
+    """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
+def minimum(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The smaller of x and y; NaN if either is."""
-def mul(input: Any, other: Any) -> Tensor:
+def mul(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * y."""
-def multiply(input: Any, other: Any) -> Tensor:
+def multiply(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * y."""
-def ne(input: Any, other: Any) -> Tensor:
+def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of a matrix and a vector."""
+def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None, out: Tensor | None = None) -> Tensor:
+    """The sum of the elements that are not NaN."""
+def ne(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x != y."""
-def neg(input: Tensor) -> Tensor:
+def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """-x."""
-def negative(input: Tensor) -> Tensor:
+def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """-x."""
-def not_equal(input: Any, other: Any) -> Tensor:
+def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
+    """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+def norm(input: Tensor, p: float | str | None = 'fro', dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """The p-norm of all elements, or of those along `dim`, as of a vector."""
+def not_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x != y."""
-def pow(input: Any, other: Any) -> Tensor:
+def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The matrix of the products of each element of one vector with each of another."""
+def pow(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
-def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, **others: Any) -> Tensor:
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
-def reciprocal(input: Tensor) -> Tensor:
+def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / x."""
-def remainder(input: Any, other: Any) -> Tensor:
+def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """What x leaves when divided by y, with the sign of y."""
-def rsqrt(input: Tensor) -> Tensor:
+def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
+    """The nearest number with `decimals` digits after the point; ties go to the even one."""
+def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / sqrt(x)."""
-def sgn(input: Tensor) -> Tensor:
+def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None, out: Tensor | None = None) -> Tensor:
+    """`input` with each element of `src` (or one number) written to the position in `index` along `dim`."""
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`input` with each element of `src` added at the position in `index` along `dim`."""
+def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
-def sigmoid(input: Tensor) -> Tensor:
+def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / (1 + exp(-x))."""
-def sign(input: Tensor) -> Tensor:
+def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
-def sin(input: Tensor) -> Tensor:
+def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sine of x."""
-def sinh(input: Tensor) -> Tensor:
+def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic sine of x."""
-def sqrt(input: Tensor) -> Tensor:
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
+    """log(1 + exp(beta * input)) / beta, and input itself where beta * input is above threshold."""
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True, *, out: Any = None) -> Any:
+    """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order."""
+def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The square root of x."""
-def square(input: Tensor) -> Tensor:
+def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x * x."""
-def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, **others: Any) -> Tensor:
+def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The tensors, all of one shape, along a new dimension."""
+def sum(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The sum of all elements, or along `dim`; integers and booleans add up in int64."""
-def tan(input: Tensor) -> Tensor:
+def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements at `index` of the flattened `input`."""
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Elements of `input` at `indices` along `dim` (of the flattened input if None); the other sizes broadcast."""
+def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The tangent of x."""
-def tanh(input: Tensor) -> Tensor:
+def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent of x."""
-def true_divide(input: Any, other: Any) -> Tensor:
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
+    """The `k` largest (or smallest) elements along `dim`, sorted, and their indices."""
+def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one)."""
+def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Matrices with zeros below the diagonal (the one `diagonal` to the right of the main one)."""
+def true_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x / y, always floating."""
-def trunc(input: Tensor) -> Tensor:
+def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x without its fraction."""
+def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The tensors joined along the first dimension, vectors as rows."""
+def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+    """input where `condition` holds, else other; of a condition alone, the coordinates of its elements that are not 0."""
+def _arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+    """Numbers from `start` (0 when one bound is given) up to, not including, `end`."""
+def _bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
+    """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
+def _empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = ..., out: Tensor | None = None) -> Tensor:
+    """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
+def _eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+    """A matrix with ones on the diagonal."""
+def _full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
+    """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
+def _linspace(start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+    """`steps` evenly spaced numbers from `start` to `end`, both included."""
+def _logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+    """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`."""
+def _multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
+    """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements."""
+def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+    """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
+def _ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
+    """A tensor of ones."""
+def _rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
+    """Numbers uniformly distributed in [0, 1)."""
+def _randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, low: int | None = None, high: int | None = None, size: Any = None, out: Tensor | None = None) -> Tensor:
+    """Integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high, size)`."""
+def _randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
+    """Numbers of the standard normal distribution; the errors are those of `rand`."""
+def _randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
+    """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host."""
+def _zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
+    """A tensor of zeros."""

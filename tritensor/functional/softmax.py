@@ -7,7 +7,7 @@ from typing import Any
 
 from ..arguments import wrong_type
 from ..errors import ArgumentError
-from ..outputs import takes_out
+from ..outputs import SAME, into
 from ..public import public
 from ..tensor import Tensor
 from . import normalization
@@ -15,8 +15,10 @@ from . import normalization
 _MISSING: Any = object()
 
 
-@public(functional=False, method=True, out=takes_out())
-def softmax(input: Tensor, dim: int = _MISSING, dtype: Any = None, **others: Any) -> Tensor:
+@public(functional=False, method=True)
+def softmax(
+    input: Tensor, dim: int = _MISSING, dtype: Any = None, *, out: Tensor | None = None, **others: Any
+) -> Tensor:
     """exp(input), scaled so that the sum along `dim` is 1.
 
     >>> import tritensor as torch
@@ -32,14 +34,20 @@ def softmax(input: Tensor, dim: int = _MISSING, dtype: Any = None, **others: Any
     """
     if dim is _MISSING or dim is None:
         dim = _named("softmax", dim, others)
+    if out is not None:
+        return into(softmax, SAME, out, (input, dim, dtype), others)  # type: ignore[no-any-return]
     return normalization.softmax(input, dim, 3, dtype, **others)
 
 
-@public(functional=False, method=True, out=takes_out())
-def log_softmax(input: Tensor, dim: int = _MISSING, dtype: Any = None, **others: Any) -> Tensor:
+@public(functional=False, method=True)
+def log_softmax(
+    input: Tensor, dim: int = _MISSING, dtype: Any = None, *, out: Tensor | None = None, **others: Any
+) -> Tensor:
     """The logarithm of softmax along `dim`, computed without overflow; see `softmax`."""
     if dim is _MISSING or dim is None:
         dim = _named("log_softmax", dim, others)
+    if out is not None:
+        return into(log_softmax, SAME, out, (input, dim, dtype), others)  # type: ignore[no-any-return]
     return normalization.log_softmax(input, dim, 3, dtype, **others)
 
 
