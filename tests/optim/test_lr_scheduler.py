@@ -291,3 +291,14 @@ def test_schedules_saved_by_one_go_on_in_the_other(name):
     for schedule in schedules:
         schedule.step(*([2.0] if name == "plateau" else []))
     assert schedules[0].get_last_lr() == pytest.approx(schedules[1].get_last_lr())
+
+
+@pytest.mark.parametrize("name", [name for name in SCHEDULES if name not in ("lambda", "linear")])
+def test_whole_rates_stay_whole_until_they_are_multiplied(name):
+    opt = optimizer(1)
+    schedule = SCHEDULES[name][0](lr_scheduler, opt)
+    assert [type(rate) for rate in (*schedule.base_lrs, *schedule.get_last_lr())] == [int, int]
+    if name in ("step", "multi"):
+        opt.step()
+        schedule.step()
+        assert type(schedule.get_last_lr()[0]) is int

@@ -284,6 +284,9 @@ def test_required_options():
 def test_repr_lists_the_groups():
     text = repr(optim.SGD([W], lr=0.5))
     assert text.startswith("SGD (\nParameter Group 0\n    dampening: 0\n")
+    several = repr(optim.SGD([{"params": [W]}, {"params": [torch.nn.Parameter(torch.zeros(1))]}], lr=0.5))
+    assert "    weight_decay: 0\n\nParameter Group 1\n    dampening: 0\n" in several
+    assert "    betas: (0.5, 0.9)\n" in repr(optim.Adam([W], betas=[0.5, 0.9]))
     assert text.endswith("    weight_decay: 0\n)")
 
 

@@ -97,7 +97,8 @@ class Adam(Optimizer):
     ) -> None:
         check_rate(lr, _not_negative)
         check_number("eps", eps, _not_negative, f"Invalid epsilon value: {eps}")
-        for position, beta in enumerate(_pair(betas)):
+        betas = _pair(betas)
+        for position, beta in enumerate(betas):
             words = f"Invalid beta parameter at index {position}: {beta}"
             check_number(f"betas[{position}]", beta, lambda value: 0.0 <= value < 1.0, words)
         check_number("weight_decay", weight_decay, _not_negative, f"Invalid weight_decay value: {weight_decay}")

@@ -42,7 +42,7 @@ def _set_rate(group: dict[str, Any], rate: float) -> None:
 
 
 def _rates(optimizer: Optimizer, key: str = "lr") -> list[float]:
-    return [float(group[key]) for group in optimizer.param_groups]
+    return [_number(group[key]) for group in optimizer.param_groups]
 
 
 class LRScheduler:
@@ -195,7 +195,8 @@ class MultiStepLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         """The rates of epoch `last_epoch`."""
-        return self._scaled(1 if self._is_initial else self.gamma ** self.milestones[self.last_epoch])
+        reached = 0 if self._is_initial else self.milestones[self.last_epoch]
+        return self._scaled(self.gamma**reached if reached else 1)
 
 
 class ExponentialLR(LRScheduler):
@@ -234,16 +235,15 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def _factor(self, epoch: int) -> float:
-        return self.start_factor + (self.end_factor - self.start_factor) * epoch / self.total_iters
-
     def get_lr(self) -> list[float]:
         """The rates of epoch `last_epoch`."""
         if self._is_initial:
             return self._scaled(self.start_factor if self.last_epoch == 0 else 1)
         if self.last_epoch > self.total_iters:
             return self._scaled(1)
-        return self._scaled(self._factor(self.last_epoch) / self._factor(self.last_epoch - 1))
+        # the quotient of two factors, rounded as PyTorch rounds it
+        change = self.end_factor - self.start_factor
+        return self._scaled(1.0 + change / (self.total_iters * self.start_factor + (self.last_epoch - 1) * change))
 
 
 class CosineAnnealingLR(LRScheduler):

@@ -162,7 +162,7 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = []
         for number, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {number}\n")
+            lines.append(f"{chr(10) if number else ''}Parameter Group {number}\n")
             lines += [f"    {name}: {group[name]}\n" for name in sorted(group) if name != "params"]
         return f"{type(self).__name__} (\n{''.join(lines)})" if lines else f"{type(self).__name__} ()"
 
