@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tritensor
 
-from .drawing import Draw, words
+from .drawing import FLOATS, Draw, words
 
 RATES = words("0.1 0.01 1 0 0.5")
 OPTIONS = {
@@ -31,7 +31,7 @@ OPTIONS = {
     },
 }
 OPTIONS["AdamW"] = {name: values for name, values in OPTIONS["Adam"].items() if name != "decoupled_weight_decay"}
-ODD_OPTIONS = words("-1 1.5 None 'a' (1.0,0.9) (-0.1,0.9) nan 2 True (0.9,) torch.tensor(0.1)")
+ODD_OPTIONS = words("-1 1.5 None 'a' (1.0,0.9) (-0.1,0.9) nan 2 True (0.9,) torch.tensor(0.25)")
 SCHEDULERS: dict[str, dict[str, tuple[str, ...]]] = {
     "StepLR": {"step_size": words("1 2 3"), "gamma": words("0.1 0.5")},
     "MultiStepLR": {"milestones": words("[1,3] [2] (1,1,4)"), "gamma": words("0.1 0.5")},
@@ -58,15 +58,17 @@ REQUIRED = words("step_size milestones gamma T_max lr_lambda")
 def program(draw: Draw) -> None:
     """Parameters, an optimizer, perhaps a scheduler, and steps with everything that is done between them."""
     parameters = []
-    dtype = draw.floating()
+    kind = draw.one([name for name in OPTIONS if hasattr(tritensor.optim, name)])
+    # PyTorch computes steps in the dtype of the parameter, and Adam's `eps` is 0 in half precision
+    dtypes = FLOATS if kind == "SGD" else FLOATS[:2]
+    dtype = draw.one(dtypes)
     for i in range(draw.integer(1, 3)):
         grad = ".requires_grad_()" if draw.chance(0.96) else ""
         shape = draw.shape(3, draw.integer(0, 2))
         if draw.chance(0.1):
-            dtype = draw.floating()
+            dtype = draw.one(dtypes)
         draw.say(f"x{i} = {draw.tensor(shape, dtype, special=0.0, layout=False)}{grad}")
         parameters.append(f"x{i}")
-    kind = draw.one([name for name in OPTIONS if hasattr(tritensor.optim, name)])
     made = draw.say(f"opt = torch.optim.{kind}({groups(draw, kind, parameters)}{options(draw, kind)})")
     if not made:
         return
@@ -74,7 +76,7 @@ def program(draw: Draw) -> None:
     if draw.chance(0.35):
         scheduler = draw.one([name for name in SCHEDULERS if hasattr(tritensor.optim.lr_scheduler, name)])
         chosen = "".join(
-            f", {name}={draw.one(values)}" if draw.chance(0.97) else f", {name}={draw.one(ODD_OPTIONS)}"
+            f", {name}={draw.one(values)}"
             for name, values in SCHEDULERS[scheduler].items()
             if name in REQUIRED or draw.chance(0.5)
         )
@@ -146,8 +148,7 @@ def gradients(draw: Draw, parameters: list[str]) -> None:
             value = draw.value(name)
             dtype = str(value.dtype).rpartition(".")[2] if draw.chance(0.97) else draw.dtype()
             shape = tuple(value.shape) if draw.chance(0.97) else draw.shape()
-            special = 0.02 if dtype in ("float32", "float64") else 0.0  # half precision is computed in float32
-            draw.say(f"{name}.grad = {draw.tensor(shape, dtype, special=special, layout=draw.chance(0.2))}")
+            draw.say(f"{name}.grad = {draw.tensor(shape, dtype, special=0.0, layout=draw.chance(0.2))}")
 
 
 def between(draw: Draw, kind: str, scheduler: str) -> None:
