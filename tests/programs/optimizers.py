@@ -31,7 +31,7 @@ OPTIONS = {
     },
 }
 OPTIONS["AdamW"] = {name: values for name, values in OPTIONS["Adam"].items() if name != "decoupled_weight_decay"}
-ODD_OPTIONS = words("-1 1.5 None 'a' (1.0,0.9) (-0.1,0.9) nan 2 True (0.9,) torch.tensor(0.25)")
+ODD_OPTIONS = words("-1 1.5 None 'a' (1.0,0.9) (-0.1,0.9) nan 2 True (0.9,)")
 SCHEDULERS: dict[str, dict[str, tuple[str, ...]]] = {
     "StepLR": {"step_size": words("1 2 3"), "gamma": words("0.1 0.5")},
     "MultiStepLR": {"milestones": words("[1,3] [2] (1,1,4)"), "gamma": words("0.1 0.5")},
@@ -101,7 +101,10 @@ def options(draw: Draw, kind: str) -> str:
     """The keyword arguments of an optimizer or of a group."""
     chosen = []
     if draw.chance(0.9):
-        chosen.append(f"lr={draw.one(RATES) if draw.chance(0.93) else draw.one(ODD_OPTIONS)}")
+        rate = draw.one(RATES) if draw.chance(0.93) else draw.one(ODD_OPTIONS)
+        if draw.chance(0.05) and not draw.names(lambda t: t.dtype.itemsize > 4):  # it is a float32
+            rate = "torch.tensor(0.25)"
+        chosen.append(f"lr={rate}")
     for name, values in OPTIONS[kind].items():
         if draw.chance(0.3):
             chosen.append(f"{name}={draw.one(values) if draw.chance(0.97) else draw.one(ODD_OPTIONS)}")
@@ -163,7 +166,7 @@ def between(draw: Draw, kind: str, scheduler: str) -> None:
         draw.say(f"opt.param_groups[0][{option!r}] = {draw.one(RATES)}")
     elif choice == "add":
         name = draw.fresh("x")
-        draw.say(f"{name} = {draw.tensor((2,), 'float32', layout=False)}.requires_grad_()")
+        draw.say(f"{name} = {draw.tensor((2,), 'float32', 0.0, layout=False)}.requires_grad_()")
         draw.say(f"opt.add_param_group({{'params': {draw.one((name, f'[{name}]', 'x0'))}{group_options(draw, kind)}}})")
         gradients(draw, [name])
     elif choice == "state":
