@@ -12,6 +12,7 @@ from ..errors import DtypeError, ShapeError, explain
 from ..generators import generator_of
 from ..inplace import in_place
 from ..kernels.elementwise import activations
+from ..kernels.elementwise import maximum as bounds
 from ..kernels.random.philox import dropout as dropout_operator
 from ..outputs import takes_out
 from ..public import public
@@ -100,7 +101,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         if not kind.is_signed and min(min_val, max_val) < 0:
             raise DtypeError("cannot do hardtanh on an unsigned type with negative limits")
         min_val, max_val = converted(min_val, kind), converted(max_val, kind)
-    return called("HardtanhBackward0", input.clamp_(min_val, max_val) if inplace else input.clamp(min_val, max_val))
+    made = in_place(input, bounds.hardtanh, min_val, max_val) if inplace else bounds.hardtanh(input, min_val, max_val)
+    return called("HardtanhBackward0", made)
 
 
 @public(package=False)

@@ -61,6 +61,16 @@ def test_relu_does_not_pass_a_gradient_where_it_is_zero() -> None:
     assert x.grad.tolist() == [0, 0, 3, 4]
 
 
+@pytest.mark.parametrize("inplace", [False, True])
+def test_hardtanh_has_no_gradient_at_its_bounds(place, inplace) -> None:
+    x = of([-1.0, -0.5, 1.0, 2.0], place).requires_grad_()
+    F.hardtanh(x * 1, inplace=inplace).sum().backward()
+    assert x.grad.tolist() == [0, 1, 0, 0]
+    y = of([0.0, 6.0, nan, 3.0], place).requires_grad_()
+    F.relu6(y * 1, inplace).sum().backward()
+    assert y.grad.tolist() == [0, 0, 1, 1]
+
+
 def test_hardtanh_of_integers(place) -> None:
     for kind in (torch.int8, torch.int32, torch.int64):
         x = of([-7, 0, 7], place, kind)

@@ -112,3 +112,17 @@ clamp.gradients(
 @clamp.kernel
 def _(x, min, max):
     return smaller(larger(x, min), max)
+
+
+@elementwise(BOUNDED, methods=())
+def hardtanh(x, min, max):
+    """clamp, but with no gradient at the bounds themselves."""
+    return np.clip(x, min, max)
+
+
+hardtanh.gradients(x=lambda grad, x, min, max: where((x <= min) | (x >= max), 0, grad))
+
+
+@hardtanh.kernel
+def _(x, min, max):
+    return smaller(larger(x, min), max)
