@@ -118,6 +118,7 @@ FORMS = [
     ("x.sum_to_size(1, 3)", [[3.0, 5.0, 7.0]], "float32"),
     ("x.sum_to_size((3,))", [3.0, 5.0, 7.0], "float32"),
     ("x.sum_to_size(())", 15.0, "float32"),
+    ("(s > -100).sum_to_size(())", 1, "int64"),
     ("x.expand(2, 2, 3).sum_to_size(2, 1)", [[6.0], [24.0]], "float32"),
     ("h.sum()", 3002.0, "float16"),
     ("h.mean()", 1.001, "float16"),

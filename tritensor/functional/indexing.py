@@ -397,7 +397,9 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     count = input.numel()
     words = f"out of range: tried to access an index on a tensor of {count} elements."
     kernels.check_bounds(index, count, 0, message=words if count else "take(): tried to take from an empty tensor")
-    return called("TakeBackward0", input.reshape(-1)[index])
+    flat = input.reshape(-1)
+    # by an index without dimensions `flat[index]` is a view
+    return called("TakeBackward0", flat[index] if index.ndim else flat[index.reshape(1)].reshape(()))
 
 
 @public(method=True, out=takes_out(SELECTED))

@@ -286,6 +286,8 @@ def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
             if extent != 1:
                 _refuse_size(target, shape)
             dims += (dim,)
+    if not target:
+        return input.sum()
     if not dims:
         return input
     if dims[-1] < extra:

@@ -125,6 +125,10 @@ def test_index_put(device):
 def test_take_and_take_along_dim(device):
     x, index = on(device, X), np.array([[0, -1], [59, 7]])
     same(x.take(on(device, index)), X.reshape(-1)[index])
+    one = x.take(on(device, np.array(3)))
+    one.fill_(-1)
+    assert one.shape == () and one.item() == -1
+    same(x, X)
     rows = np.argsort(X, axis=1)[:, :, :1]
     same(x.take_along_dim(on(device, rows), 1), np.take_along_axis(X, rows, 1))
     same(x.take_along_dim(on(device, rows - 4), 1), np.take_along_axis(X, rows, 1))
