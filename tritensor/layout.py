@@ -96,7 +96,7 @@ def integers(call: str, name: str, values: tuple[Any, ...], named: Any = None) -
     elif len(values) == 1 and isinstance(values[0], (tuple, list)):
         given = values[0]
     try:
-        if not isinstance(given[0] if given else 0, bool):  # PyTorch looks at the first one
+        if not given or given[0].__class__ is not bool:  # PyTorch looks at the first one
             return tuple([value.__index__() for value in given])
     except (AttributeError, TypeError):
         pass
@@ -118,9 +118,8 @@ def check_shape(call: str, name: str, values: tuple[Any, ...], named: Any = None
         ShapeError: a negative size. ArgumentError: a size that is no integer.
     """
     sizes = integers(call, name, values, named)
-    for size in sizes:
-        if size < 0:
-            raise ShapeError(f"Trying to create tensor with negative dimension {size}: {list(sizes)}")
+    if sizes and min(sizes) < 0:
+        raise ShapeError(f"Trying to create tensor with negative dimension {min(sizes)}: {list(sizes)}")
     check_extents(sizes)
     return sizes
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numpy import ndarray, ones
+
 from ..errors import AutogradError, RangeError, explain
 from .leaves import accumulate
 from .mode import set_grad_enabled
@@ -42,7 +44,9 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, 
                         remedy="reduce it first, as in loss.mean().backward(), or pass gradient=",
                     )
                 )
-            gradient = tensor.detach().new_ones(tensor.shape)
+            data = tensor._data
+            # an array is a gradient too; 0.6 us against 4
+            gradient = ones(data.shape, data.dtype) if type(data) is ndarray else tensor.new_ones(tensor.shape)
         elif gradient.shape != tensor.shape:
             raise AutogradError(
                 explain(

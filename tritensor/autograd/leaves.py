@@ -140,7 +140,7 @@ def accumulate(leaf: Any, gradient: Any, create_graph: bool) -> None:
     if held is not None:
         if create_graph or leaf._node is not None:
             leaf._grad = held + gradient
-        else:
+        elif not _added(held, gradient):
             held.add_(gradient)
     elif create_graph:
         leaf._grad = gradient
@@ -150,3 +150,18 @@ def accumulate(leaf: Any, gradient: Any, create_graph: bool) -> None:
         shared = sys.getrefcount(gradient) > 4 or gradient._origin is not None or gradient._counter is not None
         owned = not shared and sys.getrefcount(data) <= 3 and owns_all(data)
         leaf._grad = wrap(data if owned else gradient.detach().clone(memory_format=contiguous_format)._data)
+
+
+def _added(held: Any, gradient: Any) -> bool:
+    """Add a small array to another in place, where nothing stands against it; 1 us against 5 of `add_`."""
+    total, part = held._data, gradient._data
+    if type(total) is not ndarray or type(part) is not ndarray or total.size > _SMALL or total.dtype is not part.dtype:
+        return False
+    flags = total.flags
+    if total.shape != part.shape or not flags.c_contiguous or not flags.writeable or not flags.owndata:
+        return False
+    with errstate(all="ignore"):
+        add(total, part, total)
+    counter = held._counter = held._counter or [0]
+    counter[0] += 1
+    return True

@@ -310,7 +310,8 @@ def filled(shape: tuple[int, ...], value: Any, kind: np.dtype, device: Any) -> A
     """The array of `full`, filled on the device itself."""
     where = devices.resolve(device)
     if where is devices.cpu:
-        return np.zeros(shape, kind) if str(value) in ("0", "0.0") else np.full(shape, value, kind)  # not -0.0
+        zero = not value and value.__class__ is int
+        return np.zeros(shape, kind) if zero else np.full(shape, value, kind)
     out = buffer.empty(shape, kind, where)
     fill(out, value)
     return out
@@ -323,6 +324,8 @@ def fill(out: DeviceArray, value: Any) -> None:
 
 def finish(data: Any, requires_grad: bool, pin_memory: bool = False) -> Tensor:
     """A tensor over an array that was just made."""
+    if requires_grad is False is pin_memory:
+        return wrap(data)
     _check_flags(requires_grad, pin_memory)
     result = wrap(data)
     if pin_memory and data.__class__ is not DeviceArray:

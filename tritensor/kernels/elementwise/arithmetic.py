@@ -204,7 +204,7 @@ def _divide_number(self: Tensor, other: Any) -> Any:
     """other / self: the reciprocal times the number, with PyTorch's roundings; both can be changed in place later."""
     if not isinstance(other, OPERANDS):
         return NotImplemented
-    inverse = reciprocal(self)
+    inverse = reciprocal.method(self)
     return inverse if other.__class__ is int and other == 1 and not inverse._needs else inverse * other
 
 
