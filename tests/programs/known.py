@@ -6,6 +6,7 @@ A kind is known by its outcome, by the statement that differed, and by what was 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ class Known:
     reason: str
     example: str
     statement: str = ""
+    program: str = ""
 
 
 KNOWN: tuple[Known, ...] = (
@@ -50,13 +52,6 @@ KNOWN: tuple[Known, ...] = (
         "torch.ones(2, 2, dtype=torch.bool) @ torch.ones(2, 2, dtype=torch.bool)",
     ),
     Known(
-        "A second backward pass",
-        REFUSED,
-        r"Trying to backward through the graph a second time",
-        "A graph is freed as a whole, whatever its nodes saved, so that the same program is refused everywhere.",
-        "y = (x + 1).sum(); y.backward(); y.backward()",
-    ),
-    Known(
         "nan as an option of an optimizer or schedule",
         REFUSED,
         r"Invalid .*: nan|multiplicative factor expected to be",
@@ -69,13 +64,6 @@ KNOWN: tuple[Known, ...] = (
         r"loaded state dict has .* for parameter \d+, which has shape",
         "PyTorch loads it, and the next step fails or is wrong.",
         "optimizer.load_state_dict(of_another_model)",
-    ),
-    Known(
-        "Two ellipses in one index",
-        REFUSED,
-        r"an index can only have a single ellipsis",
-        "They mean nothing; NumPy and the array API refuse them.",
-        "x[..., ...]",
     ),
     Known(
         "Rates that are tensors",
@@ -91,6 +79,58 @@ KNOWN: tuple[Known, ...] = (
         "A step leaves gradients as they are. PyTorch's `foreach=True` with Nesterov's momentum adds that to them.",
         "torch.optim.SGD([x], momentum=0.9, nesterov=True, foreach=True).step()",
         r"opt\.step",
+    ),
+    Known(
+        "Other shapes or dtypes under `.data` of a tensor in a graph",
+        REFUSED,
+        r"expand\(|invalid gradient|invalid for input of size|doesn't match the broadcast shape|at non-singleton",
+        "The graph was recorded for what the tensor was. PyTorch sums or casts gradients to the first shape and dtype "
+        "where that is possible.",
+        "y = x * 2; x.data = torch.ones(5); y.sum().backward()",
+        "backward",
+        r"\.data = ",
+    ),
+    Known(
+        "Other shapes or dtypes under `.data` of a tensor in a graph",
+        VALUE,
+        r"^grad('s \w+)? of",
+        "As above: the gradient has the shape and dtype that the tensor has now, in PyTorch those of its first "
+        "backward pass.",
+        "y = x * 2; x.data = torch.ones(5); y.sum().backward()",
+        "backward",
+        r"\.data = ",
+    ),
+    Known(
+        "The offset of a view without elements",
+        VALUE,
+        "^result of",
+        "NumPy does not say where in memory an empty array begins, and nothing is there.",
+        "x[3:3].storage_offset()",
+        r"storage_offset\(\)",
+    ),
+    Known(
+        "The stride of a result",
+        VALUE,
+        "^result of",
+        'See "The order of strides of a result" below; the stride of a dimension of size 1 says nothing.',
+        "(torch.ones(3, 1).t() * 2).stride()",
+        r"stride\(",
+    ),
+    Known(
+        "The bits of rounded results",
+        VALUE,
+        "^value of",
+        "Functions are rounded as NumPy rounds them, which is not always the same last bit.",
+        "x.asinh_().view(torch.int32)",
+        r"\.view\(torch\.(u?int\d+|bool|complex\d+|b?float\d+)\)",
+    ),
+    Known(
+        "Softmax in an integer dtype",
+        REFUSED,
+        r"softmax_lastdim_kernel_impl\" not implemented for",
+        "The shares are all 0; PyTorch refuses it for some shapes only.",
+        "x.softmax(0, dtype=torch.int32)",
+        "softmax",
     ),
     Known(
         "complex32",
@@ -162,10 +202,10 @@ KNOWN: tuple[Known, ...] = (
 )
 
 
-def entry(found: Any) -> Known | None:
-    """The entry that a difference is of."""
+def entry(found: Any, statements: Sequence[str] = ()) -> Known | None:
+    """The entry that a difference is of, which was found by the last of these statements."""
     for kind in KNOWN:
         if kind.outcome == found.outcome and re.search(kind.words, found.detail):
-            if re.search(kind.statement, found.statement):
+            if re.search(kind.statement, found.statement) and re.search(kind.program, "\n".join(statements)):
                 return kind
     return None

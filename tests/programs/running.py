@@ -51,7 +51,7 @@ class Tally:
         self.compared += result.compared
         if result.found is None:
             return
-        entry = known.entry(result.found)
+        entry = known.entry(result.found, result.statements)
         if entry is not None:
             self.listed[entry.title] = self.listed.get(entry.title, 0) + 1
         if entry is None or entry.outcome == REFUSED:

@@ -90,6 +90,8 @@ class Session:
             code = compile(statement, "<program>", "exec")
         except SyntaxError as error:
             raise Unsuitable(statement) from error
+        if self._overlaps(statement):
+            raise Unsuitable(statement)  # in PyTorch the order of the elements decides what comes out
         theirs = _attempt(code, self.theirs)
         if isinstance(theirs, (NameError, SyntaxError)) and not isinstance(theirs, AttributeError):
             raise Unsuitable(statement)
@@ -111,6 +113,14 @@ class Session:
         if found is None:
             return None
         return Difference(found[0], statement, operator_of(statement), found[1], place)
+
+    def _overlaps(self, statement: str) -> bool:
+        """Whether a tensor is written into memory that it is in."""
+        match = re.match(r"(?:with .*: )?(\w+)(?:\[.*\] = |\.copy_\()(\w+)\b", statement)
+        pair = [self.theirs.get(name) for name in match.groups()] if match else []
+        if len(pair) < 2 or not all(isinstance(each, reference.Tensor) for each in pair):
+            return False
+        return pair[0].untyped_storage().data_ptr() == pair[1].untyped_storage().data_ptr() != 0  # type: ignore[union-attr]
 
     def _note(self, statement: str) -> None:
         """Note how exact the names are that a statement makes or changes."""

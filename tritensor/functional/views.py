@@ -131,7 +131,9 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     try:
         return _view(input, target)
     except layout.NotViewable:
-        return _view(input.contiguous(), target)
+        copied = _view(input.contiguous(), target)
+        copied._origin = None  # nobody else has the copy, so the result is a view of nothing
+        return copied
 
 
 @public(functional=False, method=True)
