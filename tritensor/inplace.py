@@ -23,7 +23,7 @@ from .memory.array import DeviceArray
 from .operator import copy_into
 from .tensor import Tensor, wrap
 
-__all__ = ["OverlapError", "check_writable", "in_place", "in_place_form", "write"]
+__all__ = ["OverlapError", "check_writable", "in_place", "in_place_form", "is_itself", "write"]
 
 
 class OverlapError(ShapeError):
@@ -55,6 +55,15 @@ def check_writable(x: Tensor) -> None:
         raise ShapeError(
             explain("unsupported operation: the tensor's memory is read-only", remedy="clone() the tensor first")
         )
+
+
+def is_itself(x: Tensor, source: Tensor) -> bool:
+    """Whether `source` has the same elements in the same memory as `x`: to copy them is to do nothing."""
+    if x is source:
+        return True
+    if x._data.shape != source._data.shape or x.dtype is not source.dtype or x.device is not source.device:
+        return False
+    return x.data_ptr() == source.data_ptr() and x.stride() == source.stride()
 
 
 def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadata: Any) -> Tensor:

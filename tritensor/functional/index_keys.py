@@ -208,6 +208,13 @@ def _stands_for_tuple(key: list[Any]) -> bool:
     return False
 
 
+def _numbers(sequence: Any) -> Tensor:
+    """An index from a list or an array of numbers: floating ones are truncated."""
+    made = creation.tensor(sequence)
+    of_mask = made.dtype in (dtypes.bool_, dtypes.uint8)
+    return made if of_mask or made.dtype is dtypes.int64 else creation.tensor(sequence, dtype=dtypes.int64)
+
+
 def _part(part: Any) -> Any:
     """One part of a key: an int, a bool, a slice, None, Ellipsis, or a tensor of int64, int32 or bool."""
     if part.__class__ in _BASIC or isinstance(part, bool):
@@ -215,9 +222,9 @@ def _part(part: Any) -> Any:
     if isinstance(part, (np.bool_, np.integer)):
         return part.item()
     if isinstance(part, (list, tuple, range)):
-        part = creation.tensor(list(part)) if len(part) else creation.zeros(0, dtype=dtypes.int64)
+        part = _numbers(list(part)) if len(part) else creation.zeros(0, dtype=dtypes.int64)
     elif isinstance(part, np.ndarray):
-        part = creation.tensor(part)
+        part = _numbers(part)
     if not isinstance(part, Tensor):
         raise RangeError(
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "

@@ -12,7 +12,7 @@ from ..arguments import check_tensor
 from ..autograd.gradients import called
 from ..autograd.mode import recording
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
-from ..inplace import OverlapError, check_writable, in_place, in_place_form
+from ..inplace import OverlapError, check_writable, in_place, in_place_form, is_itself
 from ..kernels.indexing import family as kernels
 from ..kernels.indexing.host import indexed_shape
 from ..memory.array import DeviceArray
@@ -65,9 +65,13 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     basic = is_basic(key)
     if quick_indexing.write(self, key, basic, value):
         return
-    places = Places(basic_index(self, key)) if basic else resolve(self, key)
     if not isinstance(value, Tensor):
         value = element(value, self.dtype)
+    if key.__class__ is bool:
+        if not key:
+            return
+        key, basic = None, True
+    places = Places(basic_index(self, key)) if basic else resolve(self, key)
     if places.positions is None:
         _assign(places.view, value)
     else:
@@ -79,7 +83,9 @@ def _type_name(value: Any) -> str:
 
 
 def _assign(view: Any, value: Any) -> None:
-    if not isinstance(value, Tensor) or value.ndim == 0:
+    if isinstance(value, Tensor) and is_itself(view, value):
+        view.copy_(value)
+    elif not isinstance(value, Tensor) or value.ndim == 0:
         check_writable(view)  # `fill_` alone is allowed to write to expanded tensors
         view.fill_(value)
     else:
@@ -313,7 +319,8 @@ def _put_slices(
     if input.ndim == 0:
         return _put_slices(input.reshape(1), 0, index, value, negative=negative, accumulate=accumulate).reshape(())
     shape, index = input._data.shape, index.reshape(-1)
-    if 0 in shape[:dim] + shape[dim + 1 :]:  # slices without elements: PyTorch does not look at the index
+    if 0 in shape[:dim] + shape[dim + 1 :] or (accumulate and 0 in shape and len(shape) > 1):
+        # nothing to write to: PyTorch does not look at the index
         index = index[:0]
         value = value.narrow(dim, 0, 0) if isinstance(value, Tensor) and value.ndim else value
     kernels.check_bounds(index, shape[dim], dim, negative)
@@ -372,20 +379,23 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, accumulate: bool) -> Tensor:
     _integer_index("scatter", index, "int32/int64")
+    if isinstance(src, Tensor) and src.dtype is not input.dtype:
+        raise DtypeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    if not index.numel():  # PyTorch looks at no shape then
+        layout.normalize_dim(dim, input.ndim)
+        return input.clone()
     if isinstance(src, Tensor):
-        if src.dtype is not input.dtype:
-            raise DtypeError("scatter(): Expected self.dtype to be equal to src.dtype")
         extents, shape = index._data.shape, src._data.shape
         if extents and len(shape) == len(extents) and any(n > m for n, m in zip(extents, shape, strict=True)):
             raise ShapeError(
                 f"Expected index {list(extents)} to be no larger than self {list(input.shape)} apart from "
                 f"dimension {dim} and to be no larger size than src {list(shape)}"
             )
-        if len(shape) != len(extents) and index.numel():
+        if len(shape) != len(extents):
             raise ShapeError("Index tensor must have the same number of dimensions as src tensor")
         if shape != extents and extents:
             src = basic_index(src, tuple(slice(extent) for extent in extents))
-    elif index.numel():
+    else:
         src = converted(src, input.dtype)
     return kernels.scatter(input, index, src, dim=dim, accumulate=accumulate)
 
@@ -398,8 +408,8 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     words = f"out of range: tried to access an index on a tensor of {count} elements."
     kernels.check_bounds(index, count, 0, message=words if count else "take(): tried to take from an empty tensor")
     flat = input.reshape(-1)
-    # by an index without dimensions `flat[index]` is a view
-    return called("TakeBackward0", flat[index] if index.ndim else flat[index.reshape(1)].reshape(()))
+    chosen = flat[index] if index.ndim else kernels.index(flat, _row(index), dims=(0,))  # one number makes a view
+    return called("TakeBackward0", chosen)  # type: ignore[no-any-return]
 
 
 @public(method=True, out=takes_out(SELECTED))
