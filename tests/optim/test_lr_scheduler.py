@@ -109,11 +109,65 @@ def test_resuming_by_epoch():
     with pytest.raises(KeyError, match=r"param 'initial_lr' is not specified in param_groups\[0\] when resuming"):
         lr_scheduler.StepLR(opt, 3, last_epoch=4)
     opt.param_groups[0]["initial_lr"] = 1.0
-    opt.param_groups[0]["lr"] = 0.5
-    assert lr_scheduler.StepLR(opt, 3, gamma=0.5, last_epoch=2).get_last_lr() == [0.5]
-    assert lr_scheduler.MultiStepLR(opt, [3], last_epoch=2).get_last_lr() == [0.5]
-    assert lr_scheduler.LinearLR(opt, 0.5, last_epoch=2).get_last_lr() == [0.5]
-    assert lr_scheduler.LambdaLR(opt, lambda epoch: epoch, last_epoch=2).get_last_lr() == [3.0]
+    for expected, make in (  # the rate of the third epoch, from 0.5 in the second
+        (0.25, lambda: lr_scheduler.StepLR(opt, 3, gamma=0.5, last_epoch=2)),
+        (0.05, lambda: lr_scheduler.MultiStepLR(opt, [3], last_epoch=2)),
+        (0.5, lambda: lr_scheduler.LinearLR(opt, 0.5, last_epoch=2)),
+        (3.0, lambda: lr_scheduler.LambdaLR(opt, lambda epoch: epoch, last_epoch=2)),
+        (0.5, lambda: lr_scheduler.ExponentialLR(opt, 0.5, last_epoch=2)),
+        (0.5, lambda: lr_scheduler.CosineAnnealingLR(opt, 3, last_epoch=2)),
+    ):
+        opt.param_groups[0]["lr"] = 0.5
+        assert make().get_last_lr() == [expected]
+
+
+def test_a_rate_keeps_its_type():
+    opt = optimizer(1)
+    schedule = lr_scheduler.StepLR(opt, 2, gamma=0.5)
+    assert [type(rate) for rate in schedule.base_lrs + schedule.get_last_lr()] == [int, int]
+    opt.step()
+    schedule.step()
+    assert type(schedule.get_last_lr()[0]) is int
+    schedule.step()
+    assert schedule.get_last_lr() == [0.5]
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_rate_in_a_tensor_stays_one(shape):
+    rate = torch.ones(shape)
+    opt = optimizer(rate)
+    schedule = lr_scheduler.StepLR(opt, 1, gamma=0.5)
+    before = schedule.get_last_lr()[0]
+    opt.step()
+    schedule.step()
+    assert rate.item() == 0.5 and opt.param_groups[0]["lr"] is rate
+    # copies, of which none is the tensor that is changed
+    assert [found.item() for found in (before, *schedule.get_last_lr(), *schedule.base_lrs)] == [1.0, 0.5, 1.0]
+    assert before.shape == shape and opt.param_groups[0]["initial_lr"].item() == 1.0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda opt: lr_scheduler.LambdaLR(opt, lambda epoch: 0.5**epoch),
+        lambda opt: lr_scheduler.CosineAnnealingLR(opt, 1),
+    ],
+)
+def test_groups_that_are_added_after_a_schedule_that_needs_all(make):
+    opt = optimizer(1.0)
+    schedule = make(opt)
+    opt.step()
+    schedule.step()
+    opt.add_param_group({"params": nn.Parameter(torch.zeros(1)), "lr": 2.0})
+    with pytest.raises(ValueError, match=r"^zip\(\) argument 2 is (shorter|longer) than argument 1\n.*made \("):
+        schedule.step()
+    assert opt.param_groups[1]["lr"] == 2.0
+
+
+def test_factors_that_are_no_number_are_compared_as_in_pytorch():
+    opt = optimizer(1.0)
+    assert lr_scheduler.LinearLR(opt, 0.5, end_factor=float("nan")).get_last_lr() == [0.5]
+    assert lr_scheduler.LinearLR(optimizer(1.0), float("nan")).get_last_lr() != [1.0]
 
 
 def test_attributes_of_a_callable_object_are_saved():
@@ -160,6 +214,7 @@ def test_a_step_before_the_optimizers_warns():
             ValueError,
             "threshold mode x is unknown!",
         ),
+        (lambda opt: lr_scheduler.ReduceLROnPlateau(opt, None), TypeError, "can only concatenate str"),
         (lambda opt: lr_scheduler.ReduceLROnPlateau(opt, min_lr=[1, 2]), ValueError, "expected 1 min_lrs, got 2"),
         (lambda opt: lr_scheduler.LRScheduler(opt), NotImplementedError, r"LRScheduler defines no get_lr\(\)"),
     ],
@@ -197,6 +252,13 @@ def test_plateaus():
     assert (other.best, other.patience, other.last_epoch) == (1.0, 1, 8)
 
 
+def test_nothing_is_better_by_more_than_all_of_it():
+    schedule = lr_scheduler.ReduceLROnPlateau(optimizer(1.0), threshold=1, patience=0)
+    schedule.step(1.0)
+    schedule.step(0.5)
+    assert schedule.best == float("inf") and schedule.get_last_lr() == [pytest.approx(0.01)]
+
+
 def test_plateaus_know_the_bounds_of_groups_that_are_added():
     opt = optimizer(1.0)
     one = lr_scheduler.ReduceLROnPlateau(opt, patience=0, min_lr=0.5)
@@ -218,10 +280,10 @@ KEYS = {
     "exponential": COMMON | {"gamma"},
     "linear": COMMON | {"start_factor", "end_factor", "total_iters"},
     "cosine": COMMON | {"T_max", "eta_min"},
-    "plateau": {
+    "plateau": [  # in PyTorch's order
         *("factor", "default_min_lr", "min_lrs", "patience", "cooldown", "eps", "last_epoch", "_last_lr", "mode_worse"),
         *("mode", "threshold", "threshold_mode", "best", "cooldown_counter", "num_bad_epochs"),
-    },
+    ],
 }
 
 
@@ -229,7 +291,8 @@ KEYS = {
 def test_keys_of_a_saved_schedule(name):
     make = SCHEDULES.get(name, (lambda module, opt: module.ReduceLROnPlateau(opt), None))[0]
     schedule = make(lr_scheduler, optimizer(1.0))
-    assert set(schedule.state_dict()) == KEYS[name]
+    keys = list(schedule.state_dict())
+    assert keys == KEYS[name] if name == "plateau" else set(keys) == KEYS[name]
     assert not schedule.state_dict().get("_is_initial") and not schedule.state_dict().get("_get_lr_called_within_step")
 
 

@@ -116,7 +116,7 @@ class Session:
 
     def _overlaps(self, statement: str) -> bool:
         """Whether a tensor is written into memory that it is in."""
-        match = re.match(r"(?:with .*: )?(\w+)(?:\[.*\] = |\.copy_\()(\w+)\b", statement)
+        match = re.match(r"(?:with .*: )?(\w+)(?:(?:\[.*\])? \W*= |\.copy_\()(\w+)\b", statement)
         pair = [self.theirs.get(name) for name in match.groups()] if match else []
         if len(pair) < 2 or not all(isinstance(each, reference.Tensor) for each in pair):
             return False

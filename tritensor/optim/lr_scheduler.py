@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..autograd.mode import no_grad
+from ..errors import explain
 from ..tensor import Tensor
 from .optimizer import Optimizer
 
@@ -28,21 +29,40 @@ __all__ = [
 ]
 
 
-def _number(rate: Any) -> Any:
-    return float(rate) if isinstance(rate, Tensor) else rate
+def _copied(rate: Any) -> Any:
+    """A rate as it is, a number or a tensor, but no tensor that the optimizer changes."""
+    return rate.clone() if isinstance(rate, Tensor) else rate
 
 
-def _set_rate(group: dict[str, Any], rate: float) -> None:
+def _set_rate(group: dict[str, Any], rate: Any) -> None:
     """Set a group's rate; a tensor keeps its memory, where a captured step reads it."""
     if isinstance(group["lr"], Tensor):
         with no_grad():
-            group["lr"].fill_(rate)
+            group["lr"].fill_(rate.squeeze() if isinstance(rate, Tensor) else rate)
     else:
         group["lr"] = rate
 
 
-def _rates(optimizer: Optimizer, key: str = "lr") -> list[float]:
-    return [_number(group[key]) for group in optimizer.param_groups]
+def _rates(optimizer: Optimizer, key: str = "lr") -> list[Any]:
+    return [_copied(group[key]) for group in optimizer.param_groups]
+
+
+def _together(groups: Sequence[Any], values: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
+    """Pairs of as many values as groups, or the other way round.
+
+    Raises:
+        ValueError: groups were added since the schedule was made.
+    """
+    if len(groups) != len(values):
+        how = "longer" if len(values) > len(groups) else "shorter"
+        raise ValueError(
+            explain(
+                f"zip() argument 2 is {how} than argument 1",
+                f"the optimizer has other groups than when the schedule was made ({len(groups)} and {len(values)})",
+                remedy="make the schedule after the last add_param_group",
+            )
+        )
+    return zip(groups, values, strict=True)
 
 
 class LRScheduler:
@@ -68,7 +88,7 @@ class LRScheduler:
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         for position, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", _number(group["lr"]))
+                group.setdefault("initial_lr", _copied(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{position}] when resuming scheduler with "
@@ -84,12 +104,12 @@ class LRScheduler:
         finally:
             self._is_initial = False
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
         """The rates of epoch `last_epoch`, one per group."""
         raise NotImplementedError(f"{type(self).__name__} defines no get_lr()")
 
-    def get_last_lr(self) -> list[float]:
-        """The rates that were set last, one per group."""
+    def get_last_lr(self) -> list[Any]:
+        """The rates that were set last, one per group: copies where they are tensors."""
         return self._last_lr
 
     def step(self) -> None:
@@ -107,7 +127,7 @@ class LRScheduler:
             rates = self.get_lr()
         finally:
             self._get_lr_called_within_step = False
-        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+        for group, rate in _together(self.optimizer.param_groups, rates):
             _set_rate(group, rate)
         self._last_lr = _rates(self.optimizer)
 
@@ -119,8 +139,8 @@ class LRScheduler:
         """Restore what `state_dict()` returned; the optimizer's rates are part of its own state dict."""
         self.__dict__.update(state_dict)
 
-    def _scaled(self, factor: float) -> list[float]:
-        return [rate * factor for rate in _rates(self.optimizer)]
+    def _scaled(self, factor: float) -> list[Any]:
+        return [group["lr"] * factor for group in self.optimizer.param_groups]
 
 
 class LambdaLR(LRScheduler):
@@ -142,17 +162,17 @@ class LambdaLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         groups = len(optimizer.param_groups)
-        if isinstance(lr_lambda, Sequence):
+        if isinstance(lr_lambda, (list, tuple)):
             if len(lr_lambda) != groups:
                 raise ValueError(f"Expected {groups} lr_lambdas, but got {len(lr_lambda)}")
-            self.lr_lambdas = list(lr_lambda)
+            self.lr_lambdas: list[Callable[[int], float]] = list(lr_lambda)
         else:
-            self.lr_lambdas = [lr_lambda] * groups
+            self.lr_lambdas = [lr_lambda] * groups  # type: ignore[list-item]
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
         """The rates of epoch `last_epoch`."""
-        return [base * factor(self.last_epoch) for base, factor in zip(self.base_lrs, self.lr_lambdas, strict=True)]
+        return [base * factor(self.last_epoch) for factor, base in _together(self.lr_lambdas, self.base_lrs)]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and functions; of callable objects, their attributes."""
@@ -178,9 +198,11 @@ class StepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
         """The rates of epoch `last_epoch`."""
-        return self._scaled(1 if self._is_initial or self.last_epoch % self.step_size else self.gamma)
+        if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
+            return _rates(self.optimizer)
+        return self._scaled(self.gamma)
 
 
 class MultiStepLR(LRScheduler):
@@ -193,10 +215,11 @@ class MultiStepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
         """The rates of epoch `last_epoch`."""
-        reached = 0 if self._is_initial else self.milestones[self.last_epoch]
-        return self._scaled(self.gamma**reached if reached else 1)
+        if self.last_epoch not in self.milestones:
+            return _rates(self.optimizer)
+        return self._scaled(self.gamma ** self.milestones[self.last_epoch])
 
 
 class ExponentialLR(LRScheduler):
@@ -206,9 +229,9 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
         """The rates of epoch `last_epoch`."""
-        return self._scaled(1 if self._is_initial else self.gamma)
+        return _rates(self.optimizer) if self._is_initial else self._scaled(self.gamma)
 
 
 class LinearLR(LRScheduler):
@@ -226,24 +249,24 @@ class LinearLR(LRScheduler):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
-        if not 0 < start_factor <= 1:
+        if start_factor > 1.0 or start_factor <= 0:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
-        if not 0 <= end_factor <= 1:
+        if end_factor > 1.0 or end_factor < 0:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
         self.start_factor = start_factor
         self.end_factor = end_factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
         """The rates of epoch `last_epoch`."""
-        if self._is_initial:
-            return self._scaled(self.start_factor if self.last_epoch == 0 else 1)
-        if self.last_epoch > self.total_iters:
-            return self._scaled(1)
-        # the quotient of two factors, rounded as PyTorch rounds it
-        change = self.end_factor - self.start_factor
-        return self._scaled(1.0 + change / (self.total_iters * self.start_factor + (self.last_epoch - 1) * change))
+        if self.last_epoch == 0:
+            return self._scaled(self.start_factor)
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return _rates(self.optimizer)
+        rise = self.end_factor - self.start_factor
+        before = self.total_iters * self.start_factor + (self.last_epoch - 1) * rise
+        return self._scaled(1.0 + rise / before)
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -255,17 +278,17 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _height(self, epoch: int) -> float:
-        return (1 + math.cos(math.pi * epoch / self.T_max)) / 2
+        return 1 + math.cos(math.pi * epoch / self.T_max)
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[Any]:
         """The rates of epoch `last_epoch`."""
         rates = _rates(self.optimizer)
         if self._is_initial:
             return rates
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             # at the bottom of the wave the rate's distance from `eta_min` is 0 and cannot be scaled
-            height = self._height(self.last_epoch)
-            return [rate + (base - self.eta_min) * height for rate, base in zip(rates, self.base_lrs, strict=True)]
+            rise = 1 - math.cos(math.pi / self.T_max)
+            return [rate + (base - self.eta_min) * rise / 2 for base, rate in _together(self.base_lrs, rates)]
         ratio = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
         return [ratio * (rate - self.eta_min) + self.eta_min for rate in rates]
 
@@ -306,22 +329,23 @@ class ReduceLROnPlateau(LRScheduler):
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         if mode not in ("min", "max"):
-            raise ValueError(f"mode {mode} is unknown!")
+            raise ValueError("mode " + mode + " is unknown!")
         if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
+            raise ValueError("threshold mode " + threshold_mode + " is unknown!")
         groups = len(optimizer.param_groups)
-        if isinstance(min_lr, Sequence) and len(min_lr) != groups:
-            raise ValueError(f"expected {groups} min_lrs, got {len(min_lr)}")
-        self.optimizer = optimizer
-        self.mode, self.factor, self.patience = mode, factor, patience
-        self.threshold, self.threshold_mode = threshold, threshold_mode
-        self.cooldown, self.eps = cooldown, eps
-        several = isinstance(min_lr, Sequence)
-        self.default_min_lr = None if several else min_lr
-        self.min_lrs: list[Any] = list(min_lr) if several else [min_lr] * groups  # type: ignore[arg-type]
-        self.best = self.mode_worse = math.inf if mode == "min" else -math.inf
-        self.last_epoch = self.cooldown_counter = self.num_bad_epochs = 0
-        self._last_lr = _rates(optimizer)
+        bounds = list(min_lr) if isinstance(min_lr, (list, tuple)) else None
+        if bounds is not None and len(bounds) != groups:
+            raise ValueError(f"expected {groups} min_lrs, got {len(bounds)}")
+        # in PyTorch's order, which is that of the keys of a state dict
+        self.factor, self.optimizer = factor, optimizer
+        self.default_min_lr = min_lr if bounds is None else None
+        self.min_lrs: list[Any] = [min_lr] * groups if bounds is None else bounds
+        self.patience, self.cooldown, self.eps = patience, cooldown, eps
+        self.last_epoch, self._last_lr = 0, _rates(optimizer)
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
+        self.best = self.mode_worse
+        self.cooldown_counter = self.num_bad_epochs = 0
 
     @property
     def in_cooldown(self) -> bool:
@@ -329,15 +353,18 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def _is_better(self, value: float) -> bool:
-        margin = self.threshold * self.best if self.threshold_mode == "rel" else self.threshold
-        return value < self.best - margin if self.mode == "min" else value > self.best + margin
+        lower, threshold = self.mode == "min", self.threshold
+        if self.threshold_mode == "rel":
+            bound = self.best * (1.0 - threshold if lower else threshold + 1.0)
+        else:
+            bound = self.best - threshold if lower else self.best + threshold
+        return value < bound if lower else value > bound
 
     def step(self, metrics: Any) -> None:  # type: ignore[override]
         """Evaluate the measured quantity of an epoch, a number or a tensor with one element."""
         value = float(metrics)
         self.last_epoch += 1
-        better = self._is_better(value) if math.isfinite(self.best) else abs(self.best - value) > 0
-        if better:
+        if better := self._is_better(value):
             self.best = value
         self.num_bad_epochs = 0 if better else self.num_bad_epochs + 1
         if self.in_cooldown:
