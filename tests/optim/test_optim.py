@@ -235,7 +235,7 @@ def test_named_parameters():
         (lambda: optim.SGD([W * 2]), ValueError, "can't optimize a non-leaf Tensor"),
         (lambda: optim.SGD([{"params": W}, {"params": [W]}]), ValueError, "some parameters appear in more than one"),
         (lambda: optim.SGD([W], lr=-1), ValueError, "Invalid learning rate: -1"),
-        (lambda: optim.SGD([W], lr=float("nan")), ValueError, "Invalid learning rate: nan"),
+        (lambda: optim.Adam([W], lr=float("nan")), ValueError, "Invalid learning rate: nan"),
         (lambda: optim.SGD([W], momentum=-0.5), ValueError, "Invalid momentum value: -0.5"),
         (lambda: optim.SGD([W], weight_decay=-1), ValueError, "Invalid weight_decay value: -1"),
         (lambda: optim.SGD([W], nesterov=True), ValueError, "Nesterov momentum requires a momentum and zero dampening"),
@@ -266,6 +266,94 @@ def test_duplicates_in_a_group_warn():
         optim.SGD([W, W])
 
 
+def test_a_parameter_that_is_there_twice_is_stepped_twice_and_saved_in_its_last_place():
+    param = parameter([2.0])
+    with pytest.warns(UserWarning, match="duplicate parameters"):
+        optimizer = optim.SGD([param, param], lr=0.5, momentum=0.5)
+    param.grad = torch.ones(1)
+    optimizer.step()
+    state = optimizer.state_dict()
+    assert param.tolist() == [1.0]  # neither step knows the other's direction
+    assert state["param_groups"][0]["params"] == [1, 1]
+    assert list(state["state"]) == [1] and state["state"][1]["momentum_buffer"].tolist() == [1.0]
+
+
+def test_state_lies_in_memory_as_its_parameter(device):
+    param = nn.Parameter(torch.zeros(2, 3, device=device).t())
+    for make, name in (
+        (lambda: optim.Adam([param]), "exp_avg"),
+        (lambda: optim.SGD([param], momentum=0.5), "momentum_buffer"),
+    ):
+        optimizer = make()
+        param.grad = torch.ones(3, 2, device=device)
+        optimizer.step()
+        assert optimizer.state[param][name].stride() == (1, 3)
+
+
+@pytest.mark.parametrize("options", [{}, {"amsgrad": True}])
+def test_infinite_gradients_and_averages(device, options):
+    whole = torch.tensor([[2.0, 0.0], [1.0, 0.0]], device=device)
+    for param in (nn.Parameter(torch.tensor([2.0, 1.0], device=device)), nn.Parameter(whole[:, 0])):
+        optimizer = optim.Adam([param], lr=0.5, **options)
+        for _ in range(2):
+            param.grad = torch.tensor([1.0, float("inf")], device=device)
+            optimizer.step()
+        average, finite = optimizer.state[param]["exp_avg"].tolist(), param.tolist()[0]
+        assert average == [pytest.approx(0.19), pytest.approx(float("nan"), nan_ok=True)]
+        assert finite == pytest.approx(1.0, abs=1e-5)
+        optimizer = optim.Adam([param], betas=(0.25, 0.9), **options)  # an average that mostly forgets
+        param.grad = torch.tensor([4.0, 1.0], device=device)
+        optimizer.step()
+        assert optimizer.state[param]["exp_avg"].tolist() == [3.0, 0.75]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda p: optim.SGD([p], lr=0.5), lambda p: optim.SGD([p], lr=0.5, momentum=0.5), lambda p: optim.Adam([p])],
+)
+def test_without_decay_an_infinite_parameter_leaves_the_gradient_alone(device, make):
+    whole = torch.tensor([[2.0, 0.0], [float("inf"), 0.0]], device=device)
+    for param in (nn.Parameter(whole[:, 0].clone()), nn.Parameter(whole[:, 0])):
+        optimizer = make(param)
+        param.grad = torch.ones(2, device=device)
+        optimizer.step()
+        assert param.tolist()[1] == float("inf")
+        for value in optimizer.state[param].values():
+            assert torch.isfinite(value).all()
+
+
+@pytest.mark.parametrize("make", [optim.SGD, optim.Adam, optim.AdamW])
+def test_a_step_that_shall_be_differentiable_is_refused(make):
+    param = parameter([1.0])
+    for value, error, words in (
+        (True, RuntimeError, r"^a leaf Variable that requires grad is being used in an in-place operation\."),
+        (2, TypeError, r"^set_grad_enabled\(\): argument 'enabled' \(position 1\) must be bool, not int"),
+    ):
+        optimizer = make([param], differentiable=value)
+        param.grad = torch.ones(1)
+        with pytest.raises(error, match=words):
+            optimizer.step()
+        assert param.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("make", "option"), [(lambda p: optim.SGD([p], momentum=0.5), "dampening"), (lambda p: optim.Adam([p]), "eps")]
+)
+def test_a_group_whose_option_is_no_number(make, option):
+    param = parameter([1.0])
+    optimizer = make(param)
+    optimizer.param_groups[0][option] = None
+    param.grad = torch.ones(1)
+    with pytest.raises(TypeError, match=rf"^float\(\) argument must be .*\n.*{option}=None"):
+        optimizer.step()
+    assert param.tolist() == [1.0]
+
+
+def test_a_rate_that_is_no_number_is_compared_as_in_pytorch():
+    optim.SGD([W], lr=float("nan"), momentum=float("nan"))
+    assert optim.Adam([W], betas=[0.5, 0.25]).param_groups[0]["betas"] == (0.5, 0.25)
+
+
 def test_required_options():
     class Needs(optim.Optimizer):
         def __init__(self, params):
@@ -282,11 +370,9 @@ def test_required_options():
 
 
 def test_repr_lists_the_groups():
-    text = repr(optim.SGD([W], lr=0.5))
+    text = repr(optim.SGD([{"params": [W]}, {"params": [parameter([1.0])], "lr": 1}], lr=0.5))
     assert text.startswith("SGD (\nParameter Group 0\n    dampening: 0\n")
-    several = repr(optim.SGD([{"params": [W]}, {"params": [torch.nn.Parameter(torch.zeros(1))]}], lr=0.5))
-    assert "    weight_decay: 0\n\nParameter Group 1\n    dampening: 0\n" in several
-    assert "    betas: (0.5, 0.9)\n" in repr(optim.Adam([W], betas=[0.5, 0.9]))
+    assert "    weight_decay: 0\n\nParameter Group 1\n    dampening: 0\n" in text
     assert text.endswith("    weight_decay: 0\n)")
 
 

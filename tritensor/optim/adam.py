@@ -19,7 +19,7 @@ from ..kernels.optimizer.rates import AdamRates
 from ..kernels.optimizer.steps import Large, Step, adam, adam_amsgrad
 from ..memory.array import DeviceArray
 from ..tensor import Tensor, wrap
-from .optimizer import Optimizer, check_rate, check_ways, new_state
+from .optimizer import Optimizer, check_rate, check_ways, new_state, no_numbers
 
 __all__ = ["Adam", "AdamW"]
 
@@ -28,23 +28,27 @@ def _not_negative(value: Any) -> bool:
     return bool(0.0 <= value <= inf)  # compared as PyTorch does, which is what an error says
 
 
-def _pair(betas: Any) -> tuple[Any, Any]:
-    """Both betas.
+def _pair(betas: Any) -> tuple[Any, ...]:
+    """Both betas, each found to be at least 0 and below 1.
 
     Raises:
-        RangeError: there are fewer, which Python tells in the same words as in PyTorch. ValueError: there are more.
-        ArgumentError: a number.
+        RangeError: there are fewer, which Python tells in the same words as in PyTorch. ValueError: there are more, or
+        one is out of range. ArgumentError: a number, or a beta that is none.
     """
     fact, remedy = f"betas is {betas!r}", "pass two numbers, as betas=(0.9, 0.999)"
     try:
-        pair = betas[0], betas[1]
+        for position in (0, 1):
+            words = f"Invalid beta parameter at index {position}: {betas[position]}"
+            check_number(f"betas[{position}]", betas[position], lambda value: 0.0 <= value < 1.0, words)
     except IndexError as error:
         raise RangeError(explain(str(error), fact, remedy=remedy)) from None
+    except ArgumentError:
+        raise
     except (KeyError, TypeError) as error:
         raise ArgumentError(explain(str(error), fact, remedy=remedy)) from None
     if len(betas) > 2:  # PyTorch raises this at the first step
         raise ValueError(explain("too many values to unpack (expected 2)", fact, remedy=remedy))
-    return pair
+    return tuple(betas)
 
 
 class Adam(Optimizer):
@@ -62,8 +66,9 @@ class Adam(Optimizer):
         decoupled_weight_decay: AdamW's weight decay.
         capturable: keep the step counts of parameters on CUDA devices in device memory and read them there, like a
             learning rate that is a tensor, so that each replay of a captured step increments them.
-        foreach, differentiable, fused: accepted for PyTorch's signature; a step is one fused operator, on CUDA devices
-            one launch for all parameters of a group that have the same dtypes.
+        foreach, fused: accepted for PyTorch's signature; a step is one fused operator, on CUDA devices one launch for
+            all parameters of a group that have the same dtypes.
+        differentiable: a step with it is refused.
 
     >>> import tritensor as torch
     >>> w = torch.nn.Parameter(torch.ones(2))
@@ -97,15 +102,12 @@ class Adam(Optimizer):
     ) -> None:
         check_rate(lr, _not_negative)
         check_number("eps", eps, _not_negative, f"Invalid epsilon value: {eps}")
-        betas = _pair(betas)
-        for position, beta in enumerate(betas):
-            words = f"Invalid beta parameter at index {position}: {beta}"
-            check_number(f"betas[{position}]", beta, lambda value: 0.0 <= value < 1.0, words)
+        pair = _pair(betas)
         check_number("weight_decay", weight_decay, _not_negative, f"Invalid weight_decay value: {weight_decay}")
         check_ways(foreach, fused, differentiable)
         defaults = {
             "lr": lr,
-            "betas": betas,
+            "betas": pair,
             "eps": eps,
             "weight_decay": weight_decay,
             "amsgrad": amsgrad,
@@ -238,15 +240,19 @@ def _averages(state: dict[str, Any], amsgrad: bool) -> tuple[Tensor, ...]:
 
 def _numbers(group: dict[str, Any], steps: float) -> dict[str, float]:
     """The operator's numbers for a group's options at a step count."""
-    beta1, beta2 = float(group["betas"][0]), float(group["betas"][1])
-    lr, decay, decoupled = float(group["lr"]), float(group["weight_decay"]), group["decoupled_weight_decay"]
+    try:
+        beta1, beta2 = float(group["betas"][0]), float(group["betas"][1])
+        lr, decay, eps = float(group["lr"]), float(group["weight_decay"]), float(group["eps"])
+    except (TypeError, ValueError) as error:
+        raise no_numbers(group, error) from None
+    decoupled = group["decoupled_weight_decay"]
     return {
         "lr": lr,
         "beta1": beta1,
         "beta2": beta2,
         "rest1": 1 - beta1,
         "rest2": 1 - beta2,
-        "eps": float(group["eps"]),
+        "eps": eps,
         "l2": 0.0 if decoupled else decay,
         "shrink": 1 - lr * decay if decoupled else 1.0,
         "correction1": 1 - beta1**steps,

@@ -10,12 +10,12 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from ..arguments import check_number
+from ..arguments import check_number, wrong_type
 from ..autograd.mode import enable_grad, no_grad
 from ..devices import resolve
 from ..drivers.capture import capturing
 from ..drivers.refusals import refuse
-from ..errors import explain
+from ..errors import ArgumentError, explain
 from ..functional.likeness import zeros_like
 from ..kernels.optimizer.multi_tensor import Rates, Tables
 from ..kernels.optimizer.steps import Step, aligned_zeros
@@ -90,6 +90,12 @@ def check_ways(foreach: Any, fused: Any, differentiable: Any) -> None:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
+def no_numbers(group: dict[str, Any], error: Exception) -> ArgumentError:
+    """The error for a group of whose options one is no number, in the words of Python's."""
+    options = ", ".join(f"{name}={value!r}" for name, value in group.items() if name != "params")
+    return ArgumentError(explain(str(error), f"the options of the group are {options}", remedy="set them to numbers"))
+
+
 class Optimizer:
     """Holds parameters in groups with options, and per-parameter state.
 
@@ -162,9 +168,9 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = []
         for number, group in enumerate(self.param_groups):
-            lines.append(f"{chr(10) if number else ''}Parameter Group {number}\n")
+            lines.append(f"\nParameter Group {number}\n")
             lines += [f"    {name}: {group[name]}\n" for name in sorted(group) if name != "params"]
-        return f"{type(self).__name__} (\n{''.join(lines)})" if lines else f"{type(self).__name__} ()"
+        return f"{type(self).__name__} ({''.join(lines)})"
 
     # ---- groups -----------------------------------------------------------------------------------------------
 
@@ -227,9 +233,23 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__} defines no step()")
 
-    @staticmethod
-    def _loss_of(closure: Callable[[], Any] | None) -> Any:
-        """What the closure returns, called with gradients enabled; None without a closure."""
+    def _loss_of(self, closure: Callable[[], Any] | None) -> Any:
+        """What the closure returns, called with gradients enabled; None without a closure.
+
+        Raises:
+            ArgumentError, RuntimeError: the step shall be differentiable, which it is not here.
+        """
+        differentiable = self.defaults["differentiable"]
+        if differentiable is not False:
+            if not isinstance(differentiable, bool):
+                raise wrong_type("set_grad_enabled", "enabled", "bool", differentiable, 1)
+            raise RuntimeError(
+                explain(
+                    "a leaf Variable that requires grad is being used in an in-place operation.",
+                    "with differentiable=True the step is recorded, which is not implemented here",
+                    remedy="compute the new parameters with tensor operators",
+                )
+            )
         if closure is None:
             return None
         with enable_grad():
@@ -305,7 +325,7 @@ class Optimizer:
         start = 0
         for group in self.param_groups:
             for position, param in enumerate(group["params"], start):
-                positions.setdefault(id(param), position)
+                positions[id(param)] = position  # the last one, where a parameter is there twice
             start += len(group["params"])
             packed = {key: value for key, value in group.items() if key != "params"}
             packed["params"] = [positions[id(param)] for param in group["params"]]
@@ -427,7 +447,7 @@ def _parameters_of(params: Any) -> tuple[list[Any], list[str]]:
 
 
 def new_state(param: Tensor) -> Tensor:
-    """Zeros like a parameter, on its device and in its dtype."""
+    """Zeros like a parameter, on its device, in its dtype and with its order of the dimensions in memory."""
     if param.is_cuda:
         capture = capturing(param._data.buffer.driver, param.device.index)
         if capture is not None:
@@ -437,7 +457,8 @@ def new_state(param: Tensor) -> Tensor:
                 "make a few steps before the capture, in the stream that is captured (warm up)",
             )
         return zeros_like(param)
-    return wrap(aligned_zeros(param._data.shape, param._data.dtype))
+    array = param._host_array()
+    return wrap(aligned_zeros(array.shape, array.dtype)) if array.flags.c_contiguous else zeros_like(param)
 
 
 def _differs(param: Tensor, value: Tensor) -> bool:

@@ -12,13 +12,13 @@ from ..autograd.mode import no_grad
 from ..kernels.optimizer.rates import GivenRate
 from ..kernels.optimizer.steps import Large, Step, sgd, sgd_momentum
 from ..tensor import Tensor
-from .optimizer import Optimizer, check_rate, check_ways, new_state
+from .optimizer import Optimizer, check_rate, check_ways, new_state, no_numbers
 
 __all__ = ["SGD"]
 
 
 def _not_negative(value: Any) -> bool:
-    return not value < 0.0 and bool(value == value)  # compared as PyTorch does, which is what an error says; not NaN
+    return not value < 0.0  # compared as PyTorch does, which is what an error says: NaN is accepted
 
 
 class SGD(Optimizer):
@@ -32,8 +32,9 @@ class SGD(Optimizer):
         weight_decay: the share of the parameter that is added to its gradient.
         nesterov: step by the gradient plus the momentum's next direction.
         maximize: step in the direction of the gradient, not against it.
-        foreach, differentiable, fused: accepted for PyTorch's signature; a step is one fused operator, on CUDA devices
-            one launch for all parameters of a group that have the same dtypes.
+        foreach, fused: accepted for PyTorch's signature; a step is one fused operator, on CUDA devices one launch for
+            all parameters of a group that have the same dtypes.
+        differentiable: a step with it is refused.
 
     >>> import tritensor as torch
     >>> w = torch.nn.Parameter(torch.ones(2))
@@ -118,11 +119,11 @@ class SGD(Optimizer):
         first = Step(sgd_momentum, {**numbers, "dampening": 0.0})
         on_devices: dict[bool, list[Tensor]] = {True: [], False: []}
         new: dict[Tensor, tuple[Tensor, ...]] = {}
-        for param in group["params"]:
-            grad = param._grad
-            if grad is None:
-                continue
-            buffer = self.state[param].get("momentum_buffer")
+        params = [param for param in group["params"] if param._grad is not None]
+        # all are looked up before the first step: a parameter that is there twice starts twice, as in PyTorch
+        buffers = [self.state[param].get("momentum_buffer") for param in params]
+        for param, buffer in zip(params, buffers, strict=True):
+            grad: Any = param._grad
             if param.is_cuda:
                 if buffer is None:
                     new[param] = (new_state(param),)
@@ -178,14 +179,18 @@ class SGD(Optimizer):
 def _numbers(group: dict[str, Any]) -> dict[str, float]:
     """The operator's numbers for a group's options."""
     lr = group["lr"]
-    numbers = {
-        # a rate in device memory is read there
-        "lr": 0.0 if isinstance(lr, Tensor) and lr.is_cuda and all(p.is_cuda for p in group["params"]) else float(lr),
-        "weight_decay": float(group["weight_decay"]),
-        "sign": -1.0 if group["maximize"] else 1.0,
-    }
-    if group["momentum"] != 0:
-        numbers["momentum"] = float(group["momentum"])
-        numbers["dampening"] = float(group["dampening"])
-        numbers["nesterov"] = float(group["nesterov"])
+    # a rate in device memory is read there
+    there = isinstance(lr, Tensor) and lr.is_cuda and all(p.is_cuda for p in group["params"])
+    try:
+        numbers = {
+            "lr": 0.0 if there else float(lr),
+            "weight_decay": float(group["weight_decay"]),
+            "sign": -1.0 if group["maximize"] else 1.0,
+        }
+        if group["momentum"] != 0:
+            numbers["momentum"] = float(group["momentum"])
+            numbers["dampening"] = float(group["dampening"])
+            numbers["nesterov"] = 1.0 if group["nesterov"] else 0.0
+    except (TypeError, ValueError) as error:
+        raise no_numbers(group, error) from None
     return numbers

@@ -66,20 +66,34 @@ def _takes_numbers(reference: Callable[..., Any]) -> Callable[..., Any]:
     return reference
 
 
+def _with_decay(param, grad, decay, sign):
+    """sign * grad + decay * param; without decay an infinite parameter adds nothing."""
+    return sign * grad + decay * param if decay else sign * grad
+
+
+@device_function
+def _with_decay_on_device(param, grad, decay, sign):
+    return sign * grad + tl.where(decay != 0, decay * param, 0.0)
+
+
 def _adam_reference(param, grad, exp_avg, exp_avg_sq, *highest, **numbers):
     """The new parameter and the new state, with the highest second moment where there was one."""
     n = SimpleNamespace(**_ADAM | numbers)
-    grad = n.sign * grad + n.l2 * param
-    exp_avg = n.beta1 * exp_avg + n.rest1 * grad
+    grad = _with_decay(param, grad, n.l2, n.sign)
+    # between the two as `lerp` does it, from the nearer one: an infinite average stays infinite in no other way
+    way = grad - exp_avg
+    exp_avg = exp_avg + n.rest1 * way if n.rest1 < 0.5 else grad - n.beta1 * way
     exp_avg_sq = n.beta2 * exp_avg_sq + n.rest2 * grad * grad
     state = (exp_avg, exp_avg_sq, *(np.maximum(before, exp_avg_sq) for before in highest))
     return n.shrink * param - n.lr / n.correction1 * exp_avg / (np.sqrt(state[-1] / n.correction2) + n.eps), *state
 
 
 @device_function
-def _adam_averages(param, grad, exp_avg, exp_avg_sq, beta2, rest1, rest2, l2, sign):
-    grad = sign * grad + l2 * param
-    return exp_avg + rest1 * (grad - exp_avg), beta2 * exp_avg_sq + rest2 * grad * grad
+def _adam_averages(param, grad, exp_avg, exp_avg_sq, beta1, beta2, rest1, rest2, l2, sign):
+    grad = _with_decay_on_device(param, grad, l2, sign)
+    way = grad - exp_avg
+    exp_avg = tl.where(rest1 < 0.5, exp_avg + rest1 * way, grad - beta1 * way)
+    return exp_avg, beta2 * exp_avg_sq + rest2 * grad * grad
 
 
 @device_function
@@ -103,7 +117,7 @@ def adam(param, grad, exp_avg, exp_avg_sq, **numbers):
 def _(
     param, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, rest1, rest2, eps, l2, shrink, correction1, correction2, sign
 ):
-    exp_avg, exp_avg_sq = _adam_averages(param, grad, exp_avg, exp_avg_sq, beta2, rest1, rest2, l2, sign)
+    exp_avg, exp_avg_sq = _adam_averages(param, grad, exp_avg, exp_avg_sq, beta1, beta2, rest1, rest2, l2, sign)
     param = _adam_param(param, exp_avg, exp_avg_sq, lr, eps, shrink, correction1, correction2)
     return param, exp_avg, exp_avg_sq
 
@@ -134,7 +148,7 @@ def _(
     correction2,
     sign,
 ):
-    exp_avg, exp_avg_sq = _adam_averages(param, grad, exp_avg, exp_avg_sq, beta2, rest1, rest2, l2, sign)
+    exp_avg, exp_avg_sq = _adam_averages(param, grad, exp_avg, exp_avg_sq, beta1, beta2, rest1, rest2, l2, sign)
     highest = tl.maximum(max_exp_avg_sq, exp_avg_sq, propagate_nan=tl.PropagateNan.ALL)
     return _adam_param(param, exp_avg, highest, lr, eps, shrink, correction1, correction2), exp_avg, exp_avg_sq, highest
 
@@ -142,12 +156,12 @@ def _(
 @elementwise(REAL_FLOAT, outputs=("new_param",), methods=())
 def sgd(param, grad, *, lr=1e-3, weight_decay=0.0, sign=1.0):
     """One step of gradient descent."""
-    return param - lr * (sign * grad + weight_decay * param)
+    return param - lr * _with_decay(param, grad, weight_decay, sign)
 
 
 @sgd.kernel
 def _(param, grad, lr, weight_decay, sign):
-    return param - lr * (sign * grad + weight_decay * param)
+    return param - lr * _with_decay_on_device(param, grad, weight_decay, sign)
 
 
 @elementwise(REAL_FLOAT, outputs=("new_param", "new_momentum_buffer"), methods=())
@@ -155,14 +169,14 @@ def sgd_momentum(
     param, grad, momentum_buffer, *, lr=1e-3, momentum=0.9, dampening=0.0, weight_decay=0.0, nesterov=0.0, sign=1.0
 ):
     """One step of gradient descent with momentum; `nesterov` is 1 to look ahead."""
-    grad = sign * grad + weight_decay * param
+    grad = _with_decay(param, grad, weight_decay, sign)
     buffer = momentum * momentum_buffer + (1 - dampening) * grad
     return param - lr * (grad + momentum * buffer if nesterov else buffer), buffer
 
 
 @sgd_momentum.kernel
 def _(param, grad, momentum_buffer, lr, momentum, dampening, weight_decay, nesterov, sign):
-    grad = sign * grad + weight_decay * param
+    grad = _with_decay_on_device(param, grad, weight_decay, sign)
     buffer = momentum * momentum_buffer + (1 - dampening) * grad
     return param - lr * tl.where(nesterov != 0, grad + momentum * buffer, buffer), buffer
 
@@ -319,9 +333,9 @@ def _prepare_adam(kind: Any, numbers: dict[str, float]) -> tuple[Any, ...]:
     """The numbers of `_adam_in_place`, most of them as 0-dimensional arrays: a ufunc takes these
     0.2 us faster than Python floats."""
     root = sqrt(numbers["correction2"])
+    near = numbers["rest1"] < 0.5
     values = (
-        numbers["beta1"],
-        numbers["rest1"],
+        numbers["rest1"] if near else numbers["beta1"],
         numbers["beta2"],
         numbers["rest2"],
         numbers["eps"] * root,
@@ -329,7 +343,7 @@ def _prepare_adam(kind: Any, numbers: dict[str, float]) -> tuple[Any, ...]:
     )
     constants = tuple([np.array(value, kind) for value in values])
     shrink = None if numbers["shrink"] == 1 else np.array(numbers["shrink"], kind)
-    return (constants, shrink, numbers["l2"], numbers["sign"])
+    return (constants, near, shrink, numbers["l2"], numbers["sign"])
 
 
 def _adam_in_place(
@@ -337,22 +351,26 @@ def _adam_in_place(
     scratch: ndarray,
     second: ndarray,
     constants: tuple[ndarray, ...],
+    near: bool,
     shrink: ndarray | None,
     l2: float,
     sign: float,
 ) -> None:
     """Twelve passes: sqrt(v / c2) + eps is computed as (sqrt(v) + eps * sqrt(c2)) / sqrt(c2), which saves one."""
     param, grad, exp_avg, exp_avg_sq = arrays[:4]
-    beta1, rest1, beta2, rest2, eps, rate = constants
+    share, beta2, rest2, eps, rate = constants
     size = param.size
     t = scratch if size == CHUNK else scratch[:size]
     if l2 or sign < 0:
         grad = _decayed(grad, param, second[:size], l2, sign)
     if shrink is not None:
         _multiply(param, shrink, param)
-    _multiply(grad, rest1, t)
-    _multiply(exp_avg, beta1, exp_avg)
-    _add(exp_avg, t, exp_avg)
+    _subtract(grad, exp_avg, t)
+    _multiply(t, share, t)
+    if near:
+        _add(exp_avg, t, exp_avg)
+    else:
+        _subtract(grad, t, exp_avg)
     _multiply(grad, grad, t)
     _multiply(t, rest2, t)
     _multiply(exp_avg_sq, beta2, exp_avg_sq)
