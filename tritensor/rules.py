@@ -13,7 +13,7 @@ import numpy as np
 
 from . import dtypes
 from .errors import DivisionError, DtypeError, UnsupportedError, explain
-from .scalars import holder, wrapped
+from .scalars import holder, rounded, wrapped
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ __all__ = [
     "Truth",
     "Widening",
     "compute_dtype",
+    "one_dtype",
 ]
 
 Number = (bool, int, float, complex, np.number, np.bool_)
@@ -68,6 +69,8 @@ class Rule:
         promote: operands of different dtypes are cast to their common dtype; otherwise the dtypes must be equal.
         held: names of inputs and metadata whose numbers must fit into the dtype of the result; others wrap.
         widely: the numbers of `held` must fit into the dtype of the computation, float32 for half precision.
+        unrounded: names of inputs whose numbers keep their precision beside half-precision operands; others are rounded
+            to the operands' dtype, as tensors of it are.
     """
 
     examines = False  # whether `examine` looks at the elements of the operands
@@ -83,24 +86,19 @@ class Rule:
         promote: bool = True,
         held: Sequence[str] = (),
         widely: bool = False,
+        unrounded: Sequence[str] = (),
     ) -> None:
         self.name = name
-        self.held, self.widely = frozenset(held), widely
+        self.held, self.widely, self.unrounded = frozenset(held), widely, frozenset(unrounded)
         self.lowest, self.highest = lowest, highest
         self.floating, self.result, self.promote = floating, result, promote
         self.differentiable = result is None or result.category >= dtypes.FLOATING
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
         """The dtype to compute in and the dtype of the result, for tensors and Python numbers (None is skipped)."""
+        if not self.promote:
+            one_dtype(operator, operands)
         tensors = [(value.dtype, value.ndim > 0) for value in operands if isinstance(value, Tensor)]
-        if not self.promote and len({entry for entry, _ in tensors}) > 1:
-            names = " != ".join(dict.fromkeys(entry.name for entry, _ in tensors))
-            raise DtypeError(
-                explain(
-                    f"{operator}: expected tensors of the same dtype, but got: {names}",
-                    remedy="bring them to one dtype with .to(dtype)",
-                )
-            )
         common = dtypes.result_dtype(tensors, [value for value in operands if isinstance(value, Number)])
         if not self.lowest <= common.category <= self.highest:
             raise UnsupportedError(
@@ -123,9 +121,21 @@ class Rule:
         if name in call.metadata:
             return None
         operand = call.operator.kinds.get(name, call.compute)
-        if operand.category != dtypes.INTEGER:
-            return None
-        return lambda value: wrapped(int(value), operand.numpy) if isinstance(value, (int, np.integer)) else value
+        if operand.category == dtypes.INTEGER:
+            return lambda value: wrapped(int(value), operand.numpy) if isinstance(value, (int, np.integer)) else value
+        half = None if operand is not dtypes.float32 or name in self.unrounded else self.half(call)
+        return None if half is None else lambda value: rounded(value, half)
+
+    def half(self, call: Call) -> dtypes.dtype | None:
+        """The half-precision dtype that the operands of a call share; None where it is another one."""
+        ruled = [value for name, value in zip(call.operator.inputs, call.arrays) if name not in call.operator.kinds]
+        arrays = [
+            (dtypes.of(value.dtype), value.ndim > 0) for value in ruled if not isinstance(value, (*Number, type(None)))
+        ]
+        common = dtypes.result_dtype(arrays, [value for value in ruled if isinstance(value, Number)])
+        if self.floating and common.category < dtypes.FLOATING:
+            common = dtypes.get_default_dtype()
+        return None if compute_dtype(common) is common else common
 
     def examine(self, call: Call, operands: Sequence[Any]) -> None:
         """Raise for elements that the operator refuses, on the CPU; a device is not waited for."""
@@ -134,6 +144,18 @@ class Rule:
         """The names of the accepted dtype categories."""
         names = ("boolean", "integer", "floating", "complex")
         return ", ".join(names[self.lowest : self.highest + 1])
+
+
+def one_dtype(operator: str, operands: Sequence[Any]) -> None:
+    """Raise DtypeError unless all tensors among the operands have the same dtype."""
+    kinds = dict.fromkeys(value.dtype.name for value in operands if isinstance(value, Tensor))
+    if len(kinds) > 1:
+        raise DtypeError(
+            explain(
+                f"{operator}: expected tensors of the same dtype, but got: {' != '.join(kinds)}",
+                remedy="bring them to one dtype with .to(dtype)",
+            )
+        )
 
 
 def compute_dtype(result: dtypes.dtype) -> dtypes.dtype:
@@ -175,13 +197,17 @@ class Power(Rule):
         return super().__call__(operator, operands)
 
     def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
-        """As for any rule; the function raises DtypeError for an integer to a negative integer number."""
+        """As for any rule; the function raises DtypeError for an integer to a negative integer number, and for an
+        exponent that an integer or half-precision dtype does not hold."""
         taken = super().number(name, call)
         if name != "y" or taken is None:
             return taken
+        half = self.half(call) if call.compute.category == dtypes.FLOATING else None
+        held = holder(half or call.compute)
 
         def exponent(value: Any) -> Any:
-            if value < 0:
+            fits = held(value)
+            if value < 0 and half is None:
                 raise DtypeError(
                     explain(
                         "Integers to negative integer powers are not allowed.",
@@ -189,7 +215,7 @@ class Power(Rule):
                         remedy="convert the base with .float()",
                     )
                 )
-            return taken(value)
+            return taken(fits)
 
         return exponent
 
@@ -257,7 +283,7 @@ class Quotient(Rule):
     def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
         """As for any rule; the function raises DivisionError for an integer divisor that is zero, or wraps to it."""
         taken = super().number(name, call)
-        if name != "y" or taken is None or not call.arrays[0].size:
+        if name != "y" or taken is None or call.compute.category == dtypes.FLOATING or not call.arrays[0].size:
             return taken
         operator, kind = call.operator.name, call.compute
 

@@ -17,7 +17,7 @@ import numpy as np
 from . import dtypes
 from .errors import DtypeError, NumberError, explain
 
-__all__ = ["converted", "element", "holder", "representable", "signed", "wrapped"]
+__all__ = ["converted", "element", "holder", "representable", "rounded", "signed", "wrapped"]
 
 # By NumPy's dtype, as Python integers: the smallest and the largest element.
 _LIMITS = {
@@ -126,8 +126,18 @@ def element(value: Any, kind: dtypes.dtype) -> Any:
         raise ValueError("Overflow when unpacking long long")
     if kind is not dtypes.float16 and kind is not dtypes.bfloat16:
         return converted(value, kind)
+    return rounded(converted(value, dtypes.float64), kind)
+
+
+def rounded(value: Any, kind: dtypes.dtype) -> float:
+    """A real number as an element of a floating dtype, infinite where that is too small.
+
+    >>> import tritensor as torch
+    >>> rounded(2049, torch.float16), rounded(1e5, torch.float16)
+    (2048.0, inf)
+    """
     with np.errstate(over="ignore"):
-        return float(kind.numpy.type(converted(value, dtypes.float64)))
+        return float(kind.numpy.type(float(value)))
 
 
 def holder(kind: dtypes.dtype) -> Callable[[Any], Any]:

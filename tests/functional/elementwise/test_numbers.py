@@ -7,7 +7,7 @@ import pytest
 
 import tritensor as torch
 
-from .values import inf, of
+from .values import inf, nan, of
 
 mask = [True, False, True]
 
@@ -138,6 +138,58 @@ def test_numbers_that_fit_or_wrap(row, place) -> None:
     call, kind, expected = FIT[row]
     for _ in range(2):
         assert call(of([1, 0, 1], place, getattr(torch, kind))).tolist() == expected
+
+
+# Beside [2048, 3, inf] of float16. 2049 is rounded to 2048 and 1e5 to inf, but in products and as divisors.
+HALVES = [
+    (lambda x: x + 2049, [4096, 2052, inf]),
+    (lambda x: 2049 - x, [0, 2045, -inf]),
+    (lambda x: x == 2049.0, [True, False, False]),
+    (lambda x: x != 1e5, [True, True, False]),
+    (lambda x: -x > -1e5, [True, True, False]),
+    (lambda x: x % 2049, [0, 3, nan]),
+    (lambda x: torch.fmod(2049, x), [0, 2, 2048]),
+    (lambda x: 1e5 // x, [nan, nan, nan]),
+    (lambda x: torch.add(x, 2049, alpha=2), [6144, 4100, inf]),
+    (lambda x: x.clone().sub_(1e5), [-inf, -inf, nan]),
+    (lambda x: x * 2049, [inf, 6148, inf]),
+    (lambda x: x / 1e5, [2048 / 1e5, 3e-5, inf]),
+    (lambda x: x // 2049, [0, 0, nan]),
+    (lambda x: torch.div(-x, 2048.5, rounding_mode="trunc"), [0, 0, -inf]),
+]
+
+
+@pytest.mark.parametrize("row", range(len(HALVES)))
+def test_numbers_beside_half_precision(row, place) -> None:
+    call, expected = HALVES[row]
+    x = of([2048, 3, inf], place, torch.float16)
+    call(of([], place, torch.float16)), call(x.float())
+    for _ in range(2):
+        found = call(x)
+        assert torch.allclose(found.float().cpu(), torch.tensor(expected, dtype=torch.float32), 1e-3, equal_nan=True)
+    whole = of([1, 2], place)  # their default dtype is half
+    torch.set_default_dtype(torch.float16)
+    try:
+        assert (whole / 3).dtype is torch.float16 and (torch.atan2(whole, 1e5).tolist()) == [0, 0]
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_exponents_that_a_dtype_does_not_hold(place) -> None:
+    for kind, number, words in (
+        ("int8", 300, "value cannot be converted to type int8_t without overflow"),
+        ("int32", 1 << 31, "value cannot be converted to type int without overflow"),
+        ("float16", 1e5, "value cannot be converted to type c10::Half without overflow"),
+        ("uint8", -1, "Integers to negative integer powers are not allowed"),
+    ):
+        x = of([1, 2], place, getattr(torch, kind))
+        assert (x**3).tolist() == [1, 8]
+        for call in (x.__pow__, x.pow, x.pow_):
+            with pytest.raises(RuntimeError, match=words):
+                call(number)
+    assert (of([1.0, 2.0], place) ** 1e300).tolist() == [1, inf]
+    assert (300 ** of([1], place, torch.int8)).tolist() == [44]
+    assert (2049 ** of([1], place, torch.float16)).tolist() == [2048]
 
 
 @pytest.mark.parametrize("number", [*HUGE, -(1 << 63) - 1])

@@ -197,10 +197,14 @@ def test_powers_of_floats(exponent, place) -> None:
     base = np.array([0.0, -0.0, 1.0, -1.0, 2.5, -2.5, inf, -inf, nan, 1e-30, 3e9])
     with np.errstate(all="ignore"):
         expected = np.power(base, np.full(base.shape, exponent))  # C's pow; a single exponent may take a short way
-    np.testing.assert_allclose((of(base, place) ** exponent).cpu().numpy(), expected, rtol=1e-13)
+        root = {0.5: np.sqrt(base), -0.5: 1 / np.sqrt(base)}.get(exponent, expected)  # -inf and -0 differ
+    found = (of(base, place) ** exponent).cpu().numpy()
+    np.testing.assert_allclose(found, root, rtol=1e-13)
+    assert np.array_equal(np.signbit(found[:2]), np.signbit(root[:2]))
     powers = torch.pow(of(base, place), of(exponent, place, torch.float64))
     np.testing.assert_allclose(powers.cpu().numpy(), expected, rtol=1e-13)
-    assert (of(2.0, place, torch.float64) ** exponent).item() == 2.0**exponent  # without dimensions
+    single = (of(2.0, place, torch.float64) ** exponent).item()  # without dimensions
+    assert single == pytest.approx(2.0**exponent, rel=1e-15)
     x = of(base[2:6], place).requires_grad_()
     (x**exponent).sum().backward()
     if exponent != inf:
@@ -218,6 +222,12 @@ def test_scaled_sums_and_products(place) -> None:
     assert torch.addcdiv(x, y, z, value=2).tolist() == [4, 3] and torch.addcdiv(x, y, z).tolist() == [2.5, 2.5]
     assert torch.lerp(x, z, 0.25).tolist() == [1.25, 3.5] and torch.lerp(x, z, 1.0).tolist() == [2, 8]
     assert torch.lerp(x, z, of([0.0, 0.5], place)).tolist() == [1, 5]
+    for weight in (of(0.5, place, torch.float64), of(True, place), of(0.5, "cpu")):
+        mixed = torch.lerp(x, z, weight)  # a weight without dimensions promotes
+        assert mixed.tolist() == ([2, 8] if weight.dtype is torch.bool else [1.5, 5]) and mixed.dtype is x.dtype
+    assert torch.lerp(x.long(), z.long(), of(0.5, place, torch.float64)).dtype is torch.float64
+    with pytest.raises(RuntimeError, match="value cannot be converted to type float without overflow"):
+        torch.lerp(x, z, 1e39)
     flags = of([True, False], place)
     assert torch.add(flags, flags, alpha=True).tolist() == [True, False]
     x.add_(y, alpha=2).sub_(z, alpha=3).sub_(1).add_(2)

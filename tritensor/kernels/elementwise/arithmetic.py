@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from ... import dtypes
 from ...copying import copied
 from ...public import method
-from ...rules import ANY, CHOSEN, FLOAT, Magnitude, NoBooleans, Power, Rule, Scaled, Square
+from ...rules import ANY, CHOSEN, FLOAT, Magnitude, NoBooleans, Power, Rule, Scaled, Square, one_dtype
 from ...tensor import Tensor
 from .family import elementwise
 from .methods import OPERANDS
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-SAME_FLOAT = Rule("floating of one dtype", dtypes.FLOATING, dtypes.COMPLEX, promote=False)
+BOTH = ("x", "y")
 
 
 def zeros(grad: Any) -> Any:
@@ -61,7 +62,9 @@ def _(x, y):
     return x - y
 
 
-mul = elementwise(ANY, np.multiply, "x * y.", name="mul", methods=["__mul__", "mul", "multiply"])
+mul = elementwise(
+    Rule("any", unrounded=BOTH), np.multiply, "x * y.", name="mul", methods=["__mul__", "mul", "multiply"]
+)
 mul.gradients(x=lambda grad, y: grad * y, y=lambda grad, x: grad * x)
 
 
@@ -73,7 +76,13 @@ def _(x, y):
         return x * y
 
 
-div = elementwise(FLOAT, np.true_divide, "x / y, always floating.", name="div", methods=["__truediv__", "true_divide"])
+div = elementwise(
+    Rule("float", floating=True, unrounded=BOTH),
+    np.true_divide,
+    "x / y, always floating.",
+    name="div",
+    methods=["__truediv__", "true_divide"],
+)
 # of the operands, as PyTorch's: the quotient may be changed in place afterwards
 div.gradients(x=lambda grad, y: grad / y, y=lambda grad, x, y: -grad * (x / y / y))
 
@@ -143,7 +152,22 @@ def _(x, tensor1, tensor2, value):
     return x + value * (tensor1 / tensor2)
 
 
-@elementwise(SAME_FLOAT)
+class Interpolation(Rule):
+    """Floating operands of one dtype; only a weight without dimensions may have another one, and promotes them."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule."""
+        weight = operands[2]
+        one_dtype(operator, operands[:2] if isinstance(weight, Tensor) and not weight.ndim else operands)
+        return super().__call__(operator, operands)
+
+
+WEIGHTED = Interpolation(
+    "floating of one dtype", dtypes.FLOATING, held=("weight",), widely=True, unrounded=("end", "weight")
+)
+
+
+@elementwise(WEIGHTED)
 def lerp(x, end, weight):
     """x + weight * (end - x), computed from the nearer end so that weight 1 gives `end` itself."""
     return np.where(np.abs(weight) < 0.5, x + weight * (end - x), end - (end - x) * (1 - weight))
@@ -225,8 +249,14 @@ def pow(x, y):
 
 def _float_power(x: Any, y: Any) -> np.ndarray:
     if dtype_of(x, y).kind == "c":
-        return x**y  # type: ignore[no-any-return]
+        result = np.asarray(x**y)
+        if isinstance(y, np.ndarray):  # a number as the exponent, 0, gives 1
+            np.copyto(result, complex(math.nan, math.nan), where=(x == 0) & (y == 0))
+        return result
     if not isinstance(y, np.ndarray):
+        if y in (0.5, -0.5):
+            root = np.sqrt(x)
+            return root if y > 0 else 1 / root  # type: ignore[no-any-return]
         if y == 3:
             return x * x * x  # type: ignore[no-any-return]
         if y != 2 and float(y).is_integer():
@@ -234,7 +264,7 @@ def _float_power(x: Any, y: Any) -> np.ndarray:
             size = np.abs(x) ** y
             return np.copysign(size, x) if y % 2 else size
     result = np.asarray(x**y)
-    if isinstance(y, np.ndarray) or y == 0.5:
+    if isinstance(y, np.ndarray):
         # C's pow says infinity; where NumPy sees one exponent of 1/2 for many numbers, it takes the square root
         np.copyto(result, np.inf, where=(x == -np.inf) & (y == 0.5))
     return result
@@ -271,7 +301,10 @@ def _log(x: Any) -> Any:
 @pow.kernel
 def _(x, y):
     if x.dtype.is_floating():
-        return libdevice.pow(x, y)
+        power = libdevice.pow(x, y)
+        if len(y.shape) == 0:  # a number: of a root, -inf has none and -0 has -0
+            power = tl.where(y == 0.5, tl.sqrt(x), tl.where(y == -0.5, 1 / tl.sqrt(x), power))
+        return power
     elif x.dtype == tl.int1:
         return x | (y == 0)
     else:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from triton.language.extra import libdevice
 
 
-QUOTIENT = Quotient("quotient", dtypes.INTEGER, dtypes.FLOATING)
+QUOTIENT = Quotient("quotient", dtypes.INTEGER, dtypes.FLOATING, unrounded=("y",))
+REMAINDER = Quotient("quotient", dtypes.INTEGER, dtypes.FLOATING)
 
 floor_divide = elementwise(
     QUOTIENT, np.floor_divide, "The largest integer that is not above x / y.", methods=["__floordiv__", "floor_divide"]
@@ -71,7 +72,7 @@ def _(x, y):
         return tl.where(y == 0, x * 0, x // tl.where(y == 0, y + 1, y))
 
 
-@elementwise(QUOTIENT, methods=["__mod__", "remainder"])
+@elementwise(REMAINDER, methods=["__mod__", "remainder"])
 def remainder(x, y):
     """What x leaves when divided by y, with the sign of y."""
     left = np.asarray(np.remainder(x, y))
@@ -93,7 +94,7 @@ def _(x, y):
         return tl.where((left != 0) & ((divisor < 0) != (left < 0)), left + divisor, left)
 
 
-fmod = elementwise(QUOTIENT, np.fmod, "What x leaves when divided by y, with the sign of x.")
+fmod = elementwise(REMAINDER, np.fmod, "What x leaves when divided by y, with the sign of x.")
 fmod.gradients(x=lambda grad: grad, y=lambda grad, x, y: -grad * trunc_divide(x, y))
 
 
