@@ -21,7 +21,7 @@ OPERANDS = {
 ONE = """
 abs absolute acos arccos asin asinh arcsin arcsinh atan arctan ceil cos cosh erf erfc exp exp2 expm1 fix floor frac log
 log10 log1p log2 neg negative reciprocal round rsqrt sgn sigmoid sign sin sinh sqrt square tan tanh trunc nan_to_num
-logical_not tril triu isnan isinf isfinite conj gelu softplus logsigmoid
+logical_not tril triu isnan isinf isfinite gelu softplus logsigmoid
 """
 TWO = """
 add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow atan2 arctan2 fmax fmin maximum

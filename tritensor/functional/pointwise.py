@@ -140,6 +140,18 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neg
     )
 
 
+@public(method=True)
+def conj(input: Tensor) -> Tensor:
+    """input with its imaginary part negated; a real tensor itself.
+
+    >>> import tritensor as torch
+    >>> torch.tensor([1 + 2j]).conj()
+    tensor([1.-2.j])
+    """
+    check_tensor("conj", "input", 1, input)
+    return arithmetic.conj(input) if input.dtype.is_complex else input
+
+
 @method("__pos__")
 @public(method=True)
 def positive(input: Tensor) -> Tensor:

@@ -420,3 +420,10 @@ def test_choosing_by_bits_keeps_every_bit() -> None:
     x = np.array([nan, -0.0, inf], np.float32)
     chosen = select(np.array([True, True, False]), x, np.zeros(3, np.float32))
     assert np.isnan(chosen[0]) and np.signbit(chosen[1]) and chosen[2] == 0
+
+
+def test_conj_of_real_numbers_is_the_tensor_itself(place) -> None:
+    for kind in (torch.float32, torch.int8, torch.bool):
+        x = of([0, 1], place, kind)
+        assert x.conj() is x and torch.conj(x) is x
+    assert torch.tensor([1 + 2j, -1j]).conj().tolist() == [1 - 2j, 1j]

@@ -363,7 +363,9 @@ def _(x):
         return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
 
 
-conj = elementwise(ANY, np.conjugate, "x with its imaginary part negated; real numbers as they are.", name="conj")
+conj = elementwise(
+    ANY, np.conjugate, "x with its imaginary part negated; real numbers as they are.", name="conj", methods=()
+)
 conj.gradient(lambda grad: conj(grad))
 
 
