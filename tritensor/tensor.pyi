@@ -216,9 +216,7 @@ class Tensor:
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy that gradients pass through, with the dimensions in the same order in memory unless a format is given."""
     def conj(self) -> Tensor:
-        """x with its imaginary part negated; real numbers as they are."""
-    def conj_(self) -> Tensor:
-        """x with its imaginary part negated; real numbers as they are."""
+        """input with its imaginary part negated; a real tensor itself."""
     def contiguous(self, *, memory_format: Any = ...) -> Tensor:
         """The tensor in row-major order (or that of a memory format) without gaps; itself when it is that already."""
     def copy_(self, src: Tensor, non_blocking: _Bool = False) -> Tensor:

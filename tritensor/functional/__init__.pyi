@@ -47,6 +47,7 @@ from .normalization import rms_norm as rms_norm
 from .normalization import softmax as softmax
 from .pointwise import add as add
 from .pointwise import allclose as allclose
+from .pointwise import conj as conj
 from .pointwise import div as div
 from .pointwise import div as divide
 from .pointwise import equal as equal
@@ -362,8 +363,6 @@ def clip(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None 
     """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the second dimension, vectors as columns."""
-def conj(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """x with its imaginary part negated; real numbers as they are."""
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of x."""
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
