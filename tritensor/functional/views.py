@@ -39,6 +39,10 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
     """
     if dtype is not None or (len(shape) == 1 and shape[0].__class__ in _KINDS):
         return _view_bits(input, (*shape, *([size] if size is not None else ())), dtype)
+    if size is None and shape:
+        found = _quick_view(input, shape)
+        if found is not None:
+            return found
     return _view(input, layout.infer_shape(integers("view", "size", shape, size), input._data.size))
 
 
@@ -108,32 +112,36 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     >>> torch.arange(6).reshape(2, -1).shape
     tritensor.Size([2, 3])
     """
-    data = input._data
-    if type(data) is ndarray and sizes and (data.size < LARGE or data.flags.c_contiguous):
-        # the quick path: NumPy decides whether a view is possible; the code below raises PyTorch's errors
-        try:
-            out = data.reshape(*sizes)
-        except (ValueError, TypeError):
-            out = None
-        if out is not None:
-            made = out.shape
-            if made != sizes and made != sizes[0]:
-                wanted = sizes[0] if isinstance(sizes[0], (tuple, list)) else sizes
-                if min(wanted, default=0) < -1:
-                    made = None  # NumPy takes any negative size for -1
-            if (
-                shape is None
-                and made is not None
-                and (out.base is data or (out.base is not None and out.base is data.base))
-            ):
-                return _view.attach(input, data.shape, out, (made,))
-    target = layout.infer_shape(integers("reshape", "shape", sizes, shape), data.size)
+    if shape is None and sizes:
+        found = _quick_view(input, sizes)
+        if found is not None:
+            return found
+    target = layout.infer_shape(integers("reshape", "shape", sizes, shape), input._data.size)
     try:
         return _view(input, target)
     except layout.NotViewable:
         copied = _view(input.contiguous(), target)
         copied._origin = None  # nobody else has the copy, so the result is a view of nothing
         return copied
+
+
+def _quick_view(input: Tensor, sizes: tuple[Any, ...]) -> Tensor | None:
+    """A CPU tensor in another shape where NumPy makes a view; None otherwise, and for what is wrong."""
+    data = input._data
+    if type(data) is not ndarray or (data.size >= LARGE and not data.flags.c_contiguous):
+        return None
+    try:
+        out = data.reshape(*sizes)
+    except (ValueError, TypeError):
+        return None
+    made = out.shape
+    if made != sizes and made != sizes[0]:
+        wanted = sizes[0] if isinstance(sizes[0], (tuple, list)) else sizes
+        if min(wanted, default=0) < -1:
+            return None  # NumPy takes any negative size for -1
+    if out.base is data or (out.base is not None and out.base is data.base):
+        return _view.attach(input, data.shape, out, (made,))
+    return None
 
 
 @public(functional=False, method=True)
