@@ -360,6 +360,21 @@ def test_elementwise_losses(device):
     assert abs(found - (2500 + np.log(2) / 6)) < 1e-3
 
 
+def test_distances_of_integers(device):
+    x, y = (torch.tensor(numbers, device=device) for numbers in ([1, 2, 3], [3, 1, 1]))
+    assert F.l1_loss(x, y, reduction="none").tolist() == [2, 1, 2]
+    assert F.l1_loss(x, y, reduction="sum").item() == 5
+    assert F.l1_loss(x.to(torch.uint8), y.to(torch.uint8), reduction="none").tolist() == [254, 1, 2]
+    with pytest.raises(RuntimeError, match="could not infer output dtype"):
+        F.l1_loss(x, y)
+
+
+def test_probabilities_of_no_classes(device):
+    x = torch.zeros(2, 0, device=device)
+    assert F.cross_entropy(x, x, label_smoothing=0.1, reduction="none").tolist() == [0, 0]
+    assert F.cross_entropy(x[0], x[0], label_smoothing=0.1, reduction="sum").item() == 0
+
+
 def test_losses_of_different_shapes_warn():
     with pytest.warns(UserWarning, match="^Using a target size .* that is different to the input size"):
         assert F.mse_loss(torch.zeros(2, 1), torch.zeros(2)).item() == 0

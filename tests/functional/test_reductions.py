@@ -119,6 +119,14 @@ FORMS = [
     ("x.sum_to_size((3,))", [3.0, 5.0, 7.0], "float32"),
     ("x.sum_to_size(())", 15.0, "float32"),
     ("(s > -100).sum_to_size(())", 1, "int64"),
+    ("u.sum_to_size((2,))", [1, 2], "uint8"),
+    ("u.reshape(1, 2).sum_to_size((2,))", [1, 2], "int64"),
+    ("torch.full_like(s, -1e30).norm()", 1e30, "float32"),
+    ("(x * 1e30).norm(3, ())", INF, "float32"),
+    ("(x[:1] * 1e30).norm(3, 0)", [0.0, 1e30, 2e30], "float32"),
+    ("(x[:1] * 1e30).norm(0.5, 0, True)", [[0.0, 1e30, 2e30]], "float32"),
+    ("(x[:1] * 1e30).norm(0, 0)", [0.0, 1.0, 1.0], "float32"),
+    ("(x[:1] * 2.0**100).norm(dim=0, dtype=torch.float64)", [0.0, 2.0**100, 2.0**101], "float64"),
     ("x.expand(2, 2, 3).sum_to_size(2, 1)", [[6.0], [24.0]], "float32"),
     ("h.sum()", 3002.0, "float16"),
     ("h.mean()", 1.001, "float16"),
@@ -167,6 +175,9 @@ REFUSED = [
     ("x.norm('nuk')", RuntimeError, "linalg.matrix_norm: Order nuk not supported."),
     ("e.norm(inf)", RuntimeError, "linalg.vector_norm cannot compute the inf norm on an empty tensor"),
     ("e.norm(-inf, 0)", RuntimeError, "linalg.vector_norm cannot compute the -inf norm on the dimension 0"),
+    ("torch.aminmax(x, keepdim=None)", TypeError, "aminmax(): argument 'keepdim' must be bool, not NoneType"),
+    ("torch.aminmax(x, dim=1.5)", TypeError, "aminmax(): argument 'dim' must be int, not float"),
+    ("torch.aminmax(x, dim=(0,))", TypeError, "aminmax(): argument 'dim' must be int, not tuple"),
     ("b.argmax()", RuntimeError, "argmax(): does not support bool input"),
     ("e.max()", RuntimeError, "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the "),
     ("e.max(0)", IndexError, "max(): Expected reduction dim 0 to have non-zero size."),
@@ -271,6 +282,18 @@ def test_gradients_of_extremes(device):
     assert gradient(lambda x: x.max(1).values, tied, device) == [[0, 1, 0], [1, 0, 0]]
     assert gradient(lambda x: x.min(0, True)[0], tied, device) == [[1, 0, 0], [0, 1, 1]]
     assert gradient(lambda x: x.max(0)[0], 2.0, device) == 1
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_the_gradient_of_nan_is_that_of_its_elements(name, device):
+    """`amax` and `amin` have NaN for all of them, as in PyTorch."""
+    for values, wanted in (([-1.0, NAN], [0, 1]), ([NAN, 2.0, NAN], [0.5, 0, 0.5]), ([2.0, 2.0], [0.5, 0.5])):
+        x = torch.tensor(values, device=device, requires_grad=True)
+        getattr(x, name)().backward()
+        assert x.grad.tolist() == wanted
+    x = torch.tensor([-1.0, NAN], device=device, requires_grad=True)
+    getattr(x, f"a{name}")().backward()
+    assert np.isnan(x.grad.tolist()).all()
 
 
 def test_gradient_of_a_product_with_zeros(device):

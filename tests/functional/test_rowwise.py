@@ -464,3 +464,19 @@ def test_contiguous_elements_move_in_vectors_of_16_bytes(rows, cols, loop, inner
     if "sass" in facts.asm:
         moves = re.findall(r"\b(?:LDG|STG)\.E(\S*)", facts.asm["sass"])
         assert moves and all(".128" in move for move in moves)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_the_dtype_asked_for_is_converted_to_first(name, device):
+    x = torch.tensor([0.0, 1e30], device=device)
+    found = getattr(torch, name)(x, 0, torch.float16)  # the infinity of float16
+    assert found.dtype is torch.float16
+    assert np.isnan(found.tolist()).all()
+    assert np.isfinite(getattr(torch, name)(x, 0, torch.float32)[1].item())
+    close_ones = torch.tensor([1.0, 1.001], device=device)
+    assert (
+        getattr(torch, name)(close_ones, 0, torch.bfloat16).tolist()[0]
+        == getattr(torch, name)(torch.ones(2, device=device), 0, torch.bfloat16)[0].item()
+    )
+    with pytest.raises(TypeError, match=f"^{name}.*argument 'dtype' .position 3. must be torch.dtype, not str"):
+        getattr(torch, name)(x, 0, "float16")

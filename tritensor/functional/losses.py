@@ -14,6 +14,7 @@ from ..kernels.rowwise.loss_gradient import cross_entropy_with_gradient, gradien
 from ..layout import broadcast_shapes
 from ..public import public
 from ..tensor import Tensor
+from .properties import result_type
 
 
 def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
@@ -150,14 +151,14 @@ def _against_probabilities(
     classes = input.shape[dim]
     _check_weight(weight, classes)
     if smoothing:
-        target = target * (1 - smoothing) + smoothing / classes
+        target = target * (1 - smoothing) + smoothing / max(classes, 1)
     logs = log_softmax(input, dim=dim)
     if weight is not None:
         logs = logs * weight.reshape(-1, *(1,) * (input.ndim - dim - 1))
-    values = -(logs * target)
+    values = logs * target
     if reduction == "none":
-        return values.sum(dim)
-    total = values.sum()
+        return -values.sum(dim)
+    total = -values.sum()
     return total / (input.numel() // max(classes, 1)) if reduction == "mean" else total
 
 
@@ -230,9 +231,13 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """The mean (or sum) of the distances between `input` and `target`."""
-    return _compared(
-        losses.absolute_error, "l1_loss", input, target, weight, _reduction(size_average, reduce, reduction)
-    )
+    return _compared(_distance, "l1_loss", input, target, weight, _reduction(size_average, reduce, reduction))
+
+
+def _distance(input: Tensor, target: Tensor) -> Tensor:
+    if result_type(input, target).is_floating_point:
+        return losses.absolute_error(input, target)  # type: ignore[no-any-return]
+    return (input - target).abs()
 
 
 @public()

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ..arguments import check_tensor
-from ..dtypes import finfo
+from ..arguments import check_tensor, wrong_type
+from ..dtypes import FLOATING, dtype, finfo
 from ..errors import ArgumentError, ShapeError
 from ..kernels.rowwise import family as rowwise
 from ..kernels.rowwise.layer_norm import layer_norm as _layer_norm
@@ -16,6 +16,7 @@ from ..kernels.rowwise.rms_norm import rms_norm as _rms_norm
 from ..public import public
 from ..rules import compute_dtype
 from ..tensor import Tensor
+from . import complex_reductions
 
 
 @public(package=False)
@@ -33,7 +34,9 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
         DtypeError: integers or booleans without a floating `dtype`. RangeError: no such dimension.
     """
     dim = _along("softmax", input, dim, _stacklevel, others)
-    return rowwise.softmax.along(input, dim) if dtype is None else rowwise.softmax(input, dim=dim, dtype=dtype)
+    if dtype is None:
+        return rowwise.softmax.along(input, dim)
+    return rowwise.softmax(_narrowed("softmax", input, dtype), dim=dim, dtype=dtype)
 
 
 @public(package=False)
@@ -47,7 +50,9 @@ def log_softmax(
     tensor([-0.6931, -0.6931])
     """
     dim = _along("log_softmax", input, dim, _stacklevel, others)
-    return rowwise.log_softmax.along(input, dim) if dtype is None else rowwise.log_softmax(input, dim=dim, dtype=dtype)
+    if dtype is None:
+        return rowwise.log_softmax.along(input, dim)
+    return rowwise.log_softmax(_narrowed("log_softmax", input, dtype), dim=dim, dtype=dtype)
 
 
 @public()
@@ -107,6 +112,8 @@ def rms_norm(
     shape = _normalized_shape("rms_norm", normalized_shape)
     input_shape = tuple(input._data.shape)
     _check_normalized(shape, input_shape, weight=weight)
+    if input.is_complex():
+        return complex_reductions.rms_norm(input, len(shape), weight, eps)
     width = prod(shape)
     if eps is None:
         eps = finfo(compute_dtype(input.dtype)).eps if input.dtype.is_floating_point else 0.0
@@ -141,6 +148,15 @@ def _normalized_shape(name: str, shape: Any) -> tuple[int, ...]:
             "but got normalized_shape = []"
         )
     return tuple(shape)
+
+
+def _narrowed(name: str, input: Tensor, kind: Any) -> Tensor:
+    """The input in a dtype of less range or precision, which the operator would not round it to before it computes."""
+    if not isinstance(kind, dtype):
+        raise wrong_type(name, "dtype", "torch.dtype", kind, 3)
+    if kind.category != FLOATING or (compute_dtype(kind) is kind and not input.is_complex()):
+        return input
+    return input.to(kind)
 
 
 def _along(name: str, input: Tensor, dim: Any, stacklevel: int, others: dict[str, Any]) -> int:

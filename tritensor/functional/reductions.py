@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import layout
+from .. import dtypes, layout
 from ..autograd.gradients import called
 from ..errors import ArgumentError, ShapeError, explain
 from ..kernels.reduction import extremes, scan, sums
 from ..kernels.reduction.family import refuse_empty
-from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims
+from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims, reduced_shape
 from ..kernels.reduction.host import reduced_count
 from ..operator import registry
 from ..outputs import COMPUTED, ELEMENTWISE, Into, into, takes_out
@@ -20,6 +20,7 @@ from ..public import public
 from ..return_types import AminmaxResult, MaxResult, MinResult
 from ..runtime.call import refuse_complex
 from ..tensor import Tensor
+from . import complex_reductions
 from .matrix_norms import check_norm_dtype, nuclear_norm
 
 ndarray = np.ndarray
@@ -37,7 +38,7 @@ def _freedom(
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
     dim = no_dims(dim)
-    if isinstance(input, Tensor) and input.dtype.is_floating_point:
+    if isinstance(input, Tensor) and input.dtype.category >= dtypes.FLOATING:
         count = reduced_count(input._data.shape, layout.normalize_dims(dim, input.ndim) if input.ndim else ())
         if count - correction <= 0:
             warnings.warn(
@@ -46,6 +47,13 @@ def _freedom(
                 stacklevel=3,
             )
     return {"dim": dim, "keepdim": keepdim, "correction": correction}
+
+
+def _spread(name: str, input: Tensor, arguments: dict[str, Any]) -> Tensor:
+    if isinstance(input, Tensor) and input.is_complex():
+        return complex_reductions.spread(name, input, **arguments)
+    found: Tensor = (sums.var if name == "var" else sums.std).reduce(input, **arguments)
+    return found
 
 
 @public(method=True)
@@ -69,7 +77,7 @@ def var(
     if out is not None:
         named = {"correction": correction, **others}
         return into(var, Into("cast"), out, (input, dim, unbiased, keepdim), named)  # type: ignore[no-any-return]
-    return sums.var.reduce(input, **_freedom("var", input, dim, unbiased, correction, keepdim, others))
+    return _spread("var", input, _freedom("var", input, dim, unbiased, correction, keepdim, others))
 
 
 @public(method=True)
@@ -87,7 +95,7 @@ def std(
     if out is not None:
         named = {"correction": correction, **others}
         return into(std, Into("cast"), out, (input, dim, unbiased, keepdim), named)  # type: ignore[no-any-return]
-    return sums.std.reduce(input, **_freedom("std", input, dim, unbiased, correction, keepdim, others))
+    return _spread("std", input, _freedom("std", input, dim, unbiased, correction, keepdim, others))
 
 
 @public()
@@ -102,7 +110,7 @@ def var_mean(
 ) -> tuple[Tensor, Tensor]:
     """The variance and the mean."""
     arguments = _freedom("var", input, dim, unbiased, correction, keepdim, others)
-    return sums.var.reduce(input, **arguments), sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
+    return _spread("var", input, arguments), sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
 
 
 @public()
@@ -117,7 +125,7 @@ def std_mean(
 ) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean."""
     arguments = _freedom("std", input, dim, unbiased, correction, keepdim, others)
-    return sums.std.reduce(input, **arguments), sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
+    return _spread("std", input, arguments), sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
 
 
 @public(method=True, out=takes_out(Into("cast")))
@@ -128,7 +136,10 @@ def logsumexp(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:
     >>> torch.tensor([1000., 1000.]).logsumexp(0)
     tensor(1000.6932)
     """
-    return sums.logsumexp.reduce(input, no_dims(dim), as_flag("logsumexp", keepdim))
+    if isinstance(input, Tensor) and input.is_complex():
+        return complex_reductions.logsumexp(input, no_dims(dim), as_flag("logsumexp", keepdim))
+    found: Tensor = sums.logsumexp.reduce(input, no_dims(dim), as_flag("logsumexp", keepdim))
+    return found
 
 
 @public(method=True, out=takes_out())
@@ -165,12 +176,28 @@ def norm(
             input, dtype = input.to(dtype or input.dtype).abs(), None
     if abs(order) == float("inf") or order < 0:
         _refuse_empty_norm(input, dim, order)
+    if order and isinstance(input, Tensor) and _is_single(input, dim):
+        return _norm_of_single(input, dim, as_flag("norm", keepdim), dtype)
     return sums.norm(input, p=order, dim=dim, keepdim=as_flag("norm", keepdim), dtype=dtype)
 
 
 def _rule_of_extreme(input: Any, dim: Any = None, *_: Any, other: Any = None, **__: Any) -> Into:
     """`out` of `max` and `min`: of two tensors that of an elementwise operator."""
     return ELEMENTWISE if isinstance(dim, Tensor) or other is not None else Into("same", "partly")
+
+
+def _is_single(input: Tensor, dim: Any) -> bool:
+    """Whether each norm is of one element, whose square may be beyond the dtype's range."""
+    shape = input._data.shape
+    if dim is None or not shape:
+        return dim is None and input.numel() == 1
+    return reduced_count(shape, layout.normalize_dims(dim, len(shape))) == 1
+
+
+def _norm_of_single(input: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+    shape = reduced_shape(tuple(input.shape), layout.normalize_dims(dim, input.ndim) if input.ndim else (), keepdim)
+    found = (input if dtype is None else input.to(dtype)).reshape(shape).abs()
+    return called("LinalgVectorNormBackward0", found)  # type: ignore[no-any-return]
 
 
 def _refuse_empty_norm(input: Tensor, dim: Any, order: float) -> None:
@@ -190,7 +217,9 @@ def _refuse_empty_norm(input: Tensor, dim: Any, order: float) -> None:
 @public(method=True, out=takes_out())
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> AminmaxResult:
     """The smallest and the largest element, of all or along `dim`."""
-    dim = as_one_dim("aminmax", dim)
+    if dim is not None and not hasattr(dim, "__index__"):
+        raise ArgumentError(f"aminmax(): argument 'dim' must be int, not {type(dim).__name__}")
+    keepdim = as_flag("aminmax", keepdim)
     return AminmaxResult(extremes.amin.reduce(input, dim, keepdim), extremes.amax.reduce(input, dim, keepdim))
 
 
@@ -223,7 +252,7 @@ def _extreme(name: str, input: Tensor, dim: Any, keepdim: Any, others: dict[str,
         return (MaxResult if name == "max" else MinResult)(*along.reduce(input, as_one_dim(name, dim), keepdim))
     if isinstance(input, Tensor) and input.numel() == 0:
         refuse_empty(name, input._data.shape, (), whole=True)
-    found = (extremes.amax if name == "max" else extremes.amin).reduce(input, None, False)
+    found = (extremes.largest if name == "max" else extremes.smallest).reduce(input, None, False)
     return called(f"{name.capitalize()}Backward1", found)
 
 
@@ -290,8 +319,6 @@ def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
         return input.sum()
     if not dims:
         return input
-    if dims[-1] < extra:
-        return input.sum(dims)
     kept = input.sum(dims, True)
     return kept.reshape(target) if extra else kept
 

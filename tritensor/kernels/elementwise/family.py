@@ -32,6 +32,7 @@ from ...memory.array import DeviceArray
 from ...operator import Dtypes, Operator, Rule, Shapes
 from ...outputs import ELEMENTWISE
 from ...public import publish
+from ...rules import Magnitude
 from ...runtime.call import Call
 from ...runtime.reference import metadata_of, numbers_of
 from ...tensor import Tensor
@@ -76,6 +77,8 @@ class Elementwise(Operator):
         allowed = _DIRECT
         if rule.floating or rule.examines:
             allowed = frozenset(d for d in allowed if dtypes.of(d).category >= dtypes.FLOATING)
+        elif isinstance(rule, Magnitude):  # the result of complex operands is real
+            allowed = frozenset(d for d in allowed if dtypes.of(d).category < dtypes.COMPLEX)
         # dtypes that the quick path may pass directly to the reference: the operands' dtype is the compute dtype
         self.direct = frozenset(d for d in allowed if rule.lowest <= dtypes.of(d).category <= rule.highest)
         self.fixed = None if rule.result is None else rule.result.numpy

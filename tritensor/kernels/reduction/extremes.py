@@ -102,16 +102,34 @@ amax.kernel(fold_larger, larger, lambda compute: ((lowest(compute), state_dtype(
 amin.kernel(fold_smaller, smaller, lambda compute: ((highest(compute), state_dtype(compute)),))
 
 
-def _among_ties(grad: Tensor, out: Tensor, x: Tensor, dim: tuple[int, ...], keepdim: bool) -> Tensor:
-    """The gradient of an extreme value, divided evenly among all elements that are equal to it."""
+largest = reduction(REAL, amax.reference, name="largest", refuses_empty=True, function=False)
+smallest = reduction(REAL, amin.reference, name="smallest", refuses_empty=True, function=False)
+for _whole, _along in ((largest, amax), (smallest, amin)):
+    _whole.in_parts()
+    _whole.parts, _whole.body = _along.parts, _along.body
+
+
+def _among_ties(
+    grad: Tensor, out: Tensor, x: Tensor, dim: tuple[int, ...], keepdim: bool, of_nans: bool = False
+) -> Tensor:
+    """The gradient of an extreme value, divided evenly among all elements that are equal to it.
+
+    Where it is NaN, so are the gradients; with `of_nans` the elements that are NaN get them.
+    """
     shape = x.shape
-    best = x == restore(out, shape, dim, keepdim)
+    value = restore(out, shape, dim, keepdim)
+    best = x == value
+    if of_nans:
+        best = best | (x.isnan() & value.isnan())
     share = restore(grad, shape, dim, keepdim) / sum(best, dim=dim, keepdim=True)
     return where(best, share, share * 0)
 
 
 amax.gradient(lambda grad, out, x, dim, keepdim: _among_ties(grad, out, x, dim, keepdim))
 amin.gradient(lambda grad, out, x, dim, keepdim: _among_ties(grad, out, x, dim, keepdim))
+
+largest.gradient(lambda grad, out, x, dim, keepdim: _among_ties(grad, out, x, dim, keepdim, True))
+smallest.gradient(lambda grad, out, x, dim, keepdim: _among_ties(grad, out, x, dim, keepdim, True))
 
 
 @device_function

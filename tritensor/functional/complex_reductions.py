@@ -1,0 +1,50 @@
+"""What is made of other operators for complex tensors: the spread around the mean, logsumexp and rms_norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import layout
+from ..autograd.gradients import called
+from ..dtypes import finfo
+from ..kernels.reduction.host import reduced_count
+from ..operator import registry
+from ..tensor import Tensor, wrap
+
+__all__ = ["logsumexp", "rms_norm", "spread"]
+
+
+def spread(name: str, input: Tensor, dim: Any, keepdim: bool, correction: float) -> Tensor:
+    """The variance ("var") or its root ("std"): real, the mean of the squared distances from the mean."""
+    dims = layout.normalize_dims(dim, input.ndim) if input.ndim else ()
+    left = max(reduced_count(input._data.shape, dims) - correction, 0)
+    distance = (input - input.mean(dim, True)).abs()
+    squares = (distance * distance).sum(dim, keepdim)
+    found = squares / left
+    if name == "std":
+        flat, where = found == 0, registry["where"]
+        found = where(flat, found, where(flat, 1, found).sqrt())  # where it is 0, so is its gradient
+    return called(f"{name.capitalize()}Backward0", found)  # type: ignore[no-any-return]
+
+
+def logsumexp(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    """log(sum(exp(x))); the largest real part is taken out first."""
+    dims = layout.normalize_dims(dim, input.ndim) if input.ndim else ()
+    if input.numel() == 0:
+        found = input.exp().sum(dim, keepdim).log()
+    else:
+        top = np.maximum.reduce(input._host_array().real, dims, keepdims=True)
+        top = np.where(np.isinf(top), 0, top).astype(top.dtype)
+        found = (input - wrap(top)).exp().sum(dim, keepdim).log()
+        found = found + wrap(top if keepdim else np.asarray(np.squeeze(top, dims)))
+    return called("LogsumexpBackward0", found)  # type: ignore[no-any-return]
+
+
+def rms_norm(input: Tensor, dims: int, weight: Tensor | None, eps: float | None) -> Tensor:
+    """The last `dims` dimensions over the root of the mean of their squares, which are complex."""
+    added = finfo(input.dtype).eps if eps is None else eps
+    squares = (input * input).mean(tuple(range(-dims, 0)), True) + added
+    found = input * squares.rsqrt()
+    return found if weight is None else (found * weight).to(input.dtype)
