@@ -112,6 +112,35 @@ def test_normalised_vectors(device):
     torch.autograd.gradcheck(F.cosine_similarity, pair)
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "dtype"),
+    [
+        (torch.int64, torch.float32, torch.float32),
+        (torch.float16, torch.int64, torch.float16),
+        (torch.float16, torch.float64, torch.float64),
+        (torch.float16, torch.bfloat16, torch.float32),
+    ],
+)
+def test_cosines_of_two_dtypes(device, one, other, dtype):
+    x, y = torch.tensor([3, 4], dtype=one, device=device), torch.tensor([[4, 3], [3, -4]], dtype=other, device=device)
+    found = F.cosine_similarity(x, y)
+    assert found.dtype is dtype
+    torch.testing.assert_close(found.cpu().double(), torch.tensor([0.96, -0.28]).double(), rtol=3e-3, atol=1e-3)
+
+
+def test_cosines_at_the_edges(device):
+    large = torch.tensor([[1e30, -2.0]], device=device)
+    assert F.cosine_similarity(large, torch.ones(1, 2, device=device), 0).tolist() == [1, -1]
+    tiny = torch.tensor([1e-9, 0.0], device=device, requires_grad=True)
+    F.cosine_similarity(tiny, torch.tensor([3.0, 4.0], device=device), 0).backward()
+    # the gradient passes the bound of the length, as PyTorch's does
+    np.testing.assert_allclose(tiny.grad.tolist(), [5.4e7, 8e7], rtol=1e-5)
+    for dtype, words in ((torch.int64, "Long"), (torch.bool, "Bool")):
+        x = torch.ones(2, dtype=dtype, device=device)
+        with pytest.raises(RuntimeError, match=f"expected common dtype to be floating point, yet .* is {words}"):
+            F.cosine_similarity(x, x, 0)
+
+
 @pytest.mark.parametrize("shape", [(3, 200), (2, 200, 3), (2, 2, 200, 200)])
 def test_a_mask_that_does_not_fit_many_scores_is_refused(shape):
     x = torch.randn(2, 200, 8)

@@ -9,10 +9,10 @@ import numpy as np
 
 from .. import layout
 from ..autograd import grad
-from ..autograd.mode import recording
+from ..autograd.mode import no_grad, recording
 from ..autograd.tape import Gradient, Node, record
 from ..dtypes import bfloat16, bool_, float16, float32, float64
-from ..errors import ShapeError
+from ..errors import DtypeError, ShapeError, explain
 from ..kernels.matmul.attention import attend, attend_backward
 from ..operator import registry
 from ..public import public
@@ -21,6 +21,7 @@ from . import ranges
 from .activations import dropout
 from .linear_algebra import matmul
 from .normalization import softmax
+from .properties import result_type
 from .reductions import norm
 
 
@@ -186,6 +187,20 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     >>> torch.nn.functional.cosine_similarity(torch.tensor([[3.0, 4.0]]), torch.tensor([[4.0, 3.0]]))
     tensor([0.9600])
     """
+    common = result_type(x1, x2)
+    if not common.is_floating_point:
+        raise DtypeError(
+            explain(
+                f"expected common dtype to be floating point, yet common dtype is {common.legacy}",
+                remedy="convert a tensor first, as in x1.float()",
+            )
+        )
     shape = layout.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
-    x1, x2 = x1.expand(shape), x2.expand(shape)
-    return (normalize(x1, 2, dim, eps) * normalize(x2, 2, dim, eps)).sum(dim)
+    units = []
+    for x in (x1, x2):
+        x = (x if x.is_floating_point() else x.to(common)).expand(shape)
+        length = norm(x, 2, dim, keepdim=True).clone()
+        with no_grad():  # as in PyTorch the gradient is that without the bound
+            length.clamp_min_(eps)
+        units.append(x / length)
+    return (units[0] * units[1]).sum(dim)

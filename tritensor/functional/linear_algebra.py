@@ -8,6 +8,7 @@ from .. import layout
 from ..arguments import check_tensor
 from ..autograd.gradients import called
 from ..autograd.mode import recording
+from ..dtypes import INTEGER
 from ..errors import ArgumentError, ShapeError, explain
 from ..kernels.matmul import precision as _precision  # noqa: F401 - its functions are public
 from ..kernels.matmul.family import linear as linear_operator
@@ -15,6 +16,7 @@ from ..kernels.matmul.family import quick_linear, quick_matmul
 from ..operator import registry
 from ..outputs import SAME, Into, into, takes_out
 from ..public import method, public
+from ..scalars import converted
 from ..tensor import Tensor
 
 
@@ -138,6 +140,8 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     for name, value in (("mat1", mat1), ("mat2", mat2)):
         if value.ndim != 2:
             raise ShapeError(f"{name} must be a matrix, got {value.ndim}-D tensor")
+    if mat1.dtype.category <= INTEGER:
+        beta, alpha = (converted(factor, mat1.dtype) for factor in (beta, alpha))
     if alpha == 1 and beta == 1 and mat1._data.shape[1] == mat2._data.shape[0]:
         return linear(mat1, mat2.mT, input)
     product = quick_matmul(mat1, mat2)

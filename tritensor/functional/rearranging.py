@@ -74,10 +74,12 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
         raise ShapeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(along)}")
     if not input.ndim:
         raise RangeError(f"Dimension specified as {along[0]} but tensor has no dimensions")
+    if not input.numel():
+        return called("RollBackward0", input.clone())  # type: ignore[no-any-return]
     result = input
     for step, dim in zip(steps, along, strict=True):
         size = input._data.shape[layout.normalize_dim(dim, input.ndim)]
-        shift = step % size if size else 0
+        shift = step % size
         parts = (result.narrow(dim, size - shift, shift), result.narrow(dim, 0, size - shift))
         result = cat(parts, dim)
     return result

@@ -107,3 +107,16 @@ def test_an_empty_index_scatters_nothing(device, places, value):
         assert x.scatter_add(-1, index, value).tolist() == x.tolist()
         with pytest.raises(RuntimeError, match="to be equal to src"):
             x.scatter(0, index, value.long())
+
+
+def test_no_dimension_is_out_of_range_where_there_is_nothing_to_join_or_move(device):
+    nothing = torch.zeros(0, device=device)
+    assert torch.cat([nothing, nothing.long()], 7).shape == (0,)
+    assert nothing.roll(1, 5).shape == (0,)
+    assert torch.zeros(0, 3, device=device).roll((1, 2), (5, -7)).shape == (0, 3)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        torch.cat([nothing, torch.zeros(1, 2, device=device)], 2)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        torch.zeros(2, device=device).roll(1, 5)
+    with pytest.raises(RuntimeError, match="shifts and dimensions must align"):
+        nothing.roll((1, 2), (5,))

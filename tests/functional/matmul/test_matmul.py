@@ -270,6 +270,19 @@ def test_gradients_on_a_device_are_those_of_the_cpu():
 # ---- named special cases ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("beta", "alpha", "wanted"),
+    [(1.5, 1, [[27, -2], [-9, 35]]), (2, 2.7, [[54, -4], [-18, 70]]), (True, False, [[-4, -4], [-4, -4]])],
+)
+def test_factors_of_integers_are_truncated(beta, alpha, wanted):
+    x, y = torch.tensor([[7, 8], [4, -3]], dtype=torch.int8), torch.tensor([[1, 6], [3, -5]], dtype=torch.int8)
+    found = torch.tensor(-4, dtype=torch.int8).addmm(x, y, beta=beta, alpha=alpha)
+    assert found.dtype is torch.int8
+    assert found.tolist() == wanted
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int8_t without overflow"):
+        x.addmm(x, y, beta=300)
+
+
 def test_named_products():
     a, b, v = numbers((2, 3), "float64"), numbers((3, 4), "float64", 1), numbers((3,), "float64", 2)
     x, y, w = torch.from_numpy(a), torch.from_numpy(b), torch.from_numpy(v)

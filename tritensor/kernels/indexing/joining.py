@@ -28,10 +28,11 @@ class Joining(Operator):
             if x.ndim == 0:
                 raise ShapeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
         kept = [(position, x._data.shape) for position, x in enumerate(call.inputs) if x._data.shape != (0,)]
-        if not kept:
-            kept = [(0, (0,))]
-        first = kept[0][1]
-        dim = layout.normalize_dim(call.metadata["dim"], len(first))
+        if kept:
+            first = kept[0][1]
+            dim = layout.normalize_dim(call.metadata["dim"], len(first))
+        else:
+            first, dim = (0,), 0  # PyTorch takes any dimension then
         for position, shape in kept:
             if len(shape) != len(first):
                 raise ShapeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
