@@ -68,7 +68,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "Rates that are tensors",
         VALUE,
-        r"^type of f2\n *float\n *torch: Tensor",
+        r"^type \[\d+\] of f2\n *float\n *torch: Tensor",
         "A schedule tells its rates as numbers; PyTorch tells copies of the tensors.",
         "StepLR(SGD([x], lr=torch.tensor(0.1)), 1).get_last_lr()",
     ),
@@ -131,6 +131,22 @@ KNOWN: tuple[Known, ...] = (
         "The shares are all 0; PyTorch refuses it for some shapes only.",
         "x.softmax(0, dtype=torch.int32)",
         "softmax",
+    ),
+    Known(
+        "A state that was loaded",
+        VALUE,
+        r"^value (\[\d+\] )+of f3",
+        "An optimizer that loads a state has step counts of its own; PyTorch's counts on in the tensors of the other.",
+        "second.load_state_dict(first.state_dict()); second.step()",
+        r"opt\.step",
+    ),
+    Known(
+        "Powers of -0.0",
+        VALUE,
+        r"inf",
+        "x ** -0.5 of -0.0 is inf, as C's pow says; PyTorch computes the inverse of a root, which is -inf.",
+        "torch.tensor(-0.0) ** -0.5",
+        r"\*\*=? \(?-0\.5|pow",
     ),
     Known(
         "complex32",

@@ -71,6 +71,11 @@ def test_hardtanh_has_no_gradient_at_its_bounds(place, inplace) -> None:
     assert y.grad.tolist() == [0, 0, 1, 1]
 
 
+def test_leaky_relu_without_a_slope_keeps_infinity(place) -> None:
+    x = of([inf, 2.0, -3.0], place)
+    assert F.leaky_relu(x, 0.0).tolist() == [inf, 2.0, 0.0]
+
+
 def test_hardtanh_of_integers(place) -> None:
     for kind in (torch.int8, torch.int32, torch.int64):
         x = of([-7, 0, 7], place, kind)

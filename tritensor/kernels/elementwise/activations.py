@@ -63,7 +63,8 @@ def _(grad, result):
 def leaky_relu(x, *, negative_slope=0.01):
     """x where it is positive, else negative_slope * x."""
     scaled = x * negative_slope
-    return np.maximum(x, scaled) if 0 <= negative_slope <= 1 else np.where(x > 0, x, scaled)
+    # 0 times infinity is nan, which would win the maximum
+    return np.maximum(x, scaled) if 0 < negative_slope <= 1 else np.where(x > 0, x, scaled)
 
 
 @leaky_relu.kernel
