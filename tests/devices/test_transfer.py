@@ -381,3 +381,17 @@ def test_a_change_in_place_that_finds_no_memory_changes_nothing() -> None:
         with pytest.raises(torch.cuda.OutOfMemoryError, match=r"Tried to allocate 16.00 KiB"):
             x.mul_(x.softmax(0) + x)
         assert x._version == version and x.sum().item() == 4096
+
+
+def test_copy_takes_a_number():
+    for device in ("cpu", "cuda"):
+        assert torch.zeros(2, dtype=torch.float64, device=device).copy_(0.1).tolist() == [0.1, 0.1]
+        assert torch.zeros(2, dtype=torch.int64, device=device).copy_(2.5).tolist() == [2, 2]
+        assert torch.zeros(2, dtype=torch.uint8, device=device).copy_(300).tolist() == [44, 44]
+        assert torch.zeros((), dtype=torch.bool, device=device).copy_(-1).item() is True
+    x = torch.ones(2)
+    with pytest.raises(OverflowError, match="int too big to convert"):
+        x.copy_(2**70)
+    with pytest.raises(TypeError, match="argument 'other' .* must be Tensor, not str"):
+        x.copy_("1")
+    assert x.tolist() == [1, 1]

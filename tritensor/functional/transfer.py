@@ -20,7 +20,7 @@ from ..memory import buffer, copies, sending
 from ..memory.array import DeviceArray
 from ..operator import copy_into, registry
 from ..public import method
-from ..scalars import converted
+from ..scalars import converted, representable
 from ..tensor import Tensor, wrap
 from ..threads import quietly
 from .expanded import collapsed
@@ -245,8 +245,10 @@ def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
 
 
 @method()
-def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
-    """Write `src` (from any device, any dtype, broadcast) over the tensor's elements."""
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Write `src` (a tensor from any device, any dtype, broadcast, or a number) over the tensor's elements."""
+    if isinstance(src, (bool, int, float, complex)):
+        src = wrap(np.asarray(representable(src) if type(src) is int else src))
     if not isinstance(src, Tensor):
         raise ArgumentError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
     try:
