@@ -53,6 +53,8 @@ UNCALLED: dict[str, str] = {
         "tells of a device or of memory": """
             cuda cpu pin_memory record_stream data_ptr get_device is_pinned numpy share_memory_ is_shared
             untyped_storage storage""",
+        "what it exposes or swaps is defined by nobody": """
+            resize_ resize_as_ set_""",
     }.items()
     for name in words(names)
 }

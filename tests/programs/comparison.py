@@ -33,10 +33,11 @@ def difference(ours: Any, theirs: Any, tolerance: float = 0.0, of_gradients: flo
     if isinstance(second, (tuple, list)) and isinstance(first, (tuple, list)):
         if len(first) != len(second):
             return f"length\n    {len(first)}\n    torch: {len(second)}"
-        for one, other in zip(first, second, strict=True):
+        for position, (one, other) in enumerate(zip(first, second, strict=True)):
             found = difference(one, other, tolerance, of_gradients)
             if found is not None:
-                return found
+                fact, _, seen = found.partition("\n")
+                return f"{fact} [{position}]\n{seen}"
         return None
     if isinstance(ours, str) and isinstance(second, str) and (_DEVICE.search(ours) or "tritensor." in ours):
         first, second = " ".join(first.split()), " ".join(second.split())  # longer names break lines elsewhere

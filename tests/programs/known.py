@@ -32,8 +32,8 @@ KNOWN: tuple[Known, ...] = (
         "Writing into memory that several elements share",
         REFUSED,
         r"more than one element of the written-to tensor refers to a single memory",
-        "What such a write leaves behind depends on its order. PyTorch refuses it in most operators and lets "
-        "it pass in `fill_`, `index_fill_`, `index_put_` and assignments.",
+        "What such a write leaves behind depends on its order. PyTorch refuses it in most operators and lets it "
+        "pass in `fill_`, `index_fill_`, `index_put_` and assignments.",
         "x.expand(3, 4).fill_(1)",
     ),
     Known(
@@ -149,6 +149,60 @@ KNOWN: tuple[Known, ...] = (
         r"\*\*=? \(?-0\.5|pow",
     ),
     Known(
+        "Complex numbers with an infinite part",
+        VALUE,
+        r"(nan|inf)[+-]?\S*j",
+        "Which parts of a product, quotient or sum are then infinite and which nan is C's affair: NumPy's and "
+        "PyTorch's rules differ, and a real number has no imaginary part here, where PyTorch gives it 0.",
+        "torch.tensor([1 + 2j]) + float('inf')",
+    ),
+    Known(
+        "The order of equal elements",
+        VALUE,
+        r"^value \[1\] of",
+        "`sort` and `argsort` keep the order of equal elements; PyTorch promises that for `stable=True` only.",
+        "torch.tensor([[1, 1]]).sort(descending=True)",
+        r"sort\(",
+    ),
+    Known(
+        "gelu of infinity",
+        VALUE,
+        r"torch: .*nan",
+        "gelu(inf) is inf; PyTorch's is nan where it multiplies infinity by a zero.",
+        "torch.nn.functional.gelu(torch.tensor(float('-inf')))",
+        r"gelu\(",
+    ),
+    Known(
+        "conj in memory of its own",
+        VALUE,
+        r"^strides",
+        "Complex numbers are conjugated when `conj` is called; PyTorch returns a view that remembers to do it.",
+        "torch.tensor([1j]).conj().stride()",
+        r"conj\(",
+    ),
+    Known(
+        "An index into nothing",
+        REFUSED,
+        r"index -?\d+ is out of bounds for dimension -?\d+ with size 0",
+        "An index is checked although the slices that it chooses have no elements.",
+        "torch.zeros(0, 0).index_add(0, torch.tensor([0]), torch.zeros(1, 0))",
+    ),
+    Known(
+        "The shape of an index without elements",
+        REFUSED,
+        r"Expected index \[([\d, ]*, )?0(, [\d, ]*)?\] to be no larger than",
+        "It is checked like that of any other.",
+        "torch.zeros(4, 0, 3).scatter_add(1, torch.zeros(3, 0, 1, dtype=torch.int64), torch.zeros(2, 3, 2))",
+    ),
+    Known(
+        "Data of another shape or dtype under a recorded graph",
+        REFUSED,
+        r"is invalid for input of size|The expanded size of the tensor|the number of sizes provided",
+        "The gradient has the shape of the tensor whose operation was recorded; PyTorch's backward pass may fit.",
+        "y = x[None]; x.data = torch.ones(3, 4); y.sum().backward()",
+        r"backward\(",
+    ),
+    Known(
         "complex32",
         VALUE,
         r"complex64'?\n *torch: .*complex32",
@@ -160,8 +214,8 @@ KNOWN: tuple[Known, ...] = (
         LAYOUT,
         "",
         "Results are in the usual order, whatever the order of their operands; PyTorch gives its results the "
-        "order of the first operand, and that of `nonzero`, of indexing and of copies by rules of their own. "
-        "A view's strides are the same in both.",
+        "order of the first operand, and that of `nonzero`, of indexing and of copies by rules of their own. A "
+        "view's strides are the same in both.",
         "(torch.ones(2, 3).t() * 2).stride()",
     ),
     Known(

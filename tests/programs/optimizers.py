@@ -107,7 +107,8 @@ def options(draw: Draw, kind: str) -> str:
         chosen.append(f"lr={rate}")
     for name, values in OPTIONS[kind].items():
         if draw.chance(0.3):
-            chosen.append(f"{name}={draw.one(values) if draw.chance(0.97) else draw.one(ODD_OPTIONS)}")
+            usual = name in ("foreach", "fused", "capturable", "differentiable") or draw.chance(0.97)
+            chosen.append(f"{name}={draw.one(values if usual else ODD_OPTIONS)}")
     return "".join(f", {text}" for text in chosen)
 
 

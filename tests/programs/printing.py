@@ -27,7 +27,6 @@ torch.arange({n})
 torch.arange({n}.0)
 torch.arange({n}.0) * 0.001
 torch.arange({n}.0) ** 5
-torch.linspace(-1, 1, {n})
 torch.zeros({n})
 torch.ones({n}, dtype=torch.int8)
 torch.eye({n})

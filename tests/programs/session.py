@@ -59,6 +59,7 @@ class Unsuitable(Exception):
 
 
 # How Python refuses a call that does not fit the signature.
+OPERANDS = re.compile(r"not supported between instances|unsupported operand|bad operand type")
 WRONG_KIND = re.compile(
     r"not supported between instances|unsupported operand|object is not|has no attribute|cannot be interpreted as|"
     r"argument must be a|longer than|shorter than"
@@ -151,7 +152,8 @@ class Session:
             found = difference(self.ours[name], value, self.tolerance.get(name, 0.0), of_gradients)
             if found is not None:
                 fact, _, seen = found.partition("\n")
-                return STRIDES if fact == LAYOUT else VALUE, f"{fact} of {name}\n{seen}"
+                outcome = STRIDES if fact.startswith(LAYOUT) else VALUE
+                return outcome, f"{fact} of {name}\n{seen}"
         return None
 
 
@@ -193,6 +195,8 @@ def _of_errors(ours: BaseException | None, theirs: BaseException | None) -> tupl
 
 def _of_python(ours: BaseException, theirs: BaseException | None) -> bool:
     """Whether Python refuses a value of a wrong kind in both libraries, inside of them, in much the same words."""
+    if type(ours) is TypeError and isinstance(theirs, TypeError) and OPERANDS.search(str(ours)):
+        return True
     if type(ours) is not type(theirs):
         return False
     return str(ours) == str(theirs) or all(WRONG_KIND.search(str(error)) for error in (ours, theirs))

@@ -82,7 +82,10 @@ def statement(draw: Draw) -> None:
     else:
         name = draw.pick()
         fact = draw.one(FACTS)
-        suits = fact != "stride()" or draw.value(name).numel()  # where there is no element, there is no step
+        # where there is no element, there is no step, and the order of a result is not looked at
+        suits = fact not in ("stride()", "is_contiguous()") or (
+            draw.value(name).numel() and draw.value(name)._is_view()
+        )
         if suits and fact.rstrip("()") in dir_of_tensor():
             draw.say(f"{draw.fresh('f')} = {name}.{fact}")
 
@@ -112,7 +115,7 @@ def view(draw: Draw, name: str) -> str:
         return f"{name}.{called}({text.removeprefix('*')})"
     if kind == "attribute":
         return f"{name}.{draw.one(PROPERTIES)}"
-    if kind == "view_dtype":
+    if kind == "view_dtype" and draw.exact.get(name, True) and not (value != value).any():  # nan has many patterns
         return f"{name}.view(torch.{draw.dtype()})"
     return f"{name}[::{draw.integer(1, 3)}]" if value.dim() else f"{name}[None]"
 
