@@ -219,8 +219,8 @@ class Tensor:
         """input with its imaginary part negated; a real tensor itself."""
     def contiguous(self, *, memory_format: Any = ...) -> Tensor:
         """The tensor in row-major order (or that of a memory format) without gaps; itself when it is that already."""
-    def copy_(self, src: Tensor, non_blocking: _Bool = False) -> Tensor:
-        """Write `src` (from any device, any dtype, broadcast) over the tensor's elements."""
+    def copy_(self, src: Any, non_blocking: _Bool = False) -> Tensor:
+        """Write `src` (a tensor from any device, any dtype, broadcast, or a number) over the tensor's elements."""
     def cos(self) -> Tensor:
         """The cosine of x."""
     def cos_(self) -> Tensor:
