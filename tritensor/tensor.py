@@ -227,7 +227,7 @@ class Tensor(HostAccess, History):
         data = self._data if self.is_cuda else self._host_array()
         copied = memo[id(self)] = blank(self.__class__, copy_with_storage(data, memo))
         copied._needs, copied._counter = self._needs, deepcopy(self._counter, memo)
-        kept = {name: value for name, value in self.__dict__.items() if name == "_grad" or name not in Tensor.__dict__}
+        kept = {name: value for name, value in self.__dict__.items() if name == "_grad" or not hasattr(Tensor, name)}
         copied.__dict__.update(deepcopy(kept, memo))
         return copied
 
