@@ -392,6 +392,6 @@ def test_copy_takes_a_number():
     x = torch.ones(2)
     with pytest.raises(OverflowError, match="int too big to convert"):
         x.copy_(2**70)
-    with pytest.raises(TypeError, match="argument 'other' .* must be Tensor, not str"):
+    with pytest.raises(TypeError, match=r"argument 'other' .* must be Tensor, not str"):
         x.copy_("1")
     assert x.tolist() == [1, 1]
