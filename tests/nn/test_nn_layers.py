@@ -130,6 +130,28 @@ def test_dropout_scales_what_it_keeps(device):
             nn.Dropout(p)
 
 
+def test_unflatten():
+    x = torch.arange(20.0).reshape(2, 10)
+    layer = nn.Unflatten(1, (2, 5))
+    assert torch.equal(layer(x), x.reshape(2, 2, 5)) and layer(x).data_ptr() == x.data_ptr()
+    assert nn.Unflatten(-1, [5, -1])(x).shape == (2, 5, 2)
+    assert nn.Unflatten(0, torch.Size([1, 2]))(x).shape == (1, 2, 10)
+    assert repr(layer) == "Unflatten(dim=1, unflattened_size=(2, 5))"
+    assert nn.Sequential(nn.Flatten(), nn.Unflatten(1, (5, 2)))(x).shape == (2, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        (10, "unflattened_size must be a tuple of ints, but found type int"),
+        ((2, 5.0), "unflattened_size must be tuple of ints, but found element of type float at pos 1"),
+    ],
+)
+def test_sizes_that_unflatten_refuses(sizes, words):
+    with pytest.raises(TypeError, match=words):
+        nn.Unflatten(1, sizes)
+
+
 def test_flatten_and_identity():
     x = torch.ones(2, 3, 4, 5)
     assert nn.Flatten()(x).shape == (2, 60)
