@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tritensor
-from tritensor import dtypes, formats, functional, generators, public
+from tritensor import devices, dtypes, formats, functional, generators, public, size
 from tritensor.history import History
 from tritensor.host_access import HostAccess
 from tritensor.tensor import Tensor
@@ -224,9 +224,10 @@ def _home(value: Any) -> tuple[str, str] | None:
         return None
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     name = getattr(value, "__name__", "")
-    if module is not None and module is not functional and vars(module).get(name) is value:
+    if module not in (None, functional, tritensor) and vars(module).get(name) is value:
         return module.__name__, name
-    for module in (dtypes, formats, generators):
+    # classes that name the package as their module, and constants
+    for module in (size, sys.modules["tritensor.tensor"], devices, dtypes, formats, generators):
         for name, found in vars(module).items():
             if found is value and not name.startswith("_"):
                 return module.__name__, name

@@ -28,6 +28,8 @@ class device:
         DeviceError: an unknown type or a malformed string, with PyTorch's first words.
     """
 
+    __module__ = "tritensor"
+
     __slots__ = ("_before", "_hash", "index", "type")
 
     type: str

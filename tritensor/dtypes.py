@@ -29,6 +29,8 @@ class dtype:
     (tritensor.bfloat16, 2, True)
     """
 
+    __module__ = "tritensor"
+
     __slots__ = (
         "category",
         "is_complex",
@@ -289,6 +291,8 @@ class iinfo:
     127
     """
 
+    __module__ = "tritensor"
+
     def __init__(self, type: dtype) -> None:
         if not isinstance(type, dtype):
             raise ArgumentError(f"iinfo(): argument 'type' must be tritensor.dtype, not {type.__class__.__name__}")
@@ -313,6 +317,8 @@ class finfo:
     >>> tritensor.finfo(tritensor.bfloat16).eps
     0.0078125
     """
+
+    __module__ = "tritensor"
 
     def __init__(self, type: dtype | None = None) -> None:
         type = _default if type is None else type

@@ -173,10 +173,11 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
     """Dtype, device and gradient after the elements, on a new line if the last one would become too long."""
     length = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if length + len(suffix) + 2 > options.linewidth:
+        wide = len(suffix.replace("tritensor.", "torch."))  # lines break where PyTorch's do
+        if length + wide + 2 > options.linewidth:
             text += ",\n" + " " * indent + suffix
-            length = indent + len(suffix)
+            length = indent + wide
         else:
             text += ", " + suffix
-            length += len(suffix) + 2
+            length += wide + 2
     return text

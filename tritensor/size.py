@@ -19,6 +19,8 @@ class Size(tuple[int, ...]):
     (tritensor.Size([2, 3]), 6, tritensor.Size([2, 3, 4]))
     """
 
+    __module__ = "tritensor"
+
     # There is no constructor that looks at the entries: `x.shape` makes a Size each time, which takes 0.2 us without.
     __slots__ = ()
 

@@ -41,6 +41,8 @@ class Tensor(HostAccess, History):
     default floating dtype, as in PyTorch.
     """
 
+    __module__ = "tritensor"  # where a pickle and a reader of a message look for it
+
     # The five fields that every tensor has are slots (setting one costs 10 ns, an entry in `__dict__` 40); fields that
     # few tensors have are in `__dict__`, with a class-level default.
     __slots__ = ("__dict__", "__weakref__", "_counter", "_data", "_needs", "_node", "_origin")

@@ -97,6 +97,26 @@ def test_options() -> None:
     assert "..." not in repr(torch.zeros(1001))
 
 
+def test_lines_break_where_pytorchs_do() -> None:
+    x = torch.tensor([6274859154, 49889, 77, 5], dtype=torch.uint64)  # 80 columns with "torch.uint64"
+    text = "tensor([6274859154,      49889,         77,          5], dtype=tritensor.uint64)"
+    assert repr(x) == format(x, "") == text
+    assert "\n" in repr(torch.tensor([62748591540, 49889, 77, 5], dtype=torch.uint64))
+
+
+@pytest.mark.parametrize("name", ["Tensor", "Size", "dtype", "device", "finfo", "iinfo"])
+def test_classes_name_the_package(name: str) -> None:
+    kind = getattr(torch, name)
+    assert repr(kind) == f"<class 'tritensor.{name}'>"
+    assert pickle.loads(pickle.dumps(kind)) is kind
+
+
+def test_values_of_such_classes_can_be_pickled() -> None:
+    for value in (torch.zeros(2).shape, torch.float32, torch.device("cuda", 1)):
+        assert pickle.loads(pickle.dumps(value)) == value
+    assert pickle.loads(pickle.dumps(torch.ones(2))).tolist() == [1.0, 1.0]
+
+
 def test_default_dtype_is_not_shown() -> None:
     torch.set_default_dtype(torch.float64)
     try:
