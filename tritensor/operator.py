@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from . import devices, dtypes, errors, settings
+from .arguments import wrong_type
 from .autograd.gradients import OperatorGradient, attach
 from .autograd.mode import recording
 from .errors import ArgumentError, DeviceMismatchError, explain
@@ -387,18 +388,15 @@ class Operator:
 
     def _accept(self, value: Any, position: int) -> Any:
         """A tensor or Python number as it is, a NumPy array as a CPU tensor."""
-        if isinstance(value, Tensor) or value is None or isinstance(value, Number):
+        if isinstance(value, (Tensor, *Number)):
+            return value
+        if value is None and not self.variadic and self.inputs[position] in self.optional:
             return value
         if isinstance(value, ndarray):
             dtypes.of(value.dtype)
             return wrap(value)
         name = "tensors" if self.variadic else self.inputs[position]
-        raise ArgumentError(
-            explain(
-                f"{self.name}(): argument '{name}' (position {position + 1}) must be Tensor, not "
-                f"{value.__class__.__name__}"
-            )
-        )
+        raise wrong_type(self.name, {"x": "input", "y": "other"}.get(name, name), "Tensor", value, position + 1)
 
     def signature(self) -> str:
         """The call in one line, for messages and the stub."""

@@ -73,6 +73,7 @@ class Rule:
             to the operands' dtype, as tensors of it are.
     """
 
+    narrows = False  # whether the result of complex operands is real
     examines = False  # whether `examine` looks at the elements of the operands
 
     def __init__(
@@ -265,6 +266,8 @@ class Square(Rule):
 
 class Magnitude(Rule):
     """Complex operands have a real result."""
+
+    narrows = True
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
         """As for any rule, with the real counterpart of a complex result."""

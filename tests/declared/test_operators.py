@@ -259,3 +259,41 @@ def test_result_dtype_follows_promotion(operator: Elementwise) -> None:
     assert operator(x, wide, **metadata_of(operator)).dtype is expected
     assert operator(x, 1.5, **metadata_of(operator)).dtype is expected
     assert operator(x, wide.expand(3), **metadata_of(operator)).dtype is (operator.rule.result or dtypes.float64)
+
+
+@pytest.mark.parametrize("operator", [each for each in ELEMENTWISE if each.method is not None], ids=case_id)
+def test_methods_give_the_operators_dtype(operator: Elementwise) -> None:
+    """Of tensors without dimensions NumPy's functions return numbers, whose dtype need not be the result's."""
+    if operator.metadata or operator.kinds:
+        pytest.skip("has no quick path")
+    for dtype in dtypes.ALL:
+        for shape in ((), (2,)):
+            inputs = [torch.ones(shape, dtype=dtype) for _ in operator.inputs]
+            try:
+                expected = operator.prepared(tuple(inputs), {}).results[0]
+            except TritensorError:
+                continue
+            assert operator.method(*inputs).dtype is expected, (dtype, shape)
+
+
+@pytest.mark.parametrize(
+    "operator", [each for each in ELEMENTWISE if len(each.inputs) > 1 and each.methods], ids=case_id
+)
+def test_gradients_beside_integers_have_their_tensors_dtype(operator: Elementwise) -> None:
+    if not operator.differentiable or operator.kinds:
+        pytest.skip("has no such gradient")
+    for dtype in (dtypes.float16, dtypes.float64):
+        for position in range(len(operator.inputs)):
+            inputs = [torch.tensor([1, 2]) for _ in operator.inputs]
+            x = inputs[position] = torch.tensor([1.0, 1.5], dtype=dtype, requires_grad=True)
+            try:
+                result = operator(*inputs, **metadata_of(operator))
+            except TritensorError:
+                continue
+            if result.requires_grad:
+                result.sum().backward()
+                assert x.grad.dtype is dtype
+                wide = [torch.tensor([1.0, 2.0], dtype=dtypes.float64) for _ in inputs]
+                y = wide[position] = x.detach().double().requires_grad_()
+                operator(*wide, **metadata_of(operator)).sum().backward()
+                assert torch.allclose(x.grad.double(), y.grad, 1e-2 if dtype is dtypes.float16 else 1e-12)

@@ -34,11 +34,22 @@ ARRAY = np.array([1.0, 2.0])
         (X @ ARRAY, torch.float64, 5.0),
         (ARRAY * X, torch.float64, [1.0, 4.0]),
         (ARRAY.astype(np.float32) * X, torch.float32, [1.0, 4.0]),
+        (COUNTS / ARRAY.astype(np.int64), torch.float64, [1.0, 1.0]),
         (np.float64(2) * X, torch.float32, [2.0, 4.0]),
     ],
 )
 def test_answers_are_tensors(found: torch.Tensor, dtype: torch.dtype, expected: object) -> None:
     assert type(found) is torch.Tensor and found.dtype is dtype and found.tolist() == expected
+
+
+def test_an_array_is_added_out_of_place() -> None:
+    for array, dtype in ((ARRAY, torch.float64), (ARRAY.astype(np.float32), torch.float32)):
+        x = before = torch.tensor([1.0, 2.0])
+        x += array
+        assert x.tolist() == [2.0, 4.0] and x.dtype is dtype and before.tolist() == [1.0, 2.0]
+    x = before
+    x *= np.float32(2)
+    assert x is before and x.tolist() == [2.0, 4.0]
 
 
 def test_an_output_that_is_an_array_stays_one() -> None:

@@ -44,6 +44,7 @@ def test_activations_of_what_is_no_ordinary_number(place) -> None:
     assert F.relu(x).tolist() == pytest.approx([nan, inf, 0], nan_ok=True)
     assert torch.sigmoid(x).tolist() == pytest.approx([nan, 1, 0], nan_ok=True)
     assert F.elu(x).tolist() == pytest.approx([nan, inf, -1], nan_ok=True)
+    assert F.elu(of([2.0, 0.0, -1.0], place), -inf).tolist() == [2, 0, inf]
     assert F.softplus(x).tolist() == pytest.approx([nan, inf, 0], nan_ok=True)
     assert F.leaky_relu(x).tolist() == pytest.approx([nan, inf, -inf], nan_ok=True)
 
@@ -104,3 +105,22 @@ def test_activations_in_place() -> None:
         x = torch.randn(5)
         expected = function(x)
         assert function(x, inplace=True) is x and torch.equal(x, expected)
+
+
+SLOPES = {  # at -1, 0, 1, 6, nan
+    "hardtanh": (lambda x: F.hardtanh(x), [0, 1, 0, 0, 1]),
+    "hardtanh in place": (lambda x: F.hardtanh(x * 1, inplace=True), [0, 1, 0, 0, 1]),
+    "relu6": (lambda x: F.relu6(x), [0, 0, 1, 0, 1]),
+    "clamp": (lambda x: x.clamp(-1, 1), [1, 1, 1, 0, 0]),
+    "elu": (lambda x: F.elu(x), [math.exp(-1), 1, 1, 1, 1]),
+    "atan2": (lambda x: torch.atan2(x, torch.zeros_like(x)), [0, 0, 0, 0, nan]),
+    "atan2 of 1e-30": (lambda x: torch.atan2(torch.full_like(x, 1e-30), x), [0, 0, 0, 0, nan]),
+}
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_gradients_at_the_edges(name, place) -> None:
+    call, expected = SLOPES[name]
+    x = of([-1, 0, 1, 6, nan], place, torch.float32).requires_grad_()
+    call(x).sum().backward()
+    assert x.grad.tolist() == pytest.approx(expected, nan_ok=True)

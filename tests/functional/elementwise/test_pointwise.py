@@ -51,7 +51,12 @@ REFUSED = [
     (lambda: i.div_(2), RuntimeError, "result type Float can't be cast to the desired output type Long"),
     (lambda: torch.exp(1.0), TypeError, r"exp\(\): argument 'input' \(position 1\) must be Tensor, not float"),
     (lambda: torch.exp([1.0]), TypeError, r"exp\(\): argument 'input' \(position 1\) must be Tensor, not list"),
-    (lambda: f.maximum([1]), TypeError, r"maximum\(\): argument 'y' \(position 2\) must be Tensor, not list"),
+    (lambda: f.maximum([1]), TypeError, r"maximum\(\): argument 'other' \(position 2\) must be Tensor, not list"),
+    (lambda: f.add(None), TypeError, r"add\(\): argument 'other' \(position 2\) must be Tensor, not NoneType"),
+    (lambda: i.clamp_min_(None), TypeError, r"clamp_min\(\): argument 'min' \(position 2\) must be Tensor, not None"),
+    (lambda: python.iadd(f, None), TypeError, r"unsupported operand type\(s\) for \+=: 'Tensor' and 'NoneType'"),
+    (lambda: python.imul(f, [1]), TypeError, r"unsupported operand type\(s\) for \*=|can't multiply sequence"),
+    (lambda: torch.conj(1j), TypeError, r"conj\(\): argument 'input' \(position 1\) must be Tensor, not complex"),
     (lambda: f + [1], TypeError, "unsupported operand type"),  # noqa: RUF005
     (lambda: 2 ** torch.tensor([[1.0]]) + "x", TypeError, "unsupported operand type"),
 ]
@@ -422,8 +427,26 @@ def test_choosing_by_bits_keeps_every_bit() -> None:
     assert np.isnan(chosen[0]) and np.signbit(chosen[1]) and chosen[2] == 0
 
 
-def test_conj_of_real_numbers_is_the_tensor_itself(place) -> None:
-    for kind in (torch.float32, torch.int8, torch.bool):
-        x = of([0, 1], place, kind)
+def test_the_conjugate_of_a_real_tensor_is_the_tensor(place) -> None:
+    for values in ([1.5, -2.0], [1, 2], [True, False]):
+        x = of(values, place)
         assert x.conj() is x and torch.conj(x) is x
-    assert torch.tensor([1 + 2j, -1j]).conj().tolist() == [1 - 2j, 1j]
+    z = torch.tensor([1 + 2j, -3j])
+    assert z.conj().tolist() == [1 - 2j, 3j] and torch.conj(z[0]).item() == 1 - 2j
+
+
+def test_complex_magnitudes_and_directions() -> None:
+    z = torch.tensor([3 + 4j, 0j, complex(inf, 0), complex(1, -inf)])
+    assert torch.equal(z.abs(), torch.tensor([5, 0, inf, inf])) and z[0].abs().dtype is torch.float32
+    assert abs(z[0].to(torch.complex128)).dtype is torch.float64
+    assert torch.allclose(z[:2].sgn(), torch.tensor([0.6 + 0.8j, 0j])) and z[2:].sgn().isnan().all()
+    x = torch.tensor(3 + 4j, requires_grad=True)
+    (x * x).abs().backward()
+    assert abs(x.grad.item() - (6 + 8j)) < 1e-5
+
+
+def test_complex_powers_of_zero() -> None:
+    zero, one = torch.tensor([0j]), torch.tensor([1.0])
+    assert (zero**0).tolist() == (zero**0j).tolist() == [1] and (zero**one).tolist() == [0]
+    for found in (zero**zero, zero ** (one - 1), zero ** torch.tensor(0), 0**zero):
+        assert found.isnan().all()

@@ -95,31 +95,31 @@ def elu(x, *, alpha=1.0):
     out = np.minimum(x, 0, out=np.empty_like(x))
     np.expm1(out, out=out)
     out *= alpha
-    out += np.maximum(x, 0)  # one of the two is 0
+    np.copyto(out, x, where=x >= 0)
     return out
 
 
 @elu.kernel
 def _(x, alpha):
-    return tl.where(x > 0, x, alpha * libdevice.expm1(x))
+    return tl.where(x >= 0, x, alpha * libdevice.expm1(x))
 
 
 @elementwise(FLOATING, methods=())
 def elu_gradient(grad, x, *, alpha=1.0):
     """grad where x is positive, else alpha * exp(x) * grad."""
-    return np.where(x > 0, grad, grad * alpha * np.exp(np.minimum(x, 0)))
+    return np.where(x <= 0, grad * alpha * np.exp(np.minimum(x, 0)), grad)
 
 
 elu.gradient(lambda grad, x, alpha: elu_gradient(grad, x, alpha=alpha))
 elu_gradient.gradients(
     grad=lambda again, x, alpha: elu_gradient(again, x, alpha=alpha),
-    x=lambda again, grad, x, alpha: where(x > 0, 0, again * grad * alpha * x.clamp_max(0).exp()),
+    x=lambda again, grad, x, alpha: where(x <= 0, again * grad * alpha * x.clamp_max(0).exp(), 0),
 )
 
 
 @elu_gradient.kernel
 def _(grad, x, alpha):
-    return tl.where(x > 0, grad, grad * alpha * libdevice.exp(x))
+    return tl.where(x <= 0, grad * alpha * libdevice.exp(x), grad)
 
 
 # ---- from the logistic function ----------------------------------------------------------------------------------

@@ -259,7 +259,8 @@ def _float_power(x: Any, y: Any) -> np.ndarray:
             return root if y > 0 else 1 / root  # type: ignore[no-any-return]
         if y == 3:
             return x * x * x  # type: ignore[no-any-return]
-        if y != 2 and float(y).is_integer():
+        y = float(y)  # as a kernel takes it: beyond 2**53 integers are even
+        if y != 2 and y.is_integer():
             # np.power takes 60 ns for a negative base, 2 ns for a positive one
             size = np.abs(x) ** y
             return np.copysign(size, x) if y % 2 else size
@@ -283,7 +284,7 @@ def _power_of_base(grad: Any, x: Any, y: Any) -> Any:
 
 def _power_of_exponent(grad: Any, out: Any, x: Any, y: Any) -> Any:
     complex_ = y.dtype.is_complex if isinstance(y, Tensor) else isinstance(y, complex)
-    return where((x == 0) if complex_ else (x == 0) & (y >= 0), 0, grad * out * _log(x))
+    return where((x == 0) if complex_ else (x == 0) & (y >= 0), 0, grad * out * _log(x, out.dtype))
 
 
 pow.gradients(x=_power_of_base, y=_power_of_exponent)
@@ -292,10 +293,13 @@ pow.gradients(x=_power_of_base, y=_power_of_exponent)
 pow.gradient_domain = {"x": (0.2, 3.0), "y": (-2.0, 2.0)}
 
 
-def _log(x: Any) -> Any:
+def _log(x: Any, kind: dtypes.dtype) -> Any:
+    """The logarithm of a base; of integers in the dtype of the power."""
+    if isinstance(x, Tensor):
+        return (x.to(kind) if x.dtype.category < dtypes.FLOATING else x).log()
     if isinstance(x, complex):
         return cmath.log(x) if x else -math.inf
-    return x.log() if isinstance(x, Tensor) else math.log(x) if x > 0 else math.nan if x < 0 else -math.inf
+    return math.log(x) if x > 0 else math.nan if x < 0 else -math.inf
 
 
 @pow.kernel
@@ -340,6 +344,9 @@ def sgn(x):
     """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
     if x.dtype.kind in "bu":
         return (x > 0).astype(x.dtype)
+    if x.dtype.kind == "c":
+        size = np.abs(x)
+        return x / np.where(size == 0, 1, size)
     return np.nan_to_num(np.sign(x), nan=0.0)
 
 
@@ -363,9 +370,12 @@ def _(x):
         return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
 
 
-conj = elementwise(
-    ANY, np.conjugate, "x with its imaginary part negated; real numbers as they are.", name="conj", methods=()
-)
+@elementwise(ANY, methods=())
+def conj(x):
+    """x with its imaginary part negated; real numbers as they are."""
+    return np.conjugate(x) if x.dtype.kind == "c" else x.copy()
+
+
 conj.gradient(lambda grad: conj(grad))
 
 

@@ -32,7 +32,6 @@ from ...memory.array import DeviceArray
 from ...operator import Dtypes, Operator, Rule, Shapes
 from ...outputs import ELEMENTWISE
 from ...public import publish
-from ...rules import Magnitude
 from ...runtime.call import Call
 from ...runtime.reference import metadata_of, numbers_of
 from ...tensor import Tensor
@@ -77,8 +76,8 @@ class Elementwise(Operator):
         allowed = _DIRECT
         if rule.floating or rule.examines:
             allowed = frozenset(d for d in allowed if dtypes.of(d).category >= dtypes.FLOATING)
-        elif isinstance(rule, Magnitude):  # the result of complex operands is real
-            allowed = frozenset(d for d in allowed if dtypes.of(d).category < dtypes.COMPLEX)
+        if rule.narrows:
+            allowed = frozenset(d for d in allowed if not dtypes.of(d).is_complex)
         # dtypes that the quick path may pass directly to the reference: the operands' dtype is the compute dtype
         self.direct = frozenset(d for d in allowed if rule.lowest <= dtypes.of(d).category <= rule.highest)
         self.fixed = None if rule.result is None else rule.result.numpy
@@ -222,7 +221,7 @@ def elementwise(
         if count == 2 and changes:
             stems = [name.strip("_") for name in syntax]
             member(operator, reflected(operator), *[f"__r{stem}__" for stem in stems])
-            member(operator, operator.method_in_place, *[f"__i{stem}__" for stem in stems])
+            member(operator, in_place_method(operator, syntax=True), *[f"__i{stem}__" for stem in stems])
     if operator.methods:
         member(operator, operator.method, *operator.methods)
     if in_place:

@@ -206,11 +206,14 @@ def _as_numpy(operator: Elementwise, x: Tensor, other: Any) -> tuple[Tensor, Any
             kind = np.result_type(x._data.dtype, other.dtype)
         except TypeError:  # bfloat16 does not promote with every dtype
             return x, other
+        if operator.rule.floating:
+            kind = np.result_type(kind, np.float16)  # NumPy's quotient of int64 is float64
         return x.to(dtypes.of(kind)), other.astype(kind, copy=False)
     return x, other
 
 
-OPERANDS = (Tensor, bool, int, float, complex, np.generic, ndarray)
+_WRITTEN = (Tensor, bool, int, float, complex, np.generic)
+OPERANDS = (*_WRITTEN, ndarray)
 
 
 def reflected(operator: Elementwise) -> Callable[..., Any]:
@@ -248,11 +251,16 @@ def reflected(operator: Elementwise) -> Callable[..., Any]:
     return call
 
 
-def in_place_method(operator: Elementwise) -> Callable[..., Tensor]:
-    """The in-place method: a ufunc on CPU arrays, if nothing is recorded, writes directly into the memory."""
+def in_place_method(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]:
+    """The in-place method: a ufunc on CPU arrays, if nothing is recorded, writes directly into the memory.
+
+    With `syntax`, it returns NotImplemented for what is no tensor and no number: Python adds an array out of place.
+    """
     reference, direct, ufunc = operator.reference, operator.direct, operator.ufunc
 
     def call(self: Tensor, *args: Any, **metadata: Any) -> Tensor:
+        if syntax and not isinstance(args[0], _WRITTEN):
+            return NotImplemented
         x = self._data
         if ufunc and x.__class__ is ndarray and x.dtype in direct and not (self._needs and recording.enabled):
             rest = [value._data if isinstance(value, Tensor) else value for value in args]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...rules import FLOAT, FLOATING, REAL_FLOAT
+from .arithmetic import where
 from .family import elementwise
 
 if TYPE_CHECKING:
@@ -79,7 +80,17 @@ atan2 = elementwise(
     name="atan2",
     methods=["atan2", "arctan2"],
 )
-atan2.gradients(x=lambda grad, x, y: grad * y / (x * x + y * y), y=lambda grad, x, y: -grad * x / (x * x + y * y))
+
+
+def _per_square(x: Any, y: Any) -> Any:
+    """1 / (x * x + y * y); 0 at the origin, where there is no slope."""
+    square = x * x + y * y
+    return where(square == 0, 0, square.reciprocal())
+
+
+atan2.gradients(
+    x=lambda grad, x, y: grad * (y * _per_square(x, y)), y=lambda grad, x, y: -grad * (x * _per_square(x, y))
+)
 
 
 @atan2.kernel

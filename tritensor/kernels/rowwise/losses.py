@@ -320,7 +320,7 @@ class ClassLossBackward(Operator):
 
     def __init__(self, name: str, reference: Any) -> None:
         super().__init__(name, reference, Floating("floating", name))
-        self.kinds = {"target": dtypes.int64}
+        self.kinds, self.optional = {"target": dtypes.int64}, {"weight"}
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
         """The scores' dtype."""
