@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 
 import torch as reference
 
@@ -64,7 +65,13 @@ UNCALLED: dict[str, str] = {
 def parameters(name: str, owner: str) -> tuple[inspect.Parameter, ...]:
     """The parameters of our function or method, the tensor itself included; `owner` is what it is called through."""
     places = {"torch": tritensor, "torch.nn.functional": nn.functional, "Tensor": tritensor.Tensor}
-    return tuple(inspect.signature(getattr(places[owner], name)).parameters.values())
+    found = list(inspect.signature(getattr(places[owner], name)).parameters.values())
+    for several, named_too in pairwise(found):
+        if several.kind is several.VAR_POSITIONAL and named_too.name in ("dims", "repeats", "shape", "size", "sizes"):
+            found.remove(named_too)  # `permute(*order, dims=None)`: the same argument in two forms
+            found[found.index(several)] = several.replace(name=named_too.name)
+            break
+    return tuple(found)
 
 
 def _has(owner: str, name: str) -> bool:

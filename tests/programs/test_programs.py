@@ -74,7 +74,7 @@ PLANTED = {
     "x0 = torch.ones(2); r1 = x0[len(torch.__name__) - 5]": REFUSED,
     "x0 = torch.ones(2); r1 = x0[9 - len(torch.__name__)]": "accepted here alone",
     "x0 = torch.ones(2); x0.requires_grad_(len(torch.__name__) > 5)": VALUE,
-    "x0 = torch.ones(2, 2); v1 = x0.t() if len(torch.__name__) > 5 else x0.clone(); x0.add_(1)": VALUE,
+    "x0 = torch.ones(2); v1 = x0.view(2) if len(torch.__name__) > 5 else x0.clone(); x0.add_(1)": VALUE,
     "x0 = torch.ones(2); r1 = (1 / 0) if len(torch.__name__) > 5 else x0['a']": "another error",
 }
 
