@@ -259,6 +259,7 @@ def test_numbers_that_wrap_or_round_as_in_pytorch() -> None:
     assert torch.tensor([1.7, -1.7], dtype=torch.int8).tolist() == [1, -1]
     assert torch.tensor([70000.0], dtype=torch.float16).tolist() == [float("inf")]
     assert torch.tensor([2**63], dtype=torch.uint64).tolist() == [2**63]
+    assert torch.tensor([[1, 2**64 - 1], [0, 2**63]], dtype=torch.uint64).tolist() == [[1, 2**64 - 1], [0, 2**63]]
     assert torch.tensor([0.1], dtype=torch.float64).item() == 0.1
 
 

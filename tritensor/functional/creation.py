@@ -59,6 +59,8 @@ def _as_array(data: Any, wanted: np.dtype | None = None) -> np.ndarray:
         array = _of_large_integers(data, array, kind)
     if array.dtype.kind in "US":
         raise _not_numbers(data)
+    if array.dtype.kind == "f" and kind == np.uint64:
+        array = _of_unsigned_integers(data, array)
     if isinstance(_first_leaf(data), (np.generic, np.ndarray)):
         return array
     if array.dtype.kind == "i":
@@ -111,6 +113,13 @@ def _of_large_integers(data: Any, array: np.ndarray, kind: np.dtype | None) -> n
     if category == dtypes.BOOLEAN:
         return array.astype(np.bool_)
     return array.astype(np.complex128 if any(isinstance(leaf, complex) for leaf in leaves) else np.float64)
+
+
+def _of_unsigned_integers(data: Any, array: np.ndarray) -> np.ndarray:
+    """Integers of both sides of 2**63, of which NumPy makes floats, as they are; other numbers as floats."""
+    whole = np.array(data, dtype=object)
+    exact = all(type(leaf) is int and 0 <= leaf < 1 << 64 for leaf in whole.flat)
+    return whole.astype(np.uint64) if exact else array
 
 
 _OVERFLOW = "Overflow when unpacking long long"
