@@ -12,6 +12,7 @@ HEADINGS = {
     known.VALUE: ("Other results", "Both run these and give different results."),
     known.LAYOUT: ("Other strides", "Both give the same elements in another order of memory."),
     known.ACCEPTED: ("Accepted here", "PyTorch refuses these; here they run."),
+    known.CRASH: ("Other types of errors", "Both refuse these; here with an exception of Python's own."),
     known.ERROR: ("Other errors", "Both refuse these, with different types of exception."),
 }
 

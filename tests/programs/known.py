@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 REFUSED, ACCEPTED, ERROR, VALUE = "refused here alone", "accepted here alone", "another error", "value differs"
-LAYOUT = "layout differs"
+LAYOUT, CRASH = "layout differs", "crash"
 
 
 @dataclass(frozen=True)
@@ -201,6 +201,14 @@ KNOWN: tuple[Known, ...] = (
         "The gradient has the shape of the tensor whose operation was recorded; PyTorch's backward pass may fit.",
         "y = x[None]; x.data = torch.ones(3, 4); y.sum().backward()",
         r"backward\(",
+    ),
+    Known(
+        "Something else in place of a tensor",
+        CRASH,
+        r"^AttributeError: .*has no attribute",
+        "Functions that take less than a microsecond do not look whether their first argument is a tensor: Python's "
+        "AttributeError says that it is none, where PyTorch raises TypeError.",
+        "torch.flatten(None)",
     ),
     Known(
         "complex32",

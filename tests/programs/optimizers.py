@@ -165,7 +165,7 @@ def between(draw: Draw, kind: str, scheduler: str) -> None:
     elif choice == "rate":
         option = draw.one(("lr", "lr", "weight_decay", "lrr"))
         draw.say(f"opt.param_groups[0][{option!r}] = {draw.one(RATES)}")
-    elif choice == "add":
+    elif choice == "add" and not scheduler:  # its next step fails with a part of it done
         name = draw.fresh("x")
         draw.say(f"{name} = {draw.tensor((2,), 'float32', 0.0, layout=False)}.requires_grad_()")
         draw.say(f"opt.add_param_group({{'params': {draw.one((name, f'[{name}]', 'x0'))}{group_options(draw, kind)}}})")
