@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import dtypes, settings
+from tritensor import cuda, dtypes, settings
 from tritensor.kernels.random import ranges
 from tritensor.runtime.launch import compile_ahead
 
@@ -441,3 +442,21 @@ def test_ranges_compile_without_spills_and_store_vectors(target: Any, dtype: str
         facts = compile_ahead(ranges.range_kernel, signature, constants, target)
         assert facts.local_bytes == 0
         assert target[0] != "cuda" or re.search(r"st\.global\.(v4\.b32|v2\.b64)", facts.asm["ptx"])
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "steps", "kind", "expected"),
+    [
+        (7, 0.5, 6, torch.int64, [7, 5, 4, 2, 1, 0]),
+        (0.3, 5.7, 5, torch.int32, [0, 1, 2, 3, 5]),
+        (5, -3, 6, torch.int8, [5, 3, 1, 0, -1, -3]),
+        (1.9, 3, 1, torch.int64, [1]),
+        (0.1, 0.4, 4, torch.float64, [0.1, 0.2, 0.30000000000000004, 0.4]),
+        (math.nan, 1, 2, torch.float32, [math.nan, math.nan]),
+    ],
+)
+def test_linspace_counts_each_half_from_its_end(start, end, steps, kind, expected) -> None:
+    with cuda.simulate(devices=1):
+        for device in ("cpu", "cuda"):
+            made = torch.linspace(start, end, steps, dtype=kind, device=device).tolist()
+            assert made == pytest.approx(expected, rel=1e-15, nan_ok=True)

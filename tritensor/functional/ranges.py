@@ -99,8 +99,11 @@ def linspace(
     """`steps` evenly spaced numbers from `start` to `end`, both included."""
     if steps < 0:
         raise ShapeError("number of steps must be non-negative")
+    kind = numpy_dtype(dtype)
+    if kind.kind in "iu":  # PyTorch counts from integers to integers
+        start, end = int(start), int(end)
     start, end = float(start), float(end)
-    return _made(kernels.linspace, numpy_dtype(dtype), device, requires_grad, start=start, end=end, steps=steps)
+    return _made(kernels.linspace, kind, device, requires_grad, start=start, end=end, steps=steps)
 
 
 @public(functional=False, out=takes_out(MADE._replace(flat=True)))

@@ -77,7 +77,7 @@ def range_kernel(
 
     Args:
         start, step, end: as int64 where WHOLE, else as float64.
-        CLOSED: the last element is exactly `end`, without rounding.
+        CLOSED: the second half is counted from `end`, which is reached without rounding.
         INDEX64: whether positions need 64 bits.
     """
     first = tl.program_id(0)
@@ -89,7 +89,7 @@ def range_kernel(
     else:
         value = start + index.to(tl.float64) * step
     if CLOSED:
-        value = tl.where((index == count - 1) & (index > 0), end, value)
+        value = tl.where((index < count // 2) | (index == 0), value, end - (count - 1 - index).to(tl.float64) * step)
     tl.store(out_ptr + index, value.to(OUT_DTYPE), mask=index < count)
 
 
@@ -106,8 +106,9 @@ def arange(*, start, step, steps, dtype):
 
 @_range
 def linspace(*, start, end, steps, dtype):
-    """Numbers in equal steps from `start` to `end`, both included."""
-    return _cast(np.linspace(start, end, steps), dtype)
+    """Numbers in equal steps from `start` to `end`, both included; of each half from its own end, as in PyTorch."""
+    index, step = np.arange(steps, dtype=np.float64), (end - start) / max(steps - 1, 1)
+    return _cast(np.where(index < max(steps // 2, 1), start + index * step, end - (steps - 1 - index) * step), dtype)
 
 
 def _cast(numbers: np.ndarray, dtype: dtypes.dtype) -> np.ndarray:
