@@ -211,6 +211,13 @@ KNOWN: tuple[Known, ...] = (
         "torch.flatten(None)",
     ),
     Known(
+        "Functions of numbers alone",
+        REFUSED,
+        r"at least one argument must be a Tensor",
+        "Python computes with numbers.",
+        "torch.add(1.5, 1)",
+    ),
+    Known(
         "complex32",
         VALUE,
         r"complex64'?\n *torch: .*complex32",
