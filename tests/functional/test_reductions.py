@@ -318,3 +318,9 @@ def test_gradients_of_norms(p):
 def test_gradients_where_nothing_varies():
     assert gradient(lambda x: x.std(1), [[2.0, 2.0]]) == [[0, 0]]
     assert gradient(lambda x: x.cumsum(0), [1.0, 2.0, 3.0]) == [3, 2, 1]
+
+
+def test_the_gradient_of_a_product_does_not_overflow_on_the_way():
+    x = torch.tensor([[2e30], [4.0]], requires_grad=True)
+    (x.prod(1) * torch.tensor([4e30, 1.0])).sum().backward()
+    assert x.grad.reshape(-1).tolist() == torch.tensor([4e30, 1.0]).tolist()

@@ -111,7 +111,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "The stride of a result",
         VALUE,
-        "^result of",
+        "^result",
         'See "The order of strides of a result" below; the stride of a dimension of size 1 says nothing.',
         "(torch.ones(3, 1).t() * 2).stride()",
         r"stride\(",
@@ -216,6 +216,15 @@ KNOWN: tuple[Known, ...] = (
         r"at least one argument must be a Tensor",
         "Python computes with numbers.",
         "torch.add(1.5, 1)",
+    ),
+    Known(
+        "Integers beside half precision",
+        VALUE,
+        r"^value of(.|\n)*(nan|inf)",
+        "Both are converted to float32, in which the result is computed. PyTorch rounds large integers to infinity first.",
+        "torch.zeros(1, dtype=torch.float16) * torch.tensor([2**40])",
+        r"(mul|add|sub|div|\*|/|\+|-).*int(32|64)",
+        "float16",
     ),
     Known(
         "complex32",

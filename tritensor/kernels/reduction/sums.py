@@ -166,7 +166,7 @@ def _(grad, out, x, dim, keepdim):
     zero = x == 0
     zeros = sum(zero, dim=dim, keepdim=True)
     others = prod(where(zero, 1, x), dim=dim, keepdim=True)
-    return where(zeros == 0, grad * out / x, where(zero & (zeros == 1), grad * others, 0))
+    return where(zeros == 0, grad * (out / x), where(zero & (zeros == 1), grad * others, 0))
 
 
 def _product_of_others(x: Tensor, dims: tuple[int, ...]) -> Tensor:
