@@ -218,15 +218,6 @@ KNOWN: tuple[Known, ...] = (
         "torch.add(1.5, 1)",
     ),
     Known(
-        "Integers beside half precision",
-        VALUE,
-        r"^value of(.|\n)*(nan|inf)",
-        "Both are converted to float32, in which the result is computed. PyTorch rounds large integers to infinity first.",
-        "torch.zeros(1, dtype=torch.float16) * torch.tensor([2**40])",
-        r"(mul|add|sub|div|\*|/|\+|-).*int(32|64)",
-        "float16",
-    ),
-    Known(
         "complex32",
         VALUE,
         r"complex64'?\n *torch: .*complex32",
