@@ -175,6 +175,10 @@ REFUSED = [
     ("x.norm('nuk')", RuntimeError, "linalg.matrix_norm: Order nuk not supported."),
     ("e.norm(inf)", RuntimeError, "linalg.vector_norm cannot compute the inf norm on an empty tensor"),
     ("e.norm(-inf, 0)", RuntimeError, "linalg.vector_norm cannot compute the -inf norm on the dimension 0"),
+    ("b.argmax(5)", RuntimeError, "argmax(): does not support bool input"),
+    ("i.mean(5)", RuntimeError, "mean(): could not infer output dtype. Input dtype must be either a floating point"),
+    ("i.std(5)", RuntimeError, "std and var only support floating point and complex dtypes"),
+    ("i.amax(5)", IndexError, "Dimension out of range (expected to be in range of [-2, 1], but got 5)"),
     ("torch.aminmax(x, keepdim=None)", TypeError, "aminmax(): argument 'keepdim' must be bool, not NoneType"),
     ("torch.aminmax(x, dim=1.5)", TypeError, "aminmax(): argument 'dim' must be int, not float"),
     ("torch.aminmax(x, dim=(0,))", TypeError, "aminmax(): argument 'dim' must be int, not tuple"),
@@ -291,6 +295,9 @@ def test_the_gradient_of_nan_is_that_of_its_elements(name, device):
         x = torch.tensor(values, device=device, requires_grad=True)
         getattr(x, name)().backward()
         assert x.grad.tolist() == wanted
+        x.grad = None
+        (getattr(x, name)() * NAN).backward()
+        assert np.isnan(x.grad.tolist()).tolist() == [part != 0 for part in wanted]
     x = torch.tensor([-1.0, NAN], device=device, requires_grad=True)
     getattr(x, f"a{name}")().backward()
     assert np.isnan(x.grad.tolist()).all()

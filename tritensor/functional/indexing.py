@@ -177,10 +177,10 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     tensor([[2, 2],
             [4, 4]])
     """
+    dim = layout.normalize_dim(dim, input.ndim)
     _integer_index("index_select", index, "int32 or int64")
     if index.ndim > 1:
         raise RangeError("index_select(): Index is supposed to be a vector")
-    dim = layout.normalize_dim(dim, input.ndim)
     vector = index.reshape(-1)
     kernels.check_bounds(vector, input._data.shape[dim] if input.ndim else 1, dim, False, "index out of range in self")
     if input.ndim == 0:
@@ -214,6 +214,8 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
             f"index_add_(): Indexing dim {dim} is out of bounds of the source tensor with dim {source.ndim}"
         )
     own, other = list(input.shape), list(source.shape)
+    if not other and index.numel() != 1:
+        raise RangeError("Dimension specified as 0 but tensor has no dimensions")
     extent = other[dim] if other else 1
     if index.numel() != extent:
         raise ShapeError(
@@ -296,10 +298,11 @@ def _number_for(input: Tensor, value: Any) -> Any:
 
 def _slice_dim(name: str, input: Tensor, dim: int, index: Tensor) -> int:
     """The dimension, after the index of index_add, index_copy or index_fill was checked."""
+    dim = layout.normalize_dim(dim, input.ndim)
     _integer_index(name, index, "int32/int64")
     if index.ndim > 1:
         raise RangeError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
-    return layout.normalize_dim(dim, input.ndim)
+    return dim
 
 
 def _check_dtype(name: str, input: Tensor, source: Tensor) -> None:
@@ -339,6 +342,7 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     Raises:
         BoundsError: an index out of bounds; negative ones are.
     """
+    layout.normalize_dim(dim, input.ndim)
     _integer_index("gather", index, "int32/int64")
     return kernels.gather(input, index, dim=dim)
 
@@ -378,11 +382,11 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 
 def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, accumulate: bool) -> Tensor:
+    layout.normalize_dim(dim, input.ndim)
     _integer_index("scatter", index, "int32/int64")
     if isinstance(src, Tensor) and src.dtype is not input.dtype:
         raise DtypeError("scatter(): Expected self.dtype to be equal to src.dtype")
     if not index.numel():  # PyTorch looks at no shape then
-        layout.normalize_dim(dim, input.ndim)
         return input.clone()
     if isinstance(src, Tensor):
         extents, shape = index._data.shape, src._data.shape

@@ -9,7 +9,7 @@ from ..arguments import check_tensor
 from ..autograd.gradients import called
 from ..autograd.mode import recording
 from ..dtypes import INTEGER
-from ..errors import ArgumentError, ShapeError, explain
+from ..errors import ArgumentError, RangeError, ShapeError, explain
 from ..kernels.matmul import precision as _precision  # noqa: F401 - its functions are public
 from ..kernels.matmul.family import linear as linear_operator
 from ..kernels.matmul.family import quick_linear, quick_matmul
@@ -81,6 +81,8 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector."""
     check_tensor("mv", "vec", 2, vec)
+    if input.ndim == 0:
+        raise RangeError("Dimension specified as 0 but tensor has no dimensions")
     if input.ndim != 2 or vec.ndim != 1:
         raise ShapeError(f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim}")
     return called("MvBackward0", quick_matmul(input, vec))  # type: ignore[no-any-return]

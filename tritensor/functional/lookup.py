@@ -6,7 +6,7 @@ from .. import dtypes
 from ..arguments import check_tensor
 from ..autograd.gradients import called
 from ..autograd.mode import no_grad
-from ..errors import ArgumentError, DtypeError, ShapeError, explain
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..extents import check_rank
 from ..kernels.indexing import family as kernels
 from ..operator import registry
@@ -49,6 +49,13 @@ def embedding(
                 remedy="sparse=False: the dense gradient holds the same numbers, and zeros elsewhere",
             )
         )
+    if padding_idx:
+        if not weight.ndim:
+            raise RangeError("Dimension specified as 0 but tensor has no dimensions")
+        rows = weight._data.shape[0]
+        if not -rows <= padding_idx < rows:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx %= rows
     if input.dtype not in (dtypes.int64, dtypes.int32):
         raise DtypeError(
             explain(
@@ -61,10 +68,6 @@ def embedding(
         raise ShapeError("'weight' must be 2-D")
     check_rank(input.ndim + 1)
     rows = weight._data.shape[0]
-    if padding_idx is not None:
-        if not -rows <= padding_idx < rows:
-            raise AssertionError("Padding_idx must be within num_embeddings")
-        padding_idx %= rows
     kernels.check_bounds(input, rows, 0, False, "index out of range in self")
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)

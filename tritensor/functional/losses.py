@@ -7,11 +7,11 @@ from typing import Any
 
 from ..arguments import check_tensor
 from ..autograd.gradients import called
-from ..errors import DtypeError, ShapeError, explain
+from ..errors import DtypeError, RangeError, ShapeError, explain
 from ..kernels.rowwise import losses
 from ..kernels.rowwise.family import log_softmax
 from ..kernels.rowwise.loss_gradient import cross_entropy_with_gradient, gradient_wanted
-from ..layout import broadcast_shapes
+from ..layout import broadcast_shapes, normalize_dim
 from ..public import public
 from ..tensor import Tensor
 from .properties import result_type
@@ -83,6 +83,9 @@ def cross_entropy(
     shape = input.shape
     if shape == target.shape:
         return _against_probabilities(input, target, weight, reduction, label_smoothing)
+    if input.ndim == 0:
+        normalize_dim(1, 0)
+    log_softmax.rule("log_softmax", [input])
     rows, targets, back = _as_rows(input, target)
     _check_weight(weight, rows.shape[1])
     operator = cross_entropy_with_gradient if gradient_wanted(rows, reduction) else losses.cross_entropy
@@ -108,11 +111,8 @@ def _check_weight(weight: Tensor | None, classes: int) -> None:
 def _as_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor, tuple[int, ...]]:
     """Scores as (N, C), class indices as (N,), and the shape of the loss per target."""
     shape, wanted = input.shape, target.shape
-    if len(shape) == 0:
-        raise ShapeError(
-            explain("cross_entropy(): input must have at least one dimension", f"target has shape {wanted}")
-        )
     if len(shape) == 1:
+        losses.check_target_dtype(target)
         if target.numel() != 1:
             raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.numel()}")
         return input.unsqueeze(0), target.reshape(1), tuple(wanted)
@@ -127,9 +127,11 @@ def _as_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor, tuple[int, 
                     f"the target has shape {tuple(wanted)}",
                 )
             )
+        losses.check_target_dtype(target)
         return input, target, tuple(wanted)
     if wanted != shape[:1] + shape[2:]:
         raise ShapeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(wanted)}")
+    losses.check_target_dtype(target)
     return input.movedim(1, -1).flatten(0, -2), target.reshape(-1), tuple(wanted)
 
 
@@ -146,7 +148,7 @@ def _against_probabilities(
             )
         )
     if input.ndim == 0:
-        raise ShapeError("cross_entropy(): input must have at least one dimension, the one of the classes")
+        raise RangeError("Dimension specified as 1 but tensor has no dimensions")
     dim = 0 if input.ndim == 1 else 1
     classes = input.shape[dim]
     _check_weight(weight, classes)
@@ -178,13 +180,17 @@ def nll_loss(
     """
     reduction = _reduction(size_average, reduce, reduction)
     _check_scores("nll_loss", input, target)
+    if input.ndim == 0:
+        raise ValueError(explain("Expected 1 or more dimensions (got 0)", "the last but those of pixels is of classes"))
     rows, targets, back = _as_rows(input, target)
     _check_weight(weight, rows.shape[1])
     loss = losses.nll_loss(rows, targets, weight, ignore_index=ignore_index, reduction=reduction)[0]
     return loss.reshape(back) if reduction == "none" else loss
 
 
-def _compared(values: Any, name: str, input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+def _compared(
+    values: Any, name: str, input: Tensor, target: Tensor, weight: Tensor | None, how: tuple[Any, Any, str]
+) -> Tensor:
     """An elementwise error, weighted and reduced; differing shapes broadcast with PyTorch's warning."""
     _check_scores(name, input, target)
     if input.shape != target.shape:
@@ -194,6 +200,7 @@ def _compared(values: Any, name: str, input: Tensor, target: Tensor, weight: Ten
             stacklevel=3,
         )
         broadcast_shapes(input._data.shape, target._data.shape)
+    reduction = _reduction(*how)
     errors = values(input, target)
     if weight is None:
         return _reduced(errors, reduction)
@@ -216,8 +223,7 @@ def mse_loss(
     >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
     tensor(2.)
     """
-    reduction = _reduction(size_average, reduce, reduction)
-    loss = _compared(losses.squared_error, "mse_loss", input, target, weight, reduction)
+    loss = _compared(losses.squared_error, "mse_loss", input, target, weight, (size_average, reduce, reduction))
     return called("MseLossBackward0", loss)  # type: ignore[no-any-return]
 
 
@@ -231,7 +237,7 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """The mean (or sum) of the distances between `input` and `target`."""
-    return _compared(_distance, "l1_loss", input, target, weight, _reduction(size_average, reduce, reduction))
+    return _compared(_distance, "l1_loss", input, target, weight, (size_average, reduce, reduction))
 
 
 def _distance(input: Tensor, target: Tensor) -> Tensor:

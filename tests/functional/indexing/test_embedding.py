@@ -45,6 +45,31 @@ def test_embedding_shortens_the_rows_that_it_reads(device):
         embedding(on(device, np.array([0])), weight, sparse=True)
 
 
+def test_one_row_has_its_own_memory(device):
+    weight = torch.ones(3, 2, device=device, requires_grad=True)
+    row = embedding(T(1).to(device), weight)
+    row[0] = 5.0
+    assert weight.tolist() == [[1.0, 1.0]] * 3
+    row.sum().backward()
+    assert weight.grad.tolist() == [[0.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("index", "weight", "padding", "kind", "words"),
+    [
+        (T([0.0]), torch.ones(2, 2), 7, AssertionError, "Padding_idx must be within num_embeddings"),
+        (T([0]), torch.ones(2), -3, AssertionError, "Padding_idx must be within num_embeddings"),
+        (T([0]), T(1.0), 1, IndexError, "Dimension specified as 0 but tensor has no dimensions"),
+        (T([0]), T(1.0), 0, RuntimeError, "'weight' must be 2-D"),
+        (T([0.0]), T(1.0), None, RuntimeError, "Expected tensor for argument #1 'indices' to have one of"),
+    ],
+    ids=str,
+)
+def test_the_padding_is_looked_at_first(index, weight, padding, kind, words):
+    with pytest.raises(kind, match=f"^{words}"):
+        embedding(index, weight, padding_idx=padding)
+
+
 def test_one_hot(device):
     numbers = on(device, np.array([[0], [2]]))
     assert one_hot(numbers).tolist() == [[[1, 0, 0]], [[0, 0, 1]]]

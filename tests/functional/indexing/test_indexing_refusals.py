@@ -31,6 +31,13 @@ Z = torch.zeros(2, 3)
             lambda: Z.gather(0, torch.zeros(1, 5, dtype=torch.int64)),
             r"Size does not match at dimension 1 expected index",
         ),
+        (IndexError, lambda: Z.gather(2, T([[0.0]])), "Dimension out of range"),
+        (IndexError, lambda: Z.scatter(2, T([[0.0]]), T([[1]])), "Dimension out of range"),
+        (IndexError, lambda: Z.scatter_add(2, T([[0]]), T([[1]])), "Dimension out of range"),
+        (IndexError, lambda: Z.index_select(2, T([0.0])), "Dimension out of range"),
+        (IndexError, lambda: Z.index_add(2, T([0.0]), Z), "Dimension out of range"),
+        (IndexError, lambda: Z.index_copy(-3, T([0.0]), Z), "Dimension out of range"),
+        (IndexError, lambda: T(1.0).index_add(0, T([0, 0]), T(1.0)), "Dimension specified as 0 but tensor has no dim"),
         (TypeError, lambda: Z.gather(0, 1), "argument 'index' must be Tensor, not int"),
         (RuntimeError, lambda: Z.scatter(0, T([[5]]), 1.0), "index 5 is out of bounds for dimension 0 with size 2"),
         (

@@ -58,6 +58,11 @@ def test_shapes_that_do_not_fit_are_refused_in_pytorchs_words(call, message):
         call()
 
 
+def test_a_number_is_no_matrix():
+    with pytest.raises(IndexError, match="Dimension specified as 0 but tensor has no dimensions"):
+        mv(ones(), ones(3))
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -114,7 +114,7 @@ def _among_ties(
 ) -> Tensor:
     """The gradient of an extreme value, divided evenly among all elements that are equal to it.
 
-    Where it is NaN, so are the gradients; with `of_nans` the elements that are NaN get them.
+    Where it is NaN, so are the gradients; with `of_nans` the elements that are NaN get them, and all others 0.
     """
     shape = x.shape
     value = restore(out, shape, dim, keepdim)
@@ -122,7 +122,7 @@ def _among_ties(
     if of_nans:
         best = best | (x.isnan() & value.isnan())
     share = restore(grad, shape, dim, keepdim) / sum(best, dim=dim, keepdim=True)
-    return where(best, share, share * 0)
+    return where(best, share, 0 if of_nans else share * 0)
 
 
 amax.gradient(lambda grad, out, x, dim, keepdim: _among_ties(grad, out, x, dim, keepdim))

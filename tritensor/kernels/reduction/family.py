@@ -28,7 +28,7 @@ from ...errors import ArgumentError, RangeError, ShapeError, explain
 from ...operator import Dtypes, Operator, Shapes
 from ...outputs import SAME, Into
 from ...public import public
-from ...rules import FloatingOnly, Rule, compute_dtype
+from ...rules import FloatingOnly, Places, Rule, compute_dtype
 from ...runtime.call import Call
 from ...tensor import Tensor
 from ...threads import quietly
@@ -182,7 +182,12 @@ class Reduction(Operator):
         whole = dim is None
         if dim.__class__ is not int and dim is not None and not isinstance(dim, (tuple, list)):
             dim = _as_index(self.name, dim)
-        dims = layout.normalize_dims(dim, len(shape))
+        try:
+            dims = layout.normalize_dims(dim, len(shape))
+        except RangeError:
+            if isinstance(self.rule, (FloatingOnly, Places)):  # PyTorch looks at the dtypes of these first
+                self.resolve_dtypes(call)
+            raise
         call.metadata["dim"] = tuple(sorted(dims)) if shape else ()
         if self.refuses_empty and 0 in shape:
             refuse_empty(self.name, shape, call.metadata["dim"], whole)
