@@ -53,6 +53,7 @@ __all__ = [
 ]
 
 Number = (bool, int, float, complex, np.number, np.bool_)
+_NO_ARRAY = (*Number, type(None))
 
 
 class Rule:
@@ -130,13 +131,28 @@ class Rule:
     def half(self, call: Call) -> dtypes.dtype | None:
         """The half-precision dtype that the operands of a call share; None where it is another one."""
         ruled = [value for name, value in zip(call.operator.inputs, call.arrays) if name not in call.operator.kinds]
-        arrays = [
-            (dtypes.of(value.dtype), value.ndim > 0) for value in ruled if not isinstance(value, (*Number, type(None)))
-        ]
+        arrays = [(dtypes.of(value.dtype), value.ndim > 0) for value in ruled if not isinstance(value, _NO_ARRAY)]
+        if not any(is_half(kind) for kind in (*(kind for kind, _ in arrays), dtypes.get_default_dtype())):
+            return None
         common = dtypes.result_dtype(arrays, [value for value in ruled if isinstance(value, Number)])
         if self.floating and common.category < dtypes.FLOATING:
             common = dtypes.get_default_dtype()
-        return None if compute_dtype(common) is common else common
+        return common if is_half(common) else None
+
+    def rounds(self, call: Call) -> tuple[np.dtype, list[int]] | None:
+        """The half-precision dtype of a call, and which of its arrays have to be rounded to it before they are computed
+        with in float32; None where there are none."""
+        wide = [
+            position
+            for position, (name, value) in enumerate(zip(call.operator.inputs, call.arrays))
+            if not isinstance(value, _NO_ARRAY)
+            and value.dtype.itemsize > 1
+            and not is_half(dtypes.of(value.dtype))
+            and name not in call.operator.kinds
+            and (value.ndim or name not in self.unrounded)
+        ]
+        half = self.half(call) if wide and call.compute is dtypes.float32 else None
+        return None if half is None else (half.numpy, wide)
 
     def examine(self, call: Call, operands: Sequence[Any]) -> None:
         """Raise for elements that the operator refuses, on the CPU; a device is not waited for."""
@@ -161,7 +177,12 @@ def one_dtype(operator: str, operands: Sequence[Any]) -> None:
 
 def compute_dtype(result: dtypes.dtype) -> dtypes.dtype:
     """Half-precision operands are computed in float32, everything else in its own dtype."""
-    return dtypes.float32 if result is dtypes.float16 or result is dtypes.bfloat16 else result
+    return dtypes.float32 if is_half(result) else result
+
+
+def is_half(kind: dtypes.dtype) -> bool:
+    """Whether a dtype is float16 or bfloat16."""
+    return kind is dtypes.float16 or kind is dtypes.bfloat16
 
 
 # ---- rules with special messages or results -----------------------------------------------------------------------

@@ -175,6 +175,36 @@ def test_numbers_beside_half_precision(row, place) -> None:
         torch.set_default_dtype(torch.float32)
 
 
+BESIDE = [  # float16 [2048, 3, inf] and int64 [2049, 100000, 2**62], which becomes [2048, inf, inf]
+    (lambda x, i: x + i, [4096, inf, inf]),
+    (lambda x, i: i - x, [0, inf, nan]),
+    (lambda x, i: x == i, [True, False, True]),
+    (lambda x, i: x < i, [False, True, False]),
+    (lambda x, i: i % x, [0, nan, nan]),
+    (lambda x, i: x.clone().mul_(i), [inf, inf, inf]),
+    (lambda x, i: torch.add(x, i, alpha=2), [6144, inf, inf]),
+    (lambda x, i: x + i[0].double(), [4096, 2052, inf]),
+    (lambda x, i: (x[1:] * i[0]).float(), [6148, inf]),
+    (lambda x, i: (x.expand(100000, 3) + i)[-1], [4096, inf, inf]),
+]
+
+
+@pytest.mark.parametrize("row", range(len(BESIDE)))
+def test_integers_beside_half_precision_are_rounded_to_it(row, place) -> None:
+    call, expected = BESIDE[row]
+    x, i = of([2048, 3, inf], place, torch.float16), of([2049, 100000, 1 << 62], place)
+    for _ in range(2):
+        assert call(x, i).tolist() == pytest.approx(expected, nan_ok=True)
+    assert call(x.double(), i).shape == call(x, i).shape
+
+
+def test_checked_mode_rounds_integers_too() -> None:
+    pytest.importorskip("triton")
+    with torch.cuda.simulate(devices=1), torch.testing.checked():
+        x, i = of([3], "cuda", torch.float16), of([70000], "cuda")
+        assert (x - i).tolist() == [-inf] and (x == i).tolist() == [False]
+
+
 def test_exponents_that_a_dtype_does_not_hold(place) -> None:
     for kind, number, words in (
         ("int8", 300, "value cannot be converted to type int8_t without overflow"),

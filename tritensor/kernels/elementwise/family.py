@@ -28,13 +28,15 @@ import numpy as np
 
 from ... import devices, dtypes, layout
 from ...inplace import in_place_form
+from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...operator import Dtypes, Operator, Rule, Shapes
+from ...operator import Dtypes, Operator, Rule, Shapes, copy_into
 from ...outputs import ELEMENTWISE
 from ...public import publish
 from ...runtime.call import Call
 from ...runtime.reference import metadata_of, numbers_of
 from ...tensor import Tensor
+from ...threads import quietly
 from . import host
 from .methods import binary, function_of, in_place_method, member, plain, reflected, unary
 
@@ -98,6 +100,9 @@ class Elementwise(Operator):
                 operands = [value if number is None else number(value) for value, number in zip(arrays, numbers)]
                 return host.evaluate(reference, operands, kinds, wanted, metadata)
 
+        rounds = self.rule.rounds(call)
+        if rounds is not None:
+            return _with_roundings(run, *rounds)
         if not self.rule.examines or call.device is not devices.cpu:
             return run
         examine, form = self.rule.examine, Call(self, (), {}, call.device, call.compute, call.results)
@@ -140,6 +145,14 @@ class Elementwise(Operator):
         """Run the body over all elements with the family's kernel."""
         from .kernel import launch_elementwise
 
+        rounds = self.rule.rounds(call)
+        if rounds is not None:
+            half, positions = rounds
+            call.arrays = list(call.arrays)
+            for position in positions:
+                value = call.arrays[position]
+                call.arrays[position] = buffer.empty(value.shape, half, call.device)
+                copy_into(call.arrays[position], value)
         launch_elementwise(call)
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
@@ -151,6 +164,20 @@ class Elementwise(Operator):
         for each in shapes:
             inputs = [draw.input(name, each[position % len(each)]) for position, name in enumerate(self.inputs)]
             yield inputs, self.metadata
+
+
+def _with_roundings(
+    run: Callable[..., tuple[np.ndarray, ...]], half: np.dtype, positions: Sequence[int]
+) -> Callable[..., tuple[np.ndarray, ...]]:
+    """`run` of arrays some of which are cast to half precision first."""
+
+    def rounded(*arrays: Any) -> tuple[np.ndarray, ...]:
+        cast = list(arrays)
+        for position in positions:
+            cast[position] = quietly(arrays[position].astype, half)
+        return run(*cast)
+
+    return rounded
 
 
 def elementwise(
