@@ -96,3 +96,12 @@ def test_what_is_known_of_an_index_stays_with_its_elements():
         numbers.data = T([0, 5, 4]).cuda()
         with pytest.raises(BoundsError):
             embedding(numbers, weight)
+
+
+def test_a_row_is_a_copy() -> None:
+    weight = torch.ones(2, 3).requires_grad_()
+    row = embedding(torch.tensor(0), weight)
+    row.mul_(5)
+    assert weight.tolist() == [[1, 1, 1], [1, 1, 1]] and row.tolist() == [5, 5, 5]
+    row.sum().backward()
+    assert weight.grad.tolist() == [[5, 5, 5], [0, 0, 0]]

@@ -131,7 +131,7 @@ def _flat_places(index: np.ndarray, x: np.ndarray, dim: int) -> np.ndarray:
 def _index(x, positions, *, dims):
     """x at the given coordinates along `dims`: x[positions[0], positions[1], ...]."""
     found = x[_key(positions, x.ndim, dims)]
-    return found if positions.ndim > 1 else found.copy()  # by numbers it is a view
+    return found if positions.ndim > 1 else found.copy()  # by coordinates without dimensions NumPy gives a view
 
 
 def _index_put(x, positions, value, *, dims, accumulate=False):
