@@ -101,7 +101,7 @@ def linspace(
         raise ShapeError("number of steps must be non-negative")
     kind = numpy_dtype(dtype)
     if kind.kind in "iu":  # PyTorch counts from integers to integers
-        start, end = int(start), int(end)
+        start, end = converted(start, dtypes.of(kind)), converted(end, dtypes.of(kind))
     start, end = float(start), float(end)
     return _made(kernels.linspace, kind, device, requires_grad, start=start, end=end, steps=steps)
 
