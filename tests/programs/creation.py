@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from .drawing import NUMBERS, Draw, words
 from .numbers import keep
 
@@ -174,7 +176,9 @@ def like(draw: Draw, x: str) -> str:
     if called == "empty_like":
         return f"torch.empty_like({x}{options(draw, False)}).zero_()"
     bounds = f", {draw.integer(0, 3)}, {draw.integer(4, 9)}" if called == "randint_like" else ""
-    return f"torch.{called}({x}{bounds}{options(draw, False)}) * 0"
+    if called.startswith("rand") and draw.value(x).is_complex():
+        return f"torch.zeros_like({x})"
+    return _real(draw, f"torch.{called}({x}{bounds}{options(draw, False)}) * 0")
 
 
 def new(draw: Draw, x: str) -> str:
@@ -189,6 +193,15 @@ def new(draw: Draw, x: str) -> str:
 
 def random(draw: Draw, x: str) -> str:
     """Random tensors, of which only the form is compared: all elements times zero."""
+    return _real(draw, _random(draw))
+
+
+def _real(draw: Draw, text: str) -> str:
+    """A call mostly without a complex dtype, for which there are no random numbers here."""
+    return text if draw.chance(0.02) else re.sub(r"complex(64|128)", "float64", text)
+
+
+def _random(draw: Draw) -> str:
     called = draw.one(RANDOM)
     if called == "randint":
         bounds = draw.one(("5", "0, 5", "-3, 4", "3, 3", "5, 2", "2**40"))
