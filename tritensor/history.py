@@ -53,13 +53,15 @@ class History:
     @property
     def is_leaf(self) -> bool:
         """Whether the tensor was made by the user and not by a recorded operator."""
-        return self._node is None if self._origin is None else self._edge() is self
+        if self._origin is not None:
+            self._refresh(self._origin)
+        return self._node is None
 
     @property
     def grad_fn(self) -> GraphNode | None:
         """The node that recorded how the tensor was made, None for a leaf."""
         edge = self._edge()
-        return None if edge is self else shown(edge.node if isinstance(edge, autograd.Slot) else edge)
+        return None if self._node is None else shown(edge.node if isinstance(edge, autograd.Slot) else edge)
 
     @property
     def output_nr(self) -> int:
@@ -252,6 +254,8 @@ class History:
         """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
         if self._origin is not None:
             self._refresh(self._origin)
+            if self._node is None and self._needs and not self._own:
+                return tape.record(tape.NOWHERE, ())  # the flag is the root's, and PyTorch passes no gradient on
         return self._node or self
 
     def _refresh(self, origin: tuple[Tensor, Any, tuple[Any, ...], int]) -> None:

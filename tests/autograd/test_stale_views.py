@@ -180,3 +180,13 @@ def test_a_view_made_without_recording_loses_the_flag_with_its_root():
     v = unrecorded(x)
     x.requires_grad_(False)
     assert not v.requires_grad
+
+
+def test_what_was_recorded_before_a_view_became_a_leaf_passes_no_gradient_to_it():
+    x = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        v = x[:]
+    before = v * 3
+    v.requires_grad_()
+    (before + v * 2).sum().backward()
+    assert v.grad.tolist() == [2.0, 2.0] and x.grad is None

@@ -29,14 +29,6 @@ class Known:
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "Writing into memory that several elements share",
-        REFUSED,
-        r"more than one element of the written-to tensor refers to a single memory",
-        "What such a write leaves behind depends on its order. PyTorch refuses it in most operators and lets it "
-        "pass in `fill_`, `index_fill_`, `index_put_` and assignments.",
-        "x.expand(3, 4).fill_(1)",
-    ),
-    Known(
         "Complex tensors beyond arithmetic",
         REFUSED,
         r"not implemented for '(Complex\w+|complex\d+)'",

@@ -124,8 +124,8 @@ def _finish_leaf(
         if position is not None:
             found[position] = gradient
         return
-    if not leaf._needs or (leaf._origin is not None and not leaf._own):
-        return  # the flag was taken back, or it is that of the view's root
+    if not leaf._needs:
+        return  # the flag was taken back
     accumulate(leaf, gradient, create_graph)
     for hook in leaf._post_hooks or ():
         hook(leaf)
