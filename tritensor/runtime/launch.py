@@ -18,13 +18,14 @@ from ..errors import KernelError, explain
 from . import program
 from .needs_triton import needs_triton
 from .program import Program, find, specialise
-from .source import DeviceFunction, Float64, Int64, Kernel, device_function, kernel
+from .source import DeviceFunction, Float64, Int64, Kernel, as_number, device_function, kernel
 
 __all__ = [
     "DeviceFunction",
     "Float64",
     "Int64",
     "Kernel",
+    "as_number",
     "compile_ahead",
     "device_function",
     "kernel",

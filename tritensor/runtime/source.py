@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar, overload
 
+from .. import dtypes
 from ..errors import KernelError, explain
+from ..scalars import signed
 
-__all__ = ["DeviceFunction", "Float64", "Int64", "Kernel", "device_function", "kernel"]
+__all__ = ["DeviceFunction", "Float64", "Int64", "Kernel", "as_number", "device_function", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,6 +52,13 @@ class Int64(int):
 
     def __repr__(self) -> str:
         return f"Int64({int(self)})"
+
+
+def as_number(value: Any, kind: dtypes.dtype) -> Any:
+    """A number as an argument of a kernel that computes in a dtype."""
+    if not kind.is_floating_point:
+        return Int64(signed(int(value)))
+    return Float64(value) if kind is dtypes.float64 else float(value)
 
 
 class _Function:

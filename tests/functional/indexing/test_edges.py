@@ -120,3 +120,18 @@ def test_no_dimension_is_out_of_range_where_there_is_nothing_to_join_or_move(dev
         torch.zeros(2, device=device).roll(1, 5)
     with pytest.raises(RuntimeError, match="shifts and dimensions must align"):
         nothing.roll((1, 2), (5,))
+
+
+@pytest.mark.parametrize("number", [-1, 2**63, 2**64 - 1])
+def test_large_unsigned_numbers_are_written(device, number):
+    places = T([0, 2]).to(device)
+    for write in (
+        lambda x: x.scatter(0, places, number),
+        lambda x: x.index_fill(0, places, number),
+        lambda x: x.masked_fill(T([True, False, True]).to(device), number),
+    ):
+        assert write(torch.zeros(3, dtype=torch.uint64, device=device)).tolist() == [number % 2**64, 0, number % 2**64]
+    if number < 2**63:
+        x = torch.zeros(3, dtype=torch.uint64, device=device)
+        x[places] = number
+        assert x.tolist() == [2**64 - 1, 0, 2**64 - 1]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ... import dtypes
 from ...memory.array import DeviceArray
 from ...runtime.call import Call
-from ...runtime.launch import DeviceFunction, Float64, Int64, device_function, kernel, launch
+from ...runtime.launch import DeviceFunction, as_number, device_function, kernel, launch
 from ...runtime.reference import metadata_of, numbers_of
-from ...scalars import signed
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
 from .tiles import SIDE, launch_tiles, plan_tiles, sorted_dims
@@ -149,11 +148,11 @@ def launch_elementwise(call: Call) -> None:
     # an input may have a fixed dtype, such as the condition of `where`
     kinds = tuple(operator.kinds.get(name, compute) for name in operator.inputs)
     ins = tuple(
-        value if value.__class__ is DeviceArray else _number(value, kind)
+        value if value.__class__ is DeviceArray else as_number(value, kind)
         for value, kind in zip(operands, kinds, strict=True)
     )
     numbers = tuple(
-        value if value is None or isinstance(value, (bool, str)) else _number(value, compute)
+        value if value is None or isinstance(value, (bool, str)) else as_number(value, compute)
         for value in metadata.values()
     )
     constants = {"BODY": body, "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs), "COMPUTE": kinds}
@@ -182,9 +181,3 @@ def _broadcast_strides(array: DeviceArray, shape: tuple[int, ...]) -> tuple[int,
     return (0,) * missing + tuple(
         0 if size == 1 else step for size, step in zip(array.shape, array.strides, strict=True)
     )
-
-
-def _number(value: Any, compute: dtypes.dtype) -> Any:
-    if not compute.is_floating_point:
-        return Int64(signed(int(value)))
-    return Float64(value) if compute is dtypes.float64 else float(value)

@@ -11,14 +11,14 @@ import numpy as np
 from ... import dtypes, layout
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
-from ...runtime.launch import Float64, Int64, device_function, kernel, launch
+from ...runtime.launch import Int64, as_number, device_function, kernel, launch
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
 
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["Walk", "as_number", "device_nonzero", "device_range", "move", "place_of", "spread"]
+__all__ = ["Walk", "device_nonzero", "device_range", "move", "place_of", "spread"]
 
 _INT64 = np.dtype(np.int64)
 
@@ -192,13 +192,6 @@ def spread(array: DeviceArray, shape: tuple[int, ...]) -> tuple[int, ...]:
     """An array's strides when it is broadcast to a shape."""
     extra = len(shape) - array.ndim
     return (0,) * extra + tuple(0 if size == 1 else step for size, step in zip(array.shape, array.strides, strict=True))
-
-
-def as_number(value: Any, kind: dtypes.dtype) -> Any:
-    """A number as an argument of a kernel that computes in a dtype."""
-    if not kind.is_floating_point:
-        return Int64(value)
-    return Float64(value) if kind is dtypes.float64 else float(value)
 
 
 # ---- ranges and nonzeros ------------------------------------------------------------------------------------------

@@ -17,10 +17,10 @@ import numpy as np
 from ... import dtypes, layout
 from ...memory import buffer
 from ...memory.array import DeviceArray
-from ...runtime.launch import Int64, device_function, kernel, launch
+from ...runtime.launch import Int64, as_number, device_function, kernel, launch
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size, forced_block, power_of_two
-from .kernel import Walk, as_number, place_of, spread
+from .kernel import Walk, place_of, spread
 from .sorting_kernel import stable_order
 
 if TYPE_CHECKING:
