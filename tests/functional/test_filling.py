@@ -20,7 +20,14 @@ def test_pad(device):
     x = torch.arange(6.0, device=device).reshape(2, 3)
     found = F.pad(x, (1, -1, 2, 0), value=-1.0)
     assert found.tolist() == [[-1, -1, -1], [-1, -1, -1], [-1, 0, 1], [-1, 3, 4]]
-    assert F.pad(x, ()).tolist() == x.tolist()
+    whole = torch.ones(2, dtype=torch.int8, device=device)
+    for widths in ((), (0, 0), (-1, 0)):  # nothing is added, and the value may be any
+        cut = F.pad(whole, widths, "constant", float("inf"))
+        assert cut.tolist() == [1] * (2 + sum(widths))
+        cut.fill_(3)
+        assert whole.tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="value cannot be converted"):
+        F.pad(whole, (-1, 1), "constant", float("inf"))
     y = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
     torch.autograd.gradcheck(lambda y: F.pad(y, (1, -2, 0, 1)) ** 2, (y,))
 

@@ -65,6 +65,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         return _continued(input, pad, mode)
     if isinstance(value, complex):
         raise ArgumentError("pad(): argument 'value' (position 4) must be float, not complex")
+    if max(pad, default=0) <= 0:  # nothing is added, and PyTorch does not look at the value
+        return input[tuple(cropped)].clone()
     framed = input.new_full(shape, 0 if value is None else float(value))
     framed[tuple(inner)] = input[tuple(cropped)]
     return framed
