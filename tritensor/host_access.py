@@ -12,6 +12,7 @@ from .errors import ArgumentError, AutogradError, DtypeError, ShapeError, explai
 from .memory.array import DeviceArray
 from .memory.copies import to_host
 from .memory.pending import PendingArray
+from .scalars import converted
 
 __all__ = ["HostAccess"]
 
@@ -121,16 +122,18 @@ class HostAccess:
         return self.item()
 
     def __int__(self) -> int:
-        return int(self._only())
+        value = self._only()
+        return int(converted(value, dtypes.int64) if value.__class__ is complex else value)
 
     def __float__(self) -> float:
-        return float(self._only())
+        value = self._only()
+        return float(converted(value, dtypes.float64) if value.__class__ is complex else value)
 
     def __complex__(self) -> complex:
         return complex(self._only())
 
     def __index__(self) -> int:
-        if self.dtype.category > dtypes.INTEGER:
+        if self.dtype.category > dtypes.INTEGER or self.numel() != 1:
             raise ArgumentError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 

@@ -49,6 +49,7 @@ __all__ = [
     "Truth",
     "Widening",
     "compute_dtype",
+    "is_half",
     "one_dtype",
 ]
 

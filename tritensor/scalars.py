@@ -17,7 +17,7 @@ import numpy as np
 from . import dtypes
 from .errors import DtypeError, NumberError, explain
 
-__all__ = ["converted", "element", "holder", "representable", "rounded", "signed", "wrapped"]
+__all__ = ["converted", "element", "holder", "representable", "rounded", "signed", "single", "wrapped"]
 
 # By NumPy's dtype, as Python integers: the smallest and the largest element.
 _LIMITS = {
@@ -124,6 +124,15 @@ def element(value: Any, kind: dtypes.dtype) -> Any:
     """
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
         raise ValueError("Overflow when unpacking long long")
+    return single(value, kind)
+
+
+def single(value: Any, kind: dtypes.dtype) -> Any:
+    """`converted` for a tensor of one element: in half precision numbers that are too large become infinite.
+
+    Raises:
+        DtypeError, NumberError: as `converted`.
+    """
     if kind is not dtypes.float16 and kind is not dtypes.bfloat16:
         return converted(value, kind)
     return rounded(converted(value, dtypes.float64), kind)

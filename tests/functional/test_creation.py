@@ -132,34 +132,6 @@ def test_dtype_of_data(data, kind, shape) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "error", "words"),
-    [
-        ([[1, 2], [3]], ValueError, r"expected sequence of length 2 at dim 1 \(got 1\)"),
-        ([[[1], [2]], [[1], [2, 3]]], ValueError, r"expected sequence of length 1 at dim 2 \(got 2\)"),
-        ([[1, 2], 3], TypeError, "not a sequence"),
-        ([1, [2]], TypeError, "must be real number, not list"),
-        ("abc", TypeError, r"new\(\): invalid data type 'str'"),
-        (["a"], ValueError, "too many dimensions 'str'"),
-        ([1, "a"], TypeError, r"new\(\): invalid data type 'str'"),
-        (None, RuntimeError, "Could not infer dtype of NoneType"),
-        ([1, None], RuntimeError, "Could not infer dtype of NoneType"),
-        ({1: 2}, RuntimeError, "Could not infer dtype of dict"),
-        ({1, 2}, RuntimeError, "Could not infer dtype of set"),
-        (object(), RuntimeError, "Could not infer dtype of object"),
-        (2**63, ValueError, "Overflow when unpacking long"),
-        ([10**400], ValueError, "Overflow when unpacking long"),
-        (np.array(["a"]), TypeError, r"can't convert np\.ndarray of type"),
-        (np.array([object()]), TypeError, r"can't convert np\.ndarray of type"),
-    ],
-)
-def test_data_that_are_no_numbers(data, error, words) -> None:
-    with pytest.raises(error, match=words):
-        torch.tensor(data)
-    with pytest.raises(error, match=words):
-        torch.as_tensor(data)
-
-
-@pytest.mark.parametrize(
     ("data", "kind"),
     [
         ([300], "uint8"),
@@ -244,14 +216,34 @@ def test_numbers_keep_their_precision_and_range(data, kind, expected) -> None:
     assert torch.tensor(data, dtype=dtype).tolist() == torch.as_tensor(data, dtype=dtype).tolist() == expected
 
 
-@pytest.mark.parametrize(
-    ("data", "kind"), [([10**20], None), ([2**63], None), ([2**63], "int8"), ([10**20], "int64"), ([2**64], "uint64")]
-)
-def test_integers_that_are_too_large(data, kind) -> None:
-    with pytest.raises(ValueError, match="Overflow when unpacking long long"):
-        torch.tensor(data, dtype=None if kind is None else getattr(torch, kind))
-    with pytest.raises(OverflowError, match="int too large to convert to float"):
-        torch.tensor([10**400], dtype=torch.float64)
+def test_integers_of_64_bits_without_a_sign() -> None:
+    data = [[2**64 - 1, 0], [2**63, 7]]
+    for made in (torch.tensor(data, dtype=torch.uint64), torch.as_tensor(data, dtype=torch.uint64)):
+        assert made.dtype is torch.uint64 and made.tolist() == data
+    assert torch.tensor([2**64 - 1, True], dtype=torch.uint64).tolist() == [2**64 - 1, 1]
+    assert torch.tensor([1, 2**63, 1.5]).tolist() == [1, 2.0**63, 1.5] and torch.tensor([2, 3.5]).tolist() == [2, 3.5]
+
+
+def test_a_single_element_of_half_precision_may_become_infinite(place) -> None:
+    for kind in (torch.float16, torch.bfloat16):
+        one, two = torch.ones(1, dtype=kind, device=place), torch.ones(2, dtype=kind, device=place)
+        made = (torch.full((1, 1), 1e39, dtype=kind), torch.full_like(one, 1e39), one.new_full((), 1e39))
+        for x in (*made, torch.scalar_tensor(1e39, dtype=kind), one.fill_(1e39)):
+            assert x.item() == float("inf") and x.dtype is kind
+        for call in (two.fill_, lambda v, x=two: torch.full_like(x, v), lambda v, x=two: x.new_full((0,), v)):
+            with pytest.raises(RuntimeError, match=r"value cannot be converted to type c10::B?"):
+                call(1e39)
+
+
+def test_single_elements_as_python_numbers() -> None:
+    z = torch.tensor([2.5 + 0j])
+    assert float(z) == 2.5 and int(z) == 2 and complex(z) == 2.5
+    for call, words in ((float, "type double"), (int, "type int64_t")):
+        with pytest.raises(RuntimeError, match=f"value cannot be converted to {words} without overflow"):
+            call(z + 1j)
+    for x in (torch.tensor([1, 2]), torch.tensor([1.0])):
+        with pytest.raises(TypeError, match="only integer tensors of a single element can be converted to an index"):
+            x.__index__()
 
 
 def test_numbers_that_wrap_or_round_as_in_pytorch() -> None:

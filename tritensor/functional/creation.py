@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from .. import devices, dtypes, formats
-from ..errors import ArgumentError, DtypeError, explain
+from ..errors import ArgumentError, DtypeError, NumberError, explain
 from ..extents import check_rank
 from ..layout import check_shape
 from ..memory import buffer, copies
@@ -17,9 +18,10 @@ from ..memory.array import DeviceArray
 from ..operator import copy_into
 from ..outputs import MADE, takes_out
 from ..public import method, public
-from ..scalars import converted
+from ..scalars import converted, single
 from ..size import Size
 from ..tensor import Tensor, blank, wrap
+from .refused_data import leaves, refusal
 from .strides import restrided, turned
 
 
@@ -47,26 +49,27 @@ def _as_array(data: Any, wanted: np.dtype | None = None) -> np.ndarray:
     typed = isinstance(data, (list, tuple)) and _is_typed(data)
     kind = _common(data).numpy if typed and wanted is None else wanted
     if typed:
+        if wanted is not None and wanted.kind in "biu":
+            _check_integers(data, wanted)
         data = _untyped(data)
     try:
         array = np.asarray(data)
-    except ValueError:
+    except (ValueError, OverflowError):
         check_rank(_depth(data))
-        raise _ragged(data) from None
-    except OverflowError:
-        raise ValueError(_OVERFLOW) from None
+        raise refusal(data, kind) from None
+    first = _first_leaf(data)
+    if array.dtype.kind == "f" and isinstance(first, int) and np.abs(array).max() >= 1 << 63:
+        array = np.asarray(data, object)  # of small integers and those beyond int64 NumPy makes floats
     if array.dtype.kind == "O":
         array = _of_large_integers(data, array, kind)
     if array.dtype.kind in "US":
-        raise _not_numbers(data)
-    if array.dtype.kind == "f" and kind == np.uint64:
-        array = _of_unsigned_integers(data, array)
-    if isinstance(_first_leaf(data), (np.generic, np.ndarray)):
+        raise refusal(data, kind)
+    if isinstance(first, (np.generic, np.ndarray)):
         return array
     if array.dtype.kind == "i":
         array = array.astype(np.int64, copy=False)
     elif array.dtype.kind == "u" and (kind is None or (kind.kind in "iu" and kind != np.uint64)):
-        raise ValueError(_OVERFLOW)
+        raise refusal(data, kind)
     if wanted is not None:
         return array
     if kind is not None:
@@ -93,6 +96,14 @@ def _common(data: Any) -> dtypes.dtype:
     return dtypes.of(data.dtype) if isinstance(data, (np.generic, np.ndarray)) else dtypes.of_scalar(data)
 
 
+def _check_integers(data: Any, kind: np.dtype) -> None:
+    """Raise for a tensor that would lose its fraction in an integer dtype."""
+    for leaf in leaves(data):
+        if isinstance(leaf, Tensor) and (kind == np.uint64 or leaf.dtype.category > dtypes.INTEGER):
+            words = "only integer tensors of a single element can be converted to an index"
+            raise ArgumentError("an integer is required" if kind == np.uint64 else words)
+
+
 def _untyped(data: Any) -> Any:
     """Nested lists of Python numbers in place of tensors; one of a single element is a number."""
     if isinstance(data, (list, tuple)):
@@ -103,70 +114,19 @@ def _untyped(data: Any) -> Any:
 
 
 def _of_large_integers(data: Any, array: np.ndarray, kind: np.dtype | None) -> np.ndarray:
-    """Numbers some of which are integers beyond 64 bits: as floats, where that is the dtype."""
-    leaves = array.reshape(-1).tolist()
-    if not all(isinstance(leaf, (int, float, complex)) for leaf in leaves):
-        raise _not_numbers(data)
-    category = max(map(dtypes.scalar_category, leaves)) if kind is None else dtypes.of(kind).category
-    if category == dtypes.INTEGER:
-        raise ValueError(_OVERFLOW)
+    """Numbers some of which are integers beyond int64: as floats, where that is the dtype."""
+    elements = array.reshape(-1).tolist()
+    if not all(isinstance(element, (int, float, complex)) for element in elements):
+        raise refusal(data, kind)
+    category = max(map(dtypes.scalar_category, elements)) if kind is None else dtypes.of(kind).category
     if category == dtypes.BOOLEAN:
         return array.astype(np.bool_)
-    return array.astype(np.complex128 if any(isinstance(leaf, complex) for leaf in leaves) else np.float64)
-
-
-def _of_unsigned_integers(data: Any, array: np.ndarray) -> np.ndarray:
-    """Integers of both sides of 2**63, of which NumPy makes floats, as they are; other numbers as floats."""
-    whole = np.array(data, dtype=object)
-    exact = all(type(leaf) is int and 0 <= leaf < 1 << 64 for leaf in whole.flat)
-    return whole.astype(np.uint64) if exact else array
-
-
-_OVERFLOW = "Overflow when unpacking long long"
-
-
-def _ragged(data: Any, dim: int = 1) -> Exception:
-    """The error for nested sequences that are not rectangular, in PyTorch's words."""
-    lengths = [len(part) if isinstance(part, (list, tuple, np.ndarray)) else None for part in data]
-    for part, length in zip(data, lengths, strict=True):
-        if length == lengths[0]:
-            continue
-        if lengths[0] is None:
-            return ArgumentError(f"must be real number, not {type(part).__name__}")
-        if length is None:
-            return ArgumentError(
-                explain("not a sequence", f"expected {lengths[0]} elements at dim {dim}, got {part!r}")
-            )
-        return ValueError(f"expected sequence of length {lengths[0]} at dim {dim} (got {length})")
-    if not data or lengths[0] is None:
-        return ValueError("the data are not rectangular")
-    return _ragged(
-        [row for part in data for row in part], dim + 1
-    )  # the lengths agree here and differ at a deeper level
-
-
-def _not_numbers(data: Any) -> Exception:
-    """The error for data that are not numbers, in PyTorch's words."""
-    found = _offender(data)
-    if isinstance(found, int):
-        return ValueError(_OVERFLOW)
-    if not isinstance(found, (str, bytes)):
-        return DtypeError(explain(f"Could not infer dtype of {type(found).__name__}"))
-    kind = type(found).__name__
-    if _first_leaf(data) is found and data is not found and isinstance(found, str):
-        return ValueError(f"too many dimensions '{kind}'")
-    return ArgumentError(f"new(): invalid data type '{kind}'")
-
-
-def _offender(data: Any) -> Any:
-    """The first element that is not a number, or an integer too large; the data itself if there is none."""
-    for part in data if isinstance(data, (list, tuple)) else (data,):
-        inner = _offender(part) if isinstance(part, (list, tuple)) else part
-        if not isinstance(inner, (int, float, complex, list, tuple, np.generic, np.ndarray)) or (
-            isinstance(inner, int) and not -(2**63) <= inner < 2**63
-        ):
-            return inner
-    return data
+    try:
+        if category == dtypes.INTEGER:
+            return array.astype(np.int64 if kind is None else kind)
+        return array.astype(np.complex128 if any(isinstance(each, complex) for each in elements) else np.float64)
+    except (OverflowError, TypeError, ValueError):
+        raise refusal(data, kind) from None
 
 
 def numpy_dtype(dtype: Any, default: dtypes.dtype | None = None) -> np.dtype:
@@ -238,14 +198,21 @@ def _converted(array: np.ndarray, kind: np.dtype) -> np.ndarray:
 
     Raises:
         DtypeError: a number does not fit into an integer dtype (300 in uint8; negative ones wrap in unsigned dtypes, as
-            in PyTorch). ArgumentError: a complex number for a real dtype.
+            in PyTorch). ArgumentError: a complex number for a real dtype, a fraction for uint64. NumberError: a
+            negative number for uint64.
     """
-    if array.dtype.kind == "c" and kind.kind not in "cb":
+    if array.dtype.kind == "c" and kind.kind == "f":
         raise ArgumentError("must be real number, not complex")
+    if array.dtype.kind == "c" and kind.kind in "iu":
+        raise ArgumentError("'complex' object cannot be interpreted as an integer")
+    if kind == np.uint64 and array.dtype.kind == "f" and array.size:
+        raise ArgumentError("an integer is required")
     if kind.kind in "iu" and array.dtype.kind in "iuf" and array.size:
         limits = np.iinfo(kind)
         lowest = -limits.max if kind.kind == "u" and array.dtype.kind != "f" else limits.min
         low, high = array.min(), array.max()
+        if low < 0 and kind == np.uint64:
+            raise NumberError("can't convert negative int to unsigned")
         if not (lowest <= low.item() and high.item() <= limits.max):
             raise DtypeError(
                 explain(
@@ -400,7 +367,8 @@ def full(
             f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}"
         )
     kind = numpy_dtype(dtype, dtypes.of_scalar(fill_value))
-    return finish(filled(shape, converted(fill_value, dtypes.of(kind)), kind, device), requires_grad, pin_memory)
+    value = (single if prod(shape) == 1 else converted)(fill_value, dtypes.of(kind))
+    return finish(filled(shape, value, kind, device), requires_grad, pin_memory)
 
 
 @public(functional=False, out=takes_out(MADE))

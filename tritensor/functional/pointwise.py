@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import dtypes
-from ..arguments import check_tensor
+from ..arguments import check_tensor, wrong_type
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..inplace import in_place, in_place_form
 from ..kernels.elementwise import arithmetic, comparison, division, rounding
 from ..kernels.elementwise import maximum as bounds
 from ..outputs import ELEMENTWISE, Into, into, takes_out
 from ..public import method, public
+from ..rules import is_half
 from ..tensor import Tensor
 from .search import nonzero
 
@@ -121,6 +124,8 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """
     if decimals == 0:
         return rounding.rint(input)
+    if is_half(input.dtype):  # the products may be too large for it
+        return round(input.float(), decimals=decimals).to(input.dtype)
     if decimals > 0:
         return rounding.rint(input * 10.0**decimals) / 10.0**decimals
     return rounding.rint(input / 10.0**-decimals) * 10.0**-decimals
@@ -128,8 +133,14 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 @public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
-    if input.dtype.category != dtypes.FLOATING:
+    """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest.
+
+    Of complex numbers, both parts are replaced.
+    """
+    for name, value in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
+        if value is not None and not isinstance(value, (int, float, np.number)):
+            raise wrong_type("nan_to_num", name, "float", value)
+    if input.dtype.category < dtypes.FLOATING:
         return input.clone()
     limits = dtypes.finfo(input.dtype)
     return rounding.replace_nonfinite(

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
+from ..arguments import wrong_type
 from ..errors import ArgumentError, explain
 from ..public import public
+from ..rules import Number
+from ..scalars import representable
 from ..tensor import Tensor
 
 
@@ -57,6 +60,12 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     tritensor.float32
     """
     pair = (tensor1, tensor2)
+    for value in pair:
+        if not isinstance(value, (Tensor, *Number)):
+            given = ", ".join(type(each).__name__ for each in pair)
+            raise ArgumentError(f"result_type() received an invalid combination of arguments - got ({given})")
+        if isinstance(value, int):
+            representable(value)
     tensors = [(value.dtype, value.ndim > 0) for value in pair if isinstance(value, Tensor)]
     return dtypes.result_dtype(tensors, [value for value in pair if not isinstance(value, Tensor)])
 
@@ -70,4 +79,7 @@ def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
     >>> torch.can_cast(torch.int64, torch.float16), torch.can_cast(torch.float32, torch.int64)
     (True, False)
     """
+    for position, (name, value) in enumerate((("from_", from_), ("to", to)), 1):
+        if not isinstance(value, dtypes.dtype):
+            raise wrong_type("can_cast", name, "tritensor.dtype", value, position)
     return from_.category <= to.category

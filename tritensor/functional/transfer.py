@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import copying, devices, dtypes, formats, layout
+from ..arguments import check_tensor
 from ..autograd.mode import recording
 from ..autograd.tape import Gradient, Node, record
 from ..drivers import Stream, active
@@ -20,7 +21,8 @@ from ..memory import buffer, copies, sending
 from ..memory.array import DeviceArray
 from ..operator import copy_into, registry
 from ..public import method
-from ..scalars import converted, representable
+from ..rules import Number
+from ..scalars import converted, representable, single
 from ..tensor import Tensor, wrap
 from ..threads import quietly
 from .expanded import collapsed
@@ -306,7 +308,7 @@ def _fill(self: Tensor, value: Any, name: str) -> Tensor:
     plain = value.__class__ is float or value.__class__ is int
     if plain and self._data.dtype.kind == "f" and not (recording.enabled and self._needs):
         if not -_SMALL <= value <= _SMALL:
-            value = converted(value, self.dtype)
+            value = _held(value, self)
         if self._data.__class__ is DeviceArray:
             copy_into(self._data, value)
         else:
@@ -314,13 +316,20 @@ def _fill(self: Tensor, value: Any, name: str) -> Tensor:
         counter = self._counter = self._counter or [0]
         counter[0] += 1
         return self
-    source = value if isinstance(value, Tensor) else self.new_full((), value)
+    source = value if isinstance(value, Tensor) else self.new_full((), _held(value, self))
     if source.ndim:
         raise DtypeError(
             explain(f"fill_ only supports 0-dimension value tensor but got tensor with {source.ndim} dimensions.")
         )
     write(self, source.to(self.device, self.dtype).expand(self.shape), name)
     return self
+
+
+def _held(value: Any, x: Tensor) -> Any:
+    """A number that all elements become; of half precision only a single one may become infinite."""
+    if not isinstance(value, Number):
+        return value  # `full` refuses it
+    return (single if x.numel() == 1 else converted)(value, x.dtype)
 
 
 @method()
@@ -405,6 +414,7 @@ def _of_type_name(kind: Any) -> tuple[str, dtypes.dtype]:
 @method()
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype of `other`."""
+    check_tensor("type_as", "other", 1, other)
     return to(self, other.dtype)
 
 

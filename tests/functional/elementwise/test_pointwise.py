@@ -40,7 +40,17 @@ REFUSED = [
     (lambda: torch.sub(f, f, alpha=True), RuntimeError, "Boolean alpha only supported for Boolean results."),
     (lambda: torch.clamp(f), RuntimeError, "torch.clamp: At least one of 'min' or 'max' must not be None"),
     (lambda: torch.lerp(f, f.double(), 0.5), RuntimeError, "lerp: expected tensors of the same dtype"),
-    (lambda: torch.addcdiv(i, i, i), RuntimeError, "\"addcdiv\" not implemented for 'Long'"),
+    (lambda: torch.addcdiv(f, i, i), RuntimeError, "Integer division with addcdiv is no longer supported"),
+    (lambda: f.view_as(3), TypeError, r"view_as\(\): argument 'other' \(position 1\) must be Tensor, not int"),
+    (lambda: f.type_as(3), TypeError, r"type_as\(\): argument 'other' \(position 1\) must be Tensor, not int"),
+    (lambda: f.expand_as(3), TypeError, r"expand_as\(\): argument 'other' \(position 1\) must be Tensor, not int"),
+    (lambda: f.reshape_as(3), TypeError, r"reshape_as\(\): argument 'other' \(position 1\) must be Tensor, not int"),
+    (lambda: torch.can_cast(f, torch.int8), TypeError, r"can_cast\(\): argument 'from_' \(position 1\) must be"),
+    (lambda: torch.result_type(f, None), TypeError, r"result_type\(\) received an invalid combination of arguments"),
+    (lambda: torch.result_type(f, 2**64), OverflowError, "int too big to convert"),
+    (lambda: f.nan_to_num(neginf=1j), TypeError, r"nan_to_num\(\): argument 'neginf' must be float, not complex"),
+    (lambda: F.elu(f, 1j), RuntimeError, "value cannot be converted to type float without overflow"),
+    (lambda: F.softplus(f, 1e39), RuntimeError, "value cannot be converted to type float without overflow"),
     (lambda: torch.where(f, f, f), RuntimeError, "where expected condition to be a boolean tensor"),
     (lambda: torch.isclose(f, f.double()), RuntimeError, "tritensor.float32 did not match tritensor.float64"),
     (lambda: torch.isclose(f, f, rtol=-1), RuntimeError, "rtol and atol must be greater than or equal to zero"),
@@ -450,3 +460,14 @@ def test_complex_powers_of_zero() -> None:
     assert (zero**0).tolist() == (zero**0j).tolist() == [1] and (zero**one).tolist() == [0]
     for found in (zero**zero, zero ** (one - 1), zero ** torch.tensor(0), 0**zero):
         assert found.isnan().all()
+
+
+def test_what_is_too_large_on_the_way(place) -> None:
+    assert torch.sub(of([6, 0], place, torch.uint8), 255, alpha=3).tolist() == [9, 3]
+    assert torch.add(2, of([6], place, torch.int8), alpha=100).tolist() == [(602 + 128) % 256 - 128]
+    assert (-(1e300 ** of([0.5], place))).tolist() == [-inf] and ((-1e300) ** of([0.5], place)).tolist() == [inf]
+    half = of([65504, -65504, 1.25], place, torch.float16)
+    assert torch.round(half, decimals=1).tolist() == [65504, -65504, 1.2001953125]
+    assert torch.round(half, decimals=-1).tolist()[2] == 0
+    z = torch.tensor([complex(nan, inf), complex(-inf, 1)])
+    assert z.nan_to_num(nan=2.0, posinf=3.0, neginf=4.0).tolist() == [2 + 3j, 4 + 1j]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import dtypes
-from ...rules import FLOAT, FLOATING, Rectified
+from ...rules import FLOAT, FLOATING, Rectified, Rule
 from .arithmetic import where
 from .error_function import erf_array, in_pieces, normal_reciprocal
 from .family import elementwise
@@ -22,6 +22,15 @@ from .select import masked
 if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
+
+
+SHAPED = Rule(
+    "real floating",
+    dtypes.FLOATING,
+    dtypes.FLOATING,
+    held=("alpha", "negative_slope", "beta", "threshold"),
+    widely=True,
+)
 
 
 # ---- piecewise ---------------------------------------------------------------------------------------------------
@@ -59,7 +68,7 @@ def _(grad, result):
     return tl.where(result <= 0, 0.0, grad)
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(SHAPED, methods=())
 def leaky_relu(x, *, negative_slope=0.01):
     """x where it is positive, else negative_slope * x."""
     scaled = x * negative_slope
@@ -72,7 +81,7 @@ def _(x, negative_slope):
     return tl.where(x > 0, x, x * negative_slope)
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(SHAPED, methods=())
 def leaky_relu_gradient(grad, x, *, negative_slope=0.01):
     """grad where x is positive, else negative_slope * grad."""
     return np.where(x > 0, grad, grad * negative_slope)
@@ -89,7 +98,7 @@ def _(grad, x, negative_slope):
     return tl.where(x > 0, grad, grad * negative_slope)
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(SHAPED, methods=())
 def elu(x, *, alpha=1.0):
     """x where it is positive, else alpha * (exp(x) - 1)."""
     out = np.minimum(x, 0, out=np.empty_like(x))
@@ -104,7 +113,7 @@ def _(x, alpha):
     return tl.where(x >= 0, x, alpha * libdevice.expm1(x))
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(SHAPED, methods=())
 def elu_gradient(grad, x, *, alpha=1.0):
     """grad where x is positive, else alpha * exp(x) * grad."""
     return np.where(x <= 0, grad * alpha * np.exp(np.minimum(x, 0)), grad)
@@ -197,7 +206,7 @@ def _(grad, x):
     return grad * (share * (1.0 + x * (1.0 - share)))
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(SHAPED, methods=())
 def softplus(x, *, beta=1.0, threshold=20.0):
     """log(1 + exp(beta * x)) / beta, and x itself where beta * x is above threshold."""
     out = np.multiply(x, beta, out=np.empty_like(x))
@@ -215,7 +224,7 @@ def _(x, beta, threshold):
     return tl.where(scaled > threshold, x, libdevice.log1p(libdevice.exp(scaled)) / beta)
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(SHAPED, methods=())
 def softplus_gradient(grad, x, *, beta=1.0, threshold=20.0):
     """grad times the slope of softplus at x: sigmoid(beta * x), or 1 where beta * x is above threshold."""
     scaled = x * beta

@@ -14,6 +14,7 @@ import numpy as np
 
 from ... import dtypes
 from ...copying import copied
+from ...errors import DtypeError, explain
 from ...public import method
 from ...rules import ANY, CHOSEN, FLOAT, Magnitude, NoBooleans, Power, Rule, Scaled, Square, one_dtype
 from ...tensor import Tensor
@@ -98,7 +99,7 @@ def _(x, y):
 @elementwise(Scaled("any"), methods=())
 def add_scaled(x, y, *, alpha=1):
     """x + alpha * y."""
-    return x + y * alpha
+    return x + (y if isinstance(y, np.ndarray) else np.asarray(y, x.dtype)) * alpha
 
 
 add_scaled.gradients(x=lambda grad: grad, y=lambda grad, alpha: grad * alpha)
@@ -130,7 +131,22 @@ def _(x, tensor1, tensor2, value):
     return x + value * (tensor1 * tensor2)
 
 
-@elementwise(Rule("floating", dtypes.FLOATING, held=("value",), widely=True))
+class Ratio(Rule):
+    """Floating results; the quotient of two integers is refused, because its meaning has changed in PyTorch."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule."""
+        if all(isinstance(value, Tensor) and value.dtype.category < dtypes.FLOATING for value in operands[1:]):
+            raise DtypeError(
+                explain(
+                    "Integer division with addcdiv is no longer supported",
+                    remedy="convert one of the two tensors with .float(), or divide and add: input + value * (a // b)",
+                )
+            )
+        return super().__call__(operator, operands)
+
+
+@elementwise(Ratio("floating", dtypes.FLOATING, held=("value",), widely=True))
 def addcdiv(x, tensor1, tensor2, *, value=1):
     """x + value * tensor1 / tensor2."""
     return x + _scaled(tensor1 / tensor2, value)
@@ -248,6 +264,8 @@ def pow(x, y):
 
 
 def _float_power(x: Any, y: Any) -> np.ndarray:
+    if not isinstance(x, np.ndarray):
+        x = np.asarray(x, y.dtype)
     if dtype_of(x, y).kind == "c":
         result = np.asarray(x**y)
         if isinstance(y, np.ndarray):  # a number as the exponent, 0, gives 1

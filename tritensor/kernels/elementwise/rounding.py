@@ -100,7 +100,7 @@ def _(x):
     return (x == x) & (x != float("inf")) & (x != -float("inf"))
 
 
-@elementwise(FLOATING, methods=())
+@elementwise(Rule("floating", dtypes.FLOATING), methods=())
 def replace_nonfinite(x, *, nan, posinf, neginf):
     """x with numbers in place of NaN and the infinities."""
     return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
