@@ -31,7 +31,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "Complex tensors beyond arithmetic",
         REFUSED,
-        r"not implemented for '(Complex\w+|complex\d+)'",
+        r"not implemented for '(Complex\w+|complex\d+)'|complex dtypes are on the CPU only",
         "Complex dtypes are there for arithmetic and reductions on the CPU; Triton has none. `logaddexp` and random "
         "numbers are not computed for them.",
         "torch.logaddexp(x, torch.ones(3, dtype=torch.complex64))",

@@ -84,7 +84,7 @@ def statement(draw: Draw) -> None:
         fact = draw.one(FACTS)
         # where there is no element, there is no step, and the order of a result is not looked at
         suits = fact not in ("stride()", "is_contiguous()") or (
-            draw.value(name).numel() and draw.value(name)._is_view()
+            min(draw.value(name).shape, default=0) > 1 and draw.value(name)._is_view()
         )
         if suits and fact.rstrip("()") in dir_of_tensor():
             draw.say(f"{draw.fresh('f')} = {name}.{fact}")
