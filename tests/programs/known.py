@@ -184,8 +184,8 @@ KNOWN: tuple[Known, ...] = (
         "The one that is kept of values for one place",
         VALUE,
         r"^value (\[\d+\] )*of",
-        "PyTorch leaves it open where coordinates repeat, and goes in the order of the values in memory. Here it is the "
-        "last one on the CPU.",
+        "PyTorch leaves it open where coordinates repeat, and goes in the order of the values in memory. Here it is "
+        "the last one on the CPU.",
         "x[torch.tensor([0, 0])] = y.t()",
         r"^\w+\[.*torch\.tensor\(.*\] = .*\.(transpose|permute)\(",
     ),
