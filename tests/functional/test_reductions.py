@@ -309,6 +309,8 @@ def test_gradient_of_a_product_with_zeros(device):
         [0, 0, 0],
         [12, 8, 6],
     ]
+    found = gradient(lambda x: x.prod(1), [[NAN, 2, 0], [INF, 3, 0], [0, NAN, 0], [2, 0, 0]], device)
+    np.testing.assert_array_equal(found, [[0, NAN, NAN], [0, NAN, INF], [NAN, 0, NAN], [0, 0, 0]])
     x = torch.tensor([[1.0, 0.0, 2.0, 3.0], [0.0, 0.0, 3.0, 1.0]], dtype=torch.float64, requires_grad=True)
     torch.autograd.gradcheck(lambda x: x.prod(1), (x,))
     torch.autograd.gradgradcheck(lambda x: x.prod(1), (x,))

@@ -162,11 +162,13 @@ def _(grad, out, x, dim, keepdim):
     grad, out = restore(grad, shape, dim, keepdim), restore(out, shape, dim, keepdim)
     if recording.enabled:
         return grad * _product_of_others(x, dim)
-    # With one zero its gradient is the product of the others, and all others' is 0; with two zeros all are 0.
-    zero = x == 0
+    # With one zero its gradient is the product of the others, and all others' is 0; with two zeros all are 0. But 0 is
+    # NaN where another element is infinite or NaN.
+    zero, odd = x == 0, where(x.isfinite(), 0, 1)
+    nothing = where(sum(odd, dim=dim, keepdim=True) > odd, grad * float("nan"), 0)
     zeros = sum(zero, dim=dim, keepdim=True)
     others = prod(where(zero, 1, x), dim=dim, keepdim=True)
-    return where(zeros == 0, grad * (out / x), where(zero & (zeros == 1), grad * others, 0))
+    return where(zeros == 0, grad * (out / x), where(zero & (zeros == 1), grad * others, nothing))
 
 
 def _product_of_others(x: Tensor, dims: tuple[int, ...]) -> Tensor:
