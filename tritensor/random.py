@@ -31,6 +31,7 @@ from .generators import (
 )
 from .inplace import check_writable, write
 from .kernels.random import philox as kernels
+from .kernels.random.bounds import between
 from .layout import check_shape
 from .outputs import MADE, Into, takes_out
 from .public import method, public
@@ -152,14 +153,6 @@ def randn_like(
     return made_like("randn_like", randn, input, dtype, device, memory_format, **options)
 
 
-def _between(low: int, high: int) -> dict[str, int]:
-    if low >= high:
-        raise ShapeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    if low < -(1 << 63) or high > 1 << 63:
-        raise ShapeError("from and to - 1 are out of bounds for int64")
-    return {"low": low, "span": high - low}
-
-
 @public(functional=False, out=takes_out(MADE))
 def randint(
     *bounds: Any,
@@ -179,7 +172,7 @@ def randint(
     (tritensor.int64, 3, 4)
 
     Raises:
-        ShapeError: there is no integer between the bounds.
+        ShapeError: there is no integer between the bounds, or the dtype does not hold one. DtypeError: a complex dtype.
     """
     values = list(bounds)
     if size is None and values:
@@ -189,9 +182,9 @@ def randint(
     low = values.pop() if low is None and values else low or 0
     if values or high is None or not isinstance(size, (tuple, list)):
         raise ArgumentError("randint() takes (high, size) or (low, high, size), where size is a tuple of integers")
-    limits = _between(int(low), int(high))
-    shape, place = check_shape("randint", "size", (), size), devices.resolve(device)
     kind = dtypes.int64 if dtype is None else dtypes.of(creation.numpy_dtype(dtype))
+    limits = between(int(low), int(high), kind)
+    shape, place = check_shape("randint", "size", (), size), devices.resolve(device)
     drawn = kernels.integers(shape=shape, dtype=kind, device=place, **draw_from(place, generator), **limits)
     return creation.finish(drawn._data, requires_grad, False)
 
@@ -484,7 +477,7 @@ def random_(
     """
     if to is None:
         from_, to = 0, from_ if from_ is not None else _largest(self.dtype) + 1
-    limits = _between(int(from_ or 0), int(to))
+    limits = between(int(from_ or 0), int(to), self.dtype)
     check_writable(self)
     place = self.device
     drawn = kernels.integers(shape=self.shape, dtype=self.dtype, device=place, **draw_from(place, generator), **limits)

@@ -371,7 +371,7 @@ RANGES: list[Callable[..., torch.Tensor]] = [
     lambda **kw: torch.linspace(-3, 11, 101, **kw),
     lambda **kw: torch.linspace(2, 2, 5, **kw),
     lambda **kw: torch.linspace(0.1, 0.3, 1, **kw),
-    lambda **kw: torch.linspace(1e9, -1e-9, 3, **kw),
+    lambda **kw: torch.linspace(6e4, -1e-9, 3, **kw),
     lambda **kw: torch.eye(5, **kw),
     lambda **kw: torch.eye(3, 7, **kw),
     lambda **kw: torch.eye(7, 3, **kw),

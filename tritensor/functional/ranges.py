@@ -9,12 +9,13 @@ import numpy as np
 
 from .. import devices, dtypes
 from ..arguments import wrong_type
-from ..errors import ArgumentError, ShapeError, explain
+from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..extents import check_extents
 from ..kernels.random import ranges as kernels
 from ..layout import check_shape
 from ..outputs import MADE, takes_out
 from ..public import public
+from ..rules import Number
 from ..scalars import converted, representable
 from ..tensor import Tensor
 from .creation import fill, filled, finish, numpy_dtype, place
@@ -68,6 +69,8 @@ def arange(
         start = 0
     start, end, step = [value.item() if isinstance(value, Tensor) else value for value in (start, end, step)]
     for position, (name, value) in enumerate((("end", end), ("start", start), ("step", step)), 1):
+        if isinstance(value, complex):
+            converted(value, dtypes.float64)
         if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
             raise wrong_type("arange", name, "Number", value, position)
     if not (math.isfinite(start) and math.isfinite(end)):
@@ -92,24 +95,62 @@ def arange(
     return _made(kernels.arange, kind, device, requires_grad, start=start, step=step, steps=count)
 
 
-@public(functional=False, out=takes_out(MADE._replace(flat=True)))
-def linspace(
-    start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """`steps` evenly spaced numbers from `start` to `end`, both included."""
+def _bound(call: str, name: str, value: Any) -> Any:
+    """A bound as a Python number."""
+    if isinstance(value, Tensor):
+        if value.ndim:
+            words = f"{call} only supports 0-dimensional start and end tensors"
+            raise ShapeError(f"{words}, but got {name} with {value.ndim} dimension(s).")
+        value = value.item()
+    if not isinstance(value, Number):
+        raise wrong_type(call, name, "Number", value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _spaced(call: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[Any, Any, int, np.dtype]:
+    """The bounds as elements of the dtype, the number of steps, and the dtype.
+
+    Raises:
+        DtypeError: the dtype does not hold a bound.
+    """
+    start, end = _bound(call, "start", start), _bound(call, "end", end)
+    steps = steps.item() if isinstance(steps, Tensor) and not steps.ndim else steps
+    if not isinstance(steps, (int, np.integer)) or isinstance(steps, bool):
+        raise wrong_type(call, "steps", "int", steps)
     if steps < 0:
         raise ShapeError("number of steps must be non-negative")
-    kind = numpy_dtype(dtype)
-    if kind.kind in "iu":  # PyTorch counts from integers to integers
+    complex_ = isinstance(start, complex) or isinstance(end, complex)
+    kind = numpy_dtype(dtype, dtypes.of_scalar(1j) if complex_ else None)
+    if complex_ and kind.kind != "c":
+        raise DtypeError(
+            explain(
+                f"torch.{call}(): inferred dtype {dtypes.of_scalar(1j).legacy} can't be safely cast to passed dtype "
+                f"{dtypes.of(kind).legacy}",
+                remedy="pass real bounds, or a complex dtype",
+            )
+        )
+    if kind.kind != "b":
         start, end = converted(start, dtypes.of(kind)), converted(end, dtypes.of(kind))
-    start, end = float(start), float(end)
+    return start, end, int(steps), kind
+
+
+@public(functional=False, out=takes_out(MADE._replace(flat=True)))
+def linspace(
+    start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers.
+
+    Raises:
+        DtypeError: the dtype does not hold a bound. ShapeError: a negative number of steps.
+    """
+    start, end, steps, kind = _spaced("linspace", start, end, steps, dtype)
     return _made(kernels.linspace, kind, device, requires_grad, start=start, end=end, steps=steps)
 
 
 @public(functional=False, out=takes_out(MADE._replace(flat=True)))
 def logspace(
-    start: float,
-    end: float,
+    start: Any,
+    end: Any,
     steps: int,
     base: float = 10.0,
     *,
@@ -117,11 +158,19 @@ def logspace(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`."""
-    if steps < 0:
-        raise ShapeError("number of steps must be non-negative")
+    """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`.
+
+    >>> import tritensor as torch
+    >>> torch.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    start, end, steps, kind = _spaced("logspace", start, end, steps, dtype)
+    if not isinstance(base, (int, float)):
+        raise wrong_type("logspace", "base", "float", base)
     check_extents((steps,))
-    return place((float(base) ** np.linspace(start, end, steps)).astype(numpy_dtype(dtype)), device, requires_grad)
+    with np.errstate(all="ignore"):
+        powers = (float(base) ** kernels.spaced(start, end, steps, kind)).astype(kind)
+    return place(powers, device, requires_grad)
 
 
 @public(functional=False, out=takes_out(MADE))

@@ -1,6 +1,7 @@
 """Evenly spaced numbers, computed on the device that holds them.
 
-An element is `start + i * step`, in int64 where start and step are whole, in float64 otherwise, rounded once.
+An element is `start + i * step`, in int64 where start and step are whole, in float64 otherwise, rounded once. Between
+two bounds the second half is counted from the end: `end - j * step`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..blocks import block_size
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["Range", "arange", "linspace"]
+__all__ = ["Range", "arange", "linspace", "spaced"]
 
 
 class Range(Operator):
@@ -40,7 +41,7 @@ class Range(Operator):
         """Each thread computes the elements that it stores."""
         out, count = call.outs[0], call.outs[0].size
         start, end = call.metadata["start"], call.metadata.get("end")
-        step = call.metadata["step"] if end is None else (end - start) / max(count - 1, 1)
+        step = call.metadata["step"] if end is None else (end - start) / (count - 1) if count > 1 else 0.0
         whole = isinstance(start, int) and isinstance(step, int) and end is None
         number: type[Int64] | type[Float64] = Int64 if whole else Float64
         block = block_size(out, 1024, interpreted=1 << 14)
@@ -89,7 +90,8 @@ def range_kernel(
     else:
         value = start + index.to(tl.float64) * step
     if CLOSED:
-        value = tl.where((index < count // 2) | (index == 0), value, end - (count - 1 - index).to(tl.float64) * step)
+        rest = (count - 1 - index).to(tl.float64)
+        value = tl.where((index < count // 2) | (count == 1), value, end - rest * step)
     tl.store(out_ptr + index, value.to(OUT_DTYPE), mask=index < count)
 
 
@@ -106,9 +108,19 @@ def arange(*, start, step, steps, dtype):
 
 @_range
 def linspace(*, start, end, steps, dtype):
-    """Numbers in equal steps from `start` to `end`, both included; of each half from its own end, as in PyTorch."""
-    index, step = np.arange(steps, dtype=np.float64), (end - start) / max(steps - 1, 1)
-    return _cast(np.where(index < max(steps // 2, 1), start + index * step, end - (steps - 1 - index) * step), dtype)
+    """Numbers in equal steps from `start` to `end`, both included."""
+    return _cast(spaced(start, end, steps, dtype.numpy), dtype)
+
+
+def spaced(start: Any, end: Any, steps: int, kind: np.dtype) -> np.ndarray:
+    """The numbers of `linspace`, in double precision."""
+    work: Any = np.complex128 if kind.kind == "c" else np.float64
+    if steps == 1:
+        return np.full(1, start, work)
+    with np.errstate(all="ignore"):
+        first, last = work(start), work(end)
+        step, index = (last - first) / work(max(steps - 1, 1)), np.arange(steps).astype(work)
+        return np.where(index.real < steps // 2, first + step * index, last - step * (steps - 1 - index))
 
 
 def _cast(numbers: np.ndarray, dtype: dtypes.dtype) -> np.ndarray:
