@@ -93,6 +93,7 @@ _LEFT_OUT = {
 _PRIVATE = (
     "_edge",
     "_root",
+    "_chain",
     "_host_array",
     "_to_host",
     "_version",

@@ -16,7 +16,7 @@ from .errors import ArgumentError, AutogradError, DtypeError, explain
 if TYPE_CHECKING:
     Tensor = Any  # the class that this is a part of, which imports this file
 
-__all__ = ["History"]
+__all__ = ["History", "follow"]
 
 
 class History:
@@ -250,6 +250,15 @@ class History:
             root = root._origin[0]
         return root
 
+    def _chain(self) -> list[tuple[Any, tuple[Any, ...]]]:
+        """The view operators and their arguments that lead from the root to this tensor."""
+        chain: list[tuple[Any, tuple[Any, ...]]] = []
+        view: Any = self
+        while view._origin is not None:
+            chain.append((view._origin[1], view._origin[2]))
+            view = view._origin[0]
+        return chain[::-1]
+
     def _edge(self) -> Any:
         """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
         if self._origin is not None:
@@ -260,7 +269,7 @@ class History:
 
     def _refresh(self, origin: tuple[Tensor, Any, tuple[Any, ...], int]) -> None:
         """Make a new node for a view whose memory has been changed in place since its node was made."""
-        parent, view, arguments, stamp = origin
+        parent, operator, arguments, stamp = origin
         version = self._version
         if version in (stamp, ~stamp):
             return
@@ -269,17 +278,22 @@ class History:
             return  # and still stale, if the root ever requires grad
         if stamp < 0 and needed:
             raise AutogradError(tape.unrecorded_view("its base or another view of its base has been modified inplace"))
-        self._origin = (parent, view, arguments, version)
-        if parent._origin is not None:
-            parent._refresh(parent._origin)
+        self._origin = (parent, operator, arguments, version)
         if not needed:
             # of a leaf that is a view itself: PyTorch passes no gradient on after a change
             self._replace_node(tape.record(tape.NOWHERE, ()))
-        elif parent._needs:
-            with autograd.enable_grad():
-                again = view(parent, *arguments)
-            self._replace_node(again._node)
-            self._needs = again._needs
+            return
+        with autograd.enable_grad():
+            again = follow(self._chain(), self._root())
+        self._replace_node(again._node)
+        self._needs = True
+
+
+def follow(chain: list[tuple[Any, tuple[Any, ...]]], tensor: Any) -> Any:
+    """The view of a tensor that a chain of view operators leads to."""
+    for view, arguments in chain:
+        tensor = view(tensor, *arguments)
+    return tensor
 
 
 def _hooks_of(edge: Any) -> list[Any]:

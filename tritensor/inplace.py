@@ -19,6 +19,7 @@ from .autograd.mode import no_grad, recording
 from .autograd.names import node_name
 from .autograd.tape import Gradient, Node, record, unrecorded_view, views_on
 from .errors import AutogradError, DtypeError, ShapeError, explain
+from .history import follow
 from .memory.array import DeviceArray
 from .operator import copy_into
 from .tensor import Tensor, wrap
@@ -188,7 +189,7 @@ def _update_views(x: Tensor, counter: list[int], holders: int) -> None:
     check would slow down every call. The garbage collector finds the views by the counter they share; that takes
     milliseconds, but is done only if the storage has tensors other than `x` and those that it is a view of.
     """
-    if holders > 1 + len(_chain(x)):
+    if holders > 1 + len(x._chain()):
         for other in views_on(counter):
             if not other._needs:
                 other._edge()
@@ -197,7 +198,7 @@ def _update_views(x: Tensor, counter: list[int], holders: int) -> None:
 def _rebase(x: Tensor, result: Tensor, name: str) -> None:
     """Give `x` the node of `result`; if `x` is a view, give its root a node that overwrites the region."""
     if x._origin is not None and x.dtype.category >= dtypes.FLOATING:
-        root, chain = x._root(), _chain(x)
+        root, chain = x._root(), x._chain()
         edges = [root._edge()] if root._needs else []
         if result._needs:
             edges.append(result._edge())
@@ -230,26 +231,11 @@ class _Overwrite(Gradient):
         parts = []
         if self.root_needs:
             rest = gradient.clone()
-            _follow(self.chain, rest).zero_()
+            follow(self.chain, rest).zero_()
             parts.append(rest)
         if self.value_needs:
-            parts.append(_follow(self.chain, gradient).clone())
+            parts.append(follow(self.chain, gradient).clone())
         return parts
-
-
-def _chain(x: Tensor) -> list[Any]:
-    """The view operations that lead from the root to `x`."""
-    chain: list[Any] = []
-    while x._origin is not None:
-        chain.append(x._origin[1:3])
-        x = x._origin[0]
-    return chain[::-1]
-
-
-def _follow(chain: list[Any], tensor: Tensor) -> Tensor:
-    for view, arguments in chain:
-        tensor = view(tensor, *arguments)
-    return tensor
 
 
 def _legacy_name(x: Tensor) -> str:

@@ -910,6 +910,8 @@ class Tensor:
         """x / y, always floating."""
     def __xor__(self, other: Any) -> Any:
         """The bits that one of x and y has."""
+    def _chain(self) -> list[tuple[Any, tuple[Any, ...]]]:
+        """The view operators and their arguments that lead from the root to this tensor."""
     def _edge(self) -> Any:
         """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
     def _forget(self) -> None:

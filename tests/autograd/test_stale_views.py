@@ -190,3 +190,14 @@ def test_what_was_recorded_before_a_view_became_a_leaf_passes_no_gradient_to_it(
     v.requires_grad_()
     (before + v * 2).sum().backward()
     assert v.grad.tolist() == [2.0, 2.0] and x.grad is None
+
+
+def test_a_stale_view_of_a_view_hangs_on_the_root():
+    x = torch.ones(2, requires_grad=True)
+    h = x * 1
+    v = h[:1]
+    w = v[None]
+    v.retain_grad()
+    h.mul_(3)
+    (w * 2).sum().backward(retain_graph=True)
+    assert v.grad is None and x.grad.tolist() == [6.0, 0.0]

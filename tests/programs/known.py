@@ -230,6 +230,22 @@ KNOWN: tuple[Known, ...] = (
         "torch.add(1.5, 1)",
     ),
     Known(
+        "Random numbers in integer dtypes",
+        REFUSED,
+        r'"\w*(rand|normal|uniform)\w*" not implemented for',
+        "A fraction of 1 is 0 in them. PyTorch looks at the dtype only where there are elements to draw.",
+        "torch.randn_like(torch.zeros(0), dtype=torch.int64)",
+    ),
+    Known(
+        "Conjugates are copies",
+        VALUE,
+        "^value of",
+        "The conjugate of a complex tensor is computed. PyTorch marks a view of the same memory as conjugated.",
+        "z.conj().mul_(2)",
+        r"_\(|=",
+        r"conj",
+    ),
+    Known(
         "complex32",
         VALUE,
         r"complex64'?\n *torch: .*complex32",

@@ -117,11 +117,14 @@ class Session:
 
     def _overlaps(self, statement: str) -> bool:
         """Whether a tensor is written into memory that it is in."""
-        match = re.match(r"(?:with .*: )?(\w+)(?:(?:\[.*\])? \W*= |\.copy_\()(\w+)\b", statement)
-        pair = [self.theirs.get(name) for name in match.groups()] if match else []
-        if len(pair) < 2 or not all(isinstance(each, reference.Tensor) for each in pair):
+        match = re.match(r"(?:with .*: )?(\w+)(?:\[.*\])?(?: \W*= |\.\w+_\()(.*)", statement)
+        written = self.theirs.get(match[1]) if match else None
+        if match is None or not isinstance(written, reference.Tensor):
             return False
-        return pair[0].untyped_storage().data_ptr() == pair[1].untyped_storage().data_ptr() != 0  # type: ignore[union-attr]
+        memory = written.untyped_storage().data_ptr()
+        others = [self.theirs.get(name) for name in re.findall(r"\b\w+\b", match[2]) if name != match[1]]
+        tensors = [each for each in others if isinstance(each, reference.Tensor)]
+        return any(each.untyped_storage().data_ptr() == memory != 0 for each in tensors)
 
     def _note(self, statement: str) -> None:
         """Note how exact the names are that a statement makes or changes."""

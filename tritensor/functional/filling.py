@@ -167,7 +167,11 @@ def broadcast_shapes(*shapes: Any) -> Size:
     Raises:
         ShapeError: they do not go together.
     """
-    return Size(layout.broadcast_shapes(*[(each,) if isinstance(each, int) else tuple(each) for each in shapes]))
+    found = [(each,) if isinstance(each, int) else each for each in shapes]
+    for each in found:
+        if not isinstance(each, (tuple, list)):
+            raise ShapeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {each!r}")
+    return Size(layout.broadcast_shapes(*map(tuple, found)))
 
 
 @public(method=True, out=takes_out(COMPUTED))

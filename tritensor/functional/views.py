@@ -277,7 +277,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 @public(functional=False, method=True)
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """Expanded to the shape `size`."""
-    return expand(input, tuple(size))
+    return expand(input, integers("broadcast_to", "size", (size,)))
 
 
 @public(functional=False)
