@@ -298,10 +298,14 @@ def test_changes_in_place_of_what_needs_a_gradient(gpu: Interpreted) -> None:
         leaf, factor = tensor(1.0, 2.0, needs=True), tensor(3.0, 4.0, needs=True)
         with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
             leaf.add_(1.0)
+        view = leaf[:]
         with torch.no_grad():
-            view = leaf[:]
             leaf.add_(1.0)
         with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+            view.add_(1.0)
+        with torch.no_grad():
+            view = leaf[:]
+        with pytest.raises(RuntimeError, match="A view was created in no_grad mode and is being modified inplace"):
             view.add_(1.0)
         x = leaf * 1.0
         x.mul_(factor)

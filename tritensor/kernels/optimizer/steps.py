@@ -68,7 +68,7 @@ def _takes_numbers(reference: Callable[..., Any]) -> Callable[..., Any]:
 
 def _with_decay(param, grad, decay, sign):
     """sign * grad + decay * param; without decay an infinite parameter adds nothing."""
-    return sign * grad + decay * param if decay else sign * grad
+    return sign * grad + decay * param if decay else np.broadcast_arrays(sign * grad, param)[0]
 
 
 @device_function
