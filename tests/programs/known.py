@@ -58,13 +58,6 @@ KNOWN: tuple[Known, ...] = (
         "optimizer.load_state_dict(of_another_model)",
     ),
     Known(
-        "Rates that are tensors",
-        VALUE,
-        r"^type \[\d+\] of f2\n *float\n *torch: Tensor",
-        "A schedule tells its rates as numbers; PyTorch tells copies of the tensors.",
-        "StepLR(SGD([x], lr=torch.tensor(0.1)), 1).get_last_lr()",
-    ),
-    Known(
         "Gradients after a step",
         VALUE,
         r"grad's value of",
@@ -133,14 +126,6 @@ KNOWN: tuple[Known, ...] = (
         r"opt\.step",
     ),
     Known(
-        "Powers of -0.0",
-        VALUE,
-        r"inf",
-        "x ** -0.5 of -0.0 is inf, as C's pow says; PyTorch computes the inverse of a root, which is -inf.",
-        "torch.tensor(-0.0) ** -0.5",
-        r"\*\*=? \(?-0\.5|pow",
-    ),
-    Known(
         "Complex numbers with an infinite part",
         VALUE,
         r"(nan|inf)[+-]?\S*j",
@@ -163,14 +148,6 @@ KNOWN: tuple[Known, ...] = (
         "gelu(inf) is inf; PyTorch's is nan where it multiplies infinity by a zero.",
         "torch.nn.functional.gelu(torch.tensor(float('-inf')))",
         r"gelu\(",
-    ),
-    Known(
-        "conj in memory of its own",
-        VALUE,
-        r"^strides",
-        "Complex numbers are conjugated when `conj` is called; PyTorch returns a view that remembers to do it.",
-        "torch.tensor([1j]).conj().stride()",
-        r"conj\(",
     ),
     Known(
         "An index out of bounds of take_along_dim",
@@ -207,14 +184,6 @@ KNOWN: tuple[Known, ...] = (
         r"float16",
     ),
     Known(
-        "Data of another shape or dtype under a recorded graph",
-        REFUSED,
-        r"is invalid for input of size|The expanded size of the tensor|the number of sizes provided",
-        "The gradient has the shape of the tensor whose operation was recorded; PyTorch's backward pass may fit.",
-        "y = x[None]; x.data = torch.ones(3, 4); y.sum().backward()",
-        r"backward\(",
-    ),
-    Known(
         "Something else in place of a tensor",
         CRASH,
         r"^AttributeError: .*has no attribute",
@@ -239,10 +208,10 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "Conjugates are copies",
         VALUE,
-        "^value of",
+        "^(value|strides) of",
         "The conjugate of a complex tensor is computed. PyTorch marks a view of the same memory as conjugated.",
         "z.conj().mul_(2)",
-        r"_\(|=",
+        r"_\(|=|conj",
         r"conj",
     ),
     Known(
