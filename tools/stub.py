@@ -223,6 +223,8 @@ def _home(value: Any) -> tuple[str, str] | None:
     """
     if hasattr(value, "plain"):
         return None
+    if getattr(value, "__module__", None) in ("tritensor", "tritensor.functional"):
+        value = getattr(value, "__wrapped__", value)  # the function itself, not its guarded form
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     name = getattr(value, "__name__", "")
     if module not in (None, functional, tritensor) and vars(module).get(name) is value:

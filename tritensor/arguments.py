@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .errors import ArgumentError, explain
+from .errors import ArgumentError, ShapeError, TritensorError, explain
+from .public import guards_of
 
-__all__ = ["check_flag", "check_number", "check_tensor", "wrong_type"]
+__all__ = [
+    "UNEXPECTED",
+    "check_flag",
+    "check_number",
+    "check_tensor",
+    "check_tensors",
+    "refuse_misuse",
+    "whole",
+    "wrong_type",
+]
+
+# What Python and NumPy raise where an argument is of a kind that a function does not look for.
+UNEXPECTED = (AttributeError, TypeError, ValueError, OverflowError)
 
 
 def wrong_type(call: str, name: str, wanted: str, value: Any, position: int | None = None) -> ArgumentError:
@@ -24,6 +39,13 @@ def check_tensor(call: str, name: str, position: int, value: Any) -> None:
     """Raise unless `value` is a Tensor (which this module must not import)."""
     if not hasattr(value, "_origin"):
         raise wrong_type(call, name, "Tensor", value, position)
+
+
+def check_tensors(tensors: Sequence[Any]) -> None:
+    """Raise unless all are tensors."""
+    for position, x in enumerate(tensors):
+        if not hasattr(x, "_origin"):
+            raise ArgumentError(f"expected Tensor as element {position} in argument 0, but got {type(x).__name__}")
 
 
 def check_flag(call: str, name: str, value: Any, position: int | None = None) -> None:
@@ -45,3 +67,77 @@ def check_number(name: str, value: Any, fits: Callable[[Any], Any], otherwise: s
         raise ArgumentError(explain(str(error), f"{name} is {value!r}", remedy="pass a number")) from None
     if not good:
         raise ValueError(otherwise)
+
+
+def whole(call: str, name: str, value: Any) -> int:
+    """An argument that is a whole number.
+
+    >>> whole("narrow", "start", True + 2)
+    3
+
+    Raises:
+        ArgumentError: it is something else.
+    """
+    try:
+        return operator.index(value)
+    except (TypeError, ShapeError):
+        raise ArgumentError(f"{call}(): argument '{name}' must be int, not {type(value).__name__}") from None
+
+
+@guards_of
+def _guarded(function: Callable[..., Any], name: str, module: str) -> Callable[..., Any]:
+    """A function for the namespaces: what it is called with may be no tensor, where a method always has one."""
+
+    def call(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named) if named else function(*args)
+        except UNEXPECTED as error:
+            refuse_misuse(name, function, args, named, error)
+            raise
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__, call.__doc__ = module, function.__doc__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    return call
+
+
+def refuse_misuse(
+    call: str, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], error: Exception
+) -> None:
+    """Raise what a failed call should have raised, if nobody meant `error`; the annotations say what was wanted.
+
+    Public functions call it when they have failed, so that good arguments are not looked at twice.
+
+    Raises:
+        ArgumentError: an argument is of another kind than its annotation, or Python found no way to compute with one.
+    """
+    if isinstance(error, TritensorError):
+        return
+    try:
+        bound = inspect.signature(function).bind(*args, **named)
+    except (TypeError, ValueError):  # the arguments do not fit, which Python says well, or nobody knows which they are
+        return
+    for position, (name, parameter) in enumerate(bound.signature.parameters.items(), 1):
+        wanted, optional, _ = str(parameter.annotation).partition(" | None")
+        fits = _KINDS.get(wanted)
+        if fits is None or name not in bound.arguments:
+            continue
+        value = bound.arguments[name]
+        if not (fits(value) or (optional and value is None)):
+            raise wrong_type(call, name, wanted, value, position) from None
+    if isinstance(error, (AttributeError, TypeError)):
+        got = ", ".join(
+            [type(value).__name__ for value in args] + [f"{k}={type(v).__name__}" for k, v in named.items()]
+        )
+        words = f"{call}() received an invalid combination of arguments - got ({got})"
+        raise ArgumentError(explain(words, str(error))) from error
+
+
+# What an annotation takes.
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "Tensor": lambda value: hasattr(value, "_origin"),
+    "int": lambda value: hasattr(value, "__index__") and not isinstance(value, bool),
+    "float": lambda value: isinstance(value, (int, float)) or hasattr(value, "__array__"),
+    "bool": lambda value: isinstance(value, bool),
+    "str": lambda value: isinstance(value, str),
+}

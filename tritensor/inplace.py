@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import copying, dtypes
+from .arguments import UNEXPECTED, refuse_misuse
 from .autograd.mode import no_grad, recording
 from .autograd.names import node_name
 from .autograd.tape import Gradient, Node, record, unrecorded_view, views_on
@@ -122,7 +123,11 @@ def in_place_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The in-place method of `function`, such as `Tensor.clamp_` of `clamp`."""
 
     def call(self: Tensor, *args: Any, **metadata: Any) -> Tensor:
-        return in_place(self, function, *args, **metadata)
+        try:
+            return in_place(self, function, *args, **metadata)
+        except UNEXPECTED as error:
+            refuse_misuse(call.__name__, function, (self, *args), metadata, error)
+            raise
 
     call.__name__ = f"{function.__name__}_"
     call.__doc__ = f"`{function.__name__}` in the tensor's own memory."

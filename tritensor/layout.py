@@ -12,6 +12,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
+from .arguments import whole
 from .errors import ArgumentError, RangeError, ShapeError, explain
 from .extents import check_extents, check_rank
 
@@ -135,14 +136,25 @@ def normalize_dim(dim: int, ndim: int) -> int:
     """
     extent = ndim or 1
     try:
-        dim = operator.index(dim)
-    except TypeError:
-        raise ArgumentError(explain(f"a dimension must be an int, not {type(dim).__name__}")) from None
-    if not -extent <= dim < extent:
-        raise RangeError(
-            f"Dimension out of range (expected to be in range of [{-extent}, {extent - 1}], but got {dim})"
-        )
-    return dim + extent if dim < 0 else dim
+        place = operator.index(dim)
+    except (TypeError, ShapeError):
+        raise _no_integer("a dimension", dim) from None
+    if not -extent <= place < extent:
+        raise _no_dimension(dim, place, extent)
+    return place + extent if place < 0 else place
+
+
+def _no_integer(what: str, value: Any) -> ArgumentError:
+    return ArgumentError(explain(f"{what} must be an int, not {type(value).__name__}"))
+
+
+def _no_dimension(dim: Any, place: int, extent: int) -> Exception:
+    """The error for a dimension that is not there, or for what was no dimension in the first place."""
+    if isinstance(dim, bool) or (hasattr(dim, "ndim") and dim.ndim > 0):
+        return _no_integer("a dimension", dim)
+    if not -(1 << 63) <= place < 1 << 63:
+        return ValueError("Overflow when unpacking long long")
+    return RangeError(f"Dimension out of range (expected to be in range of [{-extent}, {extent - 1}], but got {place})")
 
 
 def normalize_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
@@ -158,7 +170,13 @@ def normalize_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...
         return tuple(range(ndim))
     if not isinstance(dim, (tuple, list)):
         return (normalize_dim(dim, ndim),)  # type: ignore[arg-type]
-    dims = tuple(normalize_dim(each, ndim) for each in dim)
+    try:
+        dims = tuple(normalize_dim(each, ndim) for each in dim)
+    except RangeError:
+        for each in dim:  # what is no dimension at all is told first, as in PyTorch
+            if not hasattr(type(each), "__index__"):
+                raise _no_integer("a dimension", each) from None
+        raise
     for position, each in enumerate(dims):
         if each in dims[:position]:
             raise ShapeError(f"dim {each} appears multiple times in the list of dims")
@@ -359,6 +377,7 @@ def normalize_index(position: int, size: int, dim: int) -> int:
     Raises:
         RangeError: out of bounds; an index never wraps.
     """
+    position = whole("select", "index", position)
     if not -size <= position < size:
         if not -(1 << 63) <= position < 1 << 63:
             raise ValueError("Overflow when unpacking long long")

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import dtypes, formats, layout
+from .arguments import UNEXPECTED, refuse_misuse
 from .autograd.mode import recording
 from .errors import ArgumentError, AutogradError, DeviceMismatchError, DtypeError, ShapeError, describe_tensor, explain
 from .inplace import check_writable, write
@@ -77,9 +78,13 @@ def takes_out(rule: Into | Callable[..., Into] = SAME) -> Callable[[Any], Any]:
 
     def declare(function: Any) -> Any:
         def call(*args: Any, out: Any = None, **named: Any) -> Any:
-            if out is None:
-                return function(*args, **named) if named else function(*args)
-            return into(function, rule, out, args, named)
+            try:
+                if out is None:
+                    return function(*args, **named) if named else function(*args)
+                return into(function, rule, out, args, named)
+            except UNEXPECTED as error:
+                refuse_misuse(call.__name__, function, args, named, error)
+                raise
 
         call.__name__, call.__qualname__ = function.__name__, function.__name__
         call.__module__, call.__doc__ = function.__module__, function.__doc__

@@ -14,18 +14,38 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["FUNCTIONAL", "PACKAGE", "ShownSignature", "load_modules", "method", "methods_of", "public", "publish"]
+__all__ = [
+    "FUNCTIONAL",
+    "PACKAGE",
+    "ShownSignature",
+    "guards_of",
+    "load_modules",
+    "method",
+    "methods_of",
+    "public",
+    "publish",
+]
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 PACKAGE: dict[str, Any] = {}  # the names of tritensor, except its modules and constants
 FUNCTIONAL: dict[str, Any] = {}  # the names of tritensor.functional
 _tensor: list[type] = []
+_guards: list[Callable[[Any, str, str], Any]] = []
 
 
 def methods_of(kind: type) -> None:
     """Set the class that `method` adds members to. `tensor.py` calls it, because this module must not import Tensor."""
     _tensor.append(kind)
+
+
+def guards_of(guarded: Declared) -> Declared:
+    """Set what makes the public form of a function of a tensor, from the function, a name and its module.
+
+    `arguments.py` calls it, because this module must not import the errors, of which some are public.
+    """
+    _guards.append(guarded)
+    return guarded
 
 
 def publish(name: str, value: Any, *, package: bool = True, functional: bool = True) -> None:
@@ -48,6 +68,7 @@ def public(
     method: bool = False,
     in_place: Callable[[Any], Any] | None = None,
     out: Callable[[Any], Any] | None = None,
+    guard: bool = True,
 ) -> Callable[[Declared], Declared]:
     """A decorator that makes a function or class public under its own name and under `aliases`.
 
@@ -56,12 +77,18 @@ def public(
         method: whether it is a method of Tensor too.
         in_place: makes the in-place method `Tensor.name_` (`inplace.in_place_form`); None for no such method.
         out: gives the function, not the method, the parameter `out` (`outputs.takes_out`); None for no such parameter.
+        guard: whether errors that nobody meant are explained in the namespaces' form (`arguments.guarded`). Not for
+            functions of which a call takes about 1 us, and for those that warn about the line of their caller: they
+            look at their input themselves.
     """
 
     def declare(value: Declared) -> Declared:
         function = value if out is None else out(value)
         for name in (value.__name__, *aliases):
-            publish(name, function, package=package, functional=functional)
+            shown = function
+            if out is None and guard and _takes_a_tensor(value):
+                shown = _guards[0](value, name, "tritensor.functional" if functional else "tritensor")
+            publish(name, shown, package=package, functional=functional)
             if method:
                 setattr(_tensor[0], name, value)
             if in_place is not None:
@@ -69,6 +96,13 @@ def public(
         return function  # type: ignore[no-any-return]
 
     return declare
+
+
+def _takes_a_tensor(function: Any) -> bool:
+    """Whether a function's first parameter is a tensor."""
+    code = getattr(function, "__code__", None)
+    first = code.co_varnames[0] if code is not None and code.co_argcount else ""
+    return bool(first) and function.__annotations__.get(first) == "Tensor"
 
 
 def method(*names: str) -> Callable[[Any], Any]:

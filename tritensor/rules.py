@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import dtypes
-from .errors import DivisionError, DtypeError, UnsupportedError, explain
+from .errors import ArgumentError, DivisionError, DtypeError, UnsupportedError, explain
 from .scalars import holder, rounded, wrapped
 from .tensor import Tensor
 
@@ -174,6 +174,23 @@ def one_dtype(operator: str, operands: Sequence[Any]) -> None:
                 remedy="bring them to one dtype with .to(dtype)",
             )
         )
+
+
+def asked_dtype(call: Any) -> dtypes.dtype | None:
+    """The dtype that a call asks for as its `dtype`; None for none.
+
+    Raises:
+        ArgumentError: it is no dtype.
+    """
+    wanted = call.metadata.get("dtype")
+    if wanted is None:
+        return None
+    found = dtypes.of_argument(wanted)
+    if found is None:
+        raise ArgumentError(
+            f"{call.operator.name}(): argument 'dtype' must be torch.dtype, not {type(wanted).__name__}"
+        )
+    return found
 
 
 def compute_dtype(result: dtypes.dtype) -> dtypes.dtype:

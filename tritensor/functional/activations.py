@@ -28,7 +28,7 @@ def _apply(operator: Callable[..., Tensor], input: Tensor, inplace: bool, **meta
     return in_place(input, operator, **metadata) if inplace else operator(input, **metadata)
 
 
-@public()
+@public(guard=False)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """input where it is positive, else 0; NaN stays NaN.
 
@@ -36,7 +36,10 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> torch.nn.functional.relu(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    return input.relu_() if inplace else _quick_relu(input)  # type: ignore[no-any-return]
+    if inplace:
+        check_tensor("relu_", "input", 1, input)
+        return input.relu_()
+    return _quick_relu(input)  # type: ignore[no-any-return]
 
 
 @public(package=False)

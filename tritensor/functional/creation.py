@@ -46,7 +46,7 @@ def _as_array(data: Any, wanted: np.dtype | None = None) -> np.ndarray:
         wanted: the dtype to which the caller converts the array, which has double precision then; without it, the
             array's dtype is that of the tensor.
     """
-    typed = isinstance(data, (list, tuple)) and _is_typed(data)
+    given, typed = data, isinstance(data, (list, tuple)) and _is_typed(data)
     kind = _common(data).numpy if typed and wanted is None else wanted
     if typed:
         if wanted is not None and wanted.kind in "biu":
@@ -56,6 +56,8 @@ def _as_array(data: Any, wanted: np.dtype | None = None) -> np.ndarray:
         array = np.asarray(data)
     except (ValueError, OverflowError):
         check_rank(_depth(data))
+        if typed and any(isinstance(leaf, Tensor) and leaf.numel() != 1 for leaf in leaves(given)):
+            raise ValueError("only one element tensors can be converted to Python scalars") from None
         raise refusal(data, kind) from None
     first = _first_leaf(data)
     if array.dtype.kind == "f" and isinstance(first, int) and np.abs(array).max() >= 1 << 63:
@@ -359,7 +361,7 @@ def full(
     Raises:
         DtypeError: the dtype cannot hold the number.
     """
-    if isinstance(fill_value, Tensor):
+    if isinstance(fill_value, Tensor) and fill_value.ndim == 0:
         fill_value = fill_value.item()
     shape = check_shape("full", "size", (), size)
     if not isinstance(fill_value, (bool, int, float, complex, np.generic)):

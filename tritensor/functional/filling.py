@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
-from ..arguments import check_tensor, wrong_type
+from ..arguments import check_tensor, check_tensors, wrong_type
 from ..errors import ArgumentError, ShapeError, explain
 from ..operator import registry
 from ..outputs import COMPUTED, takes_out
@@ -140,6 +140,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         raise ShapeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if not inputs:
         raise ShapeError("meshgrid expects a non-empty TensorList")
+    check_tensors(inputs)
     if any(tensor.ndim > 1 for tensor in inputs):
         raise ShapeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list")
     if any(tensor.dtype is not inputs[0].dtype for tensor in inputs):
@@ -167,11 +168,13 @@ def broadcast_shapes(*shapes: Any) -> Size:
     Raises:
         ShapeError: they do not go together.
     """
-    found = [(each,) if isinstance(each, int) else each for each in shapes]
-    for each in found:
-        if not isinstance(each, (tuple, list)):
-            raise ShapeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {each!r}")
-    return Size(layout.broadcast_shapes(*map(tuple, found)))
+    found = []
+    for shape in shapes:
+        if not isinstance(shape, (int, tuple, list)):
+            words = "Input shapes should be of type ints, a tuple of ints, or a list of ints"
+            raise ShapeError(f"{words}, got {shape}")
+        found.append(layout.integers("broadcast_shapes", "shapes", (shape,)))
+    return Size(layout.broadcast_shapes(*found))
 
 
 @public(method=True, out=takes_out(COMPUTED))

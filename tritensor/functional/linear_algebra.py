@@ -20,7 +20,7 @@ from ..scalars import converted
 from ..tensor import Tensor
 
 
-@public(method=True)
+@public(method=True, guard=False)
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product of vectors, matrices, or stacks of matrices; batch dimensions broadcast.
 
@@ -41,7 +41,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     return quick_matmul(input, other)
 
 
-@public(method=True)
+@public(method=True, guard=False)
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices.
 
@@ -50,13 +50,14 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """
     if out is not None:
         return into(mm, SAME, out, (input, mat2), {})  # type: ignore[no-any-return]
+    check_tensor("mm", "input", 1, input)
     check_tensor("mm", "mat2", 2, mat2)
     if input.ndim != 2 or mat2.ndim != 2:
         raise ShapeError("self must be a matrix" if input.ndim != 2 else "mat2 must be a matrix")
     return quick_matmul(input, mat2)
 
 
-@public(method=True)
+@public(method=True, guard=False)
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The products of two stacks of matrices of the same length, of shapes (b, n, m) and (b, m, p).
 
@@ -65,6 +66,7 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """
     if out is not None:
         return into(bmm, SAME, out, (input, mat2), {})  # type: ignore[no-any-return]
+    check_tensor("bmm", "input", 1, input)
     check_tensor("bmm", "mat2", 2, mat2)
     if input.ndim != 3 or mat2.ndim != 3:
         raise ShapeError(f"batch{1 if input.ndim != 3 else 2} must be a 3D tensor")

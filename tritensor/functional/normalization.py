@@ -19,7 +19,7 @@ from ..tensor import Tensor
 from . import complex_reductions
 
 
-@public(package=False)
+@public(package=False, guard=False)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any) -> Tensor:
     """exp(input), scaled so that the sum along `dim` is 1.
 
@@ -39,7 +39,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return rowwise.softmax(_narrowed("softmax", input, dtype), dim=dim, dtype=dtype)
 
 
-@public(package=False)
+@public(package=False, guard=False)
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None, **others: Any
 ) -> Tensor:
@@ -152,6 +152,7 @@ def _normalized_shape(name: str, shape: Any) -> tuple[int, ...]:
 
 def _narrowed(name: str, input: Tensor, kind: Any) -> Tensor:
     """The input in a dtype of less range or precision, which the operator would not round it to before it computes."""
+    check_tensor(name, "input", 1, input)
     if not isinstance(kind, dtype):
         raise wrong_type(name, "dtype", "torch.dtype", kind, 3)
     if kind.category != FLOATING or (compute_dtype(kind) is kind and not input.is_complex()):

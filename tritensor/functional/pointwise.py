@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..arguments import check_tensor, wrong_type
+from ..arguments import check_tensor, whole, wrong_type
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..inplace import in_place, in_place_form
 from ..kernels.elementwise import arithmetic, comparison, division, rounding
@@ -124,6 +124,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """
     if decimals == 0:
         return rounding.rint(input)
+    decimals = whole("round", "decimals", decimals)
     if is_half(input.dtype):  # the products may be too large for it
         return round(input.float(), decimals=decimals).to(input.dtype)
     if decimals > 0:
@@ -239,7 +240,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
-@public(method=True)
+@public(method=True, guard=False)
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape and the same elements.
 

@@ -21,31 +21,31 @@ def _tensor(name: str, value: Any) -> Tensor:
     return value
 
 
-@public()
+@public(guard=False)
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return _tensor("numel", input).numel()
 
 
-@public()
+@public(guard=False)
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating one."""
     return _tensor("is_floating_point", input).is_floating_point()
 
 
-@public()
+@public(guard=False)
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is a complex one."""
     return _tensor("is_complex", input).is_complex()
 
 
-@public()
+@public(guard=False)
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy that gradients pass through."""
     return _tensor("clone", input).clone(memory_format=memory_format)
 
 
-@public()
+@public(guard=False)
 def detach(input: Tensor) -> Tensor:
     """The same memory without history."""
     return _tensor("detach", input).detach()

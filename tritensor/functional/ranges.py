@@ -67,7 +67,9 @@ def arange(
         start, end = 0, start
     elif start is _MISSING:
         start = 0
-    start, end, step = [value.item() if isinstance(value, Tensor) else value for value in (start, end, step)]
+    start, end, step = [
+        value.item() if isinstance(value, Tensor) and value.ndim == 0 else value for value in (start, end, step)
+    ]
     for position, (name, value) in enumerate((("end", end), ("start", start), ("step", step)), 1):
         if isinstance(value, complex):
             converted(value, dtypes.float64)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
+from ..arguments import whole
 from ..autograd.gradients import called
 from ..errors import DtypeError, RangeError, ShapeError, explain
 from ..extents import check_extents
@@ -191,6 +192,7 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
 def _triangle(name: str, input: Tensor, diagonal: int, lower: bool) -> Tensor:
     if input.ndim < 2:
         raise ShapeError(f"{name}: input tensor must have at least 2 dimensions")
+    diagonal = whole(name, "diagonal", diagonal)
     rows, cols = (ranges.arange(size, device=input.device) for size in input._data.shape[-2:])
     bound = rows.unsqueeze(1) + diagonal
     kept = cols <= bound if lower else cols >= bound

@@ -56,7 +56,7 @@ def _spread(name: str, input: Tensor, arguments: dict[str, Any]) -> Tensor:
     return found
 
 
-@public(method=True)
+@public(method=True, guard=False)
 def var(
     input: Tensor,
     dim: Any = None,
@@ -80,7 +80,7 @@ def var(
     return _spread("var", input, _freedom("var", input, dim, unbiased, correction, keepdim, others))
 
 
-@public(method=True)
+@public(method=True, guard=False)
 def std(
     input: Tensor,
     dim: Any = None,
@@ -98,7 +98,7 @@ def std(
     return _spread("std", input, _freedom("std", input, dim, unbiased, correction, keepdim, others))
 
 
-@public()
+@public(guard=False)
 def var_mean(
     input: Tensor,
     dim: Any = None,
@@ -113,7 +113,7 @@ def var_mean(
     return _spread("var", input, arguments), sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
 
 
-@public()
+@public(guard=False)
 def std_mean(
     input: Tensor,
     dim: Any = None,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import layout
+from ..arguments import whole
 from ..autograd.gradients import called
 from ..errors import ShapeError
 from ..kernels.indexing.family import gather, nonzero_positions
@@ -71,7 +72,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     Raises:
         ShapeError: there are fewer than `k`.
     """
-    dim = layout.normalize_dim(dim, input.ndim)
+    dim, k = layout.normalize_dim(dim, input.ndim), whole("topk", "k", k)
     if not 0 <= k <= (input._data.shape[dim] if input.ndim else 1):
         raise ShapeError("selected index k out of range")
     if input.ndim and not input.is_cuda:

@@ -15,7 +15,7 @@ from . import normalization
 _MISSING: Any = object()
 
 
-@public(functional=False, method=True)
+@public(functional=False, method=True, guard=False)
 def softmax(
     input: Tensor, dim: int = _MISSING, dtype: Any = None, *, out: Tensor | None = None, **others: Any
 ) -> Tensor:
@@ -39,7 +39,7 @@ def softmax(
     return normalization.softmax(input, dim, 3, dtype, **others)
 
 
-@public(functional=False, method=True)
+@public(functional=False, method=True, guard=False)
 def log_softmax(
     input: Tensor, dim: int = _MISSING, dtype: Any = None, *, out: Tensor | None = None, **others: Any
 ) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
-from ..arguments import check_tensor
+from ..arguments import check_tensor, check_tensors, whole
 from ..copying import LARGE
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..extents import check_extents, check_rank
@@ -170,7 +170,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
         RangeError: no such dimension. ShapeError: no sizes, or their product is not the dimension's.
     """
     dim = layout.normalize_dim(dim, input.ndim)
-    shape, sizes = input._data.shape, tuple(sizes)
+    shape, sizes = input._data.shape, integers("unflatten", "sizes", (sizes,))
     if not sizes:
         raise ShapeError("unflatten: sizes must be non-empty")
     if not shape:
@@ -194,8 +194,11 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Dimensions `dim0` and `dim1` exchanged."""
     data = input._data
     rank = data.ndim
-    if rank == 2 and type(data) is ndarray and -2 <= dim0 < 2 and -2 <= dim1 < 2 and dim0 % 2 != dim1 % 2:
-        return _transpose.attach(input, data.shape, data.T, ((1, 0),))
+    try:
+        if rank == 2 and type(data) is ndarray and -2 <= dim0 < 2 and -2 <= dim1 < 2 and dim0 % 2 != dim1 % 2:
+            return _transpose.attach(input, data.shape, data.T, ((1, 0),))
+    except (TypeError, ShapeError):
+        pass  # no dimensions, which the code below refuses
     first, second = layout.normalize_dim(dim0, rank), layout.normalize_dim(dim1, rank)
     order = list(range(rank))
     if rank:
@@ -277,15 +280,13 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 @public(functional=False, method=True)
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """Expanded to the shape `size`."""
-    return expand(input, integers("broadcast_to", "size", (size,)))
+    return expand(input, *layout.integers("broadcast_to", "size", (size,)))
 
 
 @public(functional=False)
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """All tensors expanded to their common shape; those that have it are returned as they are."""
-    for position, x in enumerate(tensors):
-        if not isinstance(x, Tensor):
-            raise ArgumentError(f"expected Tensor as element {position} in argument 0, but got {type(x).__name__}")
+    check_tensors(tensors)
     shape = layout.broadcast_shapes(*[x._data.shape for x in tensors])
     return tuple(x if x._data.shape == shape else expand(x, shape) for x in tensors)
 
@@ -318,6 +319,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
     dim = layout.normalize_dim(dim, input.ndim)
     extent = input._data.shape[dim]
+    start, length = whole("narrow", "start", start), whole("narrow", "length", length)
     first = start + extent if start < 0 else start
     if not 0 <= first <= extent:
         raise RangeError(f"start out of range (expected to be in range of [{-extent}, {extent}], but got {start})")
@@ -349,7 +351,7 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
             raise ShapeError(f"split expects split_size be non-negative, but got split_size={size}")
         sections = [min(size, extent - start) for start in range(0, extent, size)] if extent else [0]
     else:
-        sections = list(split_size_or_sections)
+        sections = list(integers("split_with_sizes", "split_sizes", (split_size_or_sections,)))
         if sum(sections) != extent or any(size < 0 for size in sections):
             raise ShapeError(
                 f"split_with_sizes expects split_sizes to sum exactly to {extent} (input tensor's size at "
@@ -362,6 +364,7 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
 @public(functional=False, method=True)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` views of equal size along `dim`; the last may be smaller."""
+    chunks = whole("chunk", "chunks", chunks)
     if chunks <= 0:
         raise ShapeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     if input.ndim == 0:

@@ -257,12 +257,14 @@ def in_place_method(operator: Elementwise, syntax: bool = False) -> Callable[...
     With `syntax`, it returns NotImplemented for what is no tensor and no number: Python adds an array out of place.
     """
     reference, direct, ufunc = operator.reference, operator.direct, operator.ufunc
+    count = len(operator.inputs) - 1
 
     def call(self: Tensor, *args: Any, **metadata: Any) -> Tensor:
         if syntax and not isinstance(args[0], _WRITTEN):
             return NotImplemented
         x = self._data
-        if ufunc and x.__class__ is ndarray and x.dtype in direct and not (self._needs and recording.enabled):
+        usual = ufunc and len(args) == count and not metadata
+        if usual and x.__class__ is ndarray and x.dtype in direct and not (self._needs and recording.enabled):
             rest = [value._data if isinstance(value, Tensor) else value for value in args]
             plain = all(
                 (value.__class__ is ndarray and value.dtype is x.dtype)

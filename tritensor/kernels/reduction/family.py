@@ -28,7 +28,7 @@ from ...errors import ArgumentError, RangeError, ShapeError, explain
 from ...operator import Dtypes, Operator, Shapes
 from ...outputs import SAME, Into
 from ...public import public
-from ...rules import FloatingOnly, Places, Rule, compute_dtype
+from ...rules import FloatingOnly, Places, Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
 from ...tensor import Tensor
 from ...threads import quietly
@@ -202,7 +202,7 @@ class Reduction(Operator):
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
         """By the rule, or `dtype=`, to which the input is converted first."""
-        wanted = call.metadata.get("dtype")
+        wanted = asked_dtype(call)
         if wanted is None:
             compute, result = self.rule(self.name, call.inputs)
         else:
@@ -318,5 +318,5 @@ def reduction(
     operator = Reduction(name or reference.__name__, reference, rule, outputs=outputs, refuses_empty=refuses_empty)
     operator.into = out
     if function:
-        public(method=True)(function_of(operator, one_dim, quick))
+        public(method=True, guard=False)(function_of(operator, one_dim, quick))
     return operator

@@ -141,7 +141,7 @@ def quick_sum(operator: Any, input: Any, dim: Any, keepdim: Any) -> Tensor | Non
         total = add_up(x, dim, keepdim)
         if operator.name == "mean":
             total = asarray(total / (x.size // total.size), x.dtype)
-    except (ValueError, ZeroDivisionError, RuntimeWarning, FloatingPointError):
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError, RuntimeWarning, FloatingPointError):
         return None  # the operator raises the error for bad dimensions, and ignores NumPy's warnings
     result = wrap(total)
     if input._needs and recording.enabled:

@@ -12,7 +12,7 @@ from ...errors import ArgumentError
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operator import Dtypes, Operator, Shapes
-from ...rules import SUMS, compute_dtype
+from ...rules import SUMS, asked_dtype, compute_dtype
 from ...runtime.call import Call
 from ...runtime.launch import kernel, launch
 from ...tensor import Tensor
@@ -48,7 +48,7 @@ class Scan(Operator):
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
         """Integers and booleans are summed in int64; or `dtype=`, to which the input is converted first."""
-        wanted = call.metadata["dtype"]
+        wanted = asked_dtype(call)
         compute, result = self.rule(self.name, call.inputs) if wanted is None else (compute_dtype(wanted), wanted)
         return compute, (result,)
 

@@ -14,7 +14,7 @@ from ... import dtypes, layout
 from ...autograd.mode import recording
 from ...errors import ArgumentError
 from ...operator import Dtypes, Operator, Shapes
-from ...rules import Floating, Rule, compute_dtype
+from ...rules import Floating, Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
 from ...runtime.source import device_function
 from ...tensor import Tensor
@@ -74,7 +74,7 @@ class Rowwise(Operator):
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
         """The input's dtype, or `dtype=`, to which the input is converted first."""
-        wanted, x = call.metadata.get("dtype"), call.inputs[0]
+        wanted, x = asked_dtype(call), call.inputs[0]
         if wanted is None and not x._data.size and not x.dtype.is_floating_point:
             return dtypes.float32, (x.dtype,)  # as in PyTorch, the dtype matters only where there are elements
         if wanted is None:
