@@ -129,8 +129,11 @@ def test_an_error_that_nobody_meant_is_shown_as_the_cause() -> None:
         return scale.missing
 
     broken.__annotations__["input"] = "Tensor"
-    with pytest.raises(ArgumentError, match=r"^broken\(\) received an invalid combination of arguments - got \(Tensor, "
-                       r"scale=int\)\n.*'int' object has no attribute 'missing'") as caught:  # fmt: skip
+    with pytest.raises(
+        ArgumentError,
+        match=r"^broken\(\) received an invalid combination of arguments - got \(Tensor, "
+        r"scale=int\)\n.*'int' object has no attribute 'missing'",
+    ) as caught:
         arguments._guarded(broken, "broken", "tests")(torch.ones(1), scale=1)
     assert isinstance(caught.value.__cause__, AttributeError)
 

@@ -23,11 +23,11 @@ def test_a_name_is_declared_once() -> None:
 
 
 def test_a_function_says_where_it_is_public() -> None:
-    assert torch.flip is torch.functional.flip is vars(torch.Tensor)["flip"]
-    assert torch.reshape is vars(torch.Tensor)["reshape"] and not hasattr(torch.functional, "reshape")
+    assert torch.flip is torch.functional.flip and inspect.unwrap(torch.flip) is vars(torch.Tensor)["flip"]
+    assert inspect.unwrap(torch.reshape) is vars(torch.Tensor)["reshape"] and not hasattr(torch.functional, "reshape")
     assert torch.functional.gelu is torch.nn.functional.gelu and not hasattr(torch, "gelu")
-    assert torch.concat is torch.cat and not hasattr(torch.Tensor, "cat")
-    assert vars(torch.Tensor)["swapaxes"] is torch.transpose
+    assert inspect.unwrap(torch.concat) is inspect.unwrap(torch.cat) and not hasattr(torch.Tensor, "cat")
+    assert vars(torch.Tensor)["swapaxes"] is inspect.unwrap(torch.transpose)
 
 
 def test_an_operators_signature_is_that_of_its_call() -> None:
