@@ -81,8 +81,15 @@ def _floating(kind: Any, name: str) -> dtypes.dtype:
 def _new(
     operator: Any, shape: Any, name: str, generator: Any, dtype: Any, device: Any, requires_grad: bool, pin_memory: bool
 ) -> Tensor:
-    kind, place = _floating(dtype, name), devices.resolve(device)
-    drawn = operator(shape=shape, dtype=kind, device=place, **draw_from(place, generator))
+    place = devices.resolve(device)
+    kind = dtypes.get_default_dtype() if dtype is None else dtypes.of(creation.numpy_dtype(dtype))
+    if kind.is_complex and place is devices.cpu:
+        real = dtypes.float64 if kind is dtypes.complex128 else dtypes.float32
+        parts = operator(shape=(*shape, 2), dtype=real, device=place, **draw_from(place, generator))._data
+        if operator is kernels.normal:
+            parts *= math.sqrt(0.5)  # the variance of both parts together is 1
+        return creation.finish(parts.view(kind.numpy).reshape(shape), requires_grad, pin_memory)
+    drawn = operator(shape=shape, dtype=_floating(kind, name), device=place, **draw_from(place, generator))
     return creation.finish(drawn._data, requires_grad, pin_memory)
 
 
@@ -96,14 +103,14 @@ def rand(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Numbers uniformly distributed in [0, 1).
+    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are, on the CPU.
 
     >>> import tritensor as torch
     >>> torch.rand(2, 3).shape
     tritensor.Size([2, 3])
 
     Raises:
-        DtypeError: a dtype that is not floating. DeviceError: a generator of another device.
+        DtypeError: a dtype that is not floating, complex on a device. DeviceError: a generator of another device.
     """
     shape = check_shape("rand", "size", sizes, size)
     return _new(kernels.uniform, shape, "rand", generator, dtype, device, requires_grad, pin_memory)
@@ -119,7 +126,7 @@ def randn(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Numbers of the standard normal distribution; the errors are those of `rand`."""
+    """Numbers of the standard normal distribution, complex ones of variance 1; the errors are those of `rand`."""
     shape = check_shape("randn", "size", sizes, size)
     return _new(kernels.normal, shape, "randn", generator, dtype, device, requires_grad, pin_memory)
 

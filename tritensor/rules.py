@@ -36,6 +36,7 @@ __all__ = [
     "Choice",
     "Floating",
     "FloatingOnly",
+    "Logic",
     "Magnitude",
     "NoBooleans",
     "Number",
@@ -268,6 +269,14 @@ class Choice(Rule):
         return super().number(name, call) if compute_dtype(call.results[0]) is call.results[0] else None
 
 
+class Logic(Rule):
+    """Of a number only counts whether it is 0."""
+
+    def number(self, name: str, call: Call) -> Callable[[Any], Any] | None:
+        """As for any rule."""
+        return bool
+
+
 class Scaled(Rule):
     """Operators with a factor `alpha`, which must be of a category that the result has."""
 
@@ -459,7 +468,7 @@ COMPARISON = Rule("comparison", result=dtypes.bool_)
 ORDER = Rule("order", highest=dtypes.FLOATING, result=dtypes.bool_)
 INTEGRAL = Rule("integral", highest=dtypes.INTEGER)
 FLOATING = Rule("real floating", dtypes.FLOATING, dtypes.FLOATING)
-LOGIC = Rule("logic", result=dtypes.bool_)
+LOGIC = Logic("logic", result=dtypes.bool_)
 SUMS = Widening("sums")
 BOUNDED = Rule("bounded", highest=dtypes.FLOATING, held=("min", "max"))
 CHOSEN = Choice("chosen", held=("x", "y"))

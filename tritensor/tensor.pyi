@@ -684,9 +684,9 @@ class Tensor:
     def sigmoid_(self) -> Tensor:
         """1 / (1 + exp(-x))."""
     def sign(self) -> Tensor:
-        """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
+        """-1, 0 or 1, and 0 for NaN."""
     def sign_(self) -> Tensor:
-        """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
+        """-1, 0 or 1, and 0 for NaN."""
     def sin(self) -> Tensor:
         """The sine of x."""
     def sin_(self) -> Tensor:

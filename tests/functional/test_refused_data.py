@@ -73,3 +73,12 @@ def test_data_that_are_none_of_a_dtype(data, kind, error, words) -> None:
     for make in (torch.tensor, torch.as_tensor):
         with pytest.raises(error, match=words):
             make(data, dtype=getattr(torch, kind))
+
+
+def test_integers_among_floats_of_an_unsigned_dtype() -> None:
+    assert torch.tensor([[2, -1], [0.0, 3.5]], dtype=torch.uint8).tolist() == [[2, 255], [0, 3]]
+    for data in ([2, -1.0], [300, 0.5], [-1, float("nan")]):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type uint8 without overflow"):
+            torch.tensor(data, dtype=torch.uint8)
+    with pytest.raises(TypeError, match="must be real number, not complex"):
+        torch.tensor([1j], dtype=torch.bfloat16)

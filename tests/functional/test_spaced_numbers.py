@@ -26,6 +26,8 @@ SPACED = [
     ((0, 2, 3), "bool", [False, True, True]),
     ((torch.tensor(1.0), torch.tensor(3), torch.tensor(3)), None, [1, 2, 3]),
     ((True, 3, 3), None, [1, 2, 3]),
+    ((5, 1e39, 1), None, [5]),  # the end is not looked at
+    ((1e39, 5, 0), None, []),
 ]
 
 

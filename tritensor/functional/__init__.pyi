@@ -520,7 +520,7 @@ def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / (1 + exp(-x))."""
 def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
+    """-1, 0 or 1, and 0 for NaN."""
 def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sine of x."""
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -580,11 +580,11 @@ def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = Non
 def _ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor of ones."""
 def _rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
-    """Numbers uniformly distributed in [0, 1)."""
+    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are, on the CPU."""
 def _randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, low: int | None = None, high: int | None = None, size: Any = None, out: Tensor | None = None) -> Tensor:
     """Integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high, size)`."""
 def _randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
-    """Numbers of the standard normal distribution; the errors are those of `rand`."""
+    """Numbers of the standard normal distribution, complex ones of variance 1; the errors are those of `rand`."""
 def _randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host."""
 def _zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:

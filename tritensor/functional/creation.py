@@ -184,7 +184,7 @@ def tensor(
     wanted = None if dtype is None else numpy_dtype(dtype)
     array = _as_array(data, wanted) if not isinstance(data, np.ndarray) else data
     kind = dtypes.of(array.dtype).numpy if wanted is None else wanted
-    copied = _cast(array, kind) if array is data else _converted(array, kind)
+    copied = _cast(array, kind) if array is data else _converted(array, kind, data)
     return place(copied.copy() if copied is array else copied, device, requires_grad, pin_memory)
 
 
@@ -195,15 +195,26 @@ def _cast(array: np.ndarray, kind: np.dtype) -> np.ndarray:
         return array.astype(kind)
 
 
-def _converted(array: np.ndarray, kind: np.dtype) -> np.ndarray:
-    """The user's Python numbers in the requested dtype.
+def _one_by_one(data: Any, shape: tuple[int, ...], kind: np.dtype) -> np.ndarray | None:
+    """Integers among floats, of which negative ones wrap; None where an element does not fit."""
+    elements, wanted = list(leaves(data)), dtypes.of(kind)
+    if not all(isinstance(element, (int, float)) for element in elements):
+        return None
+    try:
+        return np.array([converted(element, wanted) for element in elements], kind).reshape(shape)
+    except DtypeError:
+        return None
+
+
+def _converted(array: np.ndarray, kind: np.dtype, data: Any = None) -> np.ndarray:
+    """The user's Python numbers, of `data`, in the requested dtype.
 
     Raises:
         DtypeError: a number does not fit into an integer dtype (300 in uint8; negative ones wrap in unsigned dtypes, as
             in PyTorch). ArgumentError: a complex number for a real dtype, a fraction for uint64. NumberError: a
             negative number for uint64.
     """
-    if array.dtype.kind == "c" and kind.kind == "f":
+    if array.dtype.kind == "c" and dtypes.of(kind).is_floating_point:
         raise ArgumentError("must be real number, not complex")
     if array.dtype.kind == "c" and kind.kind in "iu":
         raise ArgumentError("'complex' object cannot be interpreted as an integer")
@@ -216,6 +227,9 @@ def _converted(array: np.ndarray, kind: np.dtype) -> np.ndarray:
         if low < 0 and kind == np.uint64:
             raise NumberError("can't convert negative int to unsigned")
         if not (lowest <= low.item() and high.item() <= limits.max):
+            mixed = _one_by_one(data, array.shape, kind) if array.dtype.kind == "f" else None
+            if mixed is not None:
+                return mixed
             raise DtypeError(
                 explain(
                     f"value cannot be converted to type {kind.name} without overflow",
@@ -234,7 +248,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     wanted = None if dtype is None else numpy_dtype(dtype)
     array = data if isinstance(data, np.ndarray) else _as_array(data, wanted)
     kind = dtypes.of(array.dtype).numpy if wanted is None else wanted
-    return place(_cast(array, kind) if array is data else _converted(array, kind), device)
+    return place(_cast(array, kind) if array is data else _converted(array, kind, data), device)
 
 
 @public(functional=False)

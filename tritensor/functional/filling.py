@@ -166,7 +166,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
     tritensor.Size([2, 3])
 
     Raises:
-        ShapeError: they do not go together.
+        ShapeError: they do not go together, or are no shapes.
     """
     found = []
     for shape in shapes:

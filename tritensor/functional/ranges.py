@@ -131,6 +131,7 @@ def _spaced(call: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[An
                 remedy="pass real bounds, or a complex dtype",
             )
         )
+    start, end = (start, end) if steps > 1 else (start, start) if steps else (0, 0)  # only what is used has to fit
     if kind.kind != "b":
         start, end = converted(start, dtypes.of(kind)), converted(end, dtypes.of(kind))
     return start, end, int(steps), kind

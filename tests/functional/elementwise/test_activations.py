@@ -47,6 +47,9 @@ def test_activations_of_what_is_no_ordinary_number(place) -> None:
     assert F.elu(of([2.0, 0.0, -1.0], place), -inf).tolist() == [2, 0, inf]
     assert F.softplus(x).tolist() == pytest.approx([nan, inf, 0], nan_ok=True)
     assert F.leaky_relu(x).tolist() == pytest.approx([nan, inf, -inf], nan_ok=True)
+    assert F.leaky_relu(x, 0.0).tolist() == pytest.approx([nan, inf, nan], nan_ok=True)
+    for approximate in ("none", "tanh"):
+        assert F.gelu(of([3e38, 1.5e308], place, torch.float64), approximate=approximate).tolist() == [3e38, 1.5e308]
 
 
 def test_relu_of_every_layout() -> None:
@@ -112,7 +115,7 @@ SLOPES = {  # at -1, 0, 1, 6, nan
     "hardtanh in place": (lambda x: F.hardtanh(x * 1, inplace=True), [0, 1, 0, 0, 1]),
     "relu6": (lambda x: F.relu6(x), [0, 0, 1, 0, 1]),
     "clamp": (lambda x: x.clamp(-1, 1), [1, 1, 1, 0, 0]),
-    "elu": (lambda x: F.elu(x), [math.exp(-1), 1, 1, 1, 1]),
+    "elu": (lambda x: F.elu(x), [math.exp(-1), 1, 1, 1, nan]),
     "atan2": (lambda x: torch.atan2(x, torch.zeros_like(x)), [0, 0, 0, 0, nan]),
     "atan2 of 1e-30": (lambda x: torch.atan2(torch.full_like(x, 1e-30), x), [0, 0, 0, 0, nan]),
 }

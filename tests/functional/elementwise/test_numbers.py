@@ -256,3 +256,9 @@ def test_checked_mode_judges_numbers_and_zeros_as_the_device_does() -> None:
         x = of([1, 0, 1], "cuda", torch.int8)
         assert torch.where(x == 0, torch.tensor(300), x).tolist() == [1, 44, 1]
         assert (x // x).tolist() == [1, 0, 1] and (x // torch.tensor(256)).tolist() == [0, 0, 0]
+
+
+def test_of_a_number_logic_asks_whether_it_is_zero() -> None:
+    for x in (torch.tensor([0.5, 0.0]), torch.tensor([1, 0], dtype=torch.uint8)):
+        assert torch.logical_and(x, 1 << 64).tolist() == torch.logical_and(x, 256).tolist() == [True, False]
+        assert torch.logical_or(x, 0).tolist() == [True, False] and torch.logical_xor(x, nan).tolist() == [False, True]

@@ -49,6 +49,15 @@ REFUSED = [
     (lambda: torch.result_type(f, None), TypeError, r"result_type\(\) received an invalid combination of arguments"),
     (lambda: torch.result_type(f, 2**64), OverflowError, "int too big to convert"),
     (lambda: f.nan_to_num(neginf=1j), TypeError, r"nan_to_num\(\): argument 'neginf' must be float, not complex"),
+    (lambda: torch.sign(torch.tensor(1j)), RuntimeError, "Unlike NumPy, torch.sign is not intended to support complex"),
+    (
+        lambda: torch.broadcast_shapes(f),
+        RuntimeError,
+        "Input shapes should be of type ints, a tuple of ints, or a list",
+    ),
+    (lambda: torch.broadcast_shapes((2, 1.5)), RuntimeError, "Input shapes should be of type ints, a tuple of ints"),
+    (lambda: f.clamp_min(1e300), RuntimeError, "value cannot be converted to type float without overflow"),
+    (lambda: f.clamp_max_(-1e300), RuntimeError, "value cannot be converted to type float without overflow"),
     (lambda: F.elu(f, 1j), RuntimeError, "value cannot be converted to type float without overflow"),
     (lambda: F.softplus(f, 1e39), RuntimeError, "value cannot be converted to type float without overflow"),
     (lambda: torch.where(f, f, f), RuntimeError, "where expected condition to be a boolean tensor"),
@@ -466,8 +475,22 @@ def test_what_is_too_large_on_the_way(place) -> None:
     assert torch.sub(of([6, 0], place, torch.uint8), 255, alpha=3).tolist() == [9, 3]
     assert torch.add(2, of([6], place, torch.int8), alpha=100).tolist() == [(602 + 128) % 256 - 128]
     assert (-(1e300 ** of([0.5], place))).tolist() == [-inf] and ((-1e300) ** of([0.5], place)).tolist() == [inf]
+    assert torch.addcmul(of([4], place, torch.uint8), 200, of([3], place, torch.uint8), value=200).tolist() == [196]
+    large = of([3e38], place)
+    assert torch.addcmul(large, large, large, value=0).tolist() == torch.tensor([3e38]).tolist()
+    assert torch.addcdiv(large, large, large / 1e38, value=1e-38).item() == pytest.approx(3e38)
+    x = of([2.0], place).requires_grad_()
+    (x ** -(2**63)).backward()
+    assert x.grad.tolist() == [0]
     half = of([65504, -65504, 1.25], place, torch.float16)
     assert torch.round(half, decimals=1).tolist() == [65504, -65504, 1.2001953125]
     assert torch.round(half, decimals=-1).tolist()[2] == 0
     z = torch.tensor([complex(nan, inf), complex(-inf, 1)])
     assert z.nan_to_num(nan=2.0, posinf=3.0, neginf=4.0).tolist() == [2 + 3j, 4 + 1j]
+
+
+def test_zeros_with_a_sign_are_chosen_and_filled(place) -> None:
+    x, mask = of([1.0, 2.0], place), of([True, False], place)
+    for found in (torch.where(mask, -0.0, x), torch.where(~mask, x, -0.0), x.masked_fill(mask, -0.0)):
+        assert str(found[0].item()) == "-0.0" and found[1].item() == 2
+    assert str(torch.where(mask, 0.0, x)[0].item()) == "0.0"

@@ -261,7 +261,6 @@ REFUSED = [
     (lambda: torch.manual_seed(2**64), RuntimeError, "Overflow when unpacking long"),
     (lambda: torch.rand(2, generator=5), TypeError, "argument 'generator' must be tritensor.Generator, not int"),
     (lambda: torch.rand(2, dtype=torch.int64), RuntimeError, "\"rand\" not implemented for 'int64'"),
-    (lambda: torch.randn(2, dtype=torch.complex64), RuntimeError, "\"randn\" not implemented for 'complex64'"),
     (lambda: torch.rand(-1), RuntimeError, "Trying to create tensor with negative dimension"),
     (lambda: torch.randint(5, 5, (2,)), RuntimeError, "random_ expects 'from' to be less than 'to', but got from=5 >="),
     (lambda: torch.randint(0, 2**64, (2,)), RuntimeError, "from and to - 1 are out of bounds for int64"),
@@ -318,3 +317,15 @@ def test_a_leaf_is_not_filled() -> None:
     with torch.no_grad():
         assert x.uniform_() is x and x.min().item() > 0
     assert torch.rand(2, requires_grad=True).requires_grad and torch.randint(2, (2,), dtype=torch.float32).is_leaf
+
+
+def test_complex_numbers_have_two_parts() -> None:
+    for kind, real in ((torch.complex64, torch.float32), (torch.complex128, torch.float64)):
+        z = torch.randn(100, 200, dtype=kind)
+        assert z.dtype is kind and z.shape == (100, 200)
+        parts = torch.stack([torch.from_numpy(z.numpy().real.copy()), torch.from_numpy(z.numpy().imag.copy())])
+        assert parts.dtype is real and abs(parts.var().item() - 0.5) < 0.02 and abs(parts.mean().item()) < 0.02
+        u = torch.rand(1000, dtype=kind).numpy()
+        assert u.real.min() >= 0 and u.imag.max() < 1 and abs(u.mean() - (0.5 + 0.5j)) < 0.05
+    assert torch.randn((), dtype=torch.complex64).shape == () and torch.rand_like(z[:0]).shape == (0, 200)
+    assert torch.normal(1.0, 0.0, (2,), dtype=torch.complex64).tolist() == [1, 1]

@@ -116,19 +116,19 @@ def _(x, alpha):
 @elementwise(SHAPED, methods=())
 def elu_gradient(grad, x, *, alpha=1.0):
     """grad where x is positive, else alpha * exp(x) * grad."""
-    return np.where(x <= 0, grad * alpha * np.exp(np.minimum(x, 0)), grad)
+    return np.where(x > 0, grad, grad * alpha * np.exp(np.minimum(x, 0)))
 
 
 elu.gradient(lambda grad, x, alpha: elu_gradient(grad, x, alpha=alpha))
 elu_gradient.gradients(
     grad=lambda again, x, alpha: elu_gradient(again, x, alpha=alpha),
-    x=lambda again, grad, x, alpha: where(x <= 0, again * grad * alpha * x.clamp_max(0).exp(), 0),
+    x=lambda again, grad, x, alpha: where(x > 0, 0, again * grad * alpha * x.clamp_max(0).exp()),
 )
 
 
 @elu_gradient.kernel
 def _(grad, x, alpha):
-    return tl.where(x <= 0, grad * alpha * libdevice.exp(x), grad)
+    return tl.where(x > 0, grad, grad * alpha * libdevice.exp(x))
 
 
 # ---- from the logistic function ----------------------------------------------------------------------------------
@@ -265,8 +265,8 @@ def gelu(x):
 def _gelu(x: np.ndarray) -> np.ndarray:
     out = erf_array(x * math.sqrt(0.5))
     out += 1
-    out *= x
     out *= 0.5
+    out *= x
     return out
 
 
@@ -319,8 +319,8 @@ def gelu_tanh(x):
     out *= x
     np.tanh(out, out=out)
     out += 1
-    out *= x
     out *= 0.5
+    out *= x
     return out
 
 

@@ -17,6 +17,7 @@ from ...copying import copied
 from ...errors import DtypeError, explain
 from ...public import method
 from ...rules import ANY, CHOSEN, FLOAT, Magnitude, NoBooleans, Power, Rule, Scaled, Square, one_dtype
+from ...runtime.source import device_function
 from ...tensor import Tensor
 from .family import elementwise
 from .methods import OPERANDS
@@ -96,10 +97,17 @@ def _(x, y):
         return x / y
 
 
+def _scaled(x: Any, factor: Any, *others: Any) -> Any:
+    """x times a number; a number in place of x is an element of the operands' dtype first."""
+    if not isinstance(x, np.ndarray):
+        x = np.asarray(x, dtype_of(*others))
+    return x if factor == 1 else x * factor
+
+
 @elementwise(Scaled("any"), methods=())
 def add_scaled(x, y, *, alpha=1):
     """x + alpha * y."""
-    return x + (y if isinstance(y, np.ndarray) else np.asarray(y, x.dtype)) * alpha
+    return x + _scaled(y, alpha, x)
 
 
 add_scaled.gradients(x=lambda grad: grad, y=lambda grad, alpha: grad * alpha)
@@ -116,7 +124,7 @@ def _(x, y, alpha):
 @elementwise(Rule("any", dtypes.INTEGER, held=("value",), widely=True))
 def addcmul(x, tensor1, tensor2, *, value=1):
     """x + value * tensor1 * tensor2."""
-    return x + _scaled(tensor1 * tensor2, value)
+    return x + _scaled(tensor1, value, x, tensor2) * tensor2
 
 
 addcmul.gradients(
@@ -128,7 +136,7 @@ addcmul.gradients(
 
 @addcmul.kernel
 def _(x, tensor1, tensor2, value):
-    return x + value * (tensor1 * tensor2)
+    return x + value * tensor1 * tensor2
 
 
 class Ratio(Rule):
@@ -149,11 +157,7 @@ class Ratio(Rule):
 @elementwise(Ratio("floating", dtypes.FLOATING, held=("value",), widely=True))
 def addcdiv(x, tensor1, tensor2, *, value=1):
     """x + value * tensor1 / tensor2."""
-    return x + _scaled(tensor1 / tensor2, value)
-
-
-def _scaled(x: Any, factor: Any) -> Any:
-    return x if factor == 1 else x * factor
+    return x + _scaled(tensor1, value, x, tensor2) / tensor2
 
 
 addcdiv.gradients(
@@ -165,7 +169,7 @@ addcdiv.gradients(
 
 @addcdiv.kernel
 def _(x, tensor1, tensor2, value):
-    return x + value * (tensor1 / tensor2)
+    return x + value * tensor1 / tensor2
 
 
 class Interpolation(Rule):
@@ -297,7 +301,8 @@ def dtype_of(*operands: Any) -> np.dtype:
 def _power_of_base(grad: Any, x: Any, y: Any) -> Any:
     if isinstance(y, Tensor):
         return where(y == 0, 0, grad * (y * x ** (y - 1)))
-    return grad * (y * x ** (y - 1)) if y != 0 else zeros(grad)
+    exponent = y if isinstance(y, complex) else float(y)  # of the smallest integer there is none below
+    return grad * (y * x ** (exponent - 1)) if y != 0 else zeros(grad)
 
 
 def _power_of_exponent(grad: Any, out: Any, x: Any, y: Any) -> Any:
@@ -357,15 +362,31 @@ def _(x):
     return tl.abs(x)
 
 
-@elementwise(ANY, methods=["sgn", "sign"])
-def sgn(x):
-    """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
+class RealSigns(Rule):
+    """Refuses complex tensors, whose direction is `sgn`."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule."""
+        if operands[0].dtype.is_complex:
+            words = "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
+            raise DtypeError(words)
+        return super().__call__(operator, operands)
+
+
+def _direction(x):
     if x.dtype.kind in "bu":
         return (x > 0).astype(x.dtype)
     if x.dtype.kind == "c":
         size = np.abs(x)
         return x / np.where(size == 0, 1, size)
     return np.nan_to_num(np.sign(x), nan=0.0)
+
+
+sgn = elementwise(
+    ANY, _direction, "x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN.", name="sgn"
+)
+sign = elementwise(RealSigns("real", highest=dtypes.FLOATING), _direction, "-1, 0 or 1, and 0 for NaN.", name="sign")
+sign.gradient(zeros)
 
 
 def _turn(grad: Any, x: Any) -> Any:
@@ -380,12 +401,23 @@ sgn.gradient(_turn)
 sgn.holomorphic = False
 
 
-@sgn.kernel
-def _(x):
+@device_function
+def signs(x):
+    """-1, 0 or 1."""
     if x.dtype == tl.int1:
         return x
     else:
         return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
+
+
+@sgn.kernel
+def _(x):
+    return signs(x)
+
+
+@sign.kernel
+def _(x):
+    return signs(x)
 
 
 @elementwise(ANY, methods=())

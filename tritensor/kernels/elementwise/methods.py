@@ -142,8 +142,10 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
     With `syntax`, it returns NotImplemented for other operands, so that Python tries their reflected method.
     """
     reference, direct, fixed = operator.reference, operator.direct, operator.fixed
-    floating = frozenset(d for d in direct if dtypes.of(d).category == dtypes.FLOATING)
+    # numbers that the dtype has to hold are not passed directly
+    floating = frozenset(d for d in direct if dtypes.of(d).category == dtypes.FLOATING and not operator.rule.held)
     usual, large = _usual(direct), _large(operator)
+    plain = usual if usual in floating else None
     replays = operator.replays
 
     def call(self: Tensor, other: Any) -> Any:
@@ -153,7 +155,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
         try:
             if kind is float or kind is int:
                 number, needs = True, self._needs
-                if type(x) is ndarray and (x.dtype is usual or x.dtype in floating) and x.size < large:
+                if type(x) is ndarray and (x.dtype is plain or x.dtype in floating) and x.size < large:
                     out = reference(x, other)
                 else:
                     known = replays.get((x.form, kind)) if type(x) is DeviceArray else None
@@ -258,6 +260,7 @@ def in_place_method(operator: Elementwise, syntax: bool = False) -> Callable[...
     """
     reference, direct, ufunc = operator.reference, operator.direct, operator.ufunc
     count = len(operator.inputs) - 1
+    real = "" if operator.rule.held else "f"  # the kind of arrays that take a number as it is
 
     def call(self: Tensor, *args: Any, **metadata: Any) -> Tensor:
         if syntax and not isinstance(args[0], _WRITTEN):
@@ -268,7 +271,7 @@ def in_place_method(operator: Elementwise, syntax: bool = False) -> Callable[...
             rest = [value._data if isinstance(value, Tensor) else value for value in args]
             plain = all(
                 (value.__class__ is ndarray and value.dtype is x.dtype)
-                or (value.__class__ is float and x.dtype.kind == "f")
+                or (value.__class__ is float and x.dtype.kind == real)
                 for value in rest
             )
             wanted = recording.enabled and any(isinstance(value, Tensor) and value._needs for value in args)

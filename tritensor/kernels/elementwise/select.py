@@ -38,8 +38,13 @@ def select(condition: np.ndarray, x: Any, y: Any) -> np.ndarray:
             difference &= _mask(condition, kind)
             difference ^= y.view(kind)
             return difference.view(x.dtype)
-    elif arrays == (True, False) and y == 0:
+    elif arrays == (True, False) and _is_zero(y):
         return masked(condition, x)
-    elif arrays == (False, True) and x == 0:
+    elif arrays == (False, True) and _is_zero(x):
         return masked(np.logical_not(condition), y)
     return np.where(condition, x, y)
+
+
+def _is_zero(number: Any) -> bool:
+    """Whether all bits of a number are 0: those of -0.0 are not."""
+    return bool(number == 0) and str(number) in ("0", "0.0", "False", "0j")
