@@ -168,13 +168,11 @@ def broadcast_shapes(*shapes: Any) -> Size:
     Raises:
         ShapeError: they do not go together, or are no shapes.
     """
-    found = []
-    for shape in shapes:
-        if not isinstance(shape, (int, tuple, list)):
-            words = "Input shapes should be of type ints, a tuple of ints, or a list of ints"
-            raise ShapeError(f"{words}, got {shape}")
-        found.append(layout.integers("broadcast_shapes", "shapes", (shape,)))
-    return Size(layout.broadcast_shapes(*found))
+    found = [(shape,) if isinstance(shape, int) else shape for shape in shapes]
+    for shape in found:
+        if not isinstance(shape, (tuple, list)) or not all(isinstance(size, int) for size in shape):
+            raise ShapeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape!r}")
+    return Size(layout.broadcast_shapes(*map(tuple, found)))
 
 
 @public(method=True, out=takes_out(COMPUTED))
