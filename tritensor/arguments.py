@@ -76,12 +76,15 @@ def whole(call: str, name: str, value: Any) -> int:
     3
 
     Raises:
-        ArgumentError: it is something else.
+        ArgumentError: it is something else. ValueError: int64 does not hold it.
     """
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except (TypeError, ShapeError):
         raise ArgumentError(f"{call}(): argument '{name}' must be int, not {type(value).__name__}") from None
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
+    return number
 
 
 @guards_of

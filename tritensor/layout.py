@@ -379,8 +379,6 @@ def normalize_index(position: int, size: int, dim: int) -> int:
     """
     position = whole("select", "index", position)
     if not -size <= position < size:
-        if not -(1 << 63) <= position < 1 << 63:
-            raise ValueError("Overflow when unpacking long long")
         raise RangeError(f"index {position} is out of bounds for dimension {dim} with size {size}")
     return position + size if position < 0 else position
 

@@ -43,6 +43,8 @@ NAMES = {
     "x[:, None]": "UnsqueezeBackward0",
     "x[torch.tensor([0, 1])]": "IndexBackward0",
     "x.transpose(0, 1)": "TransposeBackward0",
+    "x.t()": "TBackward0",
+    "x[0].t()": "TBackward0",
     "x.permute(1, 0)": "PermuteBackward0",
     "x.unsqueeze(0)": "UnsqueezeBackward0",
     "x.squeeze()": "SqueezeBackward0",

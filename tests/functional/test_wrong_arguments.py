@@ -101,6 +101,9 @@ def test_refused_as_a_type_error(code: str) -> None:
     [
         ("x.sum(2**70)", ValueError, "Overflow when unpacking long long"),
         ("x.movedim(-1, 2**70)", ValueError, "Overflow when unpacking long long"),
+        ("x.select(0, 2**70)", ValueError, "Overflow when unpacking long long"),
+        ("x.round(decimals=2**70)", ValueError, "Overflow when unpacking long long"),
+        ("torch.tensor([1, x.long()])", TypeError, "only integer tensors of a single element can be converted to an"),
         ("x.sum((0, 7))", IndexError, "Dimension out of range"),
         ("torch.tensor([1, None])", RuntimeError, "Could not infer dtype of NoneType"),
         ("torch.tensor([x, 1.0])", ValueError, "only one element tensors can be converted to Python scalars"),

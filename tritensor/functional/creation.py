@@ -57,6 +57,8 @@ def _as_array(data: Any, wanted: np.dtype | None = None) -> np.ndarray:
     except (ValueError, OverflowError):
         check_rank(_depth(data))
         if typed and any(isinstance(leaf, Tensor) and leaf.numel() != 1 for leaf in leaves(given)):
+            if kind is not None and kind.kind in "biu":
+                raise ArgumentError("only integer tensors of a single element can be converted to an index") from None
             raise ValueError("only one element tensors can be converted to Python scalars") from None
         raise refusal(data, kind) from None
     first = _first_leaf(data)

@@ -135,6 +135,7 @@ def _(grad: Tensor, shape: tuple[int, ...], order: tuple[int, ...]) -> Tensor:
 
 
 _transpose = _permute.named("transpose")
+_t = _permute.named("t")
 _squeeze = _view.named("squeeze")
 _unsqueeze = _view.named("unsqueeze")
 

@@ -17,7 +17,7 @@ from ..layout import integers
 from ..memory.array import DeviceArray
 from ..public import method, public
 from ..tensor import Tensor
-from .view_operators import _alias, _expand, _permute, _slice, _squeeze, _transpose, _unsqueeze, _view
+from .view_operators import _expand, _permute, _slice, _squeeze, _t, _transpose, _unsqueeze, _view
 
 ndarray = np.ndarray
 
@@ -230,9 +230,14 @@ method("mT")(property(_matrix_transpose))
 @public(functional=False, method=True)
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; tensors of fewer dimensions as they are."""
-    if input.ndim > 2:
-        raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
-    return transpose(input, 0, 1) if input.ndim == 2 else _alias(input)
+    data = input._data
+    rank = data.ndim
+    if rank > 2:
+        raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {rank}D")
+    order = tuple(range(rank))[::-1]
+    if type(data) is ndarray:
+        return _t.attach(input, data.shape, data.T, (order,))
+    return _t(input, order)
 
 
 @method("moveaxis")
