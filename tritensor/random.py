@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import devices, dtypes
-from .arguments import wrong_type
+from .arguments import whole
 from .autograd.mode import no_grad
 from .errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain
 from .functional import creation
@@ -190,11 +190,8 @@ def randint(
     low = values.pop() if low is None and values else low or 0
     if values or high is None or not isinstance(size, (tuple, list)):
         raise ArgumentError("randint() takes (high, size) or (low, high, size), where size is a tuple of integers")
-    for name, bound in (("low", low), ("high", high)):
-        if not hasattr(bound, "__index__"):
-            raise wrong_type("randint", name, "int", bound)
     kind = dtypes.int64 if dtype is None else dtypes.of(creation.numpy_dtype(dtype))
-    limits = between(int(low), int(high), kind)
+    limits = between(whole("randint", "low", low), whole("randint", "high", high), kind)
     shape, place = check_shape("randint", "size", (), size), devices.resolve(device)
     drawn = kernels.integers(shape=shape, dtype=kind, device=place, **draw_from(place, generator), **limits)
     return creation.finish(drawn._data, requires_grad, False)

@@ -168,11 +168,11 @@ def broadcast_shapes(*shapes: Any) -> Size:
     Raises:
         ShapeError: they do not go together, or are no shapes.
     """
-    found = [(shape,) if isinstance(shape, int) else shape for shape in shapes]
-    for shape in found:
-        if not isinstance(shape, (tuple, list)) or not all(isinstance(size, int) for size in shape):
+    for shape in shapes:
+        if not isinstance(shape, (int, tuple, list)):
             raise ShapeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape!r}")
-    return Size(layout.broadcast_shapes(*map(tuple, found)))
+    found = [layout.integers("broadcast_shapes", "shapes", (shape,)) for shape in shapes]
+    return Size(layout.broadcast_shapes(*found))
 
 
 @public(method=True, out=takes_out(COMPUTED))
