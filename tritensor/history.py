@@ -283,8 +283,11 @@ class History:
             # of a leaf that is a view itself: PyTorch passes no gradient on after a change
             self._replace_node(tape.record(tape.NOWHERE, ()))
             return
-        with autograd.enable_grad():
-            again = follow(self._chain(), self._root())
+        try:
+            with autograd.enable_grad():
+                again = follow(self._chain(), self._root())
+        except (IndexError, ValueError, RuntimeError):
+            return  # the root was given data of another shape, of which there is no such view
         self._replace_node(again._node)
         self._needs = True
 

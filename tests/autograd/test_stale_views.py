@@ -201,3 +201,13 @@ def test_a_stale_view_of_a_view_hangs_on_the_root():
     h.mul_(3)
     (w * 2).sum().backward(retain_graph=True)
     assert v.grad is None and x.grad.tolist() == [6.0, 0.0]
+
+
+def test_a_view_outlives_the_shape_of_its_root():
+    x = torch.ones(2, requires_grad=True)
+    h = x * 2
+    v = h[:1]
+    h.data = torch.tensor(5.0)
+    h.mul_(2)
+    v.detach().add_(1)
+    assert not v.is_leaf and v.tolist() == [3.0]
