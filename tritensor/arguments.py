@@ -100,6 +100,7 @@ def _guarded(function: Callable[..., Any], name: str, module: str) -> Callable[.
 
     call.__name__ = call.__qualname__ = name
     call.__module__, call.__doc__ = module, function.__doc__
+    call.__code__ = call.__code__.replace(co_name=name)  # in tracebacks, and where frames are named
     call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
 

@@ -210,7 +210,10 @@ def _rebase(x: Tensor, result: Tensor, name: str) -> None:
         backward = _Overwrite(chain, root._needs, result._needs)
         root._replace_node(record(backward, tuple(edges)))
         root._needs = True
-        x._edge()
+        view = x
+        while view._origin is not None:  # operators do not look whether a view that it is of is stale
+            view._edge()
+            view = view._origin[0]
     else:
         if not result._needs:
             node: Any = record(_Replaced(name, [x]), (x._edge(),))
