@@ -13,6 +13,7 @@ import tritensor as torch
     [
         ([[1, 2], [3]], ValueError, r"expected sequence of length 2 at dim 1 \(got 1\)"),
         ([[[1], [2]], [[1], [2, 3]]], ValueError, r"expected sequence of length 1 at dim 2 \(got 2\)"),
+        ([np.arange(2), np.arange(3)], ValueError, r"expected sequence of length 2 at dim 1 \(got 3\)"),
         ([[1, 2], 3], TypeError, "not a sequence"),
         ([1, [2]], TypeError, "'list' object cannot be interpreted as an integer"),
         ([1.5, [2]], TypeError, "must be real number, not list"),
@@ -23,6 +24,7 @@ import tritensor as torch
         ([1, "a"], TypeError, r"new\(\): invalid data type 'str'"),
         (None, RuntimeError, "Could not infer dtype of NoneType"),
         ([1, None], RuntimeError, "Could not infer dtype of NoneType"),
+        ([np.array(1), None], RuntimeError, "Could not infer dtype of NoneType"),
         ({1: 2}, RuntimeError, "Could not infer dtype of dict"),
         ({1, 2}, RuntimeError, "Could not infer dtype of set"),
         (object(), RuntimeError, "Could not infer dtype of object"),

@@ -14,7 +14,7 @@ from ..tensor import Tensor
 
 __all__ = ["leaves", "refusal"]
 
-_NUMBERS = (bool, int, float, complex, np.generic, Tensor)
+_NUMBERS = (bool, int, float, complex, np.generic, np.ndarray, Tensor)
 
 
 def refusal(data: Any, kind: np.dtype | None) -> Exception:
@@ -24,9 +24,9 @@ def refusal(data: Any, kind: np.dtype | None) -> Exception:
         kind: the dtype that is asked for, if there is one.
     """
     sizes, first = [], data
-    while isinstance(first, (list, tuple)):
+    while _is_sequence(first):
         sizes.append(len(first))
-        if not first:
+        if not len(first):
             break
         first = first[0]
     if isinstance(first, str) and sizes:
@@ -47,17 +47,21 @@ def refusal(data: Any, kind: np.dtype | None) -> Exception:
 
 def leaves(data: Any) -> Iterator[Any]:
     """The elements of nested sequences."""
-    if isinstance(data, (list, tuple)):
+    if _is_sequence(data):
         for part in data:
             yield from leaves(part)
     else:
         yield data
 
 
+def _is_sequence(data: Any) -> bool:
+    return isinstance(data, (list, tuple)) or (isinstance(data, np.ndarray) and data.ndim > 0)
+
+
 def _first(data: Any, sizes: Sequence[int], dim: int, kind: dtypes.dtype) -> Exception | None:
     if dim == len(sizes):
         return _of_element(data, kind)
-    if not isinstance(data, (list, tuple, np.ndarray)):
+    if not _is_sequence(data):
         return ArgumentError(explain("not a sequence", f"expected {sizes[dim]} elements at dim {dim}, got {data!r}"))
     if len(data) != sizes[dim]:
         return ValueError(f"expected sequence of length {sizes[dim]} at dim {dim} (got {len(data)})")
@@ -67,7 +71,7 @@ def _first(data: Any, sizes: Sequence[int], dim: int, kind: dtypes.dtype) -> Exc
 def _of_element(value: Any, kind: dtypes.dtype) -> Exception | None:
     """Why a value is no element of a dtype; None if it is one."""
     name = type(value).__name__
-    if isinstance(value, np.generic):
+    if isinstance(value, (np.generic, np.ndarray)):
         value = value.item()
     if kind is dtypes.uint64:
         if not isinstance(value, int):
