@@ -91,6 +91,7 @@ _LEFT_OUT = {
     *("__array_priority__", "__static_attributes__", "__firstlineno__"),
 }
 _PRIVATE = (
+    "_count_change",
     "_edge",
     "_root",
     "_chain",

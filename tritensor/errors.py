@@ -22,6 +22,8 @@ follow, a line each, and the remedy comes last.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +50,7 @@ __all__ = [
     "TritensorError",
     "UnsupportedError",
     "explain",
+    "warn",
 ]
 
 
@@ -152,3 +155,11 @@ def describe_tensor(tensor: Any, name: str) -> str:
     path = parameter_path(tensor) if parameter_path is not None else None
     owner = f" (parameter {path})" if path else ""
     return f"{name}{owner}: shape {tuple(tensor.shape)}, {tensor.dtype}, on {tensor.device}"
+
+
+def warn(message: str) -> None:
+    """A UserWarning that points to the caller's line: the first that is not in tritensor, however deep the call is."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tritensor."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)

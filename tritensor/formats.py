@@ -199,3 +199,23 @@ def memory_order(shape: Shape, strides: Strides) -> tuple[int, ...]:
     (0, 2, 3, 1)
     """
     return tuple(sorted(range(len(shape)), key=lambda dim: (-strides[dim], shape[dim] == 1)))
+
+
+def reported_strides(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a NumPy array, in elements, as PyTorch has them.
+
+    NumPy's are 0 for a dimension that an index made, and for all of an array without elements; PyTorch's are not.
+
+    >>> reported_strides((1, 3, 1), (0, 1, 0))
+    (3, 1, 1)
+    """
+    if 0 not in strides:
+        return strides
+    if 0 in shape:
+        return layout.contiguous_strides(shape)
+    found: list[int] = []
+    beyond = 1
+    for size, step in zip(reversed(shape), reversed(strides), strict=True):
+        found.append(step if step or size > 1 else beyond)
+        beyond = found[-1] * size
+    return tuple(reversed(found))

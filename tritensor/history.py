@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from . import autograd, dtypes
 from .arguments import check_flag
 from .autograd import leaves, tape
 from .autograd.graph import GraphNode, shown
-from .errors import ArgumentError, AutogradError, DtypeError, explain
+from .errors import ArgumentError, AutogradError, DtypeError, explain, warn
 
 if TYPE_CHECKING:
     Tensor = Any  # the class that this is a part of, which imports this file
@@ -118,11 +117,10 @@ class History:
         called.
         """
         if self._node is not None and self._grad is None and not self._retains:
-            warnings.warn(
+            warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
                 "attribute won't be populated during autograd.backward(). Call .retain_grad() on it if you "
-                "want it; note that x.to(device) of a leaf is not a leaf.",
-                stacklevel=2,
+                "want it; note that x.to(device) of a leaf is not a leaf."
             )
         return self._grad
 
@@ -176,6 +174,11 @@ class History:
     ) -> None:
         """Add the gradient of the tensor to the `.grad` of the leaves that it was computed from."""
         autograd.backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def _count_change(self) -> None:
+        """Count a change in place: saved values of all tensors on the storage are stale now."""
+        counter = self._counter = self._counter or [0]
+        counter[0] += 1
 
     def detach(self) -> Tensor:
         """The same memory without history; autograd notices in-place changes of either tensor."""

@@ -102,7 +102,7 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
         # comparisons: the result does not change with the arguments, but requires grad as they do
         result._node = record(_Replaced(name, needing), tuple([each._edge() for each in needing]))
         result._needs = True
-    write(x, result, name)
+    write(x, result, name, replaced=False)
     return x
 
 
@@ -136,12 +136,15 @@ def in_place_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 class _Pass(Gradient):
-    """The gradient of a plain copy."""
+    """The gradient of a plain copy: all of it to the source, and zeros to the values that the target had."""
 
     name = "torch::autograd::CopyBackwards"
 
+    def __init__(self, target_needs: bool = False) -> None:
+        self.target_needs = target_needs
+
     def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
-        return (gradient,)
+        return (gradient.new_zeros(gradient.shape), gradient) if self.target_needs else (gradient,)
 
 
 class _Replaced(Gradient):
@@ -154,11 +157,12 @@ class _Replaced(Gradient):
         return [gradient.new_zeros(shape, dtype=dtype) for shape, dtype in self.shapes]
 
 
-def write(x: Tensor, result: Tensor, name: str = _Pass.name) -> None:
+def write(x: Tensor, result: Tensor, name: str = _Pass.name, replaced: bool = True) -> None:
     """Copy `result` into `x`'s memory and give `x` its node; shape, dtype and device are equal.
 
     Args:
         name: of the node, if the elements no longer depend on anything.
+        replaced: whether `result` was computed without `x`.
     """
     if result._needs and recording.enabled and x._origin is not None and x._origin[3] < 0:
         raise AutogradError(unrecorded_view("is being modified inplace"))
@@ -173,7 +177,7 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name) -> None:
     if recording.enabled and (result._needs or x._needs):
         first = x if x._origin is None else x._root()
         holders = 0 if first._needs else sys.getrefcount(counter) - _UNSHARED
-        _rebase(x, result, name)
+        _rebase(x, result, name, replaced)
         if holders:
             _update_views(x, counter, holders)
 
@@ -200,7 +204,7 @@ def _update_views(x: Tensor, counter: list[int], holders: int) -> None:
                 other._edge()
 
 
-def _rebase(x: Tensor, result: Tensor, name: str) -> None:
+def _rebase(x: Tensor, result: Tensor, name: str, replaced: bool) -> None:
     """Give `x` the node of `result`; if `x` is a view, give its root a node that overwrites the region."""
     if x._origin is not None and x.dtype.category >= dtypes.FLOATING:
         root, chain = x._root(), x._chain()
@@ -217,6 +221,8 @@ def _rebase(x: Tensor, result: Tensor, name: str) -> None:
     else:
         if not result._needs:
             node: Any = record(_Replaced(name, [x]), (x._edge(),))
+        elif x._needs and replaced:
+            node = record(_Pass(True), (x._edge(), result._edge()))
         elif result._node is None:
             # a leaf that was copied without an operator: pass x's gradient on to it
             node = record(_Pass(), (result._edge(),))

@@ -8,7 +8,6 @@ more than 3 %, and those that warn about the line of their caller, have the para
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -18,7 +17,16 @@ import numpy as np
 from . import dtypes, formats, layout
 from .arguments import UNEXPECTED, refuse_misuse
 from .autograd.mode import recording
-from .errors import ArgumentError, AutogradError, DeviceMismatchError, DtypeError, ShapeError, describe_tensor, explain
+from .errors import (
+    ArgumentError,
+    AutogradError,
+    DeviceMismatchError,
+    DtypeError,
+    ShapeError,
+    describe_tensor,
+    explain,
+    warn,
+)
 from .inplace import check_writable, write
 from .memory import buffer
 from .memory.array import DeviceArray
@@ -242,7 +250,7 @@ def _store(rule: Into, target: Tensor, value: Tensor) -> None:
         if rule.warning and target.numel():
             had = list(target.shape)
             counts = {"count": target.numel(), "wanted": value.numel()}
-            warnings.warn(rule.warning.format(had=had, needed=list(shape), **counts), stacklevel=4)
+            warn(rule.warning.format(had=had, needed=list(shape), **counts))
         target._data = _resized(target, shape, layout.contiguous_strides(shape))
     write(target, value.to(target.device, target.dtype))
 

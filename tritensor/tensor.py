@@ -152,7 +152,7 @@ class Tensor(HostAccess, History):
             strides = tuple(data.strides)
         else:
             data = self._host_array()
-            strides = tuple(step // data.itemsize for step in data.strides)
+            strides = formats.reported_strides(data.shape, tuple([step // data.itemsize for step in data.strides]))
         return strides if dim is None else strides[self._checked_dim(dim)]
 
     def is_contiguous(self, *, memory_format: formats.memory_format = formats.contiguous_format) -> bool:

@@ -912,6 +912,8 @@ class Tensor:
         """The bits that one of x and y has."""
     def _chain(self) -> list[tuple[Any, tuple[Any, ...]]]:
         """The view operators and their arguments that lead from the root to this tensor."""
+    def _count_change(self) -> None:
+        """Count a change in place: saved values of all tensors on the storage are stale now."""
     def _edge(self) -> Any:
         """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
     def _forget(self) -> None:

@@ -107,6 +107,21 @@ def test_copy_of_a_leaf_itself() -> None:
     assert w.grad.tolist() == [3.0, 3.0]
 
 
+def test_what_is_copied_over_has_a_gradient_of_zero() -> None:
+    w, source = leaf(1.0, 2.0), leaf(3.0)
+    for change in (lambda y: y.copy_(source), lambda y: y.copy_(source * 1), lambda y: y.fill_(source.sum())):
+        w.grad = source.grad = None
+        change(y := w * 2)
+        (y * y).sum().backward()
+        assert (w.grad.tolist(), source.grad.tolist()) == ([0, 0], [12])
+
+
+def test_copy_of_an_expanded_tensor_itself_is_a_change() -> None:
+    x = torch.zeros(1).expand(3)
+    before = x._version
+    assert x.copy_(x) is x and x._version == before + 1
+
+
 def test_second_derivative_through_a_change() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         y = x * x

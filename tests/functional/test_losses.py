@@ -235,15 +235,6 @@ def test_a_target_that_is_no_class_makes_the_loss_nan_where_nothing_is_asserted(
                 loss(scores("cuda"), torch.tensor([0, 7], device="cuda"))
 
 
-def test_older_names_of_the_reduction_warn():
-    with pytest.warns(UserWarning, match="please use reduction='sum' instead"):
-        assert abs(F.cross_entropy(scores(), torch.tensor([0, 1]), size_average=False).item() - 3.8152119) < 1e-5
-    with pytest.warns(UserWarning, match="please use reduction='none' instead"):
-        assert F.mse_loss(scores(), scores(), reduce=False).shape == (2, 3)
-    with pytest.warns(UserWarning, match="please use reduction='mean' instead"):
-        assert F.nll_loss(scores(), torch.tensor([0, 1]), reduce=True).item() == -2
-
-
 # ---- gradients ------------------------------------------------------------------------------------------------
 
 CASES = [

@@ -214,6 +214,17 @@ def test_var_warns_where_nothing_is_left_to_divide_by():
         np.testing.assert_array_equal(np.unique(result.numpy()), [value])
 
 
+def test_the_gradient_of_a_product_of_zero_passes_nan_on(device):
+    x = torch.tensor([-6.0, 6.0, 0.0], device=device, requires_grad=True)
+    x.prod().backward(torch.tensor(NAN, device=device))
+    assert x.grad.isnan().all()
+
+
+def test_a_correction_of_nan_leaves_nothing_to_divide_by(device):
+    x = operands(device)["x"]
+    assert x.var(0, correction=NAN).tolist() == x.std(0, correction=NAN).tolist() == [INF] * 3
+
+
 @pytest.mark.parametrize("size", [2, 3, 1000, 1 << 19])
 def test_equal_numbers_do_not_vary_however_large(size, device):
     if size > 1000 and device != "cpu":

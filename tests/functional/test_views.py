@@ -256,3 +256,10 @@ def test_indices_of_any_integer_dtype_without_dimensions_and_several_ellipses():
     for dtype in (torch.int8, torch.int16, torch.int32, torch.int64):
         assert x[..., torch.tensor(1, dtype=dtype)].tolist() == [1, 4]
     assert x[..., 0, ...].tolist() == [0, 3] and x[..., ...].shape == (2, 3)
+
+
+def test_strides_of_dimensions_that_an_index_made_and_of_no_elements():
+    assert torch.ones(3)[None, :, None].stride() == (3, 1, 1)
+    assert torch.ones(())[None].stride() == (1,)
+    assert torch.ones(2, 0).stride() == (1, 1)
+    assert torch.ones(3).expand(2, 3).stride() == (0, 1)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from . import rounding
+
 REFUSED, ACCEPTED, ERROR, VALUE = "refused here alone", "accepted here alone", "another error", "value differs"
 LAYOUT, CRASH = "layout differs", "crash"
 
@@ -28,6 +30,14 @@ class Known:
 
 
 KNOWN: tuple[Known, ...] = (
+    Known(
+        "Results that rounding decides",
+        VALUE,
+        rounding.DECIDES,
+        "The difference of nearly equal numbers, a quotient by nearly 0, a number cut to an integer next to it: the "
+        "value moves as far in PyTorch itself if its numbers are changed by an ulp, and both agree in float64.",
+        "torch.optim.Adam([x], weight_decay=0.1).step()  # where the gradient is about -0.1 x",
+    ),
     Known(
         "Complex tensors beyond arithmetic",
         REFUSED,
@@ -107,7 +117,113 @@ KNOWN: tuple[Known, ...] = (
         "^value of",
         "Functions are rounded as NumPy rounds them, which is not always the same last bit.",
         "x.asinh_().view(torch.int32)",
-        r"\.view\(torch\.(u?int\d+|bool|complex\d+|b?float\d+)\)",
+        program=r"\b{name} = .*\.view\(torch\.(u?int\d+|bool|complex\d+|b?float\d+)\)",
+    ),
+    Known(
+        "Sums that overflow on the way",
+        VALUE,
+        r"(?s)(nan|inf).*torch: .*(nan|inf)|torch: .*inf",
+        "The order of a sum is nobody's promise: of -inf and twice 3.4e38 it is -inf or nan.",
+        "torch.tensor([[-torch.inf], [3.4e38]]).expand(2, 3).mean()",
+        r"\b(sum|mean|logsumexp|cumsum|var|std|norm|linear|mm|bmm|matmul|einsum|mv|dot|addmm)\w*\(|@",
+        r"3\.4e38|65504",
+    ),
+    Known(
+        "hardtanh's gradient of nan",
+        VALUE,
+        r"grad's value of",
+        "It is the incoming gradient, as in PyTorch for less than 16 elements; for more PyTorch's is 0.",
+        "torch.nn.functional.hardtanh(x).sum().backward()",
+        program=r"(?s)(nan.*(hardtanh|relu6)|(hardtanh|relu6).*nan)",
+    ),
+    Known(
+        "Roots of -0.0 in half precision",
+        VALUE,
+        "inf|-0.0",
+        "x ** 0.5 is sqrt(x) in every dtype, so -0.0 has the root -0.0. PyTorch's is 0.0 for float16 on the CPU alone.",
+        "torch.tensor(-0.0, dtype=torch.float16) ** -0.5",
+        r"\*\*=? -?0\.5|pow_?\(",
+        "float16",
+    ),
+    Known(
+        "addcdiv's gradient by a divisor in half precision",
+        VALUE,
+        r"grad's value of",
+        "It is computed in the result's dtype; PyTorch rounds value / tensor2 to tensor2's.",
+        "torch.addcdiv(x, y, z.half()).sum().backward()  # float32 x and y",
+        program=r"addcdiv\w*\(.*(b?float16)",
+    ),
+    Known(
+        "alpha=-2**63",
+        VALUE,
+        "",
+        "sub(alpha=) of floating tensors subtracts alpha times the other. PyTorch negates the alpha -2**63 in int64, "
+        "where it stays -2**63.",
+        "torch.ones(2).sub(torch.ones(2), alpha=-2**63)",
+        r"sub\w*\(.*alpha=-2\*\*63",
+    ),
+    Known(
+        "Integers that require grad",
+        VALUE,
+        "^requires_grad of",
+        "They do not exist here. In PyTorch an integer tensor requires grad after one that does was written to none "
+        "of its elements.",
+        "x = torch.tensor([1, 2]); x[2:] = torch.tensor(1.0, requires_grad=True)",
+        r"\] = ",
+    ),
+    Known(
+        "Memory that the machine does not have",
+        CRASH,
+        "^MemoryError",
+        "It is Python's MemoryError; PyTorch raises a RuntimeError.",
+        "torch.arange(2**42)",
+    ),
+    Known(
+        "Lists that are not rectangular behind an empty one",
+        REFUSED,
+        "not a sequence|expected sequence of length 0",
+        "They are refused as others are. PyTorch drops what stands beside the empty list.",
+        "torch.tensor([[], [1.0]])",
+    ),
+    Known(
+        "out= that is the operand",
+        VALUE,
+        "^value of",
+        "The result is that without out=. Some reductions of PyTorch write to out before they read.",
+        "torch.nansum(x, dim=(), out=x)",
+        r"\((x\d+),.*out=\1\)",
+    ),
+    Known(
+        "The gradient of a power of False",
+        VALUE,
+        "grad's value of",
+        "It is 0, as for the exponent 0; PyTorch's is nan at 0.",
+        "y = torch.zeros(1, requires_grad=True) * 2; y **= False; y.sum().backward()",
+        program=r"(\*\*=?|pow\w*\(.*) ?False",
+    ),
+    Known(
+        "The gradient of sgn",
+        VALUE,
+        "grad's value of",
+        "It is zero, and zero times nan or inf is nan. PyTorch does not compute further with it.",
+        "torch.tensor(-1.0, requires_grad=True).sqrt().sgn().backward()",
+        program=r"\bsgn_?\(",
+    ),
+    Known(
+        "Trigonometric functions of huge numbers",
+        VALUE,
+        "^(value|result|grad's value)",
+        "Above 1e20 neighbouring numbers have unrelated sines.",
+        "torch.tensor([3e30]).tan()",
+        program=r"(?s)\d{17}|e(20|30|38|300)\b.*\b(sin|cos|tan|sinc)_?\(",
+    ),
+    Known(
+        "Writing a tensor into itself by indices",
+        VALUE,
+        "^value of",
+        "What is written is what the tensor was before; PyTorch reads elements that it has written already.",
+        "x[:, torch.tensor([1, 0])] = x",
+        r"^(x\d+)\[.*torch\.tensor.*\] = \1\b",
     ),
     Known(
         "Softmax in an integer dtype",
@@ -318,6 +434,7 @@ def entry(found: Any, statements: Sequence[str] = ()) -> Known | None:
     """The entry that a difference is of, which was found by the last of these statements."""
     for kind in KNOWN:
         if kind.outcome == found.outcome and re.search(kind.words, found.detail):
-            if re.search(kind.statement, found.statement) and re.search(kind.program, "\n".join(statements)):
+            program = kind.program.replace("{name}", found.detail.splitlines()[0].rpartition(" ")[2])
+            if re.search(kind.statement, found.statement) and re.search(program, "\n".join(statements)):
                 return kind
     return None

@@ -6,15 +6,15 @@ import importlib
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch as reference
 
 import tritensor
 
-from . import known
+from . import known, rounding
 from .drawing import Draw, Finished
-from .session import OUTCOMES, REFUSED, Changed, Difference, Session, Unsuitable
+from .session import OUTCOMES, REFUSED, VALUE, Changed, Difference, Session, Unsuitable
 
 FAMILIES = ("indexing", "views", "numbers", "reductions", "creation", "optimizers", "printing", "refusals")
 
@@ -101,8 +101,10 @@ def run(family: str, seed: int, device: str = "cpu") -> Result:
         pass
     finally:
         restore()
-    statements = tuple(session.statements)
-    return Result(family, seed, statements, draw.found, session.accepted, session.compared)
+    found = draw.found
+    if found is not None and found.outcome == VALUE and rounding.decides(found, session):
+        found = replace(found, detail=f"{found.detail}\n    {rounding.DECIDES}")
+    return Result(family, seed, tuple(session.statements), found, session.accepted, session.compared)
 
 
 def restore() -> None:

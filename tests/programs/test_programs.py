@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from . import calls, known
+from . import calls, known, rounding
 from .running import FAMILIES, Tally, devices, replay, run, smallest
-from .session import CRASH, OUTCOMES, REFUSED, VALUE
+from .session import CRASH, OUTCOMES, REFUSED, VALUE, Session
 
 pytestmark = pytest.mark.peer
 
@@ -86,6 +86,25 @@ def test_a_planted_difference_is_found(program: str) -> None:
     assert (found.outcome if found else None) == PLANTED[program]
 
 
+# Whether a difference in the last statement is one of rounding.
+ROUNDED = {
+    "x0 = torch.tensor([5.0]); x1 = x0 + 1e8 if len(torch.__name__) == 5 else x0 + 5e7 + 5e7; r1 = x1 - 1e8": True,
+    "x0 = torch.tensor([5.0]); x1 = x0 + 1e8; r1 = x1 - 1e8 + 99 * len(torch.__name__)": False,
+    "x0 = torch.tensor([5.0]); r1 = x0 * 2 + len(torch.__name__) * (x0.element_size() == 4)": False,
+    "x0 = torch.ones(2); r1 = x0.requires_grad_(len(torch.__name__) > 5)": False,
+}
+
+
+@pytest.mark.parametrize("program", ROUNDED)
+def test_rounding_excuses_what_rounding_decides(program: str) -> None:
+    with devices("cpu"):
+        session = Session("cpu")
+        found = [session.run(statement) for statement in program.split("; ")]
+        difference = next(each for each in found if each is not None)
+        assert difference.outcome == VALUE
+        assert rounding.decides(difference, session) == ROUNDED[program]
+
+
 def test_the_smallest_program_has_what_the_difference_needs() -> None:
     statements = ["x0 = torch.ones(3)", "y1 = x0 * 2", "x1 = torch.zeros(3)", "r1 = x1 + len(torch.__name__)"]
     with devices("cpu"):
@@ -98,4 +117,4 @@ def test_the_smallest_program_has_what_the_difference_needs() -> None:
 def test_entries_are_of_outcomes_and_compile() -> None:
     for entry in known.KNOWN:
         assert entry.outcome in OUTCOMES
-        assert re.compile(entry.words) and re.compile(entry.statement)
+        assert re.compile(entry.words) and re.compile(entry.statement) and re.compile(entry.program)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import itertools
 import sys
-import warnings
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +12,7 @@ from .. import devices
 from ..drivers import Driver, Stream, active, ledger, require
 from ..drivers.capture import Capture, Pool, capturing
 from ..drivers.refusals import refuse
-from ..errors import ArgumentError, DeviceError, explain
+from ..errors import ArgumentError, DeviceError, explain, warn
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing"]
 
@@ -142,10 +141,9 @@ class CUDAGraph:
                 )
             )
         if count == 0:
-            warnings.warn(
+            warn(
                 "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong "
-                "device or stream.",
-                stacklevel=2,
+                "device or stream."
             )
 
     def _end(self) -> int:

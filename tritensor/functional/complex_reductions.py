@@ -19,7 +19,7 @@ __all__ = ["logsumexp", "rms_norm", "spread"]
 def spread(name: str, input: Tensor, dim: Any, keepdim: bool, correction: float) -> Tensor:
     """The variance ("var") or its root ("std"): real, the mean of the squared distances from the mean."""
     dims = layout.normalize_dims(dim, input.ndim) if input.ndim else ()
-    left = max(reduced_count(input._data.shape, dims) - correction, 0)
+    left = max(0, reduced_count(input._data.shape, dims) - correction)
     distance = (input - input.mean(dim, True)).abs()
     squares = (distance * distance).sum(dim, keepdim)
     found = squares / left

@@ -6,11 +6,11 @@ there. Where several values are written to one place, the last one stays.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes, layout
+from ..errors import warn
 from ..inplace import OverlapError, in_place_form
 from ..kernels.indexing.family import check_bounds, mark_checked_range
 from ..kernels.indexing.host import indexed_shape
@@ -41,7 +41,7 @@ def form(write: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 return plain(self, *args, **metadata)
             except OverlapError:
-                _warn(plain.__name__, "tensor[mask] = scalar", 2)
+                _warn(plain.__name__, "tensor[mask] = scalar")
                 write(function, self, *args, **metadata)
                 return self
 
@@ -52,12 +52,10 @@ def form(write: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def _warn(name: str, example: str, level: int) -> None:
-    warnings.warn(
+def _warn(name: str, example: str) -> None:
+    warn(
         f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
         f"This also applies to advanced indexing e.g. {example}",
-        UserWarning,
-        stacklevel=level + 1,
     )
 
 
@@ -77,7 +75,7 @@ def index_fill(function: Any, x: Tensor, dim: int, index: Tensor, value: Any) ->
 
 def put(write: Callable[..., Any], places: Places, value: Any, accumulate: bool) -> None:
     """`write(places, value, accumulate)` to an expanded tensor."""
-    _warn("index_put_", "tensor[indices] = tensor", 4)
+    _warn("index_put_", "tensor[indices] = tensor")
     x, positions, dims, of_mask = places
     assert positions is not None
     for row, dim in zip(positions.unbind(0), dims, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from .. import dtypes, layout
 from ..arguments import check_tensor, check_tensors, wrong_type
-from ..errors import ArgumentError, ShapeError, explain
+from ..errors import ArgumentError, ShapeError, explain, warn
 from ..operator import registry
 from ..outputs import COMPUTED, takes_out
 from ..public import public
@@ -133,9 +132,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """
     inputs = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     if indexing is None:
-        warnings.warn(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
-        )
+        warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
     if indexing not in (None, "ij", "xy"):
         raise ShapeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if not inputs:

@@ -7,13 +7,12 @@ shape (k, *places), the argument of the operators in `kernels/indexing`.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import dtypes, layout
-from ..errors import BoundsError, DeviceMismatchError, RangeError, ShapeError, explain
+from ..errors import BoundsError, DeviceMismatchError, RangeError, ShapeError, explain, warn
 from ..extents import check_rank
 from ..kernels.indexing.family import check_bounds, mark_checked_range
 from ..kernels.indexing.host import indexed_shape
@@ -198,11 +197,9 @@ def _stands_for_tuple(key: list[Any]) -> bool:
     if len(key) < 32 and any(
         part is None or part is Ellipsis or isinstance(part, (slice, list, tuple, Tensor)) for part in key
     ):
-        warnings.warn(
+        warn(
             "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] "
             "instead of x[seq]",
-            UserWarning,
-            stacklevel=6,
         )
         return True
     return False
@@ -231,10 +228,8 @@ def _part(part: Any) -> Any:
             f"indices (got {type(part).__name__})"
         )
     if part.dtype is dtypes.uint8:
-        warnings.warn(
+        warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-            UserWarning,
-            stacklevel=6,
         )
         return part != 0
     if part.ndim == 0 and part.dtype.category == dtypes.INTEGER:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ..arguments import check_tensor
 from ..autograd.gradients import called
-from ..errors import DtypeError, RangeError, ShapeError, explain
+from ..errors import DtypeError, RangeError, ShapeError, explain, warn
 from ..kernels.rowwise import losses
 from ..kernels.rowwise.family import log_softmax
 from ..kernels.rowwise.loss_gradient import cross_entropy_with_gradient, gradient_wanted
@@ -17,14 +16,18 @@ from ..tensor import Tensor
 from .properties import result_type
 
 
+def reduction_of(size_average: Any, reduce: Any, reduction: str) -> str:
+    """The name of the reduction; warns about PyTorch's deprecated arguments for it."""
+    if size_average is None and reduce is None:
+        return reduction
+    everything, averaged = (each is None or bool(each) for each in (reduce, size_average))
+    meant = "none" if not everything else "mean" if averaged else "sum"
+    warn(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
+    return meant
+
+
 def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
-    """The checked name of the reduction; warns about PyTorch's deprecated arguments for it."""
-    if size_average is not None or reduce is not None:
-        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-        warnings.warn(
-            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
-            stacklevel=3,
-        )
+    reduction = reduction_of(size_average, reduce, reduction)
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(explain(f"{reduction} is not a valid value for reduction", "it is 'mean', 'sum' or 'none'"))
     return reduction
@@ -194,10 +197,9 @@ def _compared(
     """An elementwise error, weighted and reduced; differing shapes broadcast with PyTorch's warning."""
     _check_scores(name, input, target)
     if input.shape != target.shape:
-        warnings.warn(
+        warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This "
-            "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-            stacklevel=3,
+            "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size."
         )
         broadcast_shapes(input._data.shape, target._data.shape)
     reduction = _reduction(*how)

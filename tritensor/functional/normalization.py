@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 from ..arguments import check_tensor, wrong_type
 from ..dtypes import FLOATING, dtype, finfo
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ShapeError, warn
 from ..kernels.rowwise import family as rowwise
 from ..kernels.rowwise.layer_norm import layer_norm as _layer_norm
 from ..kernels.rowwise.rms_norm import rms_norm as _rms_norm
@@ -33,7 +32,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     Raises:
         DtypeError: integers or booleans without a floating `dtype`. RangeError: no such dimension.
     """
-    dim = _along("softmax", input, dim, _stacklevel, others)
+    dim = _along("softmax", input, dim, others)
     if dtype is None:
         return rowwise.softmax.along(input, dim)
     return rowwise.softmax(_narrowed("softmax", input, dtype), dim=dim, dtype=dtype)
@@ -49,7 +48,7 @@ def log_softmax(
     >>> torch.nn.functional.log_softmax(torch.zeros(2), 0)
     tensor([-0.6931, -0.6931])
     """
-    dim = _along("log_softmax", input, dim, _stacklevel, others)
+    dim = _along("log_softmax", input, dim, others)
     if dtype is None:
         return rowwise.log_softmax.along(input, dim)
     return rowwise.log_softmax(_narrowed("log_softmax", input, dtype), dim=dim, dtype=dtype)
@@ -160,17 +159,16 @@ def _narrowed(name: str, input: Tensor, kind: Any) -> Tensor:
     return input.to(kind)
 
 
-def _along(name: str, input: Tensor, dim: Any, stacklevel: int, others: dict[str, Any]) -> int:
+def _along(name: str, input: Tensor, dim: Any, others: dict[str, Any]) -> int:
     """The dimension; if None, PyTorch's legacy choice, with its warning."""
     if "axis" in others and dim is None:
         dim = others.pop("axis")
     if others:
         raise ArgumentError(f"{name}() got an unexpected keyword argument '{next(iter(others))}'")
     if dim is None:
-        warnings.warn(
+        warn(
             f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
-            "argument.",
-            stacklevel=stacklevel,
+            "argument."
         )
         dim = 0 if input.ndim in (0, 1, 3) else 1
     return dim

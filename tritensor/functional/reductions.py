@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from .. import dtypes, layout
 from ..autograd.gradients import called
-from ..errors import ArgumentError, ShapeError, explain
+from ..errors import ArgumentError, ShapeError, explain, warn
 from ..kernels.reduction import extremes, scan, sums
 from ..kernels.reduction.family import refuse_empty
 from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims, reduced_shape
@@ -41,10 +40,9 @@ def _freedom(
     if isinstance(input, Tensor) and input.dtype.category >= dtypes.FLOATING:
         count = reduced_count(input._data.shape, layout.normalize_dims(dim, input.ndim) if input.ndim else ())
         if count - correction <= 0:
-            warnings.warn(
+            warn(
                 f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
-                "factor (input numel divided by output numel).",
-                stacklevel=3,
+                "factor (input numel divided by output numel)."
             )
     return {"dim": dim, "keepdim": keepdim, "correction": correction}
 

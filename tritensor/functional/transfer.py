@@ -257,6 +257,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         check_writable(self)
     except OverlapError:
         if is_itself(self, src):
+            self._count_change()
             return self
         raise
     layout.broadcast_strides(tuple(src.shape), (0,) * src.ndim, tuple(self.shape))
@@ -265,8 +266,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             copies.to_host(src._data, into=self._data)
         elif not (non_blocking and src._pinned and sending.can_be_sent(src) and sending.send(self._data, src)):
             copies.copy_into(self._data, src._host_array(), non_blocking)
-        counter = self._counter = self._counter or [0]
-        counter[0] += 1
+        self._count_change()
         return self
     write(self, src.to(self.device, self.dtype, non_blocking=non_blocking).expand(self.shape))
     return self
@@ -313,8 +313,7 @@ def _fill(self: Tensor, value: Any, name: str) -> Tensor:
             copy_into(self._data, value)
         else:
             quietly(self._host_array().fill, value)
-        counter = self._counter = self._counter or [0]
-        counter[0] += 1
+        self._count_change()
         return self
     source = value if isinstance(value, Tensor) else self.new_full((), _held(value, self))
     if source.ndim:

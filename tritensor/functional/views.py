@@ -83,7 +83,7 @@ def _reinterpreted(x: Tensor, target: dtypes.dtype) -> tuple[tuple[int, ...], tu
         ShapeError: the last dimension has gaps, or elements of the other size do not divide something.
     """
     shape, offset = tuple(x._data.shape), x.storage_offset()
-    strides = layout.contiguous_strides(shape) if 0 in shape else x.stride()  # NumPy's are 0 where there is no element
+    strides = x.stride()
     old, new = x.itemsize, target.itemsize
     if old == new:
         return shape, strides, offset

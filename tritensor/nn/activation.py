@@ -221,7 +221,7 @@ class Softmax(_AlongDim):
 
     def forward(self, input: Tensor) -> Tensor:
         """The shape of the input."""
-        return F.softmax(input, self.dim, _stacklevel=5)
+        return F.softmax(input, self.dim)
 
 
 class LogSoftmax(_AlongDim):
@@ -229,4 +229,4 @@ class LogSoftmax(_AlongDim):
 
     def forward(self, input: Tensor) -> Tensor:
         """The shape of the input."""
-        return F.log_softmax(input, self.dim, _stacklevel=5)
+        return F.log_softmax(input, self.dim)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .. import formats
 from ..autograd.mode import no_grad
 from ..devices import resolve
-from ..errors import explain
+from ..errors import explain, warn
 from ..functional.transfer import parse_to
 from ..tensor import Tensor
 from .tree import ModuleTree
@@ -125,7 +124,7 @@ def _tensors_in(value: Any, path: str, modules: Mapping[Any, Any], depth: int) -
             yield from _tensors_in(entry, f"{path}[{key!r}]", modules, depth - 1)
 
 
-def warn_unregistered(root: Any, device: Any, dtype: Any, stacklevel: int) -> None:
+def warn_unregistered(root: Any, device: Any, dtype: Any) -> None:
     """Warn about tensors of `root` that `change` would convert if they were registered."""
     left = []
     for path, tensor in unregistered(root):
@@ -135,7 +134,7 @@ def warn_unregistered(root: Any, device: Any, dtype: Any, stacklevel: int) -> No
             left.append(f"{path}: shape {tuple(tensor.shape)}, {tensor.dtype}, on {tensor.device}")
     if left:
         shown = left[:10] + ([f"and {len(left) - 10} more"] if len(left) > 10 else [])
-        warnings.warn(
+        warn(
             explain(
                 f"{type(root).__name__}.to() leaves {len(left)} tensor{'s' if len(left) > 1 else ''} behind that the "
                 "module holds without having registered:",
@@ -143,6 +142,4 @@ def warn_unregistered(root: Any, device: Any, dtype: Any, stacklevel: int) -> No
                 remedy="register tensors with register_buffer() or as nn.Parameter, and modules with nn.ModuleList or "
                 "nn.ModuleDict",
             ),
-            UserWarning,
-            stacklevel=stacklevel + 1,
         )

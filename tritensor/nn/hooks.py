@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autograd.mode import is_grad_enabled
 from ..autograd.tape import Gradient, Node, Slot, record
+from ..errors import warn
 from ..tensor import Tensor, wrap
 from ..utils.hooks import RemovableHandle
 
@@ -56,10 +56,9 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
                 try:
                     _run_forward_hook(module, number, hook, args, kwargs, result)
                 except Exception as error:
-                    warnings.warn(
+                    warn(
                         "module forward hook with ``always_call=True`` raised an exception that was silenced as "
-                        f"another error was raised in forward: {error}",
-                        stacklevel=3,
+                        f"another error was raised in forward: {error}"
                     )
         raise
 
@@ -147,10 +146,9 @@ class GradientHooks:
         """The result (a tensor, or a tuple of some) with its tensors behind a boundary."""
         single = isinstance(result, Tensor)
         if not single and not isinstance(result, tuple):
-            warnings.warn(
+            warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
-                f"but received {type(result)}",
-                stacklevel=4,
+                f"but received {type(result)}"
             )
             return result
         outputs = (result,) if single else result

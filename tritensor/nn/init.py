@@ -6,7 +6,6 @@ Every random function takes a `generator`, and the same seed gives the same valu
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from ..autograd.mode import no_grad
 from ..dtypes import float64
+from ..errors import warn
 from ..functional.creation import empty, from_numpy
 from ..functional.likeness import empty_like
 from ..tensor import Tensor
@@ -111,10 +111,8 @@ def trunc_normal_(
 ) -> Tensor:
     """Draw from the normal distribution cut off at `a` and `b`: values outside are drawn again."""
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
-            "The distribution of values may be incorrect.",
-            stacklevel=3,
+        warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect."
         )
 
     def below(x: float) -> float:
@@ -182,7 +180,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
     """The standard deviation gain / sqrt(fan); None, after a warning, for a tensor without elements."""
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        warn("Initializing zero-element tensors is a no-op")
         return None
     return calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
 

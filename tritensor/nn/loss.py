@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from .. import functional as F
+from ..functional.losses import reduction_of
 from ..tensor import Tensor
 from .module import Module
 
@@ -20,19 +20,7 @@ class _Loss(Module):
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
         super().__init__()
-        own = type(self).__init__ is not _Loss.__init__
-        self.reduction = _reduction(size_average, reduce, reduction, 4 if own else 3)
-
-
-def _reduction(size_average: Any, reduce: Any, reduction: str, stacklevel: int) -> str:
-    if size_average is None and reduce is None:
-        return reduction
-    meant = "none" if reduce is False else "sum" if size_average is False else "mean"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.",
-        stacklevel=stacklevel,
-    )
-    return meant
+        self.reduction = reduction_of(size_average, reduce, reduction)
 
 
 class MSELoss(_Loss):

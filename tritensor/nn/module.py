@@ -201,7 +201,7 @@ class Module(ModuleTree):
 
     def _convert(self, device: Any, dtype: Any, non_blocking: bool, memory_format: Any) -> Self:
         self._apply(conversion.converter(device, dtype, non_blocking, memory_format))
-        conversion.warn_unregistered(self, device, dtype, stacklevel=3)
+        conversion.warn_unregistered(self, device, dtype)
         return self
 
     def cuda(self, device: Any = None) -> Self:
@@ -239,7 +239,7 @@ class Module(ModuleTree):
         dtype = getattr(dtypes, name)
         # unlike `to`, these leave complex tensors as they are
         self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
-        conversion.warn_unregistered(self, None, dtype, stacklevel=3)
+        conversion.warn_unregistered(self, None, dtype)
         return self
 
     # ---- state ------------------------------------------------------------------------------------------------

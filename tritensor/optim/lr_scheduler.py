@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 import types
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..autograd.mode import no_grad
-from ..errors import explain
+from ..errors import explain, warn
 from ..tensor import Tensor
 from .optimizer import Optimizer
 
@@ -115,10 +114,9 @@ class LRScheduler:
     def step(self) -> None:
         """Set the rates of the next epoch; to be called after the optimizer's steps."""
         if self._step_count == 1 and not self.optimizer._stepped:
-            warnings.warn(
+            warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call them in the opposite order: "
-                "otherwise the first value of the schedule is skipped.",
-                stacklevel=2,
+                "otherwise the first value of the schedule is skipped."
             )
         self._step_count += 1
         self.last_epoch += 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -15,7 +14,7 @@ from ..autograd.mode import enable_grad, no_grad
 from ..devices import resolve
 from ..drivers.capture import capturing
 from ..drivers.refusals import refuse
-from ..errors import ArgumentError, explain
+from ..errors import ArgumentError, explain, warn
 from ..functional.likeness import zeros_like
 from ..kernels.optimizer.multi_tensor import Rates, Tables
 from ..kernels.optimizer.steps import Step, aligned_zeros
@@ -133,6 +132,9 @@ class Optimizer:
             cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        if not isinstance(params, Iterable):
+            words = f"'{type(params).__name__}' object is not iterable"
+            raise ArgumentError(explain(words, remedy="pass an iterable of tensors, such as model.parameters()"))
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
@@ -202,10 +204,7 @@ class Optimizer:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             options.setdefault(name, default)
         if len({id(param) for param in params}) != len(params):
-            warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
-                stacklevel=3,
-            )
+            warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause an error")
         for group in self.param_groups:
             if ("param_names" in options) != ("param_names" in group):
                 found = "with names" if "param_names" in options else "without names"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import platform
 
 import numpy as np
 import pytest
@@ -57,6 +58,14 @@ def test_relu_of_every_layout() -> None:
     for x in (torch.randn(200, 200), matrix, matrix.t(), torch.randn(9)[::2], torch.randn(())):
         assert F.relu(x).tolist() == torch.where(x > 0, x, torch.zeros_like(x)).tolist()
         assert F.relu(x.double()).tolist() == F.relu(x).tolist()
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="ARM's maximum of zeros is 0.0")
+@pytest.mark.parametrize("size", [3, 1000, 20_000])
+def test_relu_keeps_the_sign_of_zero(place, size) -> None:
+    for dtype in (torch.float32, torch.float64, torch.float16):
+        x = of([-0.0] * size, place, dtype)
+        assert (1 / F.relu(x)).tolist() == [-inf] * size
 
 
 def test_relu_does_not_pass_a_gradient_where_it_is_zero() -> None:

@@ -41,8 +41,8 @@ def relu(x):
     """x where it is positive, else 0; NaN stays NaN."""
     if x.dtype == np.float32 and x.flags.c_contiguous:
         # NumPy vectorises neither's comparison with a number: 4,096 elements take 2.2 us, against zeros 1.1
-        return np.maximum(x, _ZEROS[: x.size].reshape(x.shape)) if x.size <= _ZEROS.size else np.clip(x, 0, np.inf)
-    return np.maximum(x, 0)
+        return np.maximum(_ZEROS[: x.size].reshape(x.shape), x) if x.size <= _ZEROS.size else np.clip(x, 0, np.inf)
+    return np.maximum(0, x)  # the second of equal ones: -0.0 stays, as in the kernel
 
 
 _ZEROS = np.zeros(1 << 14, np.float32)

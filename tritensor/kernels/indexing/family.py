@@ -307,8 +307,7 @@ def put_into(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...]) ->
     else:
         refuse_complex("index_put", x.device, (x._data, value))
         index_put.write_places(x._data, positions._data, index_put._device_operand(value, x.dtype), call.metadata)
-    counter = x._counter = x._counter or [0]
-    counter[0] += 1
+    x._count_change()
 
 
 # ---- elements that are not zero -----------------------------------------------------------------------------------

@@ -7,10 +7,8 @@ float32 summation, which is the larger part, so it is used for "highest".
 
 from __future__ import annotations
 
-import warnings
-
 from ... import settings
-from ...errors import explain
+from ...errors import explain, warn
 from ...public import public
 
 __all__ = ["get_float32_matmul_precision", "get_product", "product_for", "set_float32_matmul_precision", "set_product"]
@@ -47,11 +45,9 @@ def set_float32_matmul_precision(precision: str) -> None:
     if not isinstance(precision, str):
         raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}")
     if precision not in _PRODUCTS:
-        warnings.warn(
+        warn(
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current "
             "setFloat32MatmulPrecision call has no effect.",
-            UserWarning,
-            stacklevel=2,
         )
         return
     set_product(_PRODUCTS[precision])

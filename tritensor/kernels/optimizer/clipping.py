@@ -146,8 +146,7 @@ class Gathered:
         """Multiply all of them in place by a number on their device."""
         self._launch(scale_kernel, factor._data, "clip_scale")
         for tensor in self.tensors:
-            counter = tensor._counter = tensor._counter or [0]
-            counter[0] += 1
+            tensor._count_change()
 
 
 def gather(tensors: Sequence[Tensor]) -> list[Gathered] | None:

@@ -119,9 +119,7 @@ class AdamRates:
             reaches=(("step",), [(self.counters[position]._data,) for position in batch.members]),
         )
         for position in batch.members:
-            counter = self.counters[position]
-            counter._counter = counter._counter or [0]
-            counter._counter[0] += 1
+            self.counters[position]._count_change()
         return rates
 
     def read(self, found: DeviceArray, position: int) -> dict[str, float]:

@@ -261,8 +261,7 @@ class Step:
         for array, new in zip([arrays[0], *arrays[2:]], computed, strict=True):
             array[...] = new
         for tensor in (param, *state):
-            counter = tensor._counter = tensor._counter or [0]
-            counter[0] += 1
+            tensor._count_change()
 
 
 class Large:

@@ -333,7 +333,7 @@ def merge_moments(parts: Sequence[ndarray], correction: float, count: int) -> nd
         centre = first[0] + np.add.reduce((centres - first) * (counts / counts.dtype.type(count)), 0)
         squares = squares + np.square(centres - centre) * counts
     total = np.add.reduce(squares, 0)
-    return np.asarray(total / total.dtype.type(max(count - correction, 0)))
+    return np.asarray(total / total.dtype.type(max(0, count - correction)))
 
 
 def exponential_sums(x: ndarray, dim: tuple[int, ...], new: Any) -> ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -165,7 +166,7 @@ def _(grad, out, x, dim, keepdim):
     # With one zero its gradient is the product of the others, and all others' is 0; with two zeros all are 0. But 0 is
     # NaN where another element is infinite or NaN.
     zero, odd = x == 0, where(x.isfinite(), 0, 1)
-    nothing = where(sum(odd, dim=dim, keepdim=True) > odd, grad * float("nan"), 0)
+    nothing = grad * where(sum(odd, dim=dim, keepdim=True) > odd, float("nan"), 0.0)
     zeros = sum(zero, dim=dim, keepdim=True)
     others = prod(where(zero, 1, x), dim=dim, keepdim=True)
     return where(zeros == 0, grad * (out / x), where(zero & (zeros == 1), grad * others, nothing))
@@ -244,7 +245,8 @@ def _no_moments(compute):
 
 
 def _correction(metadata):
-    return (metadata["correction"],)
+    correction = metadata["correction"]
+    return (correction if correction == correction else math.inf,)  # what is left of the count is 0 for both
 
 
 @reduction(SPREADS, function=False)
@@ -252,7 +254,7 @@ def var(x, *, dim=None, keepdim=False, correction=1):
     """The variance along `dim`: the sum of squared distances from the mean over the count minus `correction`."""
     count = reduced_count(x.shape, dim)
     total = add_up_squares(x - centre_of(x, dim), dim, keepdim)
-    return total / x.dtype.type(max(count - correction, 0))
+    return total / x.dtype.type(max(0, count - correction))
 
 
 def _moments_of_block(block, place, dim, metadata):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from ... import autograd
 from ... import devices as places
 from ...drivers import active, require
-from ...errors import DeviceError, explain
+from ...errors import DeviceError, explain, warn
 from ..module import Module
 from .parallel_apply import parallel_apply
 from .replicate import replicate
@@ -25,12 +24,10 @@ def _warn_imbalance(ids: Sequence[int]) -> None:
     for values in ([each.total_memory for each in found], [each.multi_processor_count for each in found]):
         if min(values) < 0.75 * max(values):
             weak, strong = ids[values.index(min(values))], ids[values.index(max(values))]
-            warnings.warn(
+            warn(
                 f"There is an imbalance between your GPUs. You may want to exclude GPU {weak} which has less than 75% "
                 f"of the memory or cores of GPU {strong}. You can do so by setting the device_ids argument to "
                 "DataParallel, or by setting the CUDA_VISIBLE_DEVICES environment variable.",
-                UserWarning,
-                stacklevel=4,
             )
             return
 

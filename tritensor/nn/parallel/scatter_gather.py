@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from ... import devices as places
 from ... import layout
 from ...devices import ordinal
 from ...drivers import require
-from ...errors import ArgumentError, ShapeError, explain
+from ...errors import ArgumentError, ShapeError, explain, warn
 from ...function import Function
 from ...functional.joining import cat
 from ...tensor import Tensor
@@ -231,11 +230,9 @@ def _join(outputs: list[Any], target: places.device, dim: int) -> Any:
 
 def _join_tensors(tensors: list[Any], target: places.device, dim: int) -> Tensor:
     if dim == 0 and all(isinstance(x, Tensor) and x.ndim == 0 for x in tensors):
-        warnings.warn(
+        warn(
             "Was asked to gather along dimension 0, but all input tensors were scalars; will instead unsqueeze "
             "and return a vector.",
-            UserWarning,
-            stacklevel=2,
         )
         tensors = [x.reshape(1) for x in tensors]
     return Gather.apply(target, layout.normalize_dim(dim, tensors[0].ndim), *tensors)  # type: ignore[no-any-return]

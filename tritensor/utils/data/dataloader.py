@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...arguments import check_number
 from ...devices import device as device_class
-from ...errors import ArgumentError, explain
+from ...errors import ArgumentError, explain, warn
 from ...random import Generator, randint
 from .collate import default_collate, default_convert, map_leaves
 from .dataset import IterableDataset
@@ -194,11 +193,10 @@ class _Pass:
         batch = next(self._batches)
         self._yielded += 1
         if self._promised is not None and self._yielded > self._promised:
-            warnings.warn(
+            warn(
                 f"Length of IterableDataset {self._loader.dataset} was reported to be {self._promised} (when accessing "
                 f"len(dataloader)), but {self._yielded} samples have been fetched. With several workers, each has to "
-                "take its share of the stream: see get_worker_info().",
-                stacklevel=2,
+                "take its share of the stream: see get_worker_info()."
             )
             self._promised = None
         return batch

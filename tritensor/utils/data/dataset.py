@@ -5,10 +5,10 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from ...errors import warn
 from ...random import Generator, randperm
 from ...tensor import Tensor
 
@@ -201,9 +201,7 @@ def _lengths_of_fractions(fractions: Sequence[float], size: int) -> list[int]:
         lengths[position % len(lengths)] += 1
     for position, length in enumerate(lengths):
         if length == 0:
-            warnings.warn(
-                f"Length of split at index {position} is 0. This might result in an empty dataset.", stacklevel=3
-            )
+            warn(f"Length of split at index {position} is 0. This might result in an empty dataset.")
     return lengths
 
 
