@@ -97,8 +97,8 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
         before._data, before._counter = wrap(x._data).clone()._data, list(before._counter)
     del before  # so that it is not counted among the tensors that share the counter, see `_update_views`
     name = node_name(getattr(operator, "name", operator.__name__))
-    needing = [each for each in arguments if isinstance(each, Tensor) and each._needs]
-    if recording.enabled and needing and not result._needs and not x._needs:
+    needing = [each for each in (x, *arguments) if isinstance(each, Tensor) and each._needs]
+    if recording.enabled and needing and not result._needs:
         # comparisons: the result does not change with the arguments, but requires grad as they do
         result._node = record(_Replaced(name, needing), tuple([each._edge() for each in needing]))
         result._needs = True

@@ -116,6 +116,14 @@ def test_what_is_copied_over_has_a_gradient_of_zero() -> None:
         assert (w.grad.tolist(), source.grad.tolist()) == ([0, 0], [12])
 
 
+def test_a_comparison_in_place_gives_both_operands_a_gradient_of_zero() -> None:
+    w, other = leaf(1.0, 2.0), leaf(1.0, 3.0)
+    y = w * 2
+    y.ne_(other)
+    (y * y).sum().backward()
+    assert w.grad.tolist() == other.grad.tolist() == [0, 0]
+
+
 def test_copy_of_an_expanded_tensor_itself_is_a_change() -> None:
     x = torch.zeros(1).expand(3)
     before = x._version

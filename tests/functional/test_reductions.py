@@ -191,6 +191,7 @@ REFUSED = [
     ("x.sum_to_size(2)", RuntimeError, "size {[2]} is not expandable to size {[2, 3]}."),
     ("x.sum_to_size(1, 2, 3)", RuntimeError, "size {[1, 2, 3]} is not expandable to size {[2, 3]}."),
     ("x.var(0, True, correction=0)", TypeError, "var(): unbiased and correction say the same thing"),
+    ("x.std(0, correction=1j)", RuntimeError, "value cannot be converted to type double without overflow"),
 ]
 
 
@@ -215,9 +216,13 @@ def test_var_warns_where_nothing_is_left_to_divide_by():
 
 
 def test_the_gradient_of_a_product_of_zero_passes_nan_on(device):
-    x = torch.tensor([-6.0, 6.0, 0.0], device=device, requires_grad=True)
-    x.prod().backward(torch.tensor(NAN, device=device))
-    assert x.grad.isnan().all()
+    for dtype in (torch.float32, torch.bfloat16):
+        x = torch.tensor([-6.0, 6.0, 0.0], device=device, dtype=dtype, requires_grad=True)
+        x.prod().backward(torch.tensor(NAN, device=device, dtype=dtype))
+        assert x.grad.isnan().all()
+        y = torch.tensor(0.0, device=device, dtype=dtype, requires_grad=True)
+        y.prod().backward()
+        assert y.grad == 1 and y.grad.dtype is dtype
 
 
 def test_a_correction_of_nan_leaves_nothing_to_divide_by(device):

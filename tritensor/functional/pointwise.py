@@ -19,7 +19,7 @@ from ..kernels.elementwise import arithmetic, comparison, division, rounding
 from ..kernels.elementwise import maximum as bounds
 from ..outputs import ELEMENTWISE, Into, into, takes_out
 from ..public import method, public
-from ..rules import is_half
+from ..rules import Number, is_half
 from ..tensor import Tensor
 from .search import nonzero
 
@@ -41,6 +41,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
         return into(add, ELEMENTWISE, out, (input, other), {"alpha": alpha})  # type: ignore[no-any-return]
     if type(alpha) is int and alpha == 1:
         return _quick_add(input, other) if isinstance(input, Tensor) else arithmetic.add(input, other)
+    _check_operands("add", input, other)
     return arithmetic.add_scaled(input, other, alpha=alpha)  # type: ignore[no-any-return]
 
 
@@ -51,8 +52,18 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
         return into(sub, ELEMENTWISE, out, (input, other), {"alpha": alpha})  # type: ignore[no-any-return]
     if type(alpha) is int and alpha == 1:
         return _quick_sub(input, other) if isinstance(input, Tensor) else arithmetic.sub(input, other)
+    _check_operands("sub", input, other)
     arithmetic.sub.rule("sub", (input, other))  # it refuses booleans
     return arithmetic.add_scaled(input, other, alpha=alpha if isinstance(alpha, bool) else -alpha)  # type: ignore[no-any-return]
+
+
+def _check_operands(name: str, input: Any, other: Any) -> None:
+    """Raise, under the name that was called, unless the operands are tensors, arrays or numbers, and not numbers alone."""
+    for position, (argument, value) in enumerate((("input", input), ("other", other)), 1):
+        if not isinstance(value, (Tensor, np.ndarray, *Number)):
+            raise wrong_type(name, argument, "Tensor", value, position)
+    if isinstance(input, Number) and isinstance(other, Number):
+        raise wrong_type(name, "input", "Tensor", input, 1)
 
 
 _quick_add: Any = arithmetic.add.method

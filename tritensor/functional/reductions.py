@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import dtypes, layout
 from ..autograd.gradients import called
-from ..errors import ArgumentError, ShapeError, explain, warn
+from ..errors import ArgumentError, DtypeError, ShapeError, explain, warn
 from ..kernels.reduction import extremes, scan, sums
 from ..kernels.reduction.family import refuse_empty
 from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims, reduced_shape
@@ -36,6 +36,14 @@ def _freedom(
         raise ArgumentError(f"{name}(): unbiased and correction say the same thing; give one of them")
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
+    if isinstance(correction, complex):
+        raise DtypeError(
+            explain(
+                "value cannot be converted to type double without overflow",
+                f"{name}(): the correction is {correction}",
+                remedy="pass a real number",
+            )
+        )
     dim = no_dims(dim)
     if isinstance(input, Tensor) and input.dtype.category >= dtypes.FLOATING:
         count = reduced_count(input._data.shape, layout.normalize_dims(dim, input.ndim) if input.ndim else ())

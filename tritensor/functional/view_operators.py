@@ -134,6 +134,8 @@ def _(grad: Tensor, shape: tuple[int, ...], order: tuple[int, ...]) -> Tensor:
     return _permute(grad, layout.invert(order))
 
 
+_reshape_alias = _view.named("reshape_alias")
+_unsafe_view = _view.named("unsafe_view")
 _transpose = _permute.named("transpose")
 _t = _permute.named("t")
 _squeeze = _view.named("squeeze")

@@ -17,7 +17,19 @@ from ..layout import integers
 from ..memory.array import DeviceArray
 from ..public import method, public
 from ..tensor import Tensor
-from .view_operators import _expand, _permute, _slice, _squeeze, _t, _transpose, _unsqueeze, _view
+from .view_operators import (
+    View,
+    _expand,
+    _permute,
+    _reshape_alias,
+    _slice,
+    _squeeze,
+    _t,
+    _transpose,
+    _unsafe_view,
+    _unsqueeze,
+    _view,
+)
 
 ndarray = np.ndarray
 
@@ -40,7 +52,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
     if dtype is not None or (len(shape) == 1 and shape[0].__class__ in _KINDS):
         return _view_bits(input, (*shape, *([size] if size is not None else ())), dtype)
     if size is None and shape:
-        found = _quick_view(input, shape)
+        found = _quick_view(input, shape, _view)
         if found is not None:
             return found
     return _view(input, layout.infer_shape(integers("view", "size", shape, size), input._data.size))
@@ -112,20 +124,23 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     >>> torch.arange(6).reshape(2, -1).shape
     tritensor.Size([2, 3])
     """
+    data = input._data
+    contiguous = data.flags.c_contiguous if type(data) is ndarray else input.is_contiguous()
+    operator = _view if contiguous else _reshape_alias
     if shape is None and sizes:
-        found = _quick_view(input, sizes)
+        found = _quick_view(input, sizes, operator)
         if found is not None:
             return found
     target = layout.infer_shape(integers("reshape", "shape", sizes, shape), input._data.size)
     try:
-        return _view(input, target)
+        return operator(input, target)
     except layout.NotViewable:
-        copied = _view(input.contiguous(), target)
+        copied = _unsafe_view(input.contiguous(), target)
         copied._origin = None  # nobody else has the copy, so the result is a view of nothing
         return copied
 
 
-def _quick_view(input: Tensor, sizes: tuple[Any, ...]) -> Tensor | None:
+def _quick_view(input: Tensor, sizes: tuple[Any, ...], operator: View) -> Tensor | None:
     """A CPU tensor in another shape where NumPy makes a view; None otherwise, and for what is wrong."""
     data = input._data
     if type(data) is not ndarray or (data.size >= LARGE and not data.flags.c_contiguous):
@@ -140,7 +155,7 @@ def _quick_view(input: Tensor, sizes: tuple[Any, ...]) -> Tensor | None:
         if min(wanted, default=0) < -1:
             return None  # NumPy takes any negative size for -1
     if out.base is data or (out.base is not None and out.base is data.base):
-        return _view.attach(input, data.shape, out, (made,))
+        return operator.attach(input, data.shape, out, (made,))
     return None
 
 

@@ -127,3 +127,11 @@ def test_closeness(place) -> None:
     assert torch.isclose(of([True], place), of([True], place)).item()
     assert torch.allclose(x[:2], x[:2]) and not torch.allclose(x[:1], x[:1] + 1)
     assert torch.equal(x[:2], x[:2]) and not torch.equal(x, x) and not torch.equal(x[:2], x[:1])
+
+
+def test_gradients_of_infinity_where_the_slope_is_zero(place):
+    """inf times 0 is NaN, as in PyTorch."""
+    for function in (lambda x: torch.zeros_like(x).pow(x), lambda x: torch.nan_to_num(x - inf)):
+        x = of([0.0, 2.0], place).requires_grad_()
+        function(x).backward(of([inf, 1.0], place))
+        assert x.grad.cpu().isnan().tolist() == [True, False]

@@ -178,6 +178,14 @@ class Interpolation(Rule):
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
         """As for any rule."""
         weight = operands[2]
+        if isinstance(weight, complex) and not any(isinstance(x, Tensor) and x.dtype.is_complex for x in operands):
+            raise DtypeError(
+                explain(
+                    "value cannot be converted to type float without overflow",
+                    f"{operator}(): the weight is {weight}, and the tensors are real",
+                    remedy="pass a real weight",
+                )
+            )
         one_dtype(operator, operands[:2] if isinstance(weight, Tensor) and not weight.ndim else operands)
         return super().__call__(operator, operands)
 
@@ -307,7 +315,7 @@ def _power_of_base(grad: Any, x: Any, y: Any) -> Any:
 
 def _power_of_exponent(grad: Any, out: Any, x: Any, y: Any) -> Any:
     complex_ = y.dtype.is_complex if isinstance(y, Tensor) else isinstance(y, complex)
-    return where((x == 0) if complex_ else (x == 0) & (y >= 0), 0, grad * out * _log(x, out.dtype))
+    return grad * where((x == 0) if complex_ else (x == 0) & (y >= 0), 0, out * _log(x, out.dtype))
 
 
 pow.gradients(x=_power_of_base, y=_power_of_exponent)

@@ -107,7 +107,7 @@ def replace_nonfinite(x, *, nan, posinf, neginf):
 
 
 replace_nonfinite.example = {"nan": 0.5, "posinf": 100.0, "neginf": -100.0}
-replace_nonfinite.gradient(lambda grad, x: where(x.isfinite(), grad, 0))
+replace_nonfinite.gradient(lambda grad, x: grad * where(x.isfinite(), 1, 0))
 
 
 @replace_nonfinite.kernel

@@ -166,7 +166,7 @@ def _(grad, out, x, dim, keepdim):
     # With one zero its gradient is the product of the others, and all others' is 0; with two zeros all are 0. But 0 is
     # NaN where another element is infinite or NaN.
     zero, odd = x == 0, where(x.isfinite(), 0, 1)
-    nothing = grad * where(sum(odd, dim=dim, keepdim=True) > odd, float("nan"), 0.0)
+    nothing = where(sum(odd, dim=dim, keepdim=True) > odd, grad * float("nan"), grad * 0)
     zeros = sum(zero, dim=dim, keepdim=True)
     others = prod(where(zero, 1, x), dim=dim, keepdim=True)
     return where(zeros == 0, grad * (out / x), where(zero & (zeros == 1), grad * others, nothing))
