@@ -58,7 +58,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
 
 
 def _check_operands(name: str, input: Any, other: Any) -> None:
-    """Raise, under the name that was called, unless the operands are tensors, arrays or numbers, and not numbers alone."""
+    """Raise, under the name of the call, unless the operands are tensors, arrays or numbers, not both numbers."""
     for position, (argument, value) in enumerate((("input", input), ("other", other)), 1):
         if not isinstance(value, (Tensor, np.ndarray, *Number)):
             raise wrong_type(name, argument, "Tensor", value, position)
