@@ -2,8 +2,9 @@
 
     python -m benchmarks.install_size [WHEEL] [--limit MEGABYTES]
 
-Installs the wheel (or this source tree) with only its dependencies into an empty folder, and adds up the files
-that were installed, without the bytecode that Python writes beside them (18 MB, NumPy's mostly). With a limit the exit status says whether the sum stays within it.
+Installs the wheel (or this source tree) with only its dependencies into an empty folder, and adds up the files that
+were installed, without the bytecode that Python writes beside them (18 MB, NumPy's mostly). With a limit the exit
+status says whether the sum stays within it.
 """
 
 from __future__ import annotations
