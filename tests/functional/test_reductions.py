@@ -223,6 +223,9 @@ def test_the_gradient_of_a_product_of_zero_passes_nan_on(device):
         y = torch.tensor(0.0, device=device, dtype=dtype, requires_grad=True)
         y.prod().backward()
         assert y.grad == 1 and y.grad.dtype is dtype
+        z = torch.tensor(INF, device=device, dtype=dtype, requires_grad=True)
+        z.prod().backward()
+        assert z.grad == 1
 
 
 def test_a_correction_of_nan_leaves_nothing_to_divide_by(device):

@@ -122,11 +122,12 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "Sums that overflow on the way",
         VALUE,
-        r"(?s)(nan|inf).*torch: .*(nan|inf)|torch: .*inf",
-        "The order of a sum is nobody's promise: of -inf and twice 3.4e38 it is -inf or nan.",
+        r"(?s)\b(nan|inf)\b",
+        "The order of a sum is nobody's promise: of -inf and twice 3.4e38 it is -inf or nan. A variance is infinite if "
+        "its squares are, also where PyTorch's CPU adds them up in float64.",
         "torch.tensor([[-torch.inf], [3.4e38]]).expand(2, 3).mean()",
         r"\b(sum|mean|logsumexp|cumsum|var|std|norm|linear|mm|bmm|matmul|einsum|mv|dot|addmm)\w*\(|@",
-        r"3\.4e38|65504",
+        r"3\.4e38|65504|2\*\*(6[4-9]|7\d)",
     ),
     Known(
         "hardtanh's gradient of nan",
@@ -142,7 +143,7 @@ KNOWN: tuple[Known, ...] = (
         "inf|-0.0",
         "x ** 0.5 is sqrt(x) in every dtype, so -0.0 has the root -0.0. PyTorch's is 0.0 for float16 on the CPU alone.",
         "torch.tensor(-0.0, dtype=torch.float16) ** -0.5",
-        r"\*\*=? -?0\.5|pow_?\(",
+        r"\*\*=? -?0\.5|pow_?\(|r?sqrt_?\(",
         "float16",
     ),
     Known(
@@ -169,7 +170,7 @@ KNOWN: tuple[Known, ...] = (
         "They do not exist here. In PyTorch an integer tensor requires grad after one that does was written to none "
         "of its elements.",
         "x = torch.tensor([1, 2]); x[2:] = torch.tensor(1.0, requires_grad=True)",
-        r"\] = ",
+        r"\] = |_\(",
     ),
     Known(
         "Memory that the machine does not have",
@@ -224,6 +225,23 @@ KNOWN: tuple[Known, ...] = (
         "What is written is what the tensor was before; PyTorch reads elements that it has written already.",
         "x[:, torch.tensor([1, 0])] = x",
         r"^(x\d+)\[.*torch\.tensor.*\] = \1\b",
+    ),
+    Known(
+        "Integers of linspace",
+        VALUE,
+        "^value of",
+        "They are the exact numbers cut to integers; PyTorch adds up a rounded step, and 2 becomes 1.",
+        "torch.linspace(-3, 7, 7, dtype=torch.int64)[3]",
+        r"linspace\(.*dtype=torch\.u?int",
+    ),
+    Known(
+        "Infinity as an integer",
+        VALUE,
+        "^value of",
+        "It is the integer that NumPy makes of it. What a cast of infinity gives is not defined, in PyTorch either.",
+        "torch.tensor([-torch.inf], dtype=torch.float16).sum(dtype=torch.int64)",
+        r"dtype=torch\.u?int",
+        r"\binf\b",
     ),
     Known(
         "Softmax in an integer dtype",

@@ -160,6 +160,8 @@ prod.kernel(fold_product, multiply, one)
 @prod.gradient
 def _(grad, out, x, dim, keepdim):
     shape = x.shape
+    if not shape:
+        return grad
     grad, out = restore(grad, shape, dim, keepdim), restore(out, shape, dim, keepdim)
     if recording.enabled:
         return grad * _product_of_others(x, dim)
