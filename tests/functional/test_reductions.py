@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -226,6 +227,17 @@ def test_the_gradient_of_a_product_of_zero_passes_nan_on(device):
         z = torch.tensor(INF, device=device, dtype=dtype, requires_grad=True)
         z.prod().backward()
         assert z.grad == 1
+
+
+@pytest.mark.parametrize(
+    ("correction", "whole", "rows"), [(2, [INF, INF], [-INF, INF]), (3, [INF, INF], [1, -1]), (1, [-1, 1], [-1, 1])]
+)
+def test_gradients_of_a_variance_without_freedom_are_pytorchs(correction, whole, rows, device):
+    for shape, dim, expected in (((2,), None, whole), ((1, 2), 1, rows)):
+        x = torch.tensor([1.0, 2.0], device=device).reshape(shape).requires_grad_()
+        with warnings.catch_warnings(action="ignore"):
+            x.var(dim, correction=correction).sum().backward()
+        assert x.grad.flatten().tolist() == expected
 
 
 def test_a_correction_of_nan_leaves_nothing_to_divide_by(device):

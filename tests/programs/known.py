@@ -244,6 +244,14 @@ KNOWN: tuple[Known, ...] = (
         r"\binf\b",
     ),
     Known(
+        "Uninitialized memory",
+        VALUE,
+        "^value of",
+        "What a new tensor holds that nothing was written to differs from run to run.",
+        "torch.Tensor(3)",
+        r"torch\.Tensor\(\d",
+    ),
+    Known(
         "Softmax in an integer dtype",
         REFUSED,
         r"softmax_lastdim_kernel_impl\" not implemented for",

@@ -278,7 +278,9 @@ def _(grad, x, dim, keepdim, correction):
 
 def _variance_gradient(grad: Tensor, x: Tensor, dims: tuple[int, ...], correction: float) -> Tensor:
     left = reduced_count(x.shape, dims) - correction
-    factor = 2 / left if left > 0 else float("nan")
+    if left <= 0 and (dims is None or len(dims) == x.ndim):  # PyTorch has two formulas for no freedom
+        return grad * where(x == mean(x), math.nan, math.inf).to(x.dtype)
+    factor = 2 / left if left else math.inf
     return grad * factor * (x - mean(x, dim=dims, keepdim=True))
 
 
