@@ -252,6 +252,14 @@ KNOWN: tuple[Known, ...] = (
         r"torch\.Tensor\(\d",
     ),
     Known(
+        "Changes through .data of what a gradient reads",
+        VALUE,
+        "^grad's value of",
+        "No version counts them, so the gradient is wrong in either library; which numbers it reads differs.",
+        "y.exp_(); y.data.zero_(); y.sum().backward()",
+        program=r"\.data\b",
+    ),
+    Known(
         "Softmax in an integer dtype",
         REFUSED,
         r"softmax_lastdim_kernel_impl\" not implemented for",
