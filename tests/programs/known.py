@@ -130,12 +130,12 @@ KNOWN: tuple[Known, ...] = (
         r"3\.4e38|65504|2\*\*(6[4-9]|7\d)",
     ),
     Known(
-        "hardtanh's gradient of nan",
+        "The gradients of hardtanh and elu of nan",
         VALUE,
         r"grad's value of",
-        "It is the incoming gradient, as in PyTorch for less than 16 elements; for more PyTorch's is 0.",
+        "hardtanh's is the incoming gradient, elu's is nan. PyTorch's depend on how many elements there are.",
         "torch.nn.functional.hardtanh(x).sum().backward()",
-        program=r"(?s)(nan.*(hardtanh|relu6)|(hardtanh|relu6).*nan)",
+        program=r"(?s)(nan.*(hardtanh|relu6|elu)|(hardtanh|relu6|elu).*nan)",
     ),
     Known(
         "Roots of -0.0 in half precision",

@@ -135,3 +135,10 @@ def test_gradients_of_infinity_where_the_slope_is_zero(place):
         x = of([0.0, 2.0], place).requires_grad_()
         function(x).backward(of([inf, 1.0], place))
         assert x.grad.cpu().isnan().tolist() == [True, False]
+
+
+def test_a_complex_number_without_an_imaginary_part_is_real_for_real_tensors(place):
+    for function in (torch.addcmul, torch.addcdiv):
+        x = of([1.0, 2.0], place).requires_grad_()
+        function(x, x, x, value=2 + 0j).sum().backward()
+        assert x.grad.dtype is x.dtype and x.grad.isfinite().all()

@@ -121,6 +121,11 @@ def _(x, y, alpha):
         return x + y * alpha
 
 
+def _factor(grad, value):
+    """A number that a result was computed with: 1+0j is 1 for real tensors."""
+    return value.real if isinstance(value, complex) and not grad.is_complex() else value
+
+
 @elementwise(Rule("any", dtypes.INTEGER, held=("value",), widely=True))
 def addcmul(x, tensor1, tensor2, *, value=1):
     """x + value * tensor1 * tensor2."""
@@ -129,8 +134,8 @@ def addcmul(x, tensor1, tensor2, *, value=1):
 
 addcmul.gradients(
     x=lambda grad: grad,
-    tensor1=lambda grad, tensor2, value: grad * tensor2 * value,
-    tensor2=lambda grad, tensor1, value: grad * tensor1 * value,
+    tensor1=lambda grad, tensor2, value: grad * tensor2 * _factor(grad, value),
+    tensor2=lambda grad, tensor1, value: grad * tensor1 * _factor(grad, value),
 )
 
 
@@ -162,8 +167,8 @@ def addcdiv(x, tensor1, tensor2, *, value=1):
 
 addcdiv.gradients(
     x=lambda grad: grad,
-    tensor1=lambda grad, tensor2, value: grad * value / tensor2,
-    tensor2=lambda grad, tensor1, tensor2, value: -grad * value * tensor1 / tensor2.square(),
+    tensor1=lambda grad, tensor2, value: grad * _factor(grad, value) / tensor2,
+    tensor2=lambda grad, tensor1, tensor2, value: -grad * _factor(grad, value) * tensor1 / tensor2.square(),
 )
 
 
