@@ -260,6 +260,22 @@ KNOWN: tuple[Known, ...] = (
         program=r"\.data\b",
     ),
     Known(
+        "Booleans that are neither 0 nor 1",
+        VALUE,
+        "",
+        "Other bits as booleans are no numbers: what is computed of them is not defined.",
+        "torch.ones(3).view(torch.bool).sum()",
+        program=r"view\(torch\.bool\)",
+    ),
+    Known(
+        "The gradient of a norm of one infinite number",
+        VALUE,
+        "^grad's value of",
+        "It is the sign, as for every number; PyTorch's is nan.",
+        "torch.tensor([torch.inf], requires_grad=True).norm().backward()",
+        program=r"(?s)(\binf\b.*norm\w*\(|norm\w*\(.*\binf\b)",
+    ),
+    Known(
         "Softmax in an integer dtype",
         REFUSED,
         r"softmax_lastdim_kernel_impl\" not implemented for",

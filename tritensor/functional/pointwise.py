@@ -120,8 +120,10 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def _as_number(bound: Any, input: Tensor) -> Any:
     """A bound without dimensions beside a number promotes as a number does: integers to the default dtype only."""
-    if not isinstance(bound, Tensor) or bound.ndim or bound.dtype.category <= input.dtype.category:
+    if not isinstance(bound, Tensor) or bound.ndim:
         return bound
+    if bound.dtype.category <= input.dtype.category:
+        return bound.item() if input.ndim == 0 and not bound._needs else bound
     return bound.to(dtypes.get_default_dtype()) if bound.dtype.is_floating_point else bound
 
 

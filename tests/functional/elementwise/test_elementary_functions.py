@@ -137,6 +137,15 @@ def test_gradients_of_infinity_where_the_slope_is_zero(place):
         assert x.grad.cpu().isnan().tolist() == [True, False]
 
 
+def test_a_bound_beside_a_number_is_a_number(place):
+    for x in (of(1.0, place, torch.float16), of([1.0], place, torch.float16)):
+        assert torch.clamp(x, 0, of(2.0, place, torch.float32)).dtype is torch.float16
+    assert torch.clamp(of(1, place, torch.int16), of(0, place, torch.int64), 5).dtype is torch.int16
+    bound = of(0.5, place).requires_grad_()
+    torch.clamp(of(1.0, place), 0, bound).backward()
+    assert bound.grad.item() == 1
+
+
 def test_a_complex_number_without_an_imaginary_part_is_real_for_real_tensors(place):
     for function in (torch.addcmul, torch.addcdiv):
         x = of([1.0, 2.0], place).requires_grad_()
