@@ -45,3 +45,16 @@ class Failing(Squares):
 
 def lists(loader):
     return [batch.tolist() for batch in loader]
+
+
+class Raising(Squares):
+    """Raises what `errors` has for an index."""
+
+    def __init__(self, size, errors):
+        super().__init__(size)
+        self.errors = errors
+
+    def __getitem__(self, index):
+        if index in self.errors:
+            raise self.errors[index]
+        return index

@@ -1,7 +1,9 @@
-"""Workers of the loader: who they are, how they fail, how far ahead they run and how they end."""
+"""Workers of the loader that are threads: who they are, how they fail, how far ahead they run and how they end."""
 
 from __future__ import annotations
 
+import functools
+import gc
 import threading
 import time
 
@@ -13,10 +15,14 @@ from tritensor.utils.data import DataLoader
 
 from .sources import Failing, Squares, lists
 
+Loader = functools.partial(DataLoader, multiprocessing_context="thread")
+
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_example_that_fails_ends_its_batch_only(workers):
-    batches = iter(DataLoader(Failing(6), batch_size=2, num_workers=workers))
+    batches = iter(
+        DataLoader(Failing(6), batch_size=2, num_workers=workers, multiprocessing_context="thread" if workers else None)
+    )
     assert next(batches).tolist() == [0, 1]
     with pytest.raises(KeyError, match="number three") as caught:
         next(batches)
@@ -37,9 +43,7 @@ def test_workers_know_who_they_are():
             return index
 
     dataset = Asking(8)
-    loader = DataLoader(
-        dataset, num_workers=2, worker_init_fn=started.append, generator=torch.Generator().manual_seed(0)
-    )
+    loader = Loader(dataset, num_workers=2, worker_init_fn=started.append, generator=torch.Generator().manual_seed(0))
     lists(loader)
     assert sorted(started) == [0, 1]
     assert {info.id for info in infos} == {0, 1}
@@ -63,7 +67,7 @@ def test_each_worker_may_change_its_own_copy_of_a_stream():
         own = data.get_worker_info().dataset
         own.start, own.end = worker * 3, worker * 3 + 3
 
-    loader = DataLoader(Plain(), batch_size=3, num_workers=2, worker_init_fn=take_share)
+    loader = Loader(Plain(), batch_size=3, num_workers=2, worker_init_fn=take_share)
     assert lists(loader) == [[0, 1, 2], [3, 4, 5]]
     assert (loader.dataset.start, loader.dataset.end) == (0, 6)
 
@@ -73,7 +77,7 @@ def test_a_worker_that_cannot_start_says_so():
         raise OSError(f"no room for {worker}")
 
     with pytest.raises(OSError, match="no room for 0"):
-        next(iter(DataLoader(Squares(), num_workers=2, worker_init_fn=broken)))
+        next(iter(Loader(Squares(), num_workers=2, worker_init_fn=broken)))
 
 
 def test_a_slow_worker_times_out():
@@ -84,7 +88,7 @@ def test_a_slow_worker_times_out():
             event.wait(5)
             return index
 
-    batches = iter(DataLoader(Slow(1), num_workers=1, timeout=0.05))
+    batches = iter(Loader(Slow(1), num_workers=1, timeout=0.05))
     with pytest.raises(RuntimeError, match=r"DataLoader timed out after 0.05 seconds"):
         next(batches)
     event.set()
@@ -100,7 +104,7 @@ def test_workers_run_only_so_far_ahead(factor):
             fetched.append(index)
             return index
 
-    batches = iter(DataLoader(Noting(50), num_workers=2, prefetch_factor=factor))
+    batches = iter(Loader(Noting(50), num_workers=2, prefetch_factor=factor))
     assert next(batches).item() == 0
     ahead = 2 * (2 if factor is None else max(factor, 1))
     deadline = time.monotonic() + 5
@@ -110,20 +114,54 @@ def test_workers_run_only_so_far_ahead(factor):
     assert len(fetched) == ahead + 1
 
 
+def test_workers_that_cannot_start_end():
+    def broken(worker):
+        raise SystemExit(f"no room for {worker}")
+
+    before = set(threading.enumerate())
+    batches = iter(Loader(Squares(), num_workers=3, worker_init_fn=broken))
+    with pytest.raises(SystemExit, match="no room for 0"):
+        next(batches)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+    assert set(threading.enumerate()) <= before
+    with pytest.raises(StopIteration):
+        next(batches)
+
+
+def test_an_interrupted_start_leaves_no_thread(monkeypatch):
+    starts = []
+
+    def start(thread):
+        if len(starts) == 2:
+            raise KeyboardInterrupt
+        starts.append(thread)
+        plain(thread)
+
+    plain = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(KeyboardInterrupt):
+        iter(Loader(Squares(50), num_workers=3))
+    gc.collect()  # the traceback holds the pool
+    for thread in starts:
+        thread.join(5)
+        assert not thread.is_alive()
+
+
 def test_workers_end_with_their_iterator():
     before = set(threading.enumerate())
 
     def workers():
         return set(threading.enumerate()) - before
 
-    batches = iter(DataLoader(Squares(50), num_workers=3))
+    batches = iter(Loader(Squares(50), num_workers=3))
     next(batches)
     assert len(workers()) == 3
     del batches
     for thread in workers():
         thread.join(5)
     assert not workers()
-    list(DataLoader(Squares(5), num_workers=2))
+    list(Loader(Squares(5), num_workers=2))
     for thread in workers():
         thread.join(5)
     assert not workers()

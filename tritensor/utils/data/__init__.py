@@ -15,7 +15,6 @@ from .dataset import (
     random_split,
 )
 from .distributed import DistributedSampler
-from .fetch import WorkerInfo, get_worker_info
 from .sampler import (
     BatchSampler,
     RandomSampler,
@@ -24,6 +23,7 @@ from .sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from .workers import WorkerInfo, get_worker_info
 
 __all__ = [
     "BatchSampler",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -12,8 +13,9 @@ from ...errors import ArgumentError, explain, warn
 from ...random import Generator, randint
 from .collate import default_collate, default_convert, map_leaves
 from .dataset import IterableDataset
-from .fetch import Threaded, batch_of, batches_of_stream, fetch_stream
+from .fetch import Recipe
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from .workers import Pool, Prefetched, Startup, Threads
 
 __all__ = ["DataLoader"]
 
@@ -34,20 +36,21 @@ class DataLoader:
         shuffle: go through the dataset in a new random order each time.
         sampler: which indices to use, in what order; excludes `shuffle`.
         batch_sampler: which lists of indices to use; excludes `batch_size`, `shuffle`, `sampler` and `drop_last`.
-        num_workers: how many threads make batches ahead of time. They are threads, not processes: starting them is
-            fast, nothing is pickled, and NumPy, decoders and file access run in parallel while pure Python code does
-            not. The order of the batches does not depend on the number of workers. Each worker has a shallow copy of
-            the dataset.
+        num_workers: how many processes make batches ahead of time; 0 makes them here. The order of the batches does
+            not depend on the number. Each worker has its own copy of the dataset and its own seeds of `random`, NumPy
+            and tritensor; its arrays arrive in shared memory. Whatever it raises is raised here.
         collate_fn: joins a list of examples into a batch; `default_collate` unless given.
         pin_memory: put batches in page-locked memory; without a CUDA device nothing happens.
         drop_last: leave out the last batch if it is shorter.
         timeout: seconds to wait for a worker's batch; 0 waits for ever.
-        worker_init_fn: called with the worker's number when its thread starts.
-        multiprocessing_context: accepted for PyTorch's signature; workers are threads.
+        worker_init_fn: called with the worker's number when it starts.
+        multiprocessing_context: how workers start, "fork" (the default on Linux), "spawn" (elsewhere) or "forkserver",
+            or a context of `multiprocessing`. "thread" makes them threads: nothing is pickled, each has a shallow copy
+            of the dataset, and only code that releases Python's lock runs in parallel, such as decoders.
         generator: what shuffling and the workers' seeds are drawn from, for a reproducible order.
         prefetch_factor: batches that each worker makes ahead (2 unless given).
-        persistent_workers: accepted for PyTorch's signature; threads are started anew for each pass.
-        in_order: accepted for PyTorch's signature; batches always come in order.
+        persistent_workers: keep the workers from one pass to the next.
+        in_order: if False batches come as workers finish them.
         device: batches are moved to this device. While a batch is in use the next one is copied, through page-locked
             memory and without waiting; reading it waits for the copy. Tensors are found in mappings, sequences and
             named tuples at any depth; other objects are moved if they have a `to` method.
@@ -67,6 +70,7 @@ class DataLoader:
     _locked = False
     # what len() returned for a stream, which may turn out to be longer
     _promised: int | None = None
+    _kept: Pool | None = None  # the workers of all passes, if they are persistent
 
     def __init__(
         self,
@@ -134,33 +138,48 @@ class DataLoader:
         return _Pass(batches, self)
 
     def _batches(self) -> Iterator[Any]:
-        tasks = iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
+        batched = self.batch_sampler is not None
+        recipe = Recipe(self.collate_fn, self._streaming, batched, self.batch_size, self.drop_last)
+        # drawn without workers too, so that their number does not change the order
+        seed = int(randint(0, 2**62, (1,), generator=self.generator).item())
+        source: Any = self.batch_sampler if batched else self.sampler
+        tasks = iter(source)
         if self.num_workers == 0:
             if self.timeout != 0:
                 raise AssertionError("timeout needs workers to wait for: set num_workers > 0")
             if self._streaming:
-                return batches_of_stream(self.dataset, self.collate_fn, self.batch_size, self.drop_last)
+                return recipe.stream(self.dataset)
             # map, and not a generator, which an exception would end: after an example that fails, the next batch can
             # still be read
-            return map(batch_of(self.dataset, self.collate_fn, self.batch_sampler is not None), tasks)
-        if self._streaming:
-            make = fetch_stream(self.collate_fn, self.batch_size, self.drop_last)
-            tasks = itertools.repeat(None)
-        else:
-
-            def make(dataset: Any) -> Callable[[Any], Any]:
-                return batch_of(dataset, self.collate_fn, self.batch_sampler is not None)
-
-        return Threaded(
-            self.dataset,
-            tasks,
-            make,
-            num_workers=self.num_workers,
+            return map(recipe.fetch(self.dataset), tasks)
+        return Prefetched(
+            self._pool(recipe, seed),
+            self.num_workers,
+            itertools.repeat(None) if self._streaming else tasks,
             prefetch_factor=self.prefetch_factor or 0,
             timeout=self.timeout,
-            seed=int(randint(0, 2**62, (1,), generator=self.generator).item()),
-            init=self.worker_init_fn,
+            in_order=self.in_order,
+            keep=self.persistent_workers,
         )
+
+    def _pool(self, recipe: Recipe, seed: int) -> Pool:
+        """The workers of a pass."""
+        if self._kept is not None and self._kept.usable:
+            return self._kept
+        startup = Startup(self.dataset, recipe, self.num_workers, seed, self.worker_init_fn)
+        pool: Pool
+        if self.multiprocessing_context == "thread":
+            pool = Threads(startup)
+        else:
+            from .processes import Processes, context_of
+
+            pool = Processes(startup, context_of(self.multiprocessing_context))
+        if self.persistent_workers:
+            self._kept = pool
+        return pool
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
 
     def __len__(self) -> int:
         if not self._streaming:
@@ -212,7 +231,7 @@ class _Staged:
         self._batches = batches
         self._pin = pin
         self._device = device
-        self._ahead: tuple[Any, Exception | None] | None = None
+        self._ahead: tuple[Any, BaseException | None] | None = None
 
     def _move(self, leaf: Any) -> Any:
         if self._pin and hasattr(leaf, "pin_memory"):
@@ -221,10 +240,13 @@ class _Staged:
             leaf = leaf.to(self._device, non_blocking=True)
         return leaf
 
-    def _pull(self) -> tuple[Any, Exception | None]:
-        """Start to copy the next batch to the device; an exception is kept, to be raised when the batch is due."""
+    def _pull(self) -> tuple[Any, BaseException | None]:
+        """Start to copy the next batch to the device; an error is kept, to be raised when the batch is due."""
         try:
-            return map_leaves(next(self._batches), self._move), None
+            batch, error = (
+                self._batches.take() if isinstance(self._batches, Prefetched) else (next(self._batches), None)
+            )
+            return (None, error) if error is not None else (map_leaves(batch, self._move), None)
         except Exception as error:
             return None, error
 
@@ -237,7 +259,11 @@ class _Staged:
         if error is not None:
             raise error
         if self._device is not None:
-            self._ahead = self._pull()
+            try:
+                self._ahead = self._pull()
+            except BaseException:  # an interrupt: the batch is still due
+                self._ahead = batch, None
+                raise
         return batch
 
 
@@ -274,15 +300,13 @@ def _check_worker_options(
 
 
 def _check_context(context: Any, num_workers: int) -> None:
-    import multiprocessing
-
     got = f"but got multiprocessing_context={context!r}"
     if num_workers == 0:
         raise ValueError(
             "multiprocessing_context can only be used with multi-process loading (num_workers > 0), "
             f"but got num_workers={num_workers}"
         )
-    methods = multiprocessing.get_all_start_methods()
+    methods = [*multiprocessing.get_all_start_methods(), "thread"]
     if isinstance(context, str) and context not in methods:
         raise ValueError(f"multiprocessing_context option should specify a valid start method in {methods!r}, {got}")
     if not isinstance(context, (str, multiprocessing.context.BaseContext)):

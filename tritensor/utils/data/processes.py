@@ -1,0 +1,279 @@
+"""Workers that are processes.
+
+The process that iterates sends tasks through a socket to each worker and gets short messages back; batches lie in
+shared memory. A worker ends when its socket is closed, which the system does if the process that iterates dies in
+whatever way; so the copies of the sockets that a forked process inherits are closed at once. A thread of the worker
+looks for the death of its parent too, for a dataset that does not return.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import multiprocessing
+import os
+import pickle
+import queue
+import random
+import signal
+import struct
+import sys
+import threading
+import time
+import traceback
+import warnings
+import weakref
+from collections.abc import Iterator
+from multiprocessing import connection
+from typing import Any
+
+import numpy as np
+
+from ...errors import explain
+from ...random import manual_seed
+from ...threads import set_num_threads
+from .fetch import END
+from .shared import Arena, Mapped, pack
+from .workers import Outcome, Pool, Startup, Work, WorkerInfo, enter_worker
+
+__all__ = ["Processes", "context_of"]
+
+# ticket, kind, place of the value, and width and number of places of a segment that comes with the message
+_MESSAGE = struct.Struct("<qBQQQ")
+_BATCH, _END, _ERROR, _NOT_STARTED = range(4)
+_GRACE = 5.0  # seconds that workers have to finish what they are doing before they are killed
+_WATCH = 0.5  # seconds between two looks for the parent
+
+
+def context_of(method: Any) -> Any:
+    """The multiprocessing context: a start method's, fork where None is given on Linux, else spawn."""
+    if method is None:
+        method = "fork" if sys.platform == "linux" else "spawn"
+    return multiprocessing.get_context(method) if isinstance(method, str) else method
+
+
+# ---- the worker -----------------------------------------------------------------------------------------------
+
+
+def _run(socket: Any, info: WorkerInfo, startup: Startup) -> None:
+    """What a worker process does until the other end of its socket is closed."""
+    # Ctrl-C goes to all processes of a terminal; the one that iterates ends the others. A handler, and not SIG_IGN,
+    # which programs that the dataset starts would inherit.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+    set_num_threads(1)
+    random.seed(info.seed)
+    manual_seed(info.seed)
+    np.random.seed(np.random.SeedSequence(info.seed).generate_state(4))  # noqa: NPY002 - for datasets that use it
+    enter_worker(info)
+    work, arena = Work(info, startup.recipe, startup.init), Arena(socket)
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            released, *given = pickle.loads(socket.recv_bytes())
+            arena.release(released)
+            _answer(socket, arena, work.outcome(*given))
+
+
+def _answer(socket: Any, arena: Arena, outcome: Outcome) -> None:
+    kind = _BATCH if outcome.error is None else _ERROR if outcome.started else _NOT_STARTED
+    if outcome.value is END:
+        socket.send_bytes(_MESSAGE.pack(outcome.ticket, _END, 0, 0, 0))
+        return
+    try:
+        packed = pack(outcome.value if outcome.error is None else _portable(outcome.error))
+    except BaseException as error:
+        packed, kind = pack(_portable(error)), _ERROR
+    place, width, count = arena.write(packed)
+    socket.send_bytes(_MESSAGE.pack(outcome.ticket, kind, place, width, count))
+    arena.send()
+
+
+def _portable(error: BaseException) -> tuple[BaseException | None, str, str]:
+    """An error that pickle can carry, or None; its class and words; and its traceback."""
+    trace = "".join(traceback.format_exception(error))
+    try:
+        again = pickle.loads(pickle.dumps(error))
+        whole = type(again) is type(error) and str(again) == str(error)
+    except Exception:
+        whole = False
+    return error if whole else None, f"{type(error).__name__}: {error}", trace
+
+
+def _watch(parent: int) -> None:
+    """End this process when its parent has ended."""
+    if os.name == "nt":
+        above = multiprocessing.parent_process()
+        if above is not None:
+            above.join()
+    else:
+        while os.getppid() == parent:
+            time.sleep(_WATCH)
+    os._exit(1)
+
+
+# ---- the process that iterates ----------------------------------------------------------------------------------
+
+_sockets: weakref.WeakSet[Any] = weakref.WeakSet()  # our ends, which a forked process must not keep open
+
+
+def _close_inherited() -> None:
+    for socket in list(_sockets):
+        with contextlib.suppress(OSError):
+            socket.close()
+    _sockets.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_inherited)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits, here and in processes that are started, which inherit the mask until they have a handler."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Worker:
+    """A worker process, our end of its socket, and its memory."""
+
+    def __init__(self, context: Any, number: int, startup: Startup) -> None:
+        dataset = copy.copy(startup.dataset) if context.get_start_method() == "fork" else startup.dataset
+        info = WorkerInfo(number, startup.number, startup.seed + number, dataset)
+        self.socket, theirs = context.Pipe()
+        _sockets.add(self.socket)
+        self.memory = Mapped()
+        self.process = context.Process(
+            target=_run, args=(theirs, info, startup), name=f"DataLoader worker {number}", daemon=True
+        )
+        with theirs, _uninterrupted(), warnings.catch_warnings():
+            # Python 3.12 and later: a lock that another thread holds at the fork is held for ever. Ours are made anew.
+            warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
+            self.process.start()
+
+    def answer(self) -> Outcome:
+        """Read a message.
+
+        Raises:
+            EOFError: the worker has ended.
+        """
+        ticket, kind, place, width, count = _MESSAGE.unpack(self.socket.recv_bytes())
+        if width:
+            self.memory.receive(self.socket, width, count)
+        number = int(self.process.name.rpartition(" ")[2])
+        if kind == _END:
+            return Outcome(number, ticket, END)
+        try:
+            value = self.memory.read(place)
+        except Exception as error:  # what unpickles the batch is the user's
+            return Outcome(number, ticket, error=error)
+        if kind == _BATCH:
+            return Outcome(number, ticket, value)
+        return Outcome(number, ticket, error=_raised(number, *value), started=kind == _ERROR)
+
+
+def _raised(number: int, error: BaseException | None, words: str, trace: str) -> BaseException:
+    note = f"Caught {words.partition(':')[0]} in DataLoader worker process {number}.\nOriginal {trace.rstrip()}"
+    if error is None:
+        return RuntimeError(f"{note}\n")
+    error.add_note(note)
+    return error
+
+
+class Processes(Pool):
+    """Workers that are processes.
+
+    Args:
+        context: a multiprocessing context, see `context_of`.
+    """
+
+    def __init__(self, startup: Startup, context: Any) -> None:
+        super().__init__()
+        self._workers: list[_Worker] = []
+        try:
+            for number in range(startup.number):
+                self._workers.append(_Worker(context, number, startup))
+        except BaseException:
+            self.close()
+            raise
+
+    def _send(self, worker: int, given: tuple[int, int, Any]) -> None:
+        target = self._workers[worker]
+        released = target.memory.released
+        places = [released.pop() for _ in range(len(released))]
+        # if the worker is dead, `get` tells
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            target.socket.send_bytes(pickle.dumps((places, *given), 5))
+
+    def _receive(self, timeout: float | None) -> Outcome:
+        sources: dict[Any, _Worker] = {worker.socket: worker for worker in self._workers}
+        sources.update({worker.process.sentinel: worker for worker in self._workers})
+        ready = connection.wait(list(sources), timeout)
+        if not ready:
+            raise queue.Empty
+        dead = None
+        for source in sorted(ready, key=lambda source: isinstance(source, int)):
+            worker = sources[source]
+            try:
+                if source is worker.socket:
+                    return worker.answer()
+            except (EOFError, ConnectionResetError):
+                pass
+            dead = dead or worker
+        assert dead is not None
+        raise RuntimeError(self._death(dead))
+
+    def _death(self, worker: _Worker) -> str:
+        """Words for how a worker ended."""
+        process = worker.process
+        process.join(1)
+        status, name = process.exitcode, process.name
+        if status is not None and status < 0:
+            known = signal.strsignal(-status) or f"signal {-status}"
+            killed = -status == getattr(signal, "SIGKILL", 9)
+            return explain(
+                f"DataLoader worker (pid {process.pid}) is killed by signal: {known}.",
+                f"{name} of {len(self._workers)} ended by {signal.Signals(-status).name}",
+                remedy="Linux kills what uses too much memory: try fewer workers, a smaller prefetch_factor or smaller "
+                "batches"
+                if killed
+                else "run the same dataset with num_workers=0 to see where it ends",
+            )
+        return explain(
+            f"DataLoader worker (pid(s) {process.pid}) exited unexpectedly",
+            f"{name} of {len(self._workers)} ended with status {status}",
+            remedy="look for os._exit() and for a library that ends the process; num_workers=0 runs the same in this "
+            "process",
+        )
+
+    def close(self) -> None:
+        """End the workers: at once those that wait, and those that do not finish their batch soon by a signal."""
+        self.closed = True
+        if os.getpid() != self._process:
+            return
+        workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.socket.close()
+        deadline = time.monotonic() + _GRACE
+        alive = _ended([worker.process for worker in workers], deadline)
+        for process in alive:
+            process.terminate()
+        for process in _ended(alive, deadline + 1):
+            process.kill()
+            process.join()
+
+
+def _ended(processes: list[Any], deadline: float) -> list[Any]:
+    """Wait for processes; returns those that are alive at the deadline."""
+    alive = [process for process in processes if process.is_alive()]
+    while alive and time.monotonic() < deadline:
+        connection.wait([process.sentinel for process in alive], deadline - time.monotonic())
+        alive = [process for process in alive if process.is_alive()]
+    return alive
