@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,7 +28,8 @@ class FunctionCtx:
 
     needs_input_grad: tuple[bool, ...] = ()
     _saved: tuple[Any, ...] = ()
-    _node: Node | None = None
+    _node: weakref.ref[Node] | None = None  # the node owns the context
+    _outputs: dict[str, _Output]  # those that `forward` kept as attributes
     _no_gradient: frozenset[int] = frozenset()
     _dirty: tuple[Tensor, ...] = ()
     materialize_grads = True
@@ -43,10 +45,20 @@ class FunctionCtx:
         Raises:
             AutogradError: the graph was freed, or one was changed in place since.
         """
-        if self._node is not None:
-            self._node.check_saved()
-            return self._node.saved
-        return self._saved
+        if self._node is None:
+            return self._saved
+        node = self._node()
+        if node is None:
+            raise AutogradError("the graph that this context belongs to is gone")
+        node.check_saved()
+        return tuple([value.of(node) if isinstance(value, _Output) else value for value in node.saved])
+
+    def __getattr__(self, name: str) -> Any:
+        node = self._node() if self._node is not None else None
+        kept = self.__dict__.get("_outputs", {})
+        if node is None or name not in kept:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return kept[name].of(node)
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Declare outputs that have no gradient."""
@@ -59,6 +71,28 @@ class FunctionCtx:
     def set_materialize_grads(self, value: bool) -> None:
         """Whether `backward` gets zeros (True) or None for outputs without a gradient."""
         self.materialize_grads = value
+
+
+class _Output:
+    """An output that a function keeps for its gradient. The output itself would own the node that owns this.
+
+    Attributes:
+        index: which output it is; None if it has no gradient.
+    """
+
+    def __init__(self, output: Tensor, index: int | None) -> None:
+        self.value, self.index = output.detach(), index
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.value, name)  # the version and the shape, for the tape and its messages
+
+    def of(self, node: Node) -> Tensor:
+        """The output, with its history."""
+        output = self.value.detach()
+        if self.index is not None:
+            output._node = node if node.outputs == 1 else Slot(node, self.index)
+            output._needs = True
+        return output
 
 
 class _Backward(Gradient):
@@ -168,12 +202,21 @@ class Function:
         )
         tensors = [out for out in own if isinstance(out, Tensor)]
         backward = _Backward(cls, ctx, args, tensors)
-        saved = tuple(value.detach() if any(value is out for out in outputs) else value for value in ctx._saved)
-        versions = tuple(value._version if isinstance(value, Tensor) else None for value in saved)
+        plain = [id(out) in ctx._no_gradient or out.dtype.category < dtypes.FLOATING for out in tensors]
+        kept = {
+            id(out): _Output(out, None if plain[index] else index)
+            for index, out in enumerate(tensors)
+            if any(out is value for value in (*ctx._saved, *ctx.__dict__.values()))
+        }
+        saved = tuple(kept.get(id(value), value) for value in ctx._saved)
+        versions = tuple(value._version if isinstance(value, (Tensor, _Output)) else None for value in saved)
         node = record(backward, tuple(args[i]._edge() for i in backward.positions), saved, versions, None, len(tensors))
-        ctx._node = node if saved else None
+        ctx._node, ctx._saved, ctx._dirty = weakref.ref(node), (), ()
+        ctx._outputs = {name: kept[id(value)] for name, value in ctx.__dict__.items() if id(value) in kept}
+        for name in ctx._outputs:
+            del ctx.__dict__[name]
         for index, out in enumerate(tensors):
-            if id(out) in ctx._no_gradient or out.dtype.category < dtypes.FLOATING:
+            if plain[index]:
                 continue
             out._node = node if len(tensors) == 1 else Slot(node, index)
             out._needs = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ class History:
     _grad: Any = None
     _hooks: list[Any] | None = None
     _post_hooks: list[Any] | None = None
-    _retains: bool = False
+    _retains: _Keeper | None = None
     _own: bool = False  # of a view: whether it was asked to require grad, and does not because its root does
 
     @property
@@ -226,25 +227,22 @@ class History:
             raise AutogradError("can't retain_grad on Tensor that has requires_grad=False")
         if self._node is None or self._retains:
             return
-        self._retains = True
-        self.register_hook(self._keep_gradient)
+        self._retains = _Keeper(self)
+        self.register_hook(self._retains)
 
     def _replace_node(self, node: Any) -> None:
         """Take the node of a change in place, of which `retain_grad` keeps the gradient from now on."""
         if self._retains and node is not self._node:
             if self._node is not None:
-                _hooks_of(self._node).remove(self._keep_gradient)
+                _hooks_of(self._node).remove(self._retains)
             if node is not None:
-                _hooks_of(node).append(self._keep_gradient)
+                _hooks_of(node).append(self._retains)
         self._node = node
-
-    def _keep_gradient(self, gradient: Tensor) -> None:
-        self._grad = gradient if self._grad is None else self._grad + gradient
 
     @property
     def retains_grad(self) -> bool:
         """Whether `retain_grad()` was called on a tensor that is not a leaf."""
-        return self._retains
+        return self._retains is not None
 
     def _root(self) -> Tensor:
         """The tensor that this one is a view of, not a view itself; or this one."""
@@ -300,6 +298,20 @@ def follow(chain: list[tuple[Any, tuple[Any, ...]]], tensor: Any) -> Any:
     for view, arguments in chain:
         tensor = view(tensor, *arguments)
     return tensor
+
+
+class _Keeper:
+    """The hook of `retain_grad`. The node that owns it is the tensor's, so it does not own the tensor."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = weakref.ref(tensor)
+
+    def __call__(self, gradient: Any) -> None:
+        tensor = self.tensor()
+        if tensor is not None:
+            tensor._grad = gradient if tensor._grad is None else tensor._grad + gradient
 
 
 def _hooks_of(edge: Any) -> list[Any]:

@@ -276,6 +276,15 @@ KNOWN: tuple[Known, ...] = (
         program=r"(?s)(\binf\b.*norm\w*\(|norm\w*\(.*\binf\b)",
     ),
     Known(
+        "The gradient of a product with infinite factors",
+        VALUE,
+        "^grad's value of",
+        "It is the result divided by the factor, nan for inf / inf, as PyTorch's is for tensors without a zero. With "
+        "one anywhere PyTorch multiplies the other factors.",
+        "torch.tensor([torch.inf, 0.0], requires_grad=True).prod().backward()",
+        program=r"(?s)\binf\b.*prod\(",
+    ),
+    Known(
         "Softmax in an integer dtype",
         REFUSED,
         r"softmax_lastdim_kernel_impl\" not implemented for",

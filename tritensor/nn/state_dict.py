@@ -127,36 +127,48 @@ def _extra(module: Any, saved: Any) -> Change:
     return change
 
 
+class _Loading:
+    """What a state dict lacks and has too much, and the changes it means, module by module.
+
+    Attributes:
+        walked: the modules, each after those below it.
+    """
+
+    def __init__(self, metadata: dict[str, Any], assign: bool) -> None:
+        self.metadata, self.assign = metadata, assign
+        self.keys = IncompatibleKeys([], [])
+        self.errors: list[str] = []
+        self.changes: list[Change] = []
+        self.walked: list[Any] = []
+
+    def check(self, module: Any, state: dict[str, Any], prefix: str) -> None:
+        """Check the entries of a module and of those below it."""
+        local = {**self.metadata.get(prefix[:-1], {}), "changes": self.changes}
+        if self.assign:
+            local["assign_to_params_buffers"] = True
+        module._load_from_state_dict(state, prefix, local, True, *self.keys, self.errors)
+        for name, child in module._modules.items():
+            if child is not None:
+                below = f"{prefix}{name}."
+                self.check(child, {key: value for key, value in state.items() if key.startswith(below)}, below)
+        self.walked.append(module)
+
+
 def load(root: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
     """Load a state dict into `root` and the modules below; see `Module.load_state_dict`."""
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-    metadata = getattr(state_dict, "_metadata", None) or {}
-    keys = IncompatibleKeys([], [])
-    errors: list[str] = []
-    changes: list[Change] = []
-    walked: list[Any] = []
-
-    def check(module: Any, state: dict[str, Any], prefix: str) -> None:
-        local = {**metadata.get(prefix[:-1], {}), "changes": changes}
-        if assign:
-            local["assign_to_params_buffers"] = True
-        module._load_from_state_dict(state, prefix, local, True, keys.missing_keys, keys.unexpected_keys, errors)
-        for name, child in module._modules.items():
-            if child is not None:
-                below = f"{prefix}{name}."
-                check(child, {key: value for key, value in state.items() if key.startswith(below)}, below)
-        walked.append(module)
-
-    check(root, OrderedDict(state_dict), "")
-    hooks = [(module, hook) for module in walked for hook in module._load_state_dict_post_hooks.values()]
+    loading = _Loading(getattr(state_dict, "_metadata", None) or {}, assign)
+    loading.check(root, OrderedDict(state_dict), "")
+    keys, errors = loading.keys, loading.errors
+    hooks = [(module, hook) for module in loading.walked for hook in module._load_state_dict_post_hooks.values()]
     wrong = strict and bool(keys.missing_keys or keys.unexpected_keys)
     if errors or (wrong and not hooks):
         raise _mismatch(root, keys, errors, strict)
     with no_grad():
         # A post hook may clear keys and so make a mismatch acceptable, but it has to see the loaded values. Only then
         # are the old values kept, and restored if the mismatch remains.
-        undo = [change(wrong) for change in changes]
+        undo = [change(wrong) for change in loading.changes]
         for module, hook in hooks:
             if hook(module, keys) is not None:
                 raise AssertionError(

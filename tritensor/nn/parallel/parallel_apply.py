@@ -106,6 +106,7 @@ class _Call:
             self.error = error
         finally:
             recording.enabled, recording.inference = before
+            del self  # the error's traceback holds this frame: no cycle of the call and its error
 
     def where(self) -> str:
         return f"in replica {self.position} on device {self.device}"
