@@ -97,7 +97,8 @@ PROGRAMS = {
     "joining": "torch.cat([x, x]).split(3)[0].sum().backward(); torch.stack([x, x]).chunk(2)",
     "sorting": "x.sort()[0].sum().backward(); x.max(0); x.topk(3)[0].sum().backward()",
     "complex numbers": "(x.to(torch.complex64) ** 2).abs().sum().backward()",
-    "losses and norms": "m = F.layer_norm(F.dropout(x.view(8, 8)), (8,)); F.cross_entropy(m, torch.arange(8)).backward()",
+    "losses and norms": "m = F.layer_norm(F.dropout(x.view(8, 8)), (8,)); "
+    "F.cross_entropy(m, torch.arange(8)).backward()",
     "attention": "m = x.view(1, 8, 8); F.scaled_dot_product_attention(m, m, m).sum().backward()",
     "a module": "m = nn.Sequential(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 2)); m(x).sum().backward()",
     "hooks of modules": "m = nn.Linear(64, 8); m.register_forward_hook(lambda *a: None); "

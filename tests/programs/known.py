@@ -285,6 +285,14 @@ KNOWN: tuple[Known, ...] = (
         program=r"(?s)\binf\b.*prod\(",
     ),
     Known(
+        "Random numbers",
+        VALUE,
+        "^value of",
+        "They are others; their zeros have other signs.",
+        "1 / (torch.randn(3) * 0)",
+        program=r"randn\w*\(.*\* 0",
+    ),
+    Known(
         "Softmax in an integer dtype",
         REFUSED,
         r"softmax_lastdim_kernel_impl\" not implemented for",

@@ -236,7 +236,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
         close = close | (near & rounding.isfinite(other))
         if equal_nan:
             close = close | (rounding.isnan(input) & rounding.isnan(other))
-    elif input.dtype is not dtypes.bool_:
+    else:
         wide_input, wide_other = input.to(dtypes.float64), other.to(dtypes.float64)
         close = close | (arithmetic.abs(wide_input - wide_other) <= arithmetic.abs(wide_other) * rtol + atol)
     return close

@@ -151,3 +151,9 @@ def test_a_complex_number_without_an_imaginary_part_is_real_for_real_tensors(pla
         x = of([1.0, 2.0], place).requires_grad_()
         function(x, x, x, value=2 + 0j).sum().backward()
         assert x.grad.dtype is x.dtype and x.grad.isfinite().all()
+
+
+def test_booleans_are_close_within_a_tolerance(place):
+    x, y = of([True, False], place, torch.bool), of([False, True], place, torch.bool)
+    assert torch.isclose(x, y, 0.5, 0.5).tolist() == [False, True]  # |x - y| is 1, the tolerance 0.5 + 0.5 * y
+    assert not torch.isclose(x, y).any() and torch.isclose(x, x).all()

@@ -220,3 +220,12 @@ def test_gradients_of_the_rest(function):
     x = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 3))).requires_grad_()
     assert torch.autograd.gradcheck(function, (x,))
     assert torch.autograd.gradgradcheck(lambda x: function(x) ** 2, (x,))
+
+
+def test_gather_of_no_indices_of_any_rank():
+    """As in PyTorch, an index without elements fits every tensor."""
+    x = torch.ones(1, 1, 2, requires_grad=True)
+    found = torch.gather(x, 1, torch.zeros(1, 1, 1, 0, dtype=torch.int64))
+    assert found.shape == (1, 1, 1, 0) and found.dtype is x.dtype
+    found.sum().backward()
+    assert x.grad.tolist() == [[[0, 0]]]

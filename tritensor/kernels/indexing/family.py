@@ -149,7 +149,9 @@ def _gather(x, index, *, dim):
     """out[i, j] = x[index[i, j], j] for dim 0, and so on: an element of `x` for each of `index`."""
     if x.ndim == 0:
         return np.broadcast_to(x, index.shape).copy()
-    if x.flags.c_contiguous and index.size:
+    if not index.size:  # of any rank
+        return np.empty(index.shape, x.dtype)
+    if x.flags.c_contiguous:
         # bounds were checked: "clip" never clips, and skips NumPy's check of each element
         return x.reshape(-1).take(_flat_places(index, x, dim), mode="clip")
     return x[mesh(index, dim)]
@@ -382,7 +384,8 @@ def _sum_at(grad: Any, positions: Any, x_shape: tuple[int, ...], dims: tuple[int
 
 
 def _scatter_sums(grad: Any, index: Any, x_shape: tuple[int, ...], dim: int) -> Any:
-    return scatter(grad.new_zeros(x_shape), index, grad, dim=dim, accumulate=True)
+    zeros = grad.new_zeros(x_shape)
+    return scatter(zeros, index, grad, dim=dim, accumulate=True) if index.numel() else zeros
 
 
 index.gradients(x=_sum_at)
