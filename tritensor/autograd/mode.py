@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import weakref
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
@@ -44,20 +45,87 @@ def is_inference_mode_enabled() -> bool:
     return recording.inference
 
 
+class _Block:
+    """A block of a mode, not entered or left."""
+
+    __slots__ = ("__weakref__", "before")
+
+    before: tuple[bool, bool]  # the modes to restore
+
+
+class _Entered(_Block):
+    """A block inside of which the program is: it restores the modes if it is dropped.
+
+    A block that is left is a `_Block` again, whose end runs no code of Python: there an interrupt would be swallowed.
+    """
+
+    __slots__ = ()
+
+    def __del__(self) -> None:
+        recording.enabled, recording.inference = self.before
+
+
+class _Exit:
+    """`__exit__` that restores the modes even where an interrupt comes before its first instruction.
+
+    A `with` statement gets `__exit__` before it calls `__enter__`, and then has the only reference to what it got. That
+    function owns the block: if an interrupt ends the statement, function and block are dropped, and the modes restored.
+    The function's arguments have a weak reference to the block, because the interrupt's traceback keeps them.
+    """
+
+    def __get__(self, mode: _GradMode | None, owner: type) -> Any:
+        if mode is None:
+            return self
+        block = _Block()
+        mode._next = known = weakref.ref(block)
+        leave = functools.partial(_leave, mode, known)
+        leave.block = block  # type: ignore[attr-defined]
+        return leave
+
+    def __call__(self, mode: _GradMode, *exception: object) -> None:
+        """The class's `__exit__`, which `contextlib.ExitStack` calls."""
+        _leave(mode, _no_block)
+
+
+def _leave(mode: _GradMode, known: Callable[[], _Block | None], *exception: object) -> None:
+    block = known()
+    if block.__class__ is not _Entered:  # `mode.__exit__()` after `mode.__enter__()`
+        block = mode._entered.pop()
+    # from here on no instruction looks for an interrupt
+    recording.enabled, recording.inference = block.before  # type: ignore[union-attr]
+    block.__class__ = _Block  # type: ignore[assignment]
+
+
+def _no_block() -> _Block | None:
+    return None
+
+
 class _GradMode:
     """A context manager and decorator that sets the recording mode of the thread and restores the previous one."""
 
     enabled = True
     inference: bool | None = None
+    _next: Callable[[], _Block | None] = staticmethod(
+        _no_block
+    )  # the block that is entered next, if a statement has it
 
     def __enter__(self) -> None:
-        self._before = (recording.enabled, recording.inference)
+        block = self._next()
+        if block.__class__ is not _Block:
+            block = _Block()
+            self._entered.append(block)
+        block.before = (recording.enabled, recording.inference)  # type: ignore[union-attr]
+        block.__class__ = _Entered  # type: ignore[assignment]
         recording.enabled = self.enabled
         if self.inference is not None:
             recording.inference = self.inference
 
-    def __exit__(self, *exception: object) -> None:
-        recording.enabled, recording.inference = self._before
+    __exit__ = _Exit()
+
+    @functools.cached_property
+    def _entered(self) -> list[_Block]:
+        """The blocks that were entered without a `with` statement, by a call of `__enter__`."""
+        return []
 
     def __call__(self, function: F) -> F:
         if inspect.isgeneratorfunction(function):
@@ -159,7 +227,8 @@ class set_grad_enabled(_GradMode):
         self.enabled = recording.enabled = mode
 
     def __enter__(self) -> None:
-        recording.enabled = self.enabled
+        recording.enabled, recording.inference = self._before  # to be restored
+        super().__enter__()
 
     def __call__(self, function: F) -> F:
         """The function, run with recording on or off; the thread's own mode is restored at once."""
