@@ -293,6 +293,14 @@ KNOWN: tuple[Known, ...] = (
         program=r"randn\w*\(.*\* 0",
     ),
     Known(
+        "The order of equal elements in topk",
+        VALUE,
+        r"^value \[1\] of",
+        "They come in the order of their indices; PyTorch's order is not defined.",
+        "torch.topk(torch.zeros(7), 5)",
+        r"topk\(",
+    ),
+    Known(
         "Softmax in an integer dtype",
         REFUSED,
         r"softmax_lastdim_kernel_impl\" not implemented for",

@@ -14,6 +14,7 @@ from numpy import add, asarray, errstate, ndarray
 
 from ..errors import ArgumentError, AutogradError, explain
 from ..formats import contiguous_format
+from ..locks import lock
 from ..memory.array import owns_all
 
 __all__ = ["accumulate", "add_to_leaf", "as_tensors", "finish", "sum_of", "through_hook"]
@@ -113,6 +114,9 @@ def finish(leaf: Any, entry: list[Any], create_graph: bool, targets: dict[Any, i
     _finish_leaf(leaf, total, create_graph, targets, found)
 
 
+_accumulating = lock()
+
+
 def _finish_leaf(
     leaf: Any, gradient: Any, create_graph: bool, targets: dict[Any, int] | None, found: list[Any]
 ) -> None:
@@ -126,7 +130,11 @@ def _finish_leaf(
         return
     if not leaf._needs:
         return  # the flag was taken back
-    accumulate(leaf, gradient, create_graph)
+    _accumulating.acquire()  # threads that run backward passes may share a leaf; 50 ns
+    try:
+        accumulate(leaf, gradient, create_graph)
+    finally:
+        _accumulating.release()
     for hook in leaf._post_hooks or ():
         hook(leaf)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from triton.runtime.jit import JITFunction
 from .. import dtypes, settings
 from ..drivers.loading import Compiled, Target
 from ..errors import DeviceError, KernelError, explain
+from ..locks import lock
 from .source import DeviceFunction, Kernel, rebuild
 
 __all__ = ["CompiledFacts", "compile_ahead", "compile_kernel", "compiled_from"]
@@ -34,7 +34,7 @@ __all__ = ["CompiledFacts", "compile_ahead", "compile_kernel", "compiled_from"]
 _BINARY = {"cuda": "cubin", "hip": "hsaco"}
 
 # One compilation at a time: a kernel's name for profilers is passed to Triton through the kernel's JITFunction.
-_lock = threading.RLock()
+_lock = lock()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import struct
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from .. import devices, dtypes, settings
 from ..drivers import ledger
 from ..errors import DeviceError, KernelError
+from ..locks import lock
 from ..memory.array import Form, form_of_new
 from .needs_triton import needs_triton
 from .source import Float64, Int64, Kernel
@@ -34,7 +34,7 @@ _FP32, _FP64 = ("fp32", None), ("fp64", None)
 _pack_float, _unpack_int = struct.Struct("<f").pack, struct.Struct("<i").unpack
 
 _pointers: dict[np.dtype, tuple[Any, Any]] = {}  # by dtype: the types of an aligned and of an unaligned pointer
-_lock = threading.Lock()
+_lock = lock()
 # Set while a call is traced (`trace.py`) or timed (`log.py`): `launched` is called before each launch of a compiled
 # kernel, `interpreted` before the interpreter runs one.
 observer: Any = None

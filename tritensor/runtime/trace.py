@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import devices
+from ..locks import lock
 from ..memory import buffer
 from ..memory.array import DeviceArray
 from ..memory.buffer import Buffer
@@ -28,7 +29,7 @@ __all__ = ["Trace", "traced"]
 # Replays kept for one operator: bounded, because combinations may change with every step.
 _MOST = 4096
 
-_lock = threading.RLock()
+_lock = lock()
 
 
 class _StandIn(Buffer):

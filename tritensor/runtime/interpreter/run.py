@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import random
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -25,6 +24,7 @@ from triton.runtime.jit import KernelInterface
 
 from ... import dtypes, settings
 from ...errors import DeviceError, KernelError, KernelMemoryError, TritensorError, explain
+from ...locks import lock
 from ..source import DeviceFunction, Float64, Int64, Kernel, reinterpret
 from . import builder, libdevice
 from . import folds as reduction
@@ -32,7 +32,7 @@ from .builder import Guard, Span, TensorHandle, numpy_dtype, semantic
 
 __all__ = ["prepare"]
 
-_lock = threading.RLock()
+_lock = lock()
 
 
 @dataclass(frozen=True, slots=True)
