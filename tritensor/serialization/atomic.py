@@ -10,19 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-__all__ = ["atomic_file", "atomic_path"]
+__all__ = ["atomic_file"]
 
 
 @contextmanager
-def atomic_file(path: str | bytes) -> Iterator[BinaryIO]:
-    """A file to write, which is renamed to `path` when the block ends without an error; see `atomic_path`."""
-    with atomic_path(path) as name, open(name, "wb") as stream:
-        yield stream
-
-
-@contextmanager
-def atomic_path(path: str | bytes) -> Iterator[str]:
-    """A temporary path to write to; the file is renamed to `path` when the block ends, and deleted if the block raises.
+def atomic_file(path: str | bytes | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A temporary file to write to, which is renamed to `path` when the block ends, and deleted if the block raises.
 
     The bytes are on the disk before the file is renamed: a power cut leaves one file or the other. A symbolic link is
     kept and its target is replaced; the permissions of a replaced file are kept. What is not a regular file, such as
@@ -36,15 +29,17 @@ def atomic_path(path: str | bytes) -> Iterator[str]:
     if mode is not None and stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(path))
     if mode is not None and not stat.S_ISREG(mode):
-        yield target
+        with open(target, "wb") as stream:
+            yield stream
         return
     folder, name = os.path.split(target)
     # In the same folder, because a rename is one step only within a file system. Long names are cut: most systems take
     # 255 bytes.
     temporary = os.path.join(folder, f".{name[:60]}.{os.getpid()}-{secrets.token_hex(6)}.tmp")
     try:
-        yield temporary
-        with open(temporary, "rb+") as stream:
+        with open(temporary, "wb") as stream:
+            yield stream
+            stream.flush()
             os.fsync(stream.fileno())
         if mode is not None:
             with suppress(OSError):
