@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
+
+from .temporaries import create_temporary, remove_abandoned
 
 __all__ = ["atomic_file"]
 
@@ -18,38 +20,42 @@ def atomic_file(path: str | bytes | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A temporary file to write to, which is renamed to `path` when the block ends, and deleted if the block raises.
 
     The bytes are on the disk before the file is renamed: a power cut leaves one file or the other. A symbolic link is
-    kept and its target is replaced; the permissions of a replaced file are kept. What is not a regular file, such as
-    `/dev/stdout` or a pipe, is written directly.
+    kept and its target is replaced, or made if the link dangles; the permissions of a replaced file are kept. What is
+    not a regular file, such as `/dev/stdout` or a pipe, is written directly. Temporary files that killed processes left
+    beside `path` are removed.
 
     Raises:
         OSError: the folder does not exist, may not be written, or the disk is full.
     """
-    target = os.fsdecode(os.path.realpath(path))
-    mode = _mode(target)
-    if mode is not None and stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(path))
+    given = os.fsdecode(path)
+    target = os.path.realpath(given)
+    mode = _mode(given)
+    if given.endswith((os.sep, os.altsep or os.sep)) or (mode is not None and stat.S_ISDIR(mode)):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), given)
     if mode is not None and not stat.S_ISREG(mode):
-        with open(target, "wb") as stream:
+        with open(given, "wb") as stream:
             yield stream
         return
-    folder, name = os.path.split(target)
-    # In the same folder, because a rename is one step only within a file system. Long names are cut: most systems take
-    # 255 bytes.
-    temporary = os.path.join(folder, f".{name[:60]}.{os.getpid()}-{secrets.token_hex(6)}.tmp")
+    remove_abandoned(target)
+    temporary = create_temporary(target)
     try:
-        with open(temporary, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
+        yield temporary
+        temporary.flush()
+        os.fsync(temporary.fileno())
         if mode is not None:
             with suppress(OSError):
-                os.chmod(temporary, stat.S_IMODE(mode))
-        os.replace(temporary, target)
+                os.chmod(temporary.name, stat.S_IMODE(mode))
+        if sys.platform == "win32":  # which renames no open file
+            temporary.close()
+        os.replace(temporary.name, target)
+        temporary.close()  # and so unlocked, not before
     except BaseException:  # Ctrl-C too
         with suppress(OSError):
-            os.unlink(temporary)
+            temporary.close()
+        with suppress(OSError):
+            os.unlink(temporary.name)
         raise
-    _flush_folder(folder)
+    _flush_folder(os.path.dirname(target))
 
 
 def _mode(path: str) -> int | None:
