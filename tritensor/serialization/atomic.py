@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
+from ..errors import explain
 from .temporaries import create_temporary, remove_abandoned
 
 __all__ = ["atomic_file"]
@@ -25,35 +26,40 @@ def atomic_file(path: str | bytes | os.PathLike[str]) -> Iterator[BinaryIO]:
     beside `path` are removed.
 
     Raises:
-        OSError: the folder does not exist, may not be written, or the disk is full.
+        OSError: the folder does not exist, may not be written, or the disk is full; it names `path`.
     """
     given = os.fsdecode(path)
     target = os.path.realpath(given)
-    mode = _mode(given)
-    if given.endswith((os.sep, os.altsep or os.sep)) or (mode is not None and stat.S_ISDIR(mode)):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), given)
-    if mode is not None and not stat.S_ISREG(mode):
-        with open(given, "wb") as stream:
-            yield stream
-        return
-    remove_abandoned(target)
-    temporary = create_temporary(target)
+    temporary: BinaryIO | None = None
     try:
-        yield temporary
-        temporary.flush()
-        os.fsync(temporary.fileno())
-        if mode is not None:
+        mode = _mode(given)
+        if given.endswith((os.sep, os.altsep or os.sep)) or (mode is not None and stat.S_ISDIR(mode)):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), given)
+        if mode is not None and not stat.S_ISREG(mode):
+            with open(given, "wb") as stream:
+                yield stream
+            return
+        remove_abandoned(target)
+        temporary = _create(target)
+        try:
+            yield temporary
+            temporary.flush()
+            os.fsync(temporary.fileno())
+            if mode is not None:
+                with suppress(OSError):
+                    os.chmod(temporary.name, stat.S_IMODE(mode))
+            if sys.platform == "win32":  # which renames no open file
+                temporary.close()
+            os.replace(temporary.name, target)
+            temporary.close()  # and so unlocked, not before
+        except BaseException:  # Ctrl-C too
             with suppress(OSError):
-                os.chmod(temporary.name, stat.S_IMODE(mode))
-        if sys.platform == "win32":  # which renames no open file
-            temporary.close()
-        os.replace(temporary.name, target)
-        temporary.close()  # and so unlocked, not before
-    except BaseException:  # Ctrl-C too
-        with suppress(OSError):
-            temporary.close()
-        with suppress(OSError):
-            os.unlink(temporary.name)
+                temporary.close()
+            with suppress(OSError):
+                os.unlink(temporary.name)
+            raise
+    except OSError as error:
+        _name(error, given, target, temporary)
         raise
     _flush_folder(os.path.dirname(target))
 
@@ -61,8 +67,33 @@ def atomic_file(path: str | bytes | os.PathLike[str]) -> Iterator[BinaryIO]:
 def _mode(path: str) -> int | None:
     try:
         return os.stat(path).st_mode
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _create(target: str) -> BinaryIO:
+    try:
+        return create_temporary(target)
+    except OSError as error:
+        folder = os.path.dirname(target)
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            error.add_note(explain(f"save: there is no folder {folder}", remedy="make it with os.makedirs"))
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            error.add_note(
+                explain(
+                    f"save: no file can be made in the folder {folder}",
+                    "a checkpoint is written beside the old one and then replaces it",
+                    remedy="make the folder writable, or save to another",
+                )
+            )
+        raise
+
+
+def _name(error: OSError, given: str, target: str, temporary: BinaryIO | None) -> None:
+    """Let an error of the file's own name the path that the user gave."""
+    if error.errno is not None and (temporary is None or error.filename in (None, target, temporary.name)):
+        error.filename = given
+        del error.filename2
 
 
 def _flush_folder(folder: str) -> None:
