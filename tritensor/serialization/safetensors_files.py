@@ -150,7 +150,8 @@ def _opened(path: Any) -> Iterator[Any]:
     with open(path, "rb"):
         pass  # the library's own error for what cannot be opened does not name the file
     try:
-        with safe_open(os.fsdecode(path), framework="np") as file:
+        # Read, not mapped: when somebody truncates a mapped file, the system ends the process that reads it.
+        with safe_open(os.fsdecode(path), framework="np", backend="pread") as file:
             yield file
     except (SafetensorError, OSError) as error:
         raise _damaged(path, str(error)) from None
