@@ -1,5 +1,5 @@
 """`python -m tritensor inspect FILE`: what is in a checkpoint, and whether `load` would accept it, without reading its
-tensors."""
+tensors. It also removes the temporary files that killed saves left beside it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .malformed import Malformed
 from .reader import open_checkpoint
 from .safetensors_files import is_safetensors_name, read_header
 from .source import open_source
+from .temporaries import remove_abandoned
 
 __all__ = ["inspect", "main"]
 
@@ -44,11 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def inspect(path: Any) -> tuple[list[str], bool]:
-    """The lines that describe a file, and whether `load` would refuse it.
+    """The lines that describe a file, and whether `load` would refuse it. Temporary files that killed saves left beside
+    it are removed.
 
     Raises:
         OSError: the file cannot be opened.
     """
+    removed = remove_abandoned(path)
+    swept = [f"removed {removed} temporary files of killed saves"] if removed else []
     size = os.path.getsize(path)
     notes: list[str] = []
     refused: list[Malformed] = []
@@ -58,8 +62,8 @@ def inspect(path: Any) -> tuple[list[str], bool]:
         else:
             kind, rows, notes, refused = _describe(path)
     except TritensorError as error:
-        return [f"{path}: {_amount(size)}", "", "would be refused:", *_indented(str(error))], True
-    lines = [f"{path}: {kind}, {_amount(size)}", "", *_table(rows), *notes, ""]
+        return [f"{path}: {_amount(size)}", *swept, "", "would be refused:", *_indented(str(error))], True
+    lines = [f"{path}: {kind}, {_amount(size)}", "", *_table(rows), *notes, *swept, ""]
     if not refused:
         return [*lines, "load() reads it"], False
     lines.append("would be refused:")

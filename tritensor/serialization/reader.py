@@ -30,7 +30,9 @@ def load(
         pickle_module: None; accepted for PyTorch's signature.
         weights_only: True; False raises, because no reader here executes what a file contains.
         mmap: True to map the file instead of reading it: tensors on the CPU are read as they are used, and checksums
-            are not compared.
+            are not compared. The file then has to stay as it is: where another program truncates it, the system ends
+            this process with SIGBUS when it uses what is gone. False and None copy everything, and what becomes of
+            the file afterwards does not matter; so does True for `.safetensors` files and for other devices.
 
     Returns:
         The object, its tensors on their devices; tensors that shared memory share it again.

@@ -1,19 +1,25 @@
-"""`.safetensors` files, through the safetensors library: each holds only a flat dict of named tensors."""
+"""`.safetensors` files: each holds only a flat dict of named tensors. The safetensors library reads them; they are
+written here, because its own temporary files would stay behind when a process is killed."""
 
 from __future__ import annotations
 
+import json
 import os
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from .. import dtypes
 from ..devices import device
 from ..errors import CheckpointError, DtypeError, explain
 from ..memory import copies
 from ..tensor import Tensor, wrap
-from .atomic import atomic_path
+from .atomic import atomic_file
 from .builder import StorageRecord, StorageType
+from .progress import Progress
 from .storages import contiguous_host
 
 __all__ = ["is_safetensors_name", "load_safetensors", "read_header", "save_safetensors"]
@@ -34,6 +40,8 @@ NAMES = {
     "F64": "float64",
     "C64": "complex64",
 }
+CODES = {name: code for code, name in NAMES.items()}
+METADATA = "__metadata__"  # the key of what is said about the file
 BY_NAME = {entry.name: entry for entry in dtypes.ALL}
 
 
@@ -48,10 +56,8 @@ def save_safetensors(obj: Any, path: Any) -> None:
     Raises:
         CheckpointError: `obj` is not a dict of text to tensors.
         DtypeError: a tensor of a dtype that the format does not have (complex128).
+        OSError: the file cannot be written.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
     if not isinstance(obj, dict):
         raise CheckpointError(
             explain(
@@ -59,7 +65,6 @@ def save_safetensors(obj: Any, path: Any) -> None:
                 remedy="save a state_dict(), or use a name that ends in .pt",
             )
         )
-    arrays = {}
     for name, value in obj.items():
         if type(name) is not str or not isinstance(value, Tensor):
             raise CheckpointError(
@@ -69,7 +74,15 @@ def save_safetensors(obj: Any, path: Any) -> None:
                     remedy="take it out, or use a name that ends in .pt",
                 )
             )
-        if value.dtype.name not in NAMES.values():
+        if name == METADATA:
+            raise CheckpointError(
+                explain(
+                    f"save: a .safetensors file has no tensor named {METADATA}",
+                    "the format keeps that name for what is said about the file",
+                    remedy="give it another name, or use a file name that ends in .pt",
+                )
+            )
+        if value.dtype.name not in CODES:
             raise DtypeError(
                 explain(
                     f"save: .safetensors has no dtype {value.dtype.name}",
@@ -77,14 +90,34 @@ def save_safetensors(obj: Any, path: Any) -> None:
                     remedy="convert it, or use a name that ends in .pt",
                 )
             )
-        arrays[name] = contiguous_host(value)
-    with atomic_path(path) as name:
+    # The widest elements first, so that every tensor is aligned to its own.
+    ordered = sorted(obj.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
+    header = _header(ordered)
+    with atomic_file(path) as stream:
+        stream.write(header)
+        progress = Progress("save", sum(_nbytes(tensor) for _, tensor in ordered))
         try:
-            save_file(arrays, name, metadata={"format": "pt"})
-        except SafetensorError as error:
-            raise CheckpointError(
-                explain(f"save: {os.fsdecode(path)} could not be written", str(error)[:200])
-            ) from None
+            for _, tensor in ordered:
+                stream.write(contiguous_host(tensor).reshape(-1).view(np.uint8).data)
+                progress.update(_nbytes(tensor))
+        finally:
+            progress.close()
+
+
+def _header(ordered: list[tuple[str, Tensor]]) -> bytes:
+    """The length of a JSON text in eight bytes, and the text: each tensor's dtype, shape, and where its bytes are."""
+    facts: dict[str, Any] = {METADATA: {"format": "pt"}}
+    end = 0
+    for name, tensor in ordered:
+        start, end = end, end + _nbytes(tensor)
+        facts[name] = {"dtype": CODES[tensor.dtype.name], "shape": list(tensor.shape), "data_offsets": [start, end]}
+    text = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text
+
+
+def _nbytes(tensor: Tensor) -> int:
+    return tensor.numel() * tensor.dtype.itemsize
 
 
 def load_safetensors(path: Any, restore: Callable[[StorageRecord], device]) -> dict[str, Tensor]:
@@ -117,7 +150,8 @@ def _opened(path: Any) -> Iterator[Any]:
     with open(path, "rb"):
         pass  # the library's own error for what cannot be opened does not name the file
     try:
-        with safe_open(os.fsdecode(path), framework="np") as file:
+        # Read, not mapped: when somebody truncates a mapped file, the system ends the process that reads it.
+        with safe_open(os.fsdecode(path), framework="np", backend="pread") as file:
             yield file
     except (SafetensorError, OSError) as error:
         raise _damaged(path, str(error)) from None

@@ -27,7 +27,9 @@ REHEARSED_FROM = 3 * 2**20
 def save(obj: Any, f: Any) -> None:
     """Write `obj` in PyTorch's own checkpoint format; `torch.load(weights_only=True)` reads it.
 
-    The old file is replaced only when the new one is complete: after a crash, a full disk or Ctrl-C it is unchanged.
+    The old file is replaced only when the new one is complete: after a crash, a full disk or Ctrl-C it is unchanged. It
+    is not truncated either, so a process that has it mapped keeps what it has. A symbolic link stays, and the file that
+    it leads to is replaced or made. Temporary files that killed saves left beside the file are removed.
 
     Args:
         obj: tensors, parameters, Python numbers, text, bytes, None, dtypes, devices, sizes, NumPy arrays and scalars
@@ -38,7 +40,7 @@ def save(obj: Any, f: Any) -> None:
     Raises:
         CheckpointError: something in `obj` is not data; the message says where. Nothing is written.
         ArgumentError: `f` is neither a path nor a file.
-        OSError: the file cannot be written.
+        OSError: the file cannot be written, or its folder cannot: the new file is first written beside the old one.
 
     >>> import tempfile, os, tritensor
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +69,7 @@ def save(obj: Any, f: Any) -> None:
     if not is_path:
         _write(f, "archive", data, pickler.storages)
         return
-    with atomic_file(os.fspath(f)) as stream:
+    with atomic_file(f) as stream:
         _write(stream, _folder_name(os.fspath(f)), data, pickler.storages)
 
 
