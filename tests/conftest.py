@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tritensor import cuda, drivers, settings, threads
-from tritensor.drivers import selection
+from tritensor.drivers import current, selection
 from tritensor.drivers.simulator import Simulator
 from tritensor.errors import DeviceError
 from tritensor.pytest_plugin import parse_devices
@@ -24,6 +24,7 @@ pytest.register_assert_rewrite(
         f"tests.{module}"
         for module in (
             "devices.late_programs",
+            "devices.simulator.interleaving",
             "functional.against_torch.side_by_side",
             "functional.indexing.arrays",
             "functional.matmul.products",
@@ -77,14 +78,14 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     found = _left_behind()
     if found:  # the next tests are to be judged by what they do themselves
         replay.stop()
-        selection._used[:] = [driver for driver in selection._used if type(driver) is Simulator]
+        current.used.set(tuple(driver for driver in current.used.get() if type(driver) is Simulator))
         threads.set_num_threads(NUMBER_OF_THREADS)
     assert not found, f"the test left behind {', '.join(found)}"
 
 
 def _left_behind() -> list[str]:
     places = {
-        "a device of its own": any(type(driver) is not Simulator for driver in selection._used),
+        "a device of its own": any(type(driver) is not Simulator for driver in current.used.get()),
         "replays of calls": replay.active.wanted and selection._real is None,
         "another number of threads": threads.get_num_threads() != NUMBER_OF_THREADS,
     }

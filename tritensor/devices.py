@@ -1,9 +1,10 @@
-"""Devices of tensors: the `device` object, a thread's current CUDA device, and the default device of new tensors."""
+"""Devices of tensors: the `device` object, the current CUDA device, and the default device of new tensors."""
 
 from __future__ import annotations
 
 import re
 import threading
+from contextvars import ContextVar
 from typing import Any
 
 from .errors import ArgumentError, DeviceError, explain
@@ -101,11 +102,12 @@ def _parse(text: str) -> tuple[str, int | None]:
 
 
 class _State(threading.local):
-    current = 0
     default: device | None = None
 
 
 _state = _State()
+# Of a thread, and of an asyncio task within it: tasks may simulate devices at once, and each has its own then.
+_current: ContextVar[int] = ContextVar("tritensor.devices.current", default=0)
 cpu = device("cpu")
 _cuda: list[device] = []
 _making = threading.Lock()
@@ -125,12 +127,12 @@ def cuda(index: int) -> device:
 
 def current_index() -> int:
     """The ordinal that `"cuda"` without an index means in this thread."""
-    return _state.current
+    return _current.get()
 
 
 def set_current_index(index: int) -> None:
     """Make `index` the ordinal that `"cuda"` means in this thread; the caller has checked that the device exists."""
-    _state.current = index
+    _current.set(index)
 
 
 @public(functional=False)
@@ -158,7 +160,7 @@ def resolve(place: Any) -> device:
     found = place if place.__class__ is device else device(place)
     if found.type == "cpu":
         return cpu
-    return cuda(_state.current if found.index is None else found.index)
+    return cuda(_current.get() if found.index is None else found.index)
 
 
 def ordinal(place: Any) -> int:
@@ -168,7 +170,7 @@ def ordinal(place: Any) -> int:
         DeviceError: it is another kind of device.
     """
     if place is None:
-        return _state.current
+        return _current.get()
     if isinstance(place, int) and not isinstance(place, bool):
         if place < 0:
             raise DeviceError(explain("CUDA error: invalid device ordinal", f"got {place}"))
@@ -176,4 +178,4 @@ def ordinal(place: Any) -> int:
     found = device(place)
     if found.type != "cuda":
         raise DeviceError(explain(f"Expected a cuda device, but got: {found}"))
-    return _state.current if found.index is None else found.index
+    return _current.get() if found.index is None else found.index

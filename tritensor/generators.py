@@ -13,6 +13,7 @@ import numpy as np
 from . import devices, dtypes
 from .drivers import active
 from .drivers.capture import capturing
+from .drivers.current import FIRST_SEED, seeds
 from .errors import ArgumentError, DeviceError, DtypeError, ShapeError, explain
 from .memory import buffer, copies
 from .memory.array import DeviceArray, form_of_new
@@ -32,8 +33,6 @@ __all__ = [
     "set_rng_state",
 ]
 
-_FIRST_SEED = 67280421310721  # PyTorch's
-
 
 @public(functional=False)
 class Generator:
@@ -47,7 +46,7 @@ class Generator:
 
     def __init__(self, device: Any = "cpu") -> None:
         self._device = devices.resolve(device)
-        self._seed, self._offset = _FIRST_SEED, 0
+        self._seed, self._offset = FIRST_SEED, 0
         self._lock = threading.Lock()
 
     @property
@@ -151,21 +150,27 @@ def _checked_seed(seed: Any) -> int:
 #: the CPU's default generator
 default_generator = Generator()
 publish("default_generator", default_generator, functional=False)
-_defaults: dict[devices.device, Generator] = {devices.cpu: default_generator}
-_seed_of_new = _FIRST_SEED
 
 
 def generator_of(device: devices.device) -> Generator:
     """The default generator of a device."""
-    found = _defaults.get(device)
+    if device.type == "cpu":
+        return default_generator
+    here, index = seeds(), devices.current_index() if device.index is None else device.index
+    found: Generator | None = here.generators.get(index)
     if found is None:
-        found = _defaults.setdefault(device, Generator(device).manual_seed(_seed_of_new))
+        found = here.generators.setdefault(index, Generator(devices.cuda(index)).manual_seed(here.first))
     return found
+
+
+def _generators() -> list[Generator]:
+    """The default generators of the devices in use, as far as they are made."""
+    return [default_generator, *seeds().generators.copy().values()]
 
 
 @public(functional=False)
 def manual_seed(seed: int) -> Generator:
-    """Seed the default generator of every device; the CPU's is returned.
+    """Seed the default generator of every device; the CPU's is returned. In a simulation these are its devices.
 
     >>> import tritensor as torch
     >>> _ = torch.manual_seed(0)
@@ -177,10 +182,9 @@ def manual_seed(seed: int) -> Generator:
     Raises:
         DtypeError: a seed of more than 64 bits.
     """
-    global _seed_of_new
-    _seed_of_new = _checked_seed(seed)
-    for generator in _defaults.values():
-        generator.manual_seed(_seed_of_new)
+    seeds().first = seed = _checked_seed(seed)
+    for generator in _generators():
+        generator.manual_seed(seed)
     return default_generator
 
 
@@ -212,13 +216,16 @@ def set_rng_state(new_state: Tensor) -> None:
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     """Restore the states of the default generators after a block (those of all devices, whichever are named)."""
-    saved = [(generator, generator._seed, generator._offset) for generator in _defaults.values()]
+    here = seeds()
+    first, saved = here.first, {generator: (generator._seed, generator._offset) for generator in _generators()}
     try:
         yield
     finally:
         if enabled:
-            for generator, before, offset in saved:
-                generator._seed, generator._offset = before, offset
+            here.first = first
+            for generator in (default_generator, *here.generators.copy().values()):
+                # one that was made in the block would be made after it with the first seed
+                generator._seed, generator._offset = saved.get(generator, (first, 0))
 
 
 def draw_from(place: devices.device, generator: Generator | None, on_host: bool = False) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class _Quiet(threading.local):
     """A context of this thread in which NumPy's floating-point warnings are ignored."""
 
     def __init__(self) -> None:
-        self.context = contextvars.copy_context()
+        self.context = contextvars.Context()  # no copy, which would keep the simulation of the first call for ever
         self.context.run(np.seterr, all="ignore")
         self.entered = False
 

@@ -127,7 +127,12 @@ def test_the_current_device_is_set_for_good_or_for_a_block(two):
 def test_the_current_device_belongs_to_its_thread(two):
     cuda.set_device(1)
     found = []
-    thread = threading.Thread(target=lambda: found.append(cuda.current_device()))
+
+    def other():
+        with two.share():
+            found.append(cuda.current_device())
+
+    thread = threading.Thread(target=other)
     thread.start()
     thread.join()
     assert found == [0]

@@ -190,18 +190,20 @@ def test_a_grid_of_nothing_launches_nothing():
 
 
 def test_threads_may_launch_at_the_same_time():
-    failures = []
+    failures, ended, simulation = [], [], drivers.require()
 
     def work(seed):
         x = np.random.default_rng(seed).standard_normal(40).astype(np.float32)
-        failures.extend(seed for _ in range(5) if not np.array_equal(applied(square, x), x * x))
+        with simulation.share():
+            failures.extend(seed for _ in range(5) if not np.array_equal(applied(square, x), x * x))
+        ended.append(seed)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not failures
+    assert not failures and len(ended) == 4
 
 
 def test_a_late_stream_runs_and_fails_when_waited_for():

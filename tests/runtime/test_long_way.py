@@ -194,8 +194,9 @@ def test_other_threads_take_the_short_way_too(gpu: Interpreted, long_ways: list[
     from concurrent.futures import ThreadPoolExecutor
 
     def work(i: float) -> list[Any]:
-        x = tensor(i, -i)
-        return results(x + x, x * i, -x, x.sum())
+        with gpu.share():
+            x = tensor(i, -i)
+            return results(x + x, x * i, -x, x.sum())
 
     work(1.0)
     long_ways.clear()

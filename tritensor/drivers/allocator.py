@@ -335,14 +335,14 @@ class PinnedPool:
     in flight: beyond that `take` waits for the oldest copy, so that a fast producer cannot pin all of the memory.
     """
 
-    def __init__(self, driver: AbstractDriver, limit: int = 64 << 20) -> None:
+    def __init__(self, driver: AbstractDriver, limit: int = 64 << 20, lock: Any = None) -> None:
         self.driver = driver
         self.limit = limit
         self.bins: defaultdict[int, list[np.ndarray]] = defaultdict(list)
         self.in_flight: deque[tuple[Any, PinnedBlock, int]] = deque()
         self.bytes_in_flight = 0
         # reentrant, because a garbage collection while it is held may call `hold_until`
-        self._lock = threading.RLock()
+        self._lock = lock or threading.RLock()
 
     def take(self, nbytes: int) -> PinnedBlock:
         """A block of at least `nbytes`."""

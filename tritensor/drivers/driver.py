@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from ..errors import DeviceError
 from .allocator import Heap, PinnedPool
 from .capture import Capture, Pool
+from .current import Seeds, seeds
 from .protocol import AbstractDriver
 from .streams import Stream
 
@@ -30,15 +31,20 @@ class _PerThread(threading.local):
 
 
 class Driver(AbstractDriver):
-    """The base of the drivers: everything that is built on the abstract methods alone."""
+    """The base of the drivers: everything that is built on the abstract methods alone.
 
-    def __init__(self) -> None:
-        self.pinned: PinnedPool = PinnedPool(self)
+    Args:
+        lock: a reentrant lock to use for everything; a driver has locks of its own without one.
+    """
+
+    def __init__(self, lock: Any = None) -> None:
+        self._lock = lock or threading.RLock()
+        self.pinned: PinnedPool = PinnedPool(self, lock=lock)
         self.threads = _PerThread()
+        self.seeds = Seeds(seeds().first)  # while the driver is one of `current.used`
         self._defaults: dict[int, Stream] = {}
         self._for_captures: dict[int, Stream] = {}
         self._heaps: dict[int, Heap] = {}
-        self._lock = threading.RLock()
         self.captures: dict[int, Capture] = {}  # by the id of the queue that is being captured
         self.pools: WeakValueDictionary[Any, Pool] = WeakValueDictionary()  # by handle and ordinal
         self.programs: dict[Any, Any] = {}  # loaded kernels, by what they were compiled for

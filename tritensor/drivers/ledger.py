@@ -7,6 +7,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
+
+from .current import used
 
 __all__ = ["Entry", "Ledger", "call_site", "note", "transfers"]
 
@@ -29,6 +32,8 @@ class Ledger:
     """The entries of a `with tritensor.cuda.transfers() as t:` block, in order."""
 
     entries: list[Entry] = field(default_factory=list)
+    #: the simulation that the block is in; it counts no copies of others
+    simulation: Any = field(default=None, repr=False)
 
     def count(self, kind: str) -> int:
         """How many entries there are of a kind: `h2d`, `d2h`, `d2d` or `sync`."""
@@ -65,8 +70,10 @@ def note(kind: str, nbytes: int = 0, pinned: bool = False) -> None:
     """Add an entry to every open ledger; costs 60 ns when there is none."""
     if _open:
         entry = Entry(kind, nbytes, pinned, call_site())
+        simulations = used.get()
         for ledger in _open:
-            ledger.entries.append(entry)
+            if ledger.simulation is None or ledger.simulation in simulations:
+                ledger.entries.append(entry)
 
 
 def call_site() -> str:
@@ -81,9 +88,10 @@ def call_site() -> str:
 def transfers() -> Iterator[Ledger]:
     """Record every copy between host and device, and every wait of the host, that happens in the block.
 
-    Counts are the same on simulated and real devices, so a test can check those of a training step on any machine.
+    Counts are the same on simulated and real devices, so a test can check those of a training step on any machine. All
+    threads are counted, but in a simulation only those that it belongs to.
     """
-    ledger = Ledger()
+    ledger = Ledger(simulation=next(reversed(used.get()), None))
     _open.append(ledger)
     try:
         yield ledger

@@ -1,4 +1,4 @@
-"""The driver in use: the simulator if it is switched on, the real one if it finds a device, or none."""
+"""The driver in use: the running code's simulation, the simulator of the setting, the machine's own, or none."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from .. import settings
-from ..devices import current_index, set_current_index
 from ..errors import ArgumentError, DeviceError, explain
+from .current import entered, use, used
 from .streams import find_driver_with
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["active", "doctor", "require", "simulate", "use"]
 
-_used: list[Driver] = []
 _by_setting: dict[int, Driver] = {}
 _lock = threading.Lock()
+_used = used.get
 _asked = False
 _real: Driver | None = None
 _missing: list[str] = []
@@ -28,8 +28,9 @@ _missing: list[str] = []
 
 def active() -> Driver | None:
     """The driver in use, or None where there is no CUDA device and none is simulated. Costs 60 ns."""
-    if _used:
-        return _used[-1]
+    drivers = _used()
+    if drivers:
+        return drivers[-1]  # type: ignore[no-any-return]
     count = settings.simulate_cuda.value
     if count:
         return _by_setting.get(count) or _simulator(count)
@@ -80,6 +81,14 @@ def _find() -> Driver | None:
 
 def _explain_missing() -> str:
     first, *facts = _missing
+    if entered:
+        return explain(
+            first,
+            "devices are simulated in another thread or task; a simulation belongs to the one that entered it",
+            remedy="hand it over, with `with simulation.share():` in this thread, where `simulation` is what "
+            "`with tritensor.cuda.simulate(...) as simulation:` gave, or start the thread with "
+            "contextvars.copy_context().run",
+        )
     package = any("cuda-core" in fact for fact in facts)
     return explain(
         first,
@@ -101,6 +110,11 @@ def simulate(
     After the block the previous devices are in use again. Tensors of the simulation cannot be used any more; copy those
     that are needed later with `.cpu()`.
 
+    The simulation belongs to the thread, or the asyncio task, that entered it: threads that simulate at once see each
+    their own devices, memory and random numbers, and a thread that simulates nothing sees the machine's. The threads of
+    `nn.DataParallel` and of a `DataLoader` work in the simulation of their caller. Another thread is handed it by
+    `with simulation.share():` within the thread, or by starting it with `contextvars.copy_context().run`.
+
     Args:
         devices: the number of devices.
         memory: the size of each device's memory, in bytes or as "1GB" (1e9 bytes) or "1GiB" (2**30). Allocations beyond
@@ -115,6 +129,15 @@ def simulate(
     >>> with tritensor.cuda.simulate(devices=2, memory="1GB"):
     ...     tritensor.cuda.device_count(), tritensor.cuda.get_device_name(0)
     (2, 'Simulated CUDA device')
+    >>> import threading
+    >>> def work(simulation):
+    ...     with simulation.share():
+    ...         print(tritensor.ones(2, device="cuda:1").sum().item())
+    >>> with tritensor.cuda.simulate(devices=2) as simulation:
+    ...     thread = threading.Thread(target=work, args=(simulation,))
+    ...     thread.start()
+    ...     thread.join()
+    2.0
     """
     from .simulator import Simulator, parse_memory
 
@@ -127,16 +150,3 @@ def simulate(
             simulation.synchronize_all()
     finally:
         simulation.close()
-
-
-@contextmanager
-def use(driver: Driver) -> Iterator[None]:
-    """Use a driver's devices as the CUDA devices in a block of code."""
-    before = current_index()
-    _used.append(driver)
-    set_current_index(0)
-    try:
-        yield
-    finally:
-        _used.remove(driver)
-        set_current_index(before)

@@ -10,12 +10,15 @@ so that a missing wait gives a wrong result every time instead of once in a thou
 
 from __future__ import annotations
 
+import os
 import re
+import threading
 import time
 import weakref
 from bisect import bisect_right, insort
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -23,6 +26,7 @@ import numpy as np
 from .. import settings
 from ..errors import ArgumentError, DeviceError, explain
 from .allocator import PinnedBlock
+from .current import use
 from .driver import Driver
 from .protocol import DeviceProperties, OutOfRoom
 
@@ -47,6 +51,14 @@ _UNITS = {
 _T = TypeVar("_T")
 _ALIGNMENT = 256
 _POISON = 0xFF  # as bytes of any floating type: NaN
+
+# One lock for all simulators, which Python's own lock and the interpreter's let run one after the other anyway. With
+# one for each, two threads could wait for each other: a garbage collection that happens in the work of one simulation
+# gives back memory of any other.
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # a forked process, which has none of the other threads, finds no work half done and the lock free
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def parse_memory(memory: int | str) -> int:
@@ -115,7 +127,7 @@ class _Gone:
         raise DeviceError(
             explain(
                 "CUDA error: the simulated device is gone",
-                "the tensor belongs to a simulation that has ended",
+                "the tensor, or the thread that uses the device, belongs to a simulation that has ended",
                 remedy="copy what is to outlive it with .cpu() inside of the `with tritensor.cuda.simulate(...)` block",
             )
         )
@@ -145,7 +157,7 @@ class Simulator(Driver):
     def __init__(
         self, count: int, memory: int = 16 << 30, capability: tuple[int, int] = (9, 0), name: str | None = None
     ) -> None:
-        super().__init__()
+        super().__init__(_lock)
         if name is None:
             name = "Simulated CUDA device"
         elif "simulated" not in name.lower():
@@ -160,6 +172,20 @@ class Simulator(Driver):
         self._queues: list[weakref.WeakSet[Queue]] = [weakref.WeakSet() for _ in range(count)]
         self._busy: set[Queue] = set()  # keeps queues with unfinished work alive after their stream is gone
         self.closed = False
+
+    @contextmanager
+    def share(self) -> Iterator[Simulator]:
+        """Use the simulation in another thread too, for a block of code: `with simulation.share():`.
+
+        The thread begins with device 0 as the current one, and with the default streams. The simulation still ends
+        with the block of the thread that made it; what uses its devices afterwards raises.
+
+        Raises:
+            DeviceError: the simulation has ended.
+        """
+        self._refuse_when_closed()
+        with use(self):
+            yield self
 
     # -- devices
 

@@ -11,6 +11,7 @@ import numpy as np
 from .. import settings
 from ..drivers import ledger, selection
 from ..drivers.allocator import Arena, Block
+from ..errors import DeviceError, explain
 from .array import DeviceArray, Form, form_of_new
 
 if TYPE_CHECKING:
@@ -50,10 +51,27 @@ class Buffer:
         """Note that work of another stream uses the memory, so that it is not used again before that work is done."""
         arena = stream.arena
         if arena is not self.arena:
+            if arena.driver is not self.arena.driver:
+                self.refuse()
             if arena.kept is not None:
                 arena.kept[id(self)] = self
             if arena not in self.users:
                 self.block.users = [*self.users, arena]
+
+    def refuse(self) -> None:
+        """Raise for a use by another driver than the one that allocated the memory.
+
+        Raises:
+            DeviceError: always.
+        """
+        self.address + 0  # of a simulation that has ended: this raises an error that says so
+        raise DeviceError(
+            explain(
+                "CUDA error: invalid device context",
+                f"a tensor on {self.device} belongs to another simulation, or to a device of the machine",
+                remedy="copy it with .cpu() and .to(...), or use its simulation with `with simulation.share():`",
+            )
+        )
 
     def __del__(self) -> None:
         block = self.block

@@ -215,7 +215,9 @@ def _finish_piece(
 
 def _copy_d2d(target: DeviceArray, address: int, source: DeviceArray, nbytes: int) -> None:
     driver, stream = ready(source)
-    _, target_stream = ready(target)
+    other, target_stream = ready(target)
+    if other is not driver:
+        source.buffer.refuse()
     if stream is not target_stream:
         for each in (stream, target_stream):
             refused_by(driver, each.handle, *ONE_DEVICE)

@@ -10,6 +10,7 @@ the time of the simulation, and no peak bandwidth is printed.
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
@@ -34,6 +35,8 @@ _PER_CLOCK = {
     (10, 0): (256, 8192),
     (12, 0): (256, 2048),
 }
+# There is one observer of launches: while a thread's launch is timed, those of other threads wait.
+_lock = threading.RLock()
 # With fewer operations than this for each byte moved, memory bandwidth limits a launch on all of these devices.
 _INTENSE = 8
 
@@ -69,11 +72,12 @@ def logged(call: Call) -> None:
         return
     queue = driver.current_stream(index).handle  # type: ignore[arg-type]
     timer = _Timer(driver, queue)
-    program.observer, before = timer, program.observer
-    try:
-        operator.launch(call)
-    finally:
-        program.observer = before
+    with _lock:
+        program.observer, before = timer, program.observer
+        try:
+            operator.launch(call)
+        finally:
+            program.observer = before
     if timer.start is None or not any(out.size for out in outs):  # no kernel was launched
         return
     end = driver.mark(queue, timing=True)

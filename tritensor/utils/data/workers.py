@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import copy
 import os
 import queue
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ...drivers.current import used
 from ...errors import explain
 from .fetch import END, Recipe
 
@@ -277,6 +279,7 @@ class Threads(Pool):
 
     def __init__(self, startup: Startup) -> None:
         super().__init__()
+        self._simulations = used.get()
         self._results: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
         self._tasks: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in range(startup.number)]
         for number, tasks in enumerate(self._tasks):
@@ -284,7 +287,15 @@ class Threads(Pool):
             info = WorkerInfo(number, startup.number, startup.seed + number, own)
             # the thread has no reference to this object, whose end stops it however far this loop has come
             arguments = (info, startup.recipe, startup.init, tasks, self._results)
-            threading.Thread(target=_serve, args=arguments, name=f"DataLoader worker {number}", daemon=True).start()
+            # a copy of the context for each: the caller's simulation and its other context variables apply
+            run = contextvars.copy_context().run
+            name = f"DataLoader worker {number}"
+            threading.Thread(target=run, args=(_serve, *arguments), name=name, daemon=True).start()
+
+    @property
+    def usable(self) -> bool:
+        """Whether the workers are this process's, not told to end, and in the simulation that the caller is in."""
+        return super().usable and self._simulations == used.get()
 
     def _send(self, worker: int, given: tuple[int, int, Any]) -> None:
         self._tasks[worker].put(given)
