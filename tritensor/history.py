@@ -260,15 +260,6 @@ class History:
             view = view._origin[0]
         return chain[::-1]
 
-    def _chain_from_fresh(self, version: int) -> tuple[list[tuple[Any, tuple[Any, ...]]], Any]:
-        """The chain to this tensor from the nearest of its views whose node is of this version, or from the root."""
-        chain: list[tuple[Any, tuple[Any, ...]]] = []
-        view: Any = self
-        while view._origin is not None and (view is self or view._origin[3] != version or view._node is None):
-            chain.append((view._origin[1], view._origin[2]))
-            view = view._origin[0]
-        return chain[::-1], view
-
     def _edge(self) -> Any:
         """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
         if self._origin is not None:
@@ -277,17 +268,13 @@ class History:
                 return tape.record(tape.NOWHERE, ())  # the flag is the root's, and PyTorch passes no gradient on
         return self._node or self
 
-    def _refresh(self, origin: tuple[Tensor, Any, tuple[Any, ...], int], root: Any = None) -> None:
-        """Make a new node for a view whose memory has been changed in place since its node was made.
-
-        Args:
-            root: the view's root, where it is known: to find it takes a step for each view between.
-        """
+    def _refresh(self, origin: tuple[Tensor, Any, tuple[Any, ...], int]) -> None:
+        """Make a new node for a view whose memory has been changed in place since its node was made."""
         parent, operator, arguments, stamp = origin
         version = self._version
         if version in (stamp, ~stamp):
             return
-        needed = (self._root() if root is None else root)._needs
+        needed = self._root()._needs
         if not needed and self._node is None:
             return  # and still stale, if the root ever requires grad
         if stamp < 0 and needed:
@@ -299,7 +286,7 @@ class History:
             return
         try:
             with autograd.enable_grad():
-                again = follow(*self._chain_from_fresh(version))
+                again = follow(self._chain(), self._root())
         except (IndexError, ValueError, RuntimeError):
             return  # the root was given data of another shape, of which there is no such view
         self._replace_node(again._node)

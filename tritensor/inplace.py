@@ -214,14 +214,11 @@ def _rebase(x: Tensor, result: Tensor, name: str, replaced: bool) -> None:
         backward = _Overwrite(chain, root._needs, result._needs)
         root._replace_node(record(backward, tuple(edges)))
         root._needs = True
-        views = []
-        view = x
-        while view._origin is not None:
-            views.append(view)
+        x._edge()
+        view = x._origin[0]
+        while view._origin is not None:  # operators do not look whether a view needs a gradient since the change
+            view._needs = True  # and get its node anew when they ask for its edge
             view = view._origin[0]
-        for view in reversed(views):
-            if not view._needs or view is x:  # else it is refreshed when an operator asks for its edge
-                view._refresh(view._origin, root)
     else:
         if not result._needs:
             node: Any = record(_Replaced(name, [x]), (x._edge(),))

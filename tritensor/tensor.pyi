@@ -922,7 +922,7 @@ class Tensor:
         """The CPU tensor's array, after waiting for an unfinished copy."""
     def _recall(self, fact: str) -> Any:
         """The fact that `_remember` stored for the present elements, or None."""
-    def _refresh(self, origin: tuple[Tensor, Any, tuple[Any, ...], _Int], root: Any = None) -> None:
+    def _refresh(self, origin: tuple[Tensor, Any, tuple[Any, ...], _Int]) -> None:
         """Make a new node for a view whose memory has been changed in place since its node was made."""
     def _remember(self, fact: str, value: Any) -> None:
         """Store a fact about the elements on the tensor, until they change."""

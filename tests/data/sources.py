@@ -58,3 +58,14 @@ class Raising(Squares):
         if index in self.errors:
             raise self.errors[index]
         return index
+
+
+class Dying(Squares):
+    def __init__(self, size, how):
+        super().__init__(size)
+        self.how = how
+
+    def __getitem__(self, index):
+        if index == 3:
+            self.how()
+        return index

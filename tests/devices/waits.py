@@ -41,8 +41,8 @@ _QUESTIONS = {"mark_done", "queue_done", "is_done"}
 # Calls of the CUDA driver by name, with what a driver that does nothing returns.
 _DRIVER_CALLS = {"cuCtxSynchronize": "None", "cuStreamQuery": "(0,)"}
 
-# Processes that wait for one another are the business of tests/distributed/test_distributed.py.
-_ELSEWHERE = ("distributed", "nn")
+# Processes that wait for one another are the business of tests/distributed/test_distributed.py and tests/data.
+_ELSEWHERE = ("distributed", "nn", "utils")
 
 
 @dataclass(frozen=True)
