@@ -1,0 +1,28 @@
+"""A round of each scenario; the nightly workflow runs them for an hour."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from . import __main__ as command
+from .scenarios import SCENARIOS
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_round(name: str) -> None:
+    assert SCENARIOS[name](random.Random(name))
+
+
+def test_the_command_counts_rounds_and_repeats_what_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(rng: random.Random) -> None:
+        raise AssertionError("lost")
+
+    assert command.main(["--only", "deep_graphs", "--seed", "3"]) == 0
+    assert "| deep_graphs | 1 | " in capsys.readouterr().out
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SCENARIOS, "deep_graphs", fails)
+        assert command.main(["--only", "deep_graphs", "--minutes", "0.0001"]) == 1
+    printed = capsys.readouterr().out
+    assert "1 failures" in printed and "AssertionError: lost" in printed and "--only deep_graphs --seed" in printed
