@@ -7,13 +7,11 @@ import itertools
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
 import types
-from pathlib import Path
 
 import pytest
 
@@ -27,43 +25,9 @@ from tritensor.nn.parallel.reducer import split
 from tritensor.utils.data import DistributedSampler
 
 from ..devices import libcuda_stub
+from .jobs import MPIEXEC, PROGRAMS, environment, launch, needs_mpi
 
-HERE = Path(__file__).resolve().parent
-PROGRAMS = HERE / "programs"
-
-
-def find_mpiexec() -> str | None:
-    """MPICH's mpiexec, the one beside Python first; None if mpi4py or that is not installed."""
-    beside = Path(sys.executable).parent / "mpiexec"
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if found is None or importlib.util.find_spec("mpi4py") is None:
-        return None
-    version = subprocess.run([found, "--version"], capture_output=True, text=True)
-    return found if "HYDRA" in version.stdout else None
-
-
-MPIEXEC = find_mpiexec()
-needs_mpi = pytest.mark.skipif(
-    MPIEXEC is None, reason='several processes need mpi4py and MPICH: pip install "tritensor[mpi]"'
-)
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated devices need Triton")
-
-
-def environment(**settings: str) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRITENSOR_")}
-    return {**inherited, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(HERE.parents[1]), **settings}
-
-
-def launch(ranks: int, program: Path | str, *arguments: str, folder: Path | None = None, **settings: str):
-    """Run a program in several processes. `seconds` of the result says how long that took; two minutes are too long."""
-    command = [MPIEXEC, "-n", str(ranks), sys.executable, "-W", "error", str(PROGRAMS / program), *arguments]
-    start = time.monotonic()
-    done = subprocess.run(
-        command, cwd=folder, env=environment(**settings), capture_output=True, text=True, errors="replace", timeout=120
-    )
-    done.seconds = time.monotonic() - start
-    return done
-
 
 # ---- collectives --------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@
   the import of `tritensor.distributed` on, else from `init_process_group`.
 * A process that ends, or leaves the group, sends a message to the others; one that waits for it raises
   (`ProcessGroup.poll`).
-* A process that is killed or crashes is noticed by mpiexec, which ends the others.
+* A process that is killed, crashes or calls `os._exit` is noticed by the others of its machine (`liveness`): those that
+  wait for it raise, and the others end the job. On other machines mpiexec ends them.
 * One that hangs is noticed by the others' timeouts.
 """
 
@@ -19,7 +20,7 @@ import traceback
 from types import TracebackType
 from typing import Any, Protocol
 
-__all__ = ["arm", "launched", "unwatch", "watch"]
+__all__ = ["arm", "last_words", "launched", "say", "unwatch", "watch"]
 
 
 class Group(Protocol):
@@ -27,10 +28,12 @@ class Group(Protocol):
 
     rank: int
     size: int
-    backend: Any
 
     def close(self) -> None:
         """Leave the job."""
+
+    def abort(self) -> None:
+        """End the whole job now."""
 
 
 _watched: Group | None = None
@@ -91,21 +94,35 @@ def _end_the_job(kind: type[BaseException], error: BaseException, trace: Traceba
     last = f"rank {rank} of {size} ended the job: {kind.__name__} was raised and not caught there.\n"
     if _hook_before is sys.__excepthook__:
         # with the rank before every line, and in one piece: the others may be printing theirs
-        text = "".join(traceback.format_exception(kind, error, trace)) + last
-        sys.stderr.write("".join(f"[rank{rank}]: {line}\n" for line in text.splitlines()))
+        _write(rank, "".join(traceback.format_exception(kind, error, trace)) + last)
     else:
         _hook_before(kind, error, trace)
         sys.stderr.write(last)
-    sys.stderr.flush()
-    sys.stdout.flush()
-    time.sleep(_LAST_WORDS)
+    last_words()
     if _watched is not None:
-        _watched.backend.abort()
+        _watched.abort()
         return
     with contextlib.suppress(ImportError):
         from mpi4py import MPI
 
         MPI.COMM_WORLD.Abort(1)
+
+
+def say(group: Group, text: str) -> None:
+    """Print lines on stderr with the rank in front."""
+    _write(group.rank, text)
+    sys.stderr.flush()
+
+
+def last_words() -> None:
+    """Wait until mpiexec has read what this process has printed."""
+    sys.stderr.flush()
+    sys.stdout.flush()
+    time.sleep(_LAST_WORDS)
+
+
+def _write(rank: int, text: str) -> None:
+    sys.stderr.write("".join(f"[rank{rank}]: {line}\n" for line in text.splitlines()))
 
 
 def _leave() -> None:

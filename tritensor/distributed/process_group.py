@@ -14,7 +14,7 @@ import numpy as np
 from .. import settings
 from ..drivers import active
 from ..errors import DistError, explain
-from . import checks, failure
+from . import checks, failure, liveness
 from .backends import open_backend
 
 __all__ = [
@@ -80,6 +80,7 @@ class ProcessGroup:
         self.sequence = 0
         self.checked = False
         self.local_rank = 0
+        self.links = liveness.Links(self.rank)
         self._left: dict[int, int] = {}
         # Operations that may still run: MPI uses their memory even if nothing waits for them.
         self._running: list[Any] = []
@@ -89,11 +90,21 @@ class ProcessGroup:
         started = checks.Call("init_process_group", 0)
         self.backend.join()
         self.poll(self.backend.opened, started)
-        mine = f"{socket.gethostname()}|{int(checked)}"
+        try:
+            self._find_neighbours(checked, started)
+            self.backend.connect(lambda text: self.exchange(text, started))
+        except BaseException:
+            self.links.leave()
+            raise
+
+    def _find_neighbours(self, checked: bool, started: checks.Call) -> None:
+        mine = f"{socket.gethostname()}|{int(checked)}|{self.links.listen()}"
         facts = [row.split("|") for row in self.exchange(mine, started)]
-        self.checked = any(flag == "1" for _, flag in facts)
-        self.local_rank = [host for host, _ in facts[: self.rank]].count(facts[self.rank][0])
-        self.backend.connect(lambda text: self.exchange(text, started))
+        self.checked = any(flag == "1" for _, flag, _ in facts)
+        addresses = {rank: address for rank, (host, _, address) in enumerate(facts) if host == facts[self.rank][0]}
+        self.local_rank = list(addresses).index(self.rank)
+        self.links.connect(addresses)
+        self.links.watch(self._report, self._end)
 
     def run(self, call: checks.Call, start: Callable[[], Any], async_op: bool) -> Work | None:
         """Run one collective: check that all processes have called the same one, start it, wait for it."""
@@ -125,7 +136,7 @@ class ProcessGroup:
         """Poll until it is done.
 
         Raises:
-            DistError: too much time has passed, or a process that would have to take part has left the job.
+            DistError: too much time has passed, or a process that would have to take part has left the job or is gone.
         """
         if done():
             return
@@ -137,7 +148,7 @@ class ProcessGroup:
             if now - start < min(_YIELDING, limit):
                 _yield()
                 continue
-            if now - look > _LOOK:
+            if now - look > _LOOK or self.links.gone:
                 look = now
                 self._look(call)
             if now - start > limit:
@@ -154,6 +165,17 @@ class ProcessGroup:
             nap = min(nap * 1.5, _LONGEST_NAP)
 
     def _look(self, call: checks.Call) -> None:
+        for ending in self.links.gone.values():
+            if time.monotonic() - ending.seen < _LOOK:
+                break  # it may have taken part before it ended, and the operation be about to end here
+            self.links.told = True
+            raise DistError(
+                explain(
+                    str(ending),
+                    f"it was process {ending.process}; rank {self.rank} of {self.size} waits for it in {call}",
+                    remedy=ending.remedy,
+                )
+            )
         self._left.update(self.backend.farewells())
         for rank, last in self._left.items():
             if last < call.sequence:
@@ -175,6 +197,24 @@ class ProcessGroup:
         while (running := [each for each in self._running if not each.done()]) and time.monotonic() < limit:
             time.sleep(_LONGEST_NAP)
         _abandoned.extend(running)
+        self.links.leave()
+
+    def abort(self) -> None:
+        """End the whole job now."""
+        self.links.leave(ends_the_job=True)
+        self.backend.abort()
+
+    def _report(self, ending: liveness.Ending) -> None:
+        failure.say(self, f"{ending} (process {ending.process})\n")
+
+    def _end(self, ending: liveness.Ending) -> None:
+        failure.say(
+            self,
+            explain(str(ending), f"it was process {ending.process}", remedy=ending.remedy)
+            + f"\nrank {self.rank} of {self.size} ended the job, in which not all can take part any more.\n",
+        )
+        failure.last_words()
+        self.abort()
 
 
 _default: ProcessGroup | None = None

@@ -7,6 +7,7 @@ timeout, and does not occupy a core when there are more processes than cores.
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import os
 import sys
@@ -23,6 +24,7 @@ from ...memory import copies
 from ...memory.array import DeviceArray
 from ...tensor import Tensor, wrap
 from ..failure import launched
+from ..liveness import complete, release
 from ..reduce_op import ReduceOp
 
 __all__ = ["MpiBackend", "Operation"]
@@ -40,6 +42,7 @@ _MPI_OPERATORS = {
 # Booleans are sent as bytes of 0 and 1, for which "any" and "all" are maximum and minimum.
 _ON_BOOLEANS = {ReduceOp.SUM: "MAX", ReduceOp.PRODUCT: "MIN"}
 _BITWISE = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
+_ends = False  # whether `_finalize` is registered
 _FAREWELL = 1  # the tag of the message that a process sends when it leaves
 
 
@@ -248,7 +251,15 @@ def _load(timeout: float) -> Any:
     waits = "mpi4py.MPI" not in sys.modules and launched()[1] > 1
     if waits:
         faulthandler.dump_traceback_later(timeout, exit=True)
+    global _ends
+    ours = False
     try:
+        import mpi4py
+
+        # MPI is finalized here, because mpi4py does it even when that would wait for a rank that is gone
+        ours = "mpi4py.MPI" not in sys.modules and mpi4py.rc.finalize is None
+        if ours:
+            mpi4py.rc.finalize = False
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # RuntimeError: there is no MPI library for it to load
         raise DistError(
@@ -261,7 +272,19 @@ def _load(timeout: float) -> Any:
     finally:
         if waits:
             faulthandler.cancel_dump_traceback_later()
+    if not _ends:
+        # before `failure` registers to leave, so it runs after that; where mpi4py finalizes MPI, it does so last
+        _ends = True
+        atexit.register(_finalize, MPI, ours)
     return MPI
+
+
+def _finalize(mpi: Any, ours: bool) -> None:
+    """End MPI with the process, if all ranks still can."""
+    if complete() or not ours:
+        release()
+        if ours and not mpi.Is_finalized():
+            mpi.Finalize()
 
 
 def _check_launch(size: int) -> None:
