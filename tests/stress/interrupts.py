@@ -56,7 +56,7 @@ def interrupted_passes(rng: random.Random) -> Counter[str]:
     for _ in range(40):
 
         def work() -> None:
-            y = (x * 2).exp()
+            y = x * 2
             y.mul_(2)
             y[3:].add_(1)
             y.sum().backward()

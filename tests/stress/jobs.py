@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ..distributed.test_distributed import MPIEXEC
+from ..distributed.jobs import MPIEXEC
 from .scenarios import scenario
 
 ROOT = Path(__file__).resolve().parents[2]
