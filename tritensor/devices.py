@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from .errors import ArgumentError, DeviceError, explain
+from .locks import lock
 from .public import public
 
 __all__ = ["device", "get_default_device", "set_default_device"]
@@ -110,7 +111,7 @@ _state = _State()
 _current: ContextVar[int] = ContextVar("tritensor.devices.current", default=0)
 cpu = device("cpu")
 _cuda: list[device] = []
-_making = threading.Lock()
+_making = lock()
 _global_default: device = cpu
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +14,7 @@ from .drivers import active
 from .drivers.capture import capturing
 from .drivers.current import FIRST_SEED, seeds
 from .errors import ArgumentError, DeviceError, DtypeError, ShapeError, explain
+from .locks import lock
 from .memory import buffer, copies
 from .memory.array import DeviceArray, form_of_new
 from .public import public, publish
@@ -47,7 +47,7 @@ class Generator:
     def __init__(self, device: Any = "cpu") -> None:
         self._device = devices.resolve(device)
         self._seed, self._offset = FIRST_SEED, 0
-        self._lock = threading.Lock()
+        self._lock = lock()
 
     @property
     def device(self) -> devices.device:

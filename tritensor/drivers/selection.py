@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from .. import settings
 from ..errors import ArgumentError, DeviceError, explain
+from ..locks import lock
 from .current import entered, use, used
 from .streams import find_driver_with
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["active", "doctor", "require", "simulate", "use"]
 
 _by_setting: dict[int, Driver] = {}
-_lock = threading.Lock()
+_lock = lock()
 _used = used.get
 _asked = False
 _real: Driver | None = None

@@ -10,12 +10,12 @@ the time of the simulation, and no peak bandwidth is printed.
 from __future__ import annotations
 
 import sys
-import threading
 from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
 from ..drivers.capture import capturing
 from ..drivers.protocol import AbstractDriver, DeviceProperties
+from ..locks import lock
 from ..memory.array import DeviceArray
 from . import program
 
@@ -36,7 +36,7 @@ _PER_CLOCK = {
     (12, 0): (256, 2048),
 }
 # There is one observer of launches: while a thread's launch is timed, those of other threads wait.
-_lock = threading.RLock()
+_lock = lock()
 # With fewer operations than this for each byte moved, memory bandwidth limits a launch on all of these devices.
 _INTENSE = 8
 
