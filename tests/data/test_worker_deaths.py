@@ -127,6 +127,7 @@ PROGRAM = """
 import os, signal, time
 import tritensor as torch
 from tritensor.utils.data import DataLoader, Dataset
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 class Slow(Dataset):
     def __len__(self):
         return 10**6
@@ -166,7 +167,10 @@ def test_ctrl_c_ends_a_loop_and_its_workers(delay):
         pids = [int(pid) for pid in process.stdout.readline().split()]
         time.sleep(delay)
         os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=15)
+        try:
+            _, errors = process.communicate(timeout=15)
+        finally:
+            process.kill()
         assert process.returncode == -signal.SIGINT
         assert errors.count("Traceback") == 1 and errors.rstrip().endswith("KeyboardInterrupt")
     assert wait_for(lambda: not any(map(alive, pids)), 5)
@@ -175,10 +179,13 @@ def test_ctrl_c_ends_a_loop_and_its_workers(delay):
 def test_a_loop_that_was_interrupted_is_over_and_says_so(monkeypatch):
     from tritensor.utils.data import processes
 
+    def interrupt(worker):
+        raise KeyboardInterrupt
+
     batches = iter(DataLoader(Squares(50), num_workers=1))
     next(batches)
     with monkeypatch.context() as patch:
-        patch.setattr(processes._Worker, "answer", lambda worker: signal.raise_signal(signal.SIGINT))
+        patch.setattr(processes._Worker, "answer", interrupt)
         with pytest.raises(KeyboardInterrupt):
             next(batches)
     with pytest.raises(RuntimeError, match="interrupted by KeyboardInterrupt"):
