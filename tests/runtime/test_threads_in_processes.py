@@ -65,6 +65,7 @@ def test_an_interrupt_is_raised_when_no_thread_writes_any_more(where: str) -> No
         SHARED
         + f"""
 import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 caller, writing, ended = threading.get_ident(), [], []
 started = threading.Event()
 
