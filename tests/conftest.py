@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tritensor import cuda, drivers, settings, threads
+from tritensor.autograd.mode import recording
 from tritensor.drivers import current, selection
 from tritensor.drivers.simulator import Simulator
 from tritensor.errors import DeviceError
@@ -80,6 +81,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
         replay.stop()
         current.used.set(tuple(driver for driver in current.used.get() if type(driver) is Simulator))
         threads.set_num_threads(NUMBER_OF_THREADS)
+        recording.enabled, recording.inference = True, False
     assert not found, f"the test left behind {', '.join(found)}"
 
 
@@ -87,6 +89,7 @@ def _left_behind() -> list[str]:
     places = {
         "a device of its own": any(type(driver) is not Simulator for driver in current.used.get()),
         "replays of calls": replay.active.wanted and selection._real is None,
+        "another recording mode": (recording.enabled, recording.inference) != (True, False),
         "another number of threads": threads.get_num_threads() != NUMBER_OF_THREADS,
     }
     return [what for what, is_there in places.items() if is_there]

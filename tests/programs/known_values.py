@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from . import rounding
-from .kinds import CRASH, VALUE, Known
+from .kinds import CRASH, DECIDED_BY_ROUNDING, VALUE, Known
 
 VALUES: tuple[Known, ...] = (
     Known(
         "Results that rounding decides",
         VALUE,
-        rounding.DECIDES,
+        DECIDED_BY_ROUNDING,
         "The difference of nearly equal numbers, a quotient by nearly 0, a number cut to an integer next to it: the "
         "value moves as far in PyTorch itself if its numbers are changed by an ulp, and both agree in float64.",
         "torch.optim.Adam([x], weight_decay=0.1).step()  # where the gradient is about -0.1 x",

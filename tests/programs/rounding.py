@@ -16,7 +16,6 @@ import torch as reference
 from .comparison import TOLERANCE, elements, elements_of_reference, name
 from .session import Changed, Difference, Session, Unsuitable
 
-DECIDES = "rounding decides it"  # in the detail of such a difference
 TRIALS = 16
 MOVES = 4.0  # an order of rounding may go this much further than the trials did
 _NARROW = re.compile(r"\btorch\.(float32|float16|bfloat16|half|float)\b")

@@ -14,6 +14,7 @@ import tritensor
 
 from . import known, rounding
 from .drawing import Draw, Finished
+from .kinds import DECIDED_BY_ROUNDING
 from .session import OUTCOMES, REFUSED, VALUE, Changed, Difference, Session, Unsuitable
 
 FAMILIES = ("indexing", "views", "numbers", "reductions", "creation", "optimizers", "printing", "refusals")
@@ -103,7 +104,7 @@ def run(family: str, seed: int, device: str = "cpu") -> Result:
         restore()
     found = draw.found
     if found is not None and found.outcome == VALUE and rounding.decides(found, session):
-        found = replace(found, detail=f"{found.detail}\n    {rounding.DECIDES}")
+        found = replace(found, detail=f"{found.detail}\n    {DECIDED_BY_ROUNDING}")
     return Result(family, seed, tuple(session.statements), found, session.accepted, session.compared)
 
 

@@ -279,5 +279,5 @@ def test_launches_of_two_threads_are_each_logged(capfd):
         at_once(work, work)
         with cuda.simulate():
             assert (torch.ones(2, device="cuda") + 1).tolist() == [2, 2]
-    times = re.findall(r"tritensor: mul .* on cuda:0: ([0-9.]+) [num]?s", capfd.readouterr().err)
+    times = re.findall(r"tritensor: mul .* on cuda:0: ([0-9.]+) [nuµm]?s", capfd.readouterr().err)
     assert len(times) == 20
