@@ -12,7 +12,11 @@ from .scenarios import SCENARIOS
 
 # an interrupt in a finalizer or in a hook of a fork, where Python swallows it
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize(
+    "name",
+    # an interrupt may also come to what runs the tests
+    [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("interrupted")) for name in SCENARIOS],
+)
 def test_a_round(name: str) -> None:
     assert SCENARIOS[name](random.Random(name))
 
