@@ -1,4 +1,4 @@
-"""Saves that are killed, that find the disk full, and that run at once."""
+"""Saves and loads that are killed, saves that find the disk full, and that run at once."""
 
 from __future__ import annotations
 
@@ -29,6 +29,15 @@ while True:
     number += 1
 """
 
+LOADING = """
+import sys
+import tritensor as torch
+print("ready", flush=True)
+while True:
+    torch.load(sys.argv[1], mmap=True)
+    torch.load(sys.argv[1], mmap=False)["x"].add_(1)
+"""
+
 FULL = """
 import resource, signal, sys
 import tritensor as torch
@@ -52,24 +61,30 @@ def command(program: str, *arguments: str) -> list[str]:
     return [sys.executable, "-c", program, *arguments]
 
 
-@scenario(HAS_FORK)
-def killed_saves(rng: random.Random) -> Counter[str]:
-    """A process that is killed while it saves leaves a complete checkpoint, and nothing else after the next save."""
+def killed(program: str, path: Path, seconds: float) -> None:
+    """Run a program that saves to a path or loads from it again and again, and kill it after some seconds."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command(program, str(path)), stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+
+
+@scenario(HAS_FORK)
+def killed_saves_and_loads(rng: random.Random) -> Counter[str]:
+    """A process that is killed while it saves or loads leaves a complete checkpoint, and nothing else after the next
+    save."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.pt"
         torch.save({"number": -1, "x": torch.full((4,), -1.0)}, path)
-        for _ in range(3):
-            with subprocess.Popen(command(SAVING, str(path)), stdout=subprocess.PIPE, env=environment) as process:
-                assert process.stdout is not None
-                process.stdout.readline()
-                time.sleep(rng.uniform(0, 0.03))
-                process.send_signal(signal.SIGKILL)
+        for program in (SAVING, LOADING, SAVING):
+            killed(program, path, rng.uniform(0, 0.03))
             whole(path)
         torch.save({"number": 5, "x": torch.full((4,), 5.0)}, path)
         assert whole(path) == 5
         assert os.listdir(folder) == [path.name], "a killed save left a file"
-    return Counter({"killed saves": 3})
+    return Counter({"killed saves": 2, "killed loads": 1})
 
 
 @scenario(HAS_FORK)

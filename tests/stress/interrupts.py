@@ -17,17 +17,26 @@ from .scenarios import HAS_FORK, scenario
 HAS_TIMERS = hasattr(signal, "setitimer")
 
 
-def interrupted(work: Callable[[], None], seconds: float) -> bool:
+def interrupted(work: Callable[[], None], seconds: float) -> None:
     """Repeat work until an interrupt after some seconds ends it."""
     assert threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    over = False
+
+    def interrupt(*_: object) -> None:
+        if not over:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        # and again, because Python's own hooks of a fork swallow an interrupt that comes in them
-        signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
-        while True:
-            work()
-    except KeyboardInterrupt:
-        return True
+        try:
+            # and again, because Python's own hooks of a fork swallow an interrupt that comes in them
+            signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+            while True:
+                work()
+        except KeyboardInterrupt:
+            over = True
+    except KeyboardInterrupt:  # the second came before the first was handled
+        over = True
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

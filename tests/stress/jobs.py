@@ -1,4 +1,4 @@
-"""Distributed jobs of which one process raises, dies, leaves or is late."""
+"""Distributed jobs of which one process raises, dies, leaves, hangs or is late."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .scenarios import scenario
 ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAM = """
-import os, signal, sys, time
+import datetime, os, signal, sys, time
 import tritensor as torch
 import tritensor.distributed as dist
 victim, action, step = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-dist.init_process_group("mpi")
+dist.init_process_group("mpi", timeout=datetime.timedelta(seconds=2 if action == "hang" else 60))
 rank = dist.get_rank()
 x = torch.ones(100)
 for number in range(4):
@@ -33,6 +33,8 @@ for number in range(4):
             os.kill(os.getpid(), signal.SIGKILL)
         if action == "late":
             time.sleep(1.0)
+        if action == "hang":
+            time.sleep(1000)
     y = x.clone()
     dist.all_reduce(y)
     assert (y == dist.get_world_size()).all()
@@ -42,9 +44,9 @@ dist.destroy_process_group()
 
 @scenario(MPIEXEC is not None)
 def ranks(rng: random.Random) -> Counter[str]:
-    """A job ends with an error that names the rank that failed; a late rank is waited for."""
+    """A job ends with an error that names the rank that failed, or a timeout; a late rank is waited for."""
     count = rng.randint(2, 3)
-    victim, action, step = rng.randrange(count), rng.choice(["raise", "exit", "kill", "late"]), rng.randrange(4)
+    victim, action, step = rng.randrange(count), rng.choice(["raise", "exit", "kill", "late", "hang"]), rng.randrange(4)
     command = [str(MPIEXEC), "-n", str(count), sys.executable, "-c", PROGRAM, str(victim), action, str(step)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
     start = time.monotonic()
@@ -53,6 +55,7 @@ def ranks(rng: random.Random) -> Counter[str]:
         assert done.returncode == 0, done.stderr
     else:
         assert done.returncode != 0, "the job ended as if nothing had happened"
-        assert f"rank {victim}" in done.stderr + done.stdout, done.stderr
+        words = "Watchdog caught collective operation timeout" if action == "hang" else f"rank {victim}"
+        assert words in done.stderr + done.stdout, done.stderr
         assert time.monotonic() - start < 30, "the job took too long to end"
     return Counter({f"ranks that {action}": 1})

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+import tritensor as torch
 
 Round = Callable[[random.Random], Counter[str]]
 
@@ -26,3 +29,15 @@ def scenario(needs: bool = True) -> Callable[[Round], Round]:
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 HAS_FORK = hasattr(os, "fork")
+
+
+@contextlib.contextmanager
+def somewhere(rng: random.Random) -> Iterator[str]:
+    """A device: the CPU, a simulated one, or a GPU where there is one."""
+    if torch.cuda.is_available():
+        yield rng.choice(["cpu", "cuda"])
+    elif HAS_TRITON and rng.random() < 0.5:
+        with torch.cuda.simulate(devices=1):
+            yield "cuda"
+    else:
+        yield "cpu"

@@ -10,12 +10,17 @@ from . import __main__ as command
 from .scenarios import SCENARIOS
 
 
+def slow(name: str) -> bool:
+    """Whether the quick group leaves a scenario out."""
+    # an interrupt may also come to what runs the tests
+    return name.startswith("interrupted") or name == "memory_over_20_000_steps"
+
+
 # an interrupt in a finalizer or in a hook of a fork, where Python swallows it
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     "name",
-    # an interrupt may also come to what runs the tests
-    [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("interrupted")) for name in SCENARIOS],
+    [pytest.param(name, marks=[pytest.mark.slow] * slow(name)) for name in SCENARIOS],
 )
 def test_a_round(name: str) -> None:
     assert SCENARIOS[name](random.Random(name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import gc
 import random
 import sys
@@ -15,11 +16,12 @@ import numpy as np
 import tritensor as torch
 from tritensor import nn
 
-from .scenarios import HAS_TRITON, scenario
+from .scenarios import HAS_TRITON, scenario, somewhere
 
 
 def together(works: list[Callable[[], None]]) -> None:
-    """Run functions at once, each in a thread; raises what the first of them raised."""
+    """Run functions at once, each in a thread and a copy of this context, to which a simulation belongs; raises the
+    first error of them."""
     errors: list[BaseException] = []
 
     def run(work: Callable[[], None]) -> None:
@@ -28,7 +30,7 @@ def together(works: list[Callable[[], None]]) -> None:
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    threads = [threading.Thread(target=contextvars.copy_context().run, args=(run, work)) for work in works]
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -46,39 +48,44 @@ def together(works: list[Callable[[], None]]) -> None:
 @scenario()
 def shared_leaves(rng: random.Random) -> Counter[str]:
     """Threads run backward passes on one leaf: every gradient arrives."""
-    size, threads, times = rng.choice([1, 10, 300, 1000, 50_000]), rng.randint(2, 8), rng.randint(5, 60)
-    x, ones = torch.zeros(size, requires_grad=True), torch.ones(size)
+    with somewhere(rng) as device:
+        few = device != "cpu"
+        size, threads = rng.choice([1, 10, 300] if few else [1, 10, 300, 1000, 50_000]), rng.randint(2, 4 if few else 8)
+        times = rng.randint(2, 4) if few else rng.randint(5, 60)
+        x, ones = torch.zeros(size, device=device, requires_grad=True), torch.ones(size, device=device)
 
-    def work() -> None:
-        for _ in range(times):
-            (x * ones).backward(ones)
+        def work() -> None:
+            for _ in range(times):
+                (x * ones).backward(ones)
 
-    together([work] * threads)
-    assert x.grad is not None
-    assert (x.grad == threads * times).all(), "a gradient is lost"
-    return Counter({"backward passes": threads * times})
+        together([work] * threads)
+        assert x.grad is not None
+        assert (x.grad == threads * times).all(), "a gradient is lost"
+    return Counter({f"backward passes on {device}": threads * times})
 
 
 @scenario()
 def shared_modules(rng: random.Random) -> Counter[str]:
     """Threads run one module forward and backward: each gets its own result."""
-    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
-    inputs = [torch.randn(8, 16) for _ in range(4)]
-    with torch.no_grad():
-        expected = [model(x).numpy().copy() for x in inputs]
+    with somewhere(rng) as device:
+        model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4)).to(device)
+        inputs = [torch.randn(8, 16, device=device) for _ in range(4)]
+        with torch.no_grad():
+            expected = [model(x).cpu().numpy().copy() for x in inputs]
+        times = rng.randint(3, 12) if device == "cpu" else 1
 
-    def work(position: int) -> Callable[[], None]:
-        def run() -> None:
-            for _ in range(rng.randint(3, 12)):
-                x = inputs[position].clone().requires_grad_()
-                out = model(x)
-                out.sum().backward()
-                np.testing.assert_array_equal(out.detach().numpy(), expected[position])
+        def work(position: int) -> Callable[[], None]:
+            def run() -> None:
+                for _ in range(times):
+                    x = inputs[position].clone().requires_grad_()
+                    out = model(x)
+                    out.sum().backward()
+                    np.testing.assert_array_equal(out.detach().cpu().numpy(), expected[position])
 
-        return run
+            return run
 
-    together([work(position) for position in range(4)])
-    return Counter({"calls of a shared module": 4})
+        together([work(position) for position in range(4)])
+    return Counter({f"calls of a shared module on {device}": 4 * times})
 
 
 @scenario(HAS_TRITON)
@@ -148,9 +155,18 @@ def deep_graphs(rng: random.Random) -> Counter[str]:
 @scenario()
 def memory_over_steps(rng: random.Random) -> Counter[str]:
     """Training steps without the cycle collector: memory stays as it is after the first ones."""
-    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
+    with somewhere(rng) as device:
+        steps = 400 if device == "cpu" else 4
+        grown = training(rng, device, steps)
+        assert grown < 20_000, f"{grown} bytes more after {steps} steps on {device}"
+    return Counter({f"training steps on {device}": steps})
+
+
+def training(rng: random.Random, device: str, steps: int) -> int:
+    """How many bytes more are in use after some steps than before them."""
+    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    x = torch.randn(4, 8)
+    x = torch.randn(4, 8, device=device)
 
     def step() -> None:
         hidden = model[0](x)
@@ -160,21 +176,29 @@ def memory_over_steps(rng: random.Random) -> Counter[str]:
         loss.backward()
         optimizer.step()
 
+    first = 70 if device == "cpu" else 3
     gc.collect()
     gc.disable()
     try:
-        for _ in range(50):
+        for _ in range(first):
             step()
         tracemalloc.start()
-        steps = 400
-        for _ in range(20):
+        for _ in range(min(first, 20)):
             step()
-        first = tracemalloc.get_traced_memory()[0]
+        before = tracemalloc.get_traced_memory()[0]
+        on_device = torch.cuda.memory_allocated() if device == "cuda" else 0
         for _ in range(steps):
             step()
-        grown = tracemalloc.get_traced_memory()[0] - first
+        grown = tracemalloc.get_traced_memory()[0] - before
+        return grown + (torch.cuda.memory_allocated() - on_device if device == "cuda" else 0)
     finally:
         tracemalloc.stop()
         gc.enable()
-    assert grown < 20_000, f"{grown} bytes more after {steps} steps"
+
+
+@scenario()
+def memory_over_20_000_steps(rng: random.Random) -> Counter[str]:
+    """The same for long enough that a few bytes in each step would be seen."""
+    steps = 20_000
+    assert training(rng, "cpu", steps) < 100_000, "5 bytes more in each step"
     return Counter({"training steps": steps})
