@@ -3,7 +3,6 @@ leaves anything behind that another could meet, so that any order and any select
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,8 @@ from tritensor.drivers.simulator import Simulator
 from tritensor.errors import DeviceError
 from tritensor.pytest_plugin import parse_devices
 from tritensor.runtime import replay
+
+from .needs import HAS_TRITON
 
 # What these assert for several files is told with its values, as an assertion of a test is.
 pytest.register_assert_rewrite(
@@ -54,7 +55,6 @@ else:
     )
     hypothesis.settings.load_profile("patient")
 
-HAS_TRITON = importlib.util.find_spec("triton") is not None
 NUMBER_OF_THREADS = threads.get_num_threads()
 
 

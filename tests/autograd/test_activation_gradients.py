@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import pytest
@@ -10,7 +9,8 @@ import pytest
 import tritensor as torch
 from tritensor.nn import functional as F
 
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
+from ..needs import needs_triton
+
 ACTIVATIONS: dict[str, Any] = {
     "relu": F.relu,
     "sigmoid": torch.sigmoid,

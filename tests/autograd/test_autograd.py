@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import threading
 import weakref
 from collections.abc import Generator
@@ -15,9 +14,8 @@ import pytest
 import tritensor as torch
 from tritensor.autograd import Function
 
+from ..needs import needs_triton
 from .leaves import leaf
-
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
 
 
 def test_gradients_accumulate_over_uses_and_passes() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import importlib.util
 import pickle
 import tracemalloc
 import types
@@ -23,7 +22,7 @@ from tritensor import nn
 from tritensor.nn import functional as F
 from tritensor.utils.data import DataLoader, TensorDataset
 
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
+from ..needs import needs_triton
 
 
 class Square(torch.autograd.Function):

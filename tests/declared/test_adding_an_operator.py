@@ -6,7 +6,6 @@ lines of the type stubs and of the documentation, derived tests, rows of the ben
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -18,8 +17,9 @@ import pytest
 
 import tritensor
 
+from ..needs import needs_triton
+
 ROOT = Path(__file__).resolve().parents[2]
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
 
 BOUNDED = '''"""A bounded function."""
 

@@ -5,7 +5,6 @@ Compiled for sm_90 without a GPU, and read from the machine code: the width of e
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +15,9 @@ import pytest
 import tritensor as torch
 from tritensor import settings
 
-if importlib.util.find_spec("triton") is None:
+from ..needs import HAS_TRITON
+
+if not HAS_TRITON:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
 from tritensor.kernels.indexing import segments as segment_kernels

@@ -6,7 +6,6 @@ in-place form with the other, and every kernel must compile for every target wit
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 import zlib
 from typing import Any
@@ -22,9 +21,8 @@ from tritensor.operator import Operator, registry
 from tritensor.runtime.checking import mismatch, tolerance
 from tritensor.tensor import Tensor, wrap
 
+from ..needs import needs_triton
 from .samples import TESTED_ALONE, Sample, dtypes_of, elementwise_inputs, has_samples, metadata_of, samples, values
-
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
 
 OPERATORS = sorted(registry.values(), key=lambda operator: operator.name)
 ELEMENTWISE = [operator for operator in OPERATORS if isinstance(operator, Elementwise)]

@@ -6,7 +6,6 @@ constants are those of a GPU.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,10 +20,11 @@ from tritensor.kernels.elementwise.family import Elementwise
 from tritensor.operator import Operator, registry
 
 from ..devices.compile_only import compile_only
+from ..needs import HAS_TRITON
 from .samples import Sample, dtypes_of, elementwise_inputs, has_samples, metadata_of, samples
 from .test_operators import case_id, generator, on_cpu, on_device
 
-if importlib.util.find_spec("triton") is None:
+if not HAS_TRITON:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
 from tritensor.runtime import compiler

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 from collections.abc import Iterator
 
@@ -13,7 +12,9 @@ import tritensor as torch
 from tritensor import cuda, nn, settings
 from tritensor.errors import DeviceError
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="runs kernels, which needs Triton")
+from ..needs import needs_triton
+
+pytestmark = needs_triton
 
 PAIRS = list(itertools.permutations(range(3), 2))
 

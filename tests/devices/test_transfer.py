@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 import pytest
 
 import tritensor as torch
 from tritensor import settings
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="casts on a device need Triton")
+from ..needs import needs_triton
+
+pytestmark = needs_triton
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -14,11 +13,11 @@ import pytest
 
 from tritensor.drivers import active
 
+from ..needs import needs_triton
 from . import libcuda_stub
 
 ROOT = Path(__file__).parents[2]
 MEMORY = 1 << 30
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
 
 HOLDER = """
 import sys

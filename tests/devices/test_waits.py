@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from ..needs import HAS_TRITON
 from . import libcuda_stub
 from .late_programs import PROGRAMS
-from .late_programs.late_device import HAS_TRITON, KINDS, MEMORY, ON_STUB, late
+from .late_programs.late_device import KINDS, MEMORY, ON_STUB, late
 from .waits import Site, fails, sites, without
 
 

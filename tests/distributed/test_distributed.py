@@ -25,9 +25,8 @@ from tritensor.nn.parallel.reducer import split
 from tritensor.utils.data import DistributedSampler
 
 from ..devices import libcuda_stub
+from ..needs import needs_triton
 from .jobs import MPIEXEC, PROGRAMS, environment, launch, needs_mpi
-
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated devices need Triton")
 
 # ---- collectives --------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +12,7 @@ import tritensor as torch
 from tritensor import nn, settings
 from tritensor.errors import TritensorError
 
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="kernels need Triton")
+from ..needs import needs_triton
 
 
 class Case:

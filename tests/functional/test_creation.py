@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from tritensor import cuda, dtypes, settings
 from tritensor.kernels.random import ranges
 from tritensor.runtime.launch import compile_ahead
 
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="fills on a device need Triton")
+from ..needs import needs_triton
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda:1", marks=needs_triton)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from functools import reduce
 
@@ -11,7 +10,7 @@ import pytest
 import tritensor as torch
 from tritensor.nn import functional as F
 
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
+from ..needs import needs_triton
 
 ONES = [1] * 65
 HUGE = 2**32

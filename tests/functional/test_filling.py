@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ import pytest
 import tritensor as torch
 from tritensor import cuda
 from tritensor.nn import functional as F
+
+from ..needs import HAS_TRITON
 
 NUMPYS = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
@@ -43,7 +44,7 @@ def test_pad_with_own_elements(mode: str, widths: tuple[int, ...]) -> None:
     found.sum().backward()
     counts = np.bincount(expected.astype(int).reshape(-1), minlength=24).reshape(X.shape)
     assert np.array_equal(x.grad.numpy(), counts)
-    if importlib.util.find_spec("triton") is not None:
+    if HAS_TRITON:
         with cuda.simulate():
             assert np.array_equal(F.pad(torch.from_numpy(X).cuda(), widths, mode).cpu().numpy(), expected)
 

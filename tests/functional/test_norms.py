@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 
 import pytest
@@ -10,7 +9,8 @@ import pytest
 import tritensor as torch
 from tritensor.function import gradcheck, gradgradcheck
 
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
+from ..needs import needs_triton
+
 T = torch.tensor
 INF = math.inf
 

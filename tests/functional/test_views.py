@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 
 import tritensor as torch
 
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="copies on a device need Triton")
+from ..needs import needs_triton
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_triton)], scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import doctest
-import importlib.util
 import re
 import sys
 from collections import namedtuple
@@ -20,7 +19,9 @@ from tritensor.errors import DeviceError
 from tritensor.nn.parallel import data_parallel, replicate, scatter
 from tritensor.nn.parallel.scatter_gather import scatter_kwargs
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated devices need Triton")
+from ..needs import needs_triton
+
+pytestmark = needs_triton
 
 
 Pair = namedtuple("Pair", ["first", "second"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
 from collections.abc import Iterator
@@ -17,7 +16,9 @@ from tritensor.kernels.optimizer import clipping as gradient_clipping
 from tritensor.nn.utils import clip_grad_norm_, get_total_norm
 from tritensor.runtime.launch import compile_ahead
 
-if importlib.util.find_spec("triton") is None:
+from ..needs import HAS_TRITON
+
+if not HAS_TRITON:
     pytest.skip("running kernels needs Triton", allow_module_level=True)
 
 SHAPES = [(3, 5), (1,), (2, 1, 2), (), (700,), (64, 16), (33,)]

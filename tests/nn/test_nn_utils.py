@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 
 import numpy as np
@@ -17,6 +16,8 @@ from tritensor.nn.utils import (
     parameters_to_vector,
     vector_to_parameters,
 )
+
+from ..needs import needs_triton
 
 INF = float("inf")
 GRADIENTS = [np.array([3.0, -4.0, 0.0], np.float32), None, np.array([[1.0], [-2.0]], np.float32)]
@@ -83,7 +84,7 @@ def test_half_gradients_stay_half() -> None:
     assert parameter.grad.dtype is torch.bfloat16 and parameter.grad.tolist() == [1.0] * 4
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="runs kernels, which needs Triton")
+@needs_triton
 def test_clipping_on_devices_waits_for_nothing() -> None:
     with cuda.simulate(devices=2):
         made = [*parameters("cuda:1"), *parameters("cuda:0"), *parameters()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 
 import pytest
@@ -12,7 +11,9 @@ from tritensor import cuda, nn
 from tritensor.errors import DeviceError
 from tritensor.nn.parallel import parallel_apply, scatter
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated devices need Triton")
+from ..needs import needs_triton
+
+pytestmark = needs_triton
 
 
 def test_threads_record_as_the_caller_does(two_devices):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import OrderedDict, namedtuple
 
 import pytest
@@ -13,7 +12,9 @@ from tritensor.errors import ArgumentError, ShapeError
 from tritensor.nn.parallel import gather, scatter
 from tritensor.nn.parallel.scatter_gather import Gather, Scatter
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated devices need Triton")
+from ..needs import needs_triton
+
+pytestmark = needs_triton
 
 Pair = namedtuple("Pair", ["first", "second"])
 

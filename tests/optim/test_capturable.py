@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
 import tritensor as torch
 from tritensor import cuda, nn, optim
 
+from ..needs import HAS_TRITON
 from .many_parameters import give_gradients, parameters
 
-if importlib.util.find_spec("triton") is None:
+if not HAS_TRITON:
     pytest.skip("kernels need Triton", allow_module_level=True)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import importlib.util
 import re
 import weakref
 
@@ -16,11 +15,12 @@ from tritensor.errors import DeviceMismatchError, KernelMemoryError, KernelMisma
 from tritensor.kernels.optimizer import multi_tensor
 from tritensor.kernels.optimizer import steps as optimizers
 
+from ..needs import HAS_TRITON
 from ..runtime.interpreted_device import interpreted_device
 from .formulas import SETTINGS
 from .many_parameters import SHAPES, assert_equal_state, give_gradients, parameters
 
-if importlib.util.find_spec("triton") is None:
+if not HAS_TRITON:
     pytest.skip("kernels need Triton", allow_module_level=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 
 import pytest
@@ -13,7 +12,9 @@ from tritensor.kernels.optimizer import multi_tensor
 from tritensor.kernels.optimizer import rates as step_rates
 from tritensor.kernels.optimizer import steps as optimizers
 
-if importlib.util.find_spec("triton") is None:
+from ..needs import HAS_TRITON
+
+if not HAS_TRITON:
     pytest.skip("kernels need Triton", allow_module_level=True)
 
 

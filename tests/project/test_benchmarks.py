@@ -22,6 +22,8 @@ from benchmarks.gpu_rows import ROWS, Row, Target
 from benchmarks.sides import Side
 from benchmarks.training import exact_chain, exact_perceptron
 
+from ..needs import needs_triton
+
 
 def test_blocks_are_ours_theirs_theirs_ours() -> None:
     order = []
@@ -158,8 +160,6 @@ def test_default_install_is_under_80_megabytes(capsys: pytest.CaptureFixture[str
 
 
 # ---- the GPU table --------------------------------------------------------------------------------------------------
-
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
 
 
 def test_rows_have_names_of_their_own_and_every_target_has_its_peer() -> None:

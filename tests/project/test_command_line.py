@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -12,6 +11,8 @@ import pytest
 
 import tritensor as torch
 from tritensor.__main__ import main
+
+from ..needs import needs_triton
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -36,7 +37,7 @@ def test_doctor_says_what_is_there_and_what_is_missing() -> None:
         assert "No CUDA device is available" in done.stdout
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulation needs Triton")
+@needs_triton
 def test_doctor_of_a_simulation() -> None:
     done = run("doctor", TRITENSOR_SIMULATE_CUDA="2")
     assert done.returncode == 0 and "2 CUDA device(s), simulated in host memory" in done.stdout

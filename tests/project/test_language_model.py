@@ -13,7 +13,8 @@ import pytest
 
 import tritensor as torch
 
-from .test_train_digits import needs_triton, run
+from ..needs import needs_triton
+from .test_train_digits import run
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "language_model.py"
 SMALL = ("--batch", "2", "--context", "8", "--width", "16", "--heads", "2")

@@ -9,13 +9,14 @@ import pytest
 
 from tritensor import drivers, pytest_plugin, settings
 
+from ..needs import needs_triton
+
 pytest_plugins = ["pytester"]
 
 # Where the package is installed, pytest finds the plugin by itself and would refuse to load it twice.
 _INSTALLED = any(entry.name == "tritensor" for entry in importlib.metadata.entry_points(group="pytest11"))
 _LOAD = [] if _INSTALLED else ["-p", "tritensor.pytest_plugin"]
 
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
 
 PROJECT = """
     import tritensor.cuda as cuda

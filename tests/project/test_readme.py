@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -12,13 +11,15 @@ import pytest
 
 from benchmarks import table
 
+from ..needs import HAS_TRITON
+
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
 def test_examples_run() -> None:
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     assert blocks
-    if importlib.util.find_spec("triton") is None:
+    if not HAS_TRITON:
         blocks = [block for block in blocks if "simulate" not in block]
     example = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "README", str(README), 0)
     report: list[str] = []

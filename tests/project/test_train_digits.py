@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from ..needs import needs_triton
+
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "train_digits.py"
 
 pytestmark = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("sklearn", "matplotlib")),
     reason="the example needs tritensor[examples]",
-)
-needs_triton = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="simulated devices need tritensor[triton]"
 )
 
 

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tests.distributed.test_distributed import MPIEXEC, environment, needs_mpi, needs_triton
+from tests.distributed.test_distributed import MPIEXEC, environment, needs_mpi
+
+from ..needs import needs_triton
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "train_digits_distributed.py"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -20,10 +19,10 @@ from tritensor.operator import FLOAT, registry
 from tritensor.runtime.checking import mismatch
 from tritensor.tensor import Tensor
 
+from ..needs import needs_triton
+
 if TYPE_CHECKING:
     import triton.language as tl
-
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
 
 
 @pytest.fixture

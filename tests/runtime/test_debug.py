@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -15,9 +14,10 @@ import tritensor as torch
 from tritensor import settings
 from tritensor.drivers import DeviceProperties
 
+from ..needs import HAS_TRITON
 from .interpreted_device import interpreted_device
 
-if importlib.util.find_spec("triton") is None:
+if not HAS_TRITON:
     pytest.skip("running kernels needs Triton", allow_module_level=True)
 
 TIME, SPEED = r"[0-9.e+]+ (us|ms|s)", r"[0-9.e+]+ [TGMk]?(B|FLOP)/s"

@@ -25,6 +25,8 @@ from tritensor.runtime.disk_cache import load, path_of, store
 from tritensor.runtime.launch import device_function, kernel
 from tritensor.runtime.program import Source
 
+from ..needs import needs_triton
+
 if TYPE_CHECKING:
     import triton.language as tl
 
@@ -156,7 +158,7 @@ def test_the_key_is_the_same_in_every_process() -> None:
     assert len(names) == 1
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
+@needs_triton
 def test_functions_of_tritons_count_by_their_own_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     jit = SimpleNamespace(cache_key="one")
     body = scaled(jit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,11 @@ from tritensor.tensor import Tensor
 
 from ..declared.samples import dtypes_of, has_samples, samples
 from ..declared.test_operators import agree, case_id, generator, on_cpu, on_device
+from ..needs import HAS_TRITON
 from .interpreted_device import Interpreted
 from .repeated_calls import results, tensor
 
-if importlib.util.find_spec("triton") is None:
+if not HAS_TRITON:
     pytest.skip("running kernels needs Triton", allow_module_level=True)
 
 REPEATABLE = [op for op in sorted(registry.values(), key=lambda op: op.name) if op.repeatable and has_samples(op)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import inspect
 import sys
 from pathlib import Path
@@ -19,10 +18,11 @@ from tritensor.operator import registry
 from tritensor.runtime import replay
 from tritensor.tensor import wrap
 
+from ..needs import HAS_TRITON
 from .interpreted_device import Interpreted, interpreted_device
 from .repeated_calls import results, tensor
 
-if importlib.util.find_spec("triton") is None:
+if not HAS_TRITON:
     pytest.skip("running kernels needs Triton", allow_module_level=True)
 
 

@@ -3,7 +3,6 @@ shared memory, tensor cores fed by the copy engine or by wide copies. Every conf
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from typing import Any
 
@@ -18,7 +17,9 @@ from tritensor.kernels.matmul.matvec import matvec_kernel
 from tritensor.operator import registry
 from tritensor.runtime.launch import compile_ahead
 
-if importlib.util.find_spec("triton") is None:
+from ..needs import HAS_TRITON
+
+if not HAS_TRITON:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
 from tritensor.kernels.matmul.family import _body

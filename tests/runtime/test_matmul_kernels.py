@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,8 @@ from tritensor import settings
 from tritensor.functional import linear
 from tritensor.kernels.matmul import launch as matmul_launch
 
+from ..needs import needs_triton
 from .interpreted_device import interpreted_device
-
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
 
 
 @pytest.fixture

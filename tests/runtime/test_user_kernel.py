@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import runpy
 from collections.abc import Iterator
@@ -17,7 +16,9 @@ from tritensor import cuda, settings
 from tritensor.autograd import Function
 from tritensor.errors import DeviceMismatchError, KernelError, KernelMemoryError
 
-if importlib.util.find_spec("triton") is None:
+from ..needs import HAS_TRITON
+
+if not HAS_TRITON:
     pytest.skip("running kernels needs Triton", allow_module_level=True)
 
 import triton

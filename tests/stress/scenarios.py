@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 import tritensor as torch
+
+from ..needs import HAS_TRITON
 
 Round = Callable[[random.Random], Counter[str]]
 
@@ -27,7 +28,6 @@ def scenario(needs: bool = True) -> Callable[[Round], Round]:
     return add
 
 
-HAS_TRITON = importlib.util.find_spec("triton") is not None
 HAS_FORK = hasattr(os, "fork")
 
 

@@ -16,7 +16,8 @@ import numpy as np
 import tritensor as torch
 from tritensor import nn
 
-from .scenarios import HAS_TRITON, scenario, somewhere
+from ..needs import HAS_TRITON
+from .scenarios import scenario, somewhere
 
 
 def together(works: list[Callable[[], None]]) -> None:

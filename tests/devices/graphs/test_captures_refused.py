@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from contextlib import suppress
 
@@ -13,9 +12,10 @@ import tritensor.nn.functional as F
 from tritensor import cuda, nn, optim, settings
 from tritensor.errors import DeviceError, KernelMemoryError
 
+from ...needs import HAS_TRITON
 from .captures import NOT_PERMITTED, captured
 
-if importlib.util.find_spec("triton") is None:
+if not HAS_TRITON:
     pytest.skip("kernels need Triton", allow_module_level=True)
 
 

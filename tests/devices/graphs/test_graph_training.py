@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 
 import numpy as np
 import pytest
@@ -12,10 +11,11 @@ import tritensor as torch
 import tritensor.nn.functional as F
 from tritensor import cuda, nn, optim, settings
 
+from ...needs import HAS_TRITON
 from ...runtime.interpreted_device import interpreted_device
 from .captures import captured
 
-if importlib.util.find_spec("triton") is None:
+if not HAS_TRITON:
     pytest.skip("kernels need Triton", allow_module_level=True)
 
 

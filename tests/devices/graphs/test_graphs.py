@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import re
 import weakref
 from pathlib import Path
@@ -15,12 +14,13 @@ import tritensor.nn.functional as F
 from tritensor import cuda, settings
 from tritensor.errors import DeviceError, OutOfMemoryError
 
+from ...needs import HAS_TRITON
 from ...runtime.interpreted_device import interpreted_device
 from . import test_captures_refused, test_graph_training
 from .captures import captured
 from .conftest import ON_ANY
 
-if importlib.util.find_spec("triton") is None:
+if not HAS_TRITON:
     pytest.skip("kernels need Triton", allow_module_level=True)
 
 

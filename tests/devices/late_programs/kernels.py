@@ -14,7 +14,8 @@ from tritensor import cuda, settings
 from tritensor.memory import buffer, copies
 from tritensor.runtime.launch import kernel, launch
 
-from .late_device import CUDA0, HAS_TRITON, ON_STUB, A, B, check, default, on_device, program
+from ...needs import HAS_TRITON
+from .late_device import CUDA0, ON_STUB, A, B, check, default, on_device, program
 
 if TYPE_CHECKING:
     import triton.language as tl

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,7 +19,6 @@ from ...runtime.interpreted_device import interpreted_device
 
 MEMORY = 8 << 20
 ON_STUB = bool(os.environ.get("STUB_LATE"))
-HAS_TRITON = importlib.util.find_spec("triton") is not None
 KINDS = ["stub"] if ON_STUB else ["simulated", "real"]
 CUDA0, CUDA1 = devices.cuda(0), devices.cuda(1)
 A, B = np.arange(64, dtype=np.float32), np.full(64, -7, np.float32)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
-import pytest
 
 import tritensor as torch
 
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="simulated kernels need Triton")
 T = torch.tensor
 X = np.arange(3 * 4 * 5, dtype=np.float32).reshape(3, 4, 5) - 7
 R, J, K = np.array([2, 0, -1, 1]), np.array([[0], [3], [-4]]), np.array([4, 0])

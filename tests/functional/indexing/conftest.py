@@ -9,7 +9,7 @@ import pytest
 import tritensor as torch
 from tritensor import settings
 
-from .arrays import needs_triton
+from ...needs import needs_triton
 
 
 @pytest.fixture(

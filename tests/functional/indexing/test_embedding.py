@@ -12,7 +12,8 @@ import tritensor as torch
 from tritensor.errors import BoundsError
 from tritensor.nn.functional import embedding, one_hot
 
-from .arrays import T, X, needs_triton, on, same
+from ...needs import needs_triton
+from .arrays import T, X, on, same
 
 
 def test_embedding(device):

@@ -12,7 +12,8 @@ from tritensor.kernels.indexing import family
 from tritensor.nn.functional import embedding
 from tritensor.runtime.call import Call
 
-from .arrays import KEYS, M2, J, K, M, P, Q, R, T, X, name, needs_triton, on, pytorch_index, same
+from ...needs import needs_triton
+from .arrays import KEYS, M2, J, K, M, P, Q, R, T, X, name, on, pytorch_index, same
 
 Z = torch.zeros(2, 3)
 

@@ -11,7 +11,8 @@ from tritensor.kernels.indexing import family
 from tritensor.kernels.indexing import host as host_indexing
 from tritensor.kernels.indexing import segments as segment_kernels
 
-from .arrays import T, needs_triton, on, same
+from ...needs import needs_triton
+from .arrays import T, on, same
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "float16", "bfloat16", "float64"])

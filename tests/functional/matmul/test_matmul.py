@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 
 import numpy as np
@@ -16,7 +15,8 @@ from tritensor.kernels.matmul.kernel import matmul_kernel
 from tritensor.memory import buffer
 from tritensor.runtime.call import Call
 
-from .products import EXACT, assert_close, expected, needs_triton, numbers
+from ...needs import HAS_TRITON, needs_triton
+from .products import EXACT, assert_close, expected, numbers
 
 SHAPES = [
     ((2, 3), (3, 4)),
@@ -173,7 +173,7 @@ def test_an_unknown_activation_is_refused():
 
 
 def test_a_scalar_bias_on_the_cpu_goes_with_cuda_operands():
-    if importlib.util.find_spec("triton") is None:
+    if not HAS_TRITON:
         pytest.skip("simulated kernels need Triton")
     with torch.cuda.simulate(devices=1):
         x = torch.ones(2, 3).cuda()

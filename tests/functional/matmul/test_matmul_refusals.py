@@ -9,7 +9,7 @@ import tritensor as torch
 from tritensor.functional import addmm, bmm, dot, inner, linear, matmul, mm, mv, outer
 from tritensor.kernels.matmul import family
 
-from .products import needs_triton
+from ...needs import needs_triton
 
 
 def ones(*shape, dtype=torch.float32):
