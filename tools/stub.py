@@ -95,6 +95,7 @@ _PRIVATE = (
     "_edge",
     "_root",
     "_chain",
+    "_way",
     "_host_array",
     "_to_host",
     "_version",

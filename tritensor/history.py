@@ -260,6 +260,11 @@ class History:
             view = view._origin[0]
         return chain[::-1]
 
+    def _way(self) -> list[tuple[Any, tuple[Any, ...]]]:
+        """The shortest chain known of view operators that leads from the root to this tensor."""
+        chain = self._chain()
+        return chain[0][0].way(chain, self._root(), self)  # type: ignore[no-any-return]
+
     def _edge(self) -> Any:
         """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
         if self._origin is not None:
@@ -286,7 +291,7 @@ class History:
             return
         try:
             with autograd.enable_grad():
-                again = follow(self._chain(), self._root())
+                again = follow(self._way(), self._root())
         except (IndexError, ValueError, RuntimeError):
             return  # the root was given data of another shape, of which there is no such view
         self._replace_node(again._node)

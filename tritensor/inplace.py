@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import copying, dtypes
+from . import copying, dtypes, layout
 from .arguments import UNEXPECTED, refuse_misuse
 from .autograd.mode import no_grad, recording
 from .autograd.names import node_name
@@ -207,11 +207,11 @@ def _update_views(x: Tensor, counter: list[int], holders: int) -> None:
 def _rebase(x: Tensor, result: Tensor, name: str, replaced: bool) -> None:
     """Give `x` the node of `result`; if `x` is a view, give its root a node that overwrites the region."""
     if x._origin is not None and x.dtype.category >= dtypes.FLOATING:
-        root, chain = x._root(), x._chain()
+        root, chain = x._root(), x._way()
         edges = [root._edge()] if root._needs else []
         if result._needs:
             edges.append(result._edge())
-        backward = _Overwrite(chain, root._needs, result._needs)
+        backward = _Overwrite(chain, root.stride(), root._needs, result._needs)
         root._replace_node(record(backward, tuple(edges)))
         root._needs = True
         x._edge()
@@ -238,12 +238,15 @@ class _Overwrite(Gradient):
 
     name = "torch::autograd::CopySlices"
 
-    def __init__(self, chain: list[Any], root_needs: bool, value_needs: bool) -> None:
+    def __init__(self, chain: list[Any], strides: tuple[int, ...], root_needs: bool, value_needs: bool) -> None:
         self.chain, self.root_needs, self.value_needs = chain, root_needs, value_needs
+        self.order = tuple(sorted(range(len(strides)), key=lambda dim: -strides[dim]))  # of the root's dimensions
 
     def run(self, node: Node, gradient: Any) -> list[Any]:
         """The gradient with zeros in the region (for the old values), and the region's part of it (for the new)."""
         parts = []
+        # in the root's order, of which the chain's views exist
+        gradient = gradient.permute(self.order).contiguous().permute(layout.invert(self.order))
         if self.root_needs:
             rest = gradient.clone()
             follow(self.chain, rest).zero_()

@@ -935,3 +935,5 @@ class Tensor:
     @property
     def _version(self) -> _Int:
         """How often the storage was changed in place."""
+    def _way(self) -> list[tuple[Any, tuple[Any, ...]]]:
+        """The shortest chain known of view operators that leads from the root to this tensor."""

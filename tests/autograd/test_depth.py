@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 import tritensor as torch
+
+from ..needs import needs_triton
 
 
 def chain(n: int, requires_grad: bool = True) -> tuple[Any, Any, Any]:
@@ -25,6 +28,59 @@ def test_views_of_views_changed_in_place() -> None:
     view.mul_(2)
     (x.sum() + view.sum()).backward()
     assert leaf.grad.tolist() == [4] * 4
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_triton)])
+def test_views_of_views_each_changed_in_place(device: str) -> None:
+    with torch.cuda.simulate() if device == "cuda" else contextlib.nullcontext():
+        n = 2000 if device == "cpu" else 12
+        leaf = torch.ones(6, device=device, requires_grad=True)
+        x = view = leaf * 1
+        for number in range(n):
+            view = view.view(2, 3)[:, 1:] if number == 9 else view[:]
+            view.mul_(1 + 2**-10)
+        first, rest = (1 + 2**-10) ** 9, (1 + 2**-10) ** n
+        expected = [[first, rest, rest], [first, rest, rest]]
+        assert torch.allclose(x.view(2, 3).cpu(), torch.tensor(expected), rtol=1e-3)
+        (x.sum() + view.sum()).backward()
+        expected = [[first, 2 * rest, 2 * rest], [first, 2 * rest, 2 * rest]]
+        assert torch.allclose(leaf.grad.view(2, 3).cpu(), torch.tensor(expected), rtol=1e-3)
+
+
+@pytest.mark.parametrize("n", [1, 12])
+@pytest.mark.parametrize("expand", [False, True])
+def test_a_long_way_is_the_same_way(n: int, expand: bool) -> None:
+    leaf = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    x = leaf.t().contiguous().t() * 1
+    assert x.stride() == (1, 2)
+    view = x.t()
+    for _ in range(n):
+        view = view[:]
+    (view[1].expand(4, 2)[0] if expand else view.reshape(-1)[2:4]).mul_(5)
+    (x * torch.arange(6.0).reshape(2, 3)).sum().backward(create_graph=True)
+    assert leaf.grad.tolist() == [[0, 5, 2], [3, 20, 5]]
+    assert (x.detach() == leaf * torch.tensor([1, 5, 1])).all()
+
+
+def test_a_long_way_to_replaced_data() -> None:
+    leaf, x, view = chain(12)
+    x.data = torch.arange(4.0)
+    x.mul_(2)
+    view.sum().backward()
+    assert view.tolist() == [1] * 4 and leaf.grad.tolist() == [2] * 4
+
+
+def test_second_derivatives_through_a_long_way() -> None:
+    leaf = torch.tensor([1.0, 2, 3, 4], requires_grad=True)
+    x = view = leaf * 1
+    for _ in range(12):
+        view = view[:]
+    view = view[1:3]
+    view.pow_(3)
+    (first,) = torch.autograd.grad(x.sum() + view.sum(), leaf, create_graph=True)
+    assert first.tolist() == [1, 24, 54, 1]
+    first.sum().backward()
+    assert leaf.grad.tolist() == [0, 24, 36, 0]
 
 
 def test_views_of_views_that_need_a_gradient_since_a_change() -> None:
