@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import sys
 import time
 import warnings
@@ -63,6 +64,24 @@ def loop(loader_class: Any, dataset: Pictures, workers: int) -> Callable[[], Non
     return run
 
 
+def bare(dataset: Pictures) -> Callable[[], None]:
+    """The same batches made by forked processes that hand nothing over: what the machine allows."""
+    from tritensor.utils.data import default_collate
+
+    def run() -> None:
+        children = []
+        for worker in range(WORKERS):
+            children.append(os.fork())
+            if children[-1] == 0:
+                for start in range(worker * BATCH, len(dataset), WORKERS * BATCH):
+                    default_collate([dataset[index] for index in range(start, min(start + BATCH, len(dataset)))])
+                os._exit(0)
+        for child in children:
+            os.waitpid(child, 0)
+
+    return run
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loader", description=__doc__)
@@ -72,6 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     files = pictures(options.pictures)
     own = tritensor.utils.data.DataLoader
     loops = {(name, count): loop(own, Pictures(tritensor, files), count) for name, count in _sides("tritensor")}
+    if hasattr(os, "fork"):
+        loops["bare processes", WORKERS] = bare(Pictures(tritensor, files))
     try:
         import torch
     except ImportError:
@@ -88,7 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 run()
                 best[side] = min(best[side], time.perf_counter() - start)
     for name in dict.fromkeys(name for name, _ in loops):
-        print(f"{name}: {WORKERS} workers are {best[name, 0] / best[name, WORKERS]:.2f} times as fast as none")
+        none = best[name if (name, 0) in best else "tritensor", 0]
+        print(f"{name}: {WORKERS} workers are {none / best[name, WORKERS]:.2f} times as fast as none")
     if torch is not None:
         for count in (0, WORKERS):
             ratio = best["tritensor", count] / best["torch", count]

@@ -15,6 +15,7 @@ import os
 import pickle
 import queue
 import random
+import selectors
 import signal
 import struct
 import sys
@@ -31,7 +32,7 @@ import numpy as np
 
 from ...errors import explain
 from ...random import manual_seed
-from ...threads import set_num_threads
+from ...threads import compute_alone
 from .fetch import END
 from .shared import Arena, Mapped, pack
 from .workers import Outcome, Pool, Startup, Work, WorkerInfo, enter_worker
@@ -62,7 +63,7 @@ def _run(socket: Any, info: WorkerInfo, startup: Startup) -> None:
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
-    set_num_threads(1)
+    compute_alone()
     random.seed(info.seed)
     manual_seed(info.seed)
     np.random.seed(np.random.SeedSequence(info.seed).generate_state(4))  # noqa: NPY002 - for datasets that use it
@@ -188,7 +189,7 @@ def _raised(number: int, error: BaseException | None, words: str, trace: str) ->
 
 
 class Processes(Pool):
-    """Workers that are processes.
+    """Workers that are processes. Each is started by its first task, so that it works while the next one is started.
 
     Args:
         context: a multiprocessing context, see `context_of`.
@@ -196,15 +197,23 @@ class Processes(Pool):
 
     def __init__(self, startup: Startup, context: Any) -> None:
         super().__init__()
+        self._startup, self._context = startup, context
         self._workers: list[_Worker] = []
-        try:
-            for number in range(startup.number):
-                self._workers.append(_Worker(context, number, startup))
-        except BaseException:
-            self.close()
-            raise
+        self._sources: dict[Any, _Worker] = {}  # by socket and by sentinel
+        self._poll = selectors.DefaultSelector() if os.name != "nt" else None
+
+    def start(self, number: int) -> None:
+        """Start workers until there are so many."""
+        while len(self._workers) < number:
+            worker = _Worker(self._context, len(self._workers), self._startup)
+            self._workers.append(worker)
+            for source in (worker.socket, worker.process.sentinel):
+                self._sources[source] = worker
+                if self._poll is not None:
+                    self._poll.register(source, selectors.EVENT_READ)
 
     def _send(self, worker: int, given: tuple[int, int, Any]) -> None:
+        self.start(worker + 1)
         target = self._workers[worker]
         released = target.memory.released
         places = [released.pop() for _ in range(len(released))]
@@ -212,15 +221,19 @@ class Processes(Pool):
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             target.socket.send_bytes(pickle.dumps((places, *given), 5))
 
+    def _ready(self, timeout: float | None) -> list[Any]:
+        """The sockets and sentinels that can be read."""
+        if self._poll is None:
+            return connection.wait(list(self._sources), timeout)
+        return [key.fileobj for key, _ in self._poll.select(timeout)]
+
     def _receive(self, timeout: float | None) -> Outcome:
-        sources: dict[Any, _Worker] = {worker.socket: worker for worker in self._workers}
-        sources.update({worker.process.sentinel: worker for worker in self._workers})
-        ready = connection.wait(list(sources), timeout)
+        ready = self._ready(timeout)
         if not ready:
             raise queue.Empty
         dead = None
         for source in sorted(ready, key=lambda source: isinstance(source, int)):
-            worker = sources[source]
+            worker = self._sources[source]
             try:
                 if source is worker.socket:
                     return worker.answer()
@@ -258,7 +271,9 @@ class Processes(Pool):
         self.closed = True
         if os.getpid() != self._process:
             return
-        workers, self._workers = self._workers, []
+        workers, self._workers, self._sources = self._workers, [], {}
+        if self._poll is not None:
+            self._poll.close()
         for worker in workers:
             worker.socket.close()
         deadline = time.monotonic() + _GRACE

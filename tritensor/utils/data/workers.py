@@ -136,6 +136,10 @@ class Pool(ABC):
         return self._receive(timeout)
 
     @abstractmethod
+    def start(self, number: int) -> None:
+        """Start workers until there are so many."""
+
+    @abstractmethod
     def _send(self, worker: int, given: tuple[int, int, Any]) -> None: ...
 
     @abstractmethod
@@ -186,6 +190,7 @@ class Prefetched:
         self._late: BaseException | None = None  # what the sampler raised, to be raised after the batches before it
         for _ in range(number * max(prefetch_factor, 1)):
             self._dispatch(self._turn())
+        pool.start(number)
 
     def _turn(self) -> int:
         return self._turns[(self._next - self._first) % len(self._turns)]
@@ -296,6 +301,9 @@ class Threads(Pool):
     def usable(self) -> bool:
         """Whether the workers are this process's, not told to end, and in the simulation that the caller is in."""
         return super().usable and self._simulations == used.get()
+
+    def start(self, number: int) -> None:
+        """They are started all at once."""
 
     def _send(self, worker: int, given: tuple[int, int, Any]) -> None:
         self._tasks[worker].put(given)
