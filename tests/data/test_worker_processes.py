@@ -156,6 +156,24 @@ def test_workers_know_who_they_are_and_have_seeds_of_their_own():
     assert data.get_worker_info() is None
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+def test_a_worker_starts_no_threads_of_a_library():
+    """OpenBLAS starts its threads when it is told a number; they keep a processor busy for a while."""
+    loader = DataLoader(Squares(1), num_workers=1, collate_fn=lambda _: len(os.listdir("/proc/self/task")))
+    assert list(loader) == [2], "a worker's own thread, and the one that watches its parent"
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_without_a_task_start_too(tmp_path, persistent):
+    def note(worker):
+        (tmp_path / str(worker)).touch()
+
+    loader = DataLoader(Squares(2), num_workers=4, worker_init_fn=note, persistent_workers=persistent)
+    assert lists(loader) == [[0], [1]]
+    assert wait_for(lambda: len(os.listdir(tmp_path)) == 4)
+    assert lists(loader) == [[0], [1]]
+
+
 def test_worker_init_fn_runs_in_each_worker():
     def note(worker):
         data.get_worker_info().dataset.size = 100 + worker
