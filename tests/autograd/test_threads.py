@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -56,3 +58,48 @@ def test_no_first_gradient_is_lost() -> None:
         x.grad = None
         together(4, lambda: (x * 1).backward(ones))
         assert x.grad.item() == 4
+
+
+def interrupted(work: Callable[[], None], functions: set[str], instant: int) -> bool:
+    """Run work with an interrupt after one of the calls in some functions, where Python looks for signals; returns
+    whether there were so many calls."""
+    left = instant
+    called = False
+
+    def each(frame: Any, event: str, _: Any) -> Any:
+        nonlocal left, called
+        if event == "opcode":
+            if called and left == 0:
+                left = -1
+                raise KeyboardInterrupt
+            left -= called
+            called = dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("CALL")
+        return each
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        if frame.f_code.co_name not in functions or not frame.f_code.co_filename.endswith("leaves.py"):
+            return None
+        frame.f_trace_opcodes = True
+        return each
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_an_interrupt_does_not_stop_other_threads() -> None:
+    x, ones = torch.zeros(3, requires_grad=True), torch.ones(3)
+    for instant in range(1000):
+        if not interrupted(lambda: (x * ones).backward(ones), {"_finish_leaf", "accumulate", "_added"}, instant):
+            break
+        other = threading.Thread(target=lambda: (x * ones).backward(ones), daemon=True)
+        other.start()
+        other.join(10)
+        assert not other.is_alive(), f"a lock is taken after an interrupt at instant {instant}"
+    assert instant > 5

@@ -130,11 +130,9 @@ def _finish_leaf(
         return
     if not leaf._needs:
         return  # the flag was taken back
-    _accumulating.acquire()  # threads that run backward passes may share a leaf; 50 ns
-    try:
+    # Threads that run backward passes may share a leaf; 50 ns. `with`, which an interrupt does not enter halfway.
+    with _accumulating:
         accumulate(leaf, gradient, create_graph)
-    finally:
-        _accumulating.release()
     for hook in leaf._post_hooks or ():
         hook(leaf)
 

@@ -63,7 +63,7 @@ def _check_operands(name: str, input: Any, other: Any) -> None:
         if not isinstance(value, (Tensor, np.ndarray, *Number)):
             raise wrong_type(name, argument, "Tensor", value, position)
     if isinstance(input, Number) and isinstance(other, Number):
-        raise wrong_type(name, "input", "Tensor", input, 1)
+        raise ArgumentError(f"{name}(): at least one argument must be a Tensor")
 
 
 _quick_add: Any = arithmetic.add.method
