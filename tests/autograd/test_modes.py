@@ -109,6 +109,32 @@ def test_an_interrupt_at_either_end_restores_the_mode(name: str, block: Any, fun
     assert state() == (True, False)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", MODES)
+def test_a_second_interrupt_while_the_first_ends_the_block(name: str) -> None:
+    """It would come at the first instruction of what is run when the block is dropped, if that were Python's."""
+
+    def at(function: str) -> Any:
+        def trace(frame: Any, event: str, argument: Any) -> None:
+            if frame.f_code.co_filename.endswith("mode.py") and frame.f_code.co_name == function:
+                raise KeyboardInterrupt
+
+        return trace
+
+    mode = MODES[name][0]()
+    torch.set_grad_enabled(True)
+    before = sys.gettrace()
+    sys.setprofile(at("__del__"))
+    sys.settrace(at("_leave"))  # an exception ends tracing, not profiling
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            plain(mode)
+    finally:
+        sys.settrace(before)
+        sys.setprofile(None)
+    assert state() == (True, False)
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
 def test_interrupts_at_random_instants_restore_the_mode() -> None:
     assert threading.current_thread() is threading.main_thread()

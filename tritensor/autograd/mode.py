@@ -33,6 +33,18 @@ class _Recording(threading.local):
 recording = _Recording()
 
 
+class _Restoring(threading.local):
+    """Functions that set this thread's modes, by their values. They are written in C: no interrupt comes into them."""
+
+    def __init__(self) -> None:
+        update = recording.__dict__.update
+        values = ((False, False), (False, True), (True, False), (True, True))
+        self.to = {pair: functools.partial(update, {"enabled": pair[0], "inference": pair[1]}) for pair in values}
+
+
+restoring = _Restoring()
+
+
 @public(functional=False)
 def is_grad_enabled() -> bool:
     """Whether operators are being recorded in this thread."""
@@ -48,21 +60,22 @@ def is_inference_mode_enabled() -> bool:
 class _Block:
     """A block of a mode, not entered or left."""
 
-    __slots__ = ("__weakref__", "before")
+    __slots__ = ("__weakref__", "restore")
 
-    before: tuple[bool, bool]  # the modes to restore
+    restore: Callable[[], None]  # the modes from before the block, in the thread that entered it
 
 
 class _Entered(_Block):
     """A block inside of which the program is: it restores the modes if it is dropped.
 
-    A block that is left is a `_Block` again, whose end runs no code of Python: there an interrupt would be swallowed.
+    `__del__` is the function in the slot: the first instruction of one in Python would look for interrupts, which are
+    swallowed there, and another may have come since the one that ended the block. A block that is left is a `_Block`
+    again.
     """
 
     __slots__ = ()
 
-    def __del__(self) -> None:
-        recording.enabled, recording.inference = self.before
+    __del__ = _Block.restore  # type: ignore[misc]
 
 
 class _Exit:
@@ -91,9 +104,9 @@ def _leave(mode: _GradMode, known: Callable[[], _Block | None], *exception: obje
     block = known()
     if block.__class__ is not _Entered:  # `mode.__exit__()` after `mode.__enter__()`
         block = mode._entered.pop()
-    # from here on no instruction looks for an interrupt
-    recording.enabled, recording.inference = block.before  # type: ignore[union-attr]
+    # until the modes are restored no instruction looks for an interrupt
     block.__class__ = _Block  # type: ignore[assignment]
+    block.restore()  # type: ignore[union-attr]
 
 
 def _no_block() -> _Block | None:
@@ -114,7 +127,8 @@ class _GradMode:
         if block.__class__ is not _Block:
             block = _Block()
             self._entered.append(block)
-        block.before = (recording.enabled, recording.inference)  # type: ignore[union-attr]
+        block.restore = restoring.to[recording.enabled, recording.inference]  # type: ignore[union-attr]
+        # from here on no instruction looks for an interrupt
         block.__class__ = _Entered  # type: ignore[assignment]
         recording.enabled = self.enabled
         if self.inference is not None:
