@@ -178,7 +178,10 @@ def sgd_momentum(
 def _(param, grad, momentum_buffer, lr, momentum, dampening, weight_decay, nesterov, sign):
     grad = _with_decay_on_device(param, grad, weight_decay, sign)
     buffer = momentum * momentum_buffer + (1 - dampening) * grad
-    return param - lr * tl.where(nesterov != 0, grad + momentum * buffer, buffer), buffer
+    step = buffer
+    if nesterov != 0:  # a choice for each element needs so many predicates on sm_80 that one is spilled
+        step = grad + momentum * buffer
+    return param - lr * step, buffer
 
 
 # averages of squares are not negative: the derived tests draw their arguments from here
