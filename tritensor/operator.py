@@ -61,7 +61,7 @@ __all__ = [
 ndarray = np.ndarray
 _getframe = sys._getframe
 Dtypes = tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]  # to compute in, and of each result
-Shapes = list[tuple[Any, ...]]  # shape and NumPy dtype of each result, and its strides where it is not row-major
+Shapes = list[tuple[Any, ...]]  # shape and dtype of each result, and strides unless it is row-major
 
 registry: dict[str, Operator] = {}
 
@@ -302,7 +302,7 @@ class Operator:
         refuse_complex(self.name, call.device, (call.compute, *call.results, *call.arrays))
         given = bool(call.outs)
         if not given:
-            call.outs = [buffer.empty(shape, kind, call.device, *steps) for shape, kind, *steps in self.allocate(call)]
+            call.outs = [buffer.empty(shape, kind, call.device, *rest) for shape, kind, *rest in self.allocate(call)]
         if settings.debug.value < 2:
             self.launch(call)
         else:

@@ -88,7 +88,7 @@ def empty(
     """Uninitialised memory for the current stream of a device (with an index); full of NaN where it is simulated.
 
     Args:
-        strides: of dense memory, for another order than row-major.
+        strides: row-major unless given; without gaps.
 
     Raises:
         DeviceError: no such device. OutOfMemoryError: not enough memory; the message lists the largest live buffers.

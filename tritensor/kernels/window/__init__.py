@@ -1,3 +1,3 @@
-"""Operators that move a window over an input: convolutions, and their gradients."""
+"""Operators whose elements are computed from a window of their input: convolution, pooling, resizing, padding."""
 
 from __future__ import annotations
