@@ -28,7 +28,7 @@ from ...operator import Dtypes, Operator, Shapes, registry
 from ...rules import Rule
 from ...runtime.call import Call
 from ...tensor import Tensor
-from ..matmul.family import c_name, refuse_activation
+from ..matmul.family import body_of, c_name, refuse_activation
 from ..reduction.sums import sum
 from .convolution_host import correlate, correlate_weights
 from .geometry import backward_lines, forward_line, forward_size, grouped, last
@@ -108,35 +108,51 @@ class Convolution(Operator):
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The sum in pieces; halves are converted a piece at a time."""
         metadata, kind, name = call.metadata, call.compute.numpy, call.metadata.get("activation")
-        geometry = [metadata[each] for each in ("stride", "padding", "dilation")]
-        groups, size = metadata["groups"], metadata["size"]
         after = None if name is None else registry[name].reference
 
         def run(first: np.ndarray, second: np.ndarray, bias: Any = None) -> tuple[np.ndarray, ...]:
-            shape: Any = self.shape(first.shape, second.shape, groups, size)
-            out = np.empty(shape, first.dtype)
-            if self is convolution_weight:
-                lines = [forward_line(*each) for each in zip(second.shape[2:], size, *geometry, strict=True)]
-                correlate_weights(
-                    out.reshape(groups, -1, *shape[1:]), grouped(first, groups), grouped(second, groups), lines, kind
-                )
-                return (out,)
+            shape: Any = self.shape(first.shape, second.shape, metadata["groups"], metadata["size"])
             steps = [first.itemsize * step for step in self.strides_of(shape, first, second)]
-            out = np.lib.stride_tricks.as_strided(out, shape, steps)
-            weight = second.reshape(groups, second.shape[0] // groups, *second.shape[1:])
-            along = zip(size, second.shape[2:], *geometry, strict=True)
-            if self is convolution:
-                several = [[forward_line(*each)] for each in along]
-            else:
-                weight, several = weight.swapaxes(1, 2), [backward_lines(*each) for each in along]
-            bias = None if bias is None else bias.reshape(groups, -1).astype(kind)
-            for lines in product(*several):  # type: ignore[assignment]
-                here = grouped(out, groups)[last([line.results for line in lines])]
-                taps = weight[last([line.weights for line in lines])]
-                correlate(here, grouped(first, groups), taps, bias, lines, kind, after)
+            out = np.lib.stride_tricks.as_strided(np.empty(shape, first.dtype), shape, steps)
+            result, x, third, several = self.correlation(out, first, second, metadata)
+            if self is convolution_weight:
+                correlate_weights(result, x, third, [each for (each,) in several], kind)
+                return (out,)
+            bias = None if bias is None else bias.reshape(result.shape[1:3]).astype(kind)
+            for lines in product(*several):
+                here, taps = last([line.results for line in lines]), last([line.weights for line in lines])
+                correlate(result[here], x, third[taps], bias, lines, kind, after)
             return (out,)
 
         return run
+
+    def launch(self, call: Call) -> None:
+        """One kernel for the sum, the bias and the activation; for a transposed one, a kernel for each phase."""
+        from .convolution_launch import launch_correlations, launch_weights
+
+        activation = call.metadata.get("activation")
+        result, x, third, several = self.correlation(call.outs[0], call.arrays[0], call.arrays[1], call.metadata)
+        if self is convolution_weight:
+            launch_weights(result, x, third, [each for (each,) in several])
+        else:
+            body = None if activation is None else body_of(registry[activation])
+            launch_correlations(result, x, third, call.arrays[2], several, body)
+
+    def correlation(self, out: Any, first: Any, second: Any, metadata: dict[str, Any]) -> tuple[Any, ...]:
+        """The sum as a correlation: its result, its input, its weights, or for the weights' gradient that of its
+        results, with a dimension of groups; and the lines of each dimension."""
+        geometry, groups = [metadata[name] for name in ("stride", "padding", "dilation")], metadata["groups"]
+        size = metadata["size"]
+        if self is convolution_weight:
+            along = zip(second.shape[2:], size, *geometry, strict=True)
+            weight = out.reshape((groups, out.shape[0] // groups, *out.shape[1:]))
+            return weight, grouped(first, groups), grouped(second, groups), [[forward_line(*each)] for each in along]
+        weight = second.reshape((groups, second.shape[0] // groups, *second.shape[1:]))
+        along = zip(size, second.shape[2:], *geometry, strict=True)
+        if self is convolution:
+            return grouped(out, groups), grouped(first, groups), weight, [[forward_line(*each)] for each in along]
+        weight = weight.transpose((0, 2, 1, *range(3, weight.ndim)))
+        return grouped(out, groups), grouped(first, groups), weight, [backward_lines(*each) for each in along]
 
     def strides_of(self, shape: Shape, first: Any, second: Any) -> Shape:
         """Channels-last where an operand is, as in PyTorch; a gradient of weights is row-major."""

@@ -79,7 +79,7 @@ class _Correlation:
 
     def __init__(self, x: ndarray, out: ndarray, lines: Sequence[Line], kind: np.dtype[Any]) -> None:
         sizes = x.shape[3:]
-        if all(line[1:5] == (1, 0, 1, 1) and line.places == size for line, size in zip(lines, sizes, strict=True)):
+        if all(line[1:4] == (1, 0, 1) and line.places == size for line, size in zip(lines, sizes, strict=True)):
             # one dimension where that needs no copy: its parts are matrices as they are
             flat = [_viewed(each, (*each.shape[:3], prod(sizes))) for each in (x, out)]
             if flat[0] is not None and flat[1] is not None:
