@@ -39,6 +39,9 @@ def more(name: str, rng: np.random.Generator, dtype: dtypes.dtype) -> Iterator[S
         yield Sample([values((40, 9), dtype, rng), values((20, 9), dtype, rng), values((20,), dtype, rng)], {})
     elif name == "layer_norm":
         yield Sample([values((70, 7), dtype, rng), values((7,), dtype, rng), values((7,), dtype, rng)], {})
+    elif name == "convolution":
+        geometry = {"stride": (1,), "padding": (1,), "dilation": (1,), "groups": 1, "size": (300,)}
+        yield Sample([values(shape, dtype, rng) for shape in ((1, 2, 300), (3, 2, 3), (3,))], geometry)
     elif name.endswith("softmax_backward"):
         yield Sample([values((70, 7), dtype, rng), values((70, 7), dtype, rng)], {"dim": 1})
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from . import (
     activation,
     containers,
+    convolution,
     dropout,
     embedding,
     functional,
     init,
+    lazy,
     linear,
     loss,
     module,
@@ -22,8 +24,10 @@ from . import (
 from .activation import *
 from .audit import audit
 from .containers import *
+from .convolution import *
 from .dropout import *
 from .embedding import *
+from .lazy import *
 from .linear import *
 from .loss import *
 from .module import *
@@ -37,8 +41,10 @@ from .shape import *
 __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
 __all__ += activation.__all__
 __all__ += containers.__all__
+__all__ += convolution.__all__
 __all__ += dropout.__all__
 __all__ += embedding.__all__
+__all__ += lazy.__all__
 __all__ += linear.__all__
 __all__ += loss.__all__
 __all__ += module.__all__

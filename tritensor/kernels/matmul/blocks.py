@@ -6,12 +6,13 @@ The tables hold tiles that compile for sm_90 without spilled registers and withi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...drivers import DeviceProperties
 from ..blocks import forced_block, power_of_two
 
-__all__ = ["DESCRIBED", "POINTERS", "Blocks", "Problem", "choose", "choose_interpreted", "is_streamed"]
+__all__ = ["DESCRIBED", "POINTERS", "Blocks", "Problem", "choose", "choose_among", "choose_interpreted", "is_streamed"]
 
 
 class Blocks(NamedTuple):
@@ -169,6 +170,12 @@ def choose(problem: Problem, device: DeviceProperties) -> Blocks:
     table = POINTERS[problem.product]
     if device.major not in (9, 10):
         table = _FROM_REGISTERS.get(problem.product, table)
+    return choose_among(table, problem, device)
+
+
+def choose_among(table: Sequence[Blocks], problem: Problem, device: DeviceProperties) -> Blocks:
+    """The blocks of a table that take the least time, no larger than the problem, and split if they are few."""
+    processors = device.multi_processor_count
     blocks = min(table, key=lambda blocks: _cost(blocks, problem, processors))
     return _split(_fitted(_clamped(blocks, problem), problem, device), problem, processors)
 

@@ -17,7 +17,7 @@ from .kernel import finish_kernel, matmul_kernel
 from .matvec import matvec_kernel
 from .precision import product_for
 
-__all__ = ["launch_product"]
+__all__ = ["arithmetic", "finish", "launch_product"]
 
 
 class _Operand(NamedTuple):
@@ -83,7 +83,7 @@ def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: Devic
     precision = product_for(driver.capability(out.device.index or 0))
     aligned = not (out.data_ptr() | x.data_ptr() | y.data_ptr()) & 15
     itemsize = x.dtype.itemsize
-    table, total, product = _arithmetic(dtypes.of(x.dtype), precision)
+    table, total, product = arithmetic(dtypes.of(x.dtype), precision)
     shape = _geometry(out, x, y, bias)
     mirrored = shape.cols < shape.rows and is_streamed(shape.cols)
     if mirrored:
@@ -124,7 +124,7 @@ def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: Devic
         return
     parts = buffer.empty((blocks.split, *out.shape), total.numpy, out.device)
     launch(kernel, (grid,), (parts, x, y, (), *arguments), constants, out.device, **options)
-    _finish(out, parts, bias, body)
+    finish(out, parts, bias, body)
 
 
 def _pointed(shape: _Geometry, blocks: Blocks, constants: dict[str, Any]) -> tuple[Any, ...]:
@@ -213,7 +213,7 @@ def _described(shape: _Geometry, blocks: Blocks, constants: dict[str, Any], prod
     return arguments, constants
 
 
-def _finish(out: DeviceArray, parts: DeviceArray, bias: DeviceArray | None, body: Any) -> None:
+def finish(out: DeviceArray, parts: DeviceArray, bias: DeviceArray | None, body: Any) -> None:
     """The second step of a split product."""
     shape, (steps,) = collapse_dims(out.shape, [_spread(bias, out.shape)])
     block = block_size(out, 1024)
@@ -222,7 +222,7 @@ def _finish(out: DeviceArray, parts: DeviceArray, bias: DeviceArray | None, body
     launch(finish_kernel, (-(-out.size // block),), arguments, constants, out.device, name="matmul_finish")
 
 
-def _arithmetic(kind: dtypes.dtype, precision: str) -> tuple[str, dtypes.dtype, str]:
+def arithmetic(kind: dtypes.dtype, precision: str) -> tuple[str, dtypes.dtype, str]:
     """The table of block sizes, the dtype to sum in, and how to multiply."""
     if kind is dtypes.float16 or kind is dtypes.bfloat16:
         return "half", dtypes.float32, "ieee"

@@ -1,0 +1,115 @@
+"""What the compiler makes of the convolutions' kernels, without a GPU: no spilled registers, tiles that fit shared
+memory, tensor cores for the products. Every tile of the tables, both layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+
+import tritensor as torch
+from tritensor import settings
+from tritensor.nn import functional as F
+
+from ..needs import HAS_TRITON
+
+if not HAS_TRITON:
+    pytest.skip("compiling needs Triton", allow_module_level=True)
+
+from tritensor.kernels.matmul import precision
+from tritensor.kernels.matmul.blocks import Blocks
+from tritensor.kernels.window.convolution import convolution_weight
+from tritensor.kernels.window.convolution_launch import TILES
+from tritensor.runtime import compiler
+
+from ..devices.compile_only import compile_only
+
+SHARED = 232448  # bytes that a program may have on sm_90; 227 KB
+DTYPES = {"half": torch.bfloat16, "double": torch.float64, "sum": torch.int32}
+slow = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with settings.cache_dir(str(tmp_path_factory.mktemp("triton"))):
+        yield
+
+
+def compiled(
+    product: str, last: bool, channels: int, groups: int = 1, target: Any = ("cuda", 90), activation: str | None = None
+) -> dict[str, Any]:
+    """What was compiled for a convolution and its gradients, by the kernel's name."""
+    dtype = DTYPES.get(product, torch.float32)
+    before = precision.get_product()
+    if product in ("tf32", "ieee"):
+        precision.set_product(product)
+    try:
+        with compile_only(target) as device, torch.no_grad():
+            x = torch.empty(8, channels, 30, 30, dtype=dtype, device="cuda")
+            w = torch.empty(128 if groups == 1 else channels, channels // groups, 3, 3, dtype=dtype, device="cuda")
+            if last:
+                x = x.to(memory_format=torch.channels_last)
+            y = F.conv2d(x, w, w[:, 0, 0, 0].contiguous(), padding=1, groups=groups, activation=activation)
+            steps = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": groups}
+            convolution_weight(x, y, **steps, size=(3, 3))
+            return {made.metadata.name: made for made in device.made}
+    finally:
+        precision.set_product(before)
+
+
+# Triton 3.6's assembler gives up registers for one more block per multiprocessor, see `test_operators_compile.py`.
+SPARED = 32 if version("triton").startswith("3.6.") else 0
+
+
+def assert_sound(made: Any, target: tuple[str, Any] = ("cuda", 90)) -> None:
+    spared = max(SPARED, 16) if target[1] == 100 else SPARED  # a weights' gradient in tf32x3 there
+    assert compiler._cubin_usage(made.asm["cubin"])[1] <= spared, f"{made.metadata.name} spills on {target}"
+    assert made.metadata.shared <= SHARED
+
+
+def product_kernels(found: dict[str, Any]) -> dict[str, Any]:
+    kernels = {name: made for name, made in found.items() if "convolution" in name}
+    assert len(kernels) == 2
+    return kernels
+
+
+TABLE = [(product, blocks) for product, table in TILES.items() for blocks in table]
+QUICK = [("half", TILES["half"][0], True), ("tf32x3", TILES["tf32x3"][0], False)]
+
+
+@pytest.mark.parametrize(
+    ("product", "blocks", "last"),
+    [
+        pytest.param(product, blocks, last, marks=[] if (product, blocks, last) in QUICK else slow)
+        for product, blocks in TABLE
+        for last in (False, True)
+    ],
+    ids=str,
+)
+def test_every_tile_is_sound(product: str, blocks: Blocks, last: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results and the gradient of the weights, for channels that are a multiple of a step and for others."""
+    monkeypatch.setitem(TILES, product, (blocks,))
+    for channels in (128, 120) if product == "half" else (128,):
+        for made in product_kernels(compiled(product, last, channels)).values():
+            assert_sound(made)
+            if product in ("half", "tf32", "tf32x3"):
+                assert "wgmma.mma_async" in made.asm["ptx"], made.metadata.name
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_depthwise_kernels_are_sound(last: bool) -> None:
+    for made in product_kernels(compiled("half", last, 64, groups=64)).values():
+        assert_sound(made)
+
+
+@slow
+@pytest.mark.parametrize("target", [("cuda", 80), ("cuda", 100)], ids=str)
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("product", ["half", "tf32x3"])
+def test_other_targets_are_sound(product: str, last: bool, target: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for blocks in TILES[product]:
+        monkeypatch.setitem(TILES, product, (blocks,))
+        for made in product_kernels(compiled(product, last, 128, target=target, activation="gelu")).values():
+            assert_sound(made, target)
