@@ -16,6 +16,7 @@ from . import (
     parallel,
     parameter,
     parameter_containers,
+    pooling,
     shape,
     utils,
 )
@@ -32,6 +33,7 @@ from .parallel import DataParallel
 from .parameter import *
 from .parameter_containers import *
 from .paths import parameter_path
+from .pooling import *
 from .shape import *
 
 __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
@@ -45,4 +47,5 @@ __all__ += module.__all__
 __all__ += normalization.__all__
 __all__ += parameter.__all__
 __all__ += parameter_containers.__all__
+__all__ += pooling.__all__
 __all__ += shape.__all__
