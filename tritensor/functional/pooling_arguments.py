@@ -192,10 +192,10 @@ def adaptive_size(call: str, input: Tensor, rank: int, output_size: Any) -> Size
     shape, ndim = list(input._data.shape), input.ndim
     average = call.startswith("adaptive_avg")
     if rank > 1 and isinstance(output_size, (tuple, list)):
-        if len(output_size) <= ndim:
-            output_size = [
-                extent if n is None else n for n, extent in zip(output_size, shape[ndim - len(output_size) :])
-            ]
+        if ndim <= len(output_size):
+            raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+        extents = shape[ndim - len(output_size) :]
+        output_size = [extent if count is None else count for count, extent in zip(output_size, extents)]
         if len(output_size) != rank:
             words = f"{call}: output_size must be {rank}"
             if not average:
