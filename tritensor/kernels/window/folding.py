@@ -88,6 +88,7 @@ def unfold_kernel(
     LOOPS: tl.constexpr,
     UNROLL: tl.constexpr,
     PADDED: tl.constexpr,
+    LEAST: tl.constexpr,
     CHANNELS_LAST: tl.constexpr,
     COMPUTE: tl.constexpr,
     OUT_DTYPE: tl.constexpr,

@@ -103,6 +103,7 @@ def pool_kernel(
     LOOPS: tl.constexpr,
     UNROLL: tl.constexpr,
     PADDED: tl.constexpr,
+    LEAST: tl.constexpr,
     CHANNELS_LAST: tl.constexpr,
     COMPUTE: tl.constexpr,
     OUT_DTYPE: tl.constexpr,
@@ -120,6 +121,7 @@ def pool_kernel(
         KERNEL: for each dimension the size of windows, 0 for adaptive ones, their stride, padding and dilation.
         LOOPS: positions of the largest window along each dimension.
         PADDED: the padding counts as elements.
+        LEAST: the least integer of the dtype; None where it is floating.
         WIDE: offsets need 64 bits. The grid is (ceil(count / BLOCK),).
     """
     start = tl.program_id(0)
@@ -130,6 +132,8 @@ def pool_kernel(
     n, c, z, y, x = coordinates(index, channels, counts, CHANNELS_LAST)
     plane = n * strides[0] + c * strides[1]
     best = tl.zeros((BLOCK,), COMPUTE)
+    if MODE == "largest":  # of a window without elements
+        best = tl.full((BLOCK,), float("-inf") if LEAST is None else LEAST, COMPUTE)
     place = index * 0 - 1
     for tap in tl.range(0, LOOPS[0] * LOOPS[1] * LOOPS[2], loop_unroll_factor=UNROLL):
         at_z, in_z = position(z, tap // (LOOPS[1] * LOOPS[2]), extents[0], counts[0], KERNEL, 0)
@@ -183,6 +187,7 @@ def spread_kernel(
     LOOPS: tl.constexpr,
     UNROLL: tl.constexpr,
     PADDED: tl.constexpr,
+    LEAST: tl.constexpr,
     CHANNELS_LAST: tl.constexpr,
     COMPUTE: tl.constexpr,
     OUT_DTYPE: tl.constexpr,
@@ -230,7 +235,7 @@ def launch_pool(call: Call, mode: str) -> None:
     x, outs, size = call.arrays[0], call.outs, call.metadata["size"]
     windows = _three(x.shape[-len(size) :], size, call.metadata)
     arguments = (outs[0], outs[1] if len(outs) > 1 else None, x, five_strides(x, len(size)))
-    launch_windows(pool_kernel, call, mode, windows, x.shape[-1 - len(size)], arguments, most_positions)
+    launch_windows(pool_kernel, call, mode, windows, x.shape[-1 - len(size)], arguments, Windows.most)
 
 
 def launch_spread(call: Call, mode: str) -> None:
@@ -278,6 +283,7 @@ def launch_windows(
             "LOOPS": loops,
             "UNROLL": prod(loops) if prod(loops) <= _UNROLLED else 1,
             "PADDED": call.metadata.get("padded", False),
+            "LEAST": dtypes.iinfo(call.compute).min if call.compute.category == dtypes.INTEGER else None,
             # dense either way, so that its order is one of two
             "CHANNELS_LAST": not out.is_contiguous(),
             "COMPUTE": dtypes.int32 if call.compute is dtypes.bool_ else call.compute,
@@ -296,13 +302,6 @@ def _three(extents: Any, size: Any, metadata: dict[str, Any]) -> list[Windows]:
         extents, size, metadata["kernel"], metadata["stride"], metadata["padding"], metadata.get("dilation")
     )
     return [Windows(1, 1, 1, 1, 0, 1)] * (3 - len(found)) + found
-
-
-def most_positions(windows: Windows) -> int:
-    """The most positions that a window has."""
-    if windows.kernel:
-        return windows.kernel
-    return max([stop - start for start, stop in map(windows.bounds, range(windows.number))])
 
 
 def most_windows(windows: Windows) -> int:
