@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 from ..arguments import check_tensor, wrong_type
@@ -89,24 +88,11 @@ def fold(
     check_tensor("col2im", "input", 1, input)
     extents = _pair("col2im", "output_size", 2, output_size)
     windows = _windows("col2im", kernel_size, dilation, padding, stride, 1)
-    shape, kernel = list(input._data.shape), windows["kernel"]
+    shape = list(input._data.shape)
     if input.ndim not in (2, 3) or 0 in shape[-2:]:
         raise ShapeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
             f"input, but got: {shape}"
-        )
-    if shape[-2] % prod(kernel):
-        raise ShapeError(
-            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
-            f"input.size(1)={shape[-2]} and kernel_size={kernel}."
-        )
-    blocks = [each.number for each in windows_across(extents, **windows)]
-    if prod(blocks) != shape[-1] or min(blocks) < 1:
-        raise ShapeError(
-            f"Given output_size={extents}, kernel_size={kernel}, dilation={windows['dilation']}, "
-            f"padding={windows['padding']}, stride={windows['stride']}, expected size of input's dimension 2 to match "
-            f"the calculated number of sliding blocks {blocks[0]} * {blocks[1]} = {prod(blocks)}, but got "
-            f"input.size(2)={shape[-1]}."
         )
     _check_dtype("col2im_out_cpu", input)
     return col2im(input, extents=extents, **windows)  # type: ignore[no-any-return]

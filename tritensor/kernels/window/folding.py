@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...errors import ShapeError
 from ...operator import Operator, Shapes
 from ...rules import ANY
 from ...runtime.call import Call
@@ -143,6 +144,22 @@ class Unfold(Folding):
 
 class Fold(Folding):
     """Columns to pictures."""
+
+    def prepare(self, call: Call) -> None:
+        """Check that the columns are those of such windows."""
+        shape, (extents, kernel, stride, padding, dilation) = call.inputs[0]._data.shape, call.metadata.values()
+        if shape[-2] % prod(kernel):
+            raise ShapeError(
+                "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+                f"input.size(1)={shape[-2]} and kernel_size={kernel}."
+            )
+        tall, wide = (each.number for each in windows_across(extents, kernel, stride, padding, dilation))
+        if tall * wide != shape[-1] or min(tall, wide) < 1:
+            raise ShapeError(
+                f"Given output_size={extents}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
+                f"stride={stride}, expected size of input's dimension 2 to match the calculated number of sliding "
+                f"blocks {tall} * {wide} = {tall * wide}, but got input.size(2)={shape[-1]}."
+            )
 
     def allocate(self, call: Call) -> Shapes:
         """The pictures."""
