@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..arguments import check_tensor, wrong_type
-from ..dtypes import BOOLEAN, INTEGER
-from ..errors import ShapeError, UnsupportedError, explain
+from ..dtypes import FLOATING, bool_
+from ..errors import ShapeError
 from ..kernels.window.folding import col2im, im2col, windows_across
 from ..public import public
 from ..tensor import Tensor
+from .pooling_arguments import check_dtype
 
 Pair = tuple[int, int]
 
@@ -57,7 +58,7 @@ def unfold(
             f"dilation={windows['dilation']}, padding={windows['padding']}, calculated shape of the array of sliding "
             f"blocks as {blocks}, but its components must be at least one."
         )
-    _check_dtype("im2col_out_cpu", input)
+    check_dtype("im2col_out_cpu", input, _folds)
     return im2col(input, **windows)  # type: ignore[no-any-return]
 
 
@@ -94,8 +95,12 @@ def fold(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
             f"input, but got: {shape}"
         )
-    _check_dtype("col2im_out_cpu", input)
+    check_dtype("col2im_out_cpu", input, _folds)
     return col2im(input, extents=extents, **windows)  # type: ignore[no-any-return]
+
+
+def _folds(kind: Any) -> bool:
+    return kind is bool_ or kind.category >= FLOATING  # type: ignore[no-any-return]
 
 
 def _windows(call: str, kernel: Any, dilation: Any, padding: Any, stride: Any, before: int = 0) -> dict[str, Pair]:
@@ -125,13 +130,3 @@ def _pair(call: str, name: str, position: int, value: Any) -> Pair:
     if len(items) != 2:
         raise ShapeError(f"It is expected {name} equals to 2, but got size {len(items)}")
     return items[0].__index__(), items[1].__index__()
-
-
-def _check_dtype(words: str, input: Tensor) -> None:
-    kind = input.dtype
-    if BOOLEAN < kind.category <= INTEGER:
-        raise UnsupportedError(
-            explain(
-                f"\"{words}\" not implemented for '{kind.legacy}'", remedy="convert the input first, as in x.float()"
-            )
-        )

@@ -12,6 +12,7 @@ from typing import Any
 from ..arguments import check_tensor
 from ..autograd.gradients import called
 from ..autograd.mode import recording
+from ..dtypes import FLOATING, INTEGER, int64
 from ..errors import ShapeError
 from ..kernels.window import pooling
 from ..tensor import Tensor
@@ -21,8 +22,6 @@ from .pooling_arguments import (
     check_dtype,
     declare,
     floating,
-    floating_or_int64,
-    real_numbers,
     sizes_of,
     window_arguments,
 )
@@ -78,7 +77,7 @@ def _max_pool(rank: int) -> Any:
         size, kernel, steps, pads, gaps = window_arguments(
             name, input, rank, kernel_size, stride, padding, dilation, ceil_mode
         )
-        check_dtype(words, input, real_numbers)
+        check_dtype(words, input, lambda kind: INTEGER <= kind.category <= FLOATING)
         return _largest(
             input, return_indices, node, size=size, kernel=kernel, stride=steps, padding=pads, dilation=gaps
         )
@@ -102,7 +101,8 @@ def _averaged(
         (divisor,) = sizes_of(name, 1, "divisor_override", 7, divisor)
         if divisor == 0:
             raise ShapeError("divisor must be not zero")
-    check_dtype("avg_pool3d_out_frame" if rank == 3 else "avg_pool2d", input, floating_or_int64)
+    words = "avg_pool3d_out_frame" if rank == 3 else "avg_pool2d"
+    check_dtype(words, input, lambda kind: kind is int64 or floating(kind))
     out = pooling.avg_pool(
         input, size=size, kernel=kernel, stride=steps, padding=pads, divisor=divisor, padded=bool(count_include_pad)
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import layout
 from ..arguments import wrong_type
-from ..dtypes import FLOATING, INTEGER, int64
+from ..dtypes import FLOATING
 from ..errors import ShapeError, UnsupportedError, explain
 from ..public import public
 from ..tensor import Tensor
@@ -17,15 +17,13 @@ __all__ = [
     "check_dtype",
     "declare",
     "floating",
-    "floating_or_int64",
     "list_of",
-    "real_numbers",
     "sizes_of",
     "window_arguments",
 ]
 
 Sizes = tuple[int, ...]
-_NUMBERS = {1: "one int", 2: "two ints", 3: "three ints"}
+_NUMBERS = {2: "two ints", 3: "three ints"}
 _AXES = "THW"
 
 
@@ -74,10 +72,8 @@ def sizes_of(call: str, rank: int, name: str, position: int, value: Any) -> Size
         elif rank == 1:
             words = f"{call}() argument '{name}' should contain one int (got {len(found)})"
         else:
-            also = "be omitted, a" if name == "stride" else "be a"
-            words = f"{call}: {name} must {also} single int, or a tuple of {_NUMBERS[rank]}"
-            if call.startswith("max") or rank == 2:
-                words = words.replace(" must be ", " must be either " if name == "dilation" else " must either be ")
+            also = "omitted, " if name == "stride" else ""
+            words = f"{call}: {name} must either be {also}a single int, or a tuple of {_NUMBERS[rank]}"
         raise ShapeError(explain(words, f"{name} is {value!r}"))
     return found
 
@@ -230,29 +226,11 @@ def check_dtype(words: str, input: Tensor, fits: Callable[[Any], bool]) -> None:
     Raises:
         UnsupportedError: it does not.
     """
-    kind = input.dtype
-    if not fits(kind):
-        takes = [name for name, other in (("int64", int64), ("floating", None)) if other is None or fits(other)]
-        takes = ["integer", "floating"] if fits is real_numbers else takes
-        raise UnsupportedError(
-            explain(
-                f"\"{words}\" not implemented for '{kind.legacy}'",
-                f"it takes {' and '.join(takes)} dtypes, got {kind}",
-                remedy="convert the input first, as in x.float()",
-            )
-        )
+    if not fits(input.dtype):
+        first = f"\"{words}\" not implemented for '{input.dtype.legacy}'"
+        raise UnsupportedError(explain(first, remedy="convert the input first, as in x.float()"))
 
 
 def floating(kind: Any) -> bool:
     """Real floating dtypes."""
     return kind.category == FLOATING  # type: ignore[no-any-return]
-
-
-def floating_or_int64(kind: Any) -> bool:
-    """Real floating dtypes and int64."""
-    return kind is int64 or floating(kind)
-
-
-def real_numbers(kind: Any) -> bool:
-    """Integer and real floating dtypes."""
-    return INTEGER <= kind.category <= FLOATING

@@ -84,6 +84,13 @@ def test_of_equal_elements_the_first_is_taken_and_of_nan_the_last():
     assert nothing[1].tolist() == [[[0, 1, 3], [4, 5, 7], [12, 13, 15]]]  # inside of the input
 
 
+def test_windows_without_elements_are_less_than_all_and_their_places_inside():
+    """Of a dilated window both elements may be in the padding; PyTorch's place is then beyond the plane."""
+    values, places = F.max_pool2d(torch.ones(1, 1, 1), 2, 1, 1, 2, return_indices=True)
+    assert values.item() == -INF and places.item() == 0
+    assert F.max_pool2d(torch.ones(1, 1, 1, dtype=torch.int8), 2, 1, 1, 2).item() == -128
+
+
 def test_ceil_mode_takes_windows_that_begin_inside():
     x = torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]])
     assert F.max_pool1d(x, 2, 2).tolist() == [[2, 4]]
@@ -268,7 +275,7 @@ REFUSED = [
     (
         lambda: F.max_pool2d(X2, 2, dilation=(1, 1, 1)),
         RuntimeError,
-        "max_pool2d: dilation must be either a single int,",
+        "max_pool2d: dilation must either be a single int,",
     ),
     (
         lambda: F.max_pool2d(X2, 2.0),
@@ -288,7 +295,7 @@ REFUSED = [
     (
         lambda: F.avg_pool3d(X3, 2, (1, 1)),
         RuntimeError,
-        "avg_pool3d: stride must be omitted, a single int, or a tuple of",
+        "avg_pool3d: stride must either be omitted, a single int, or",
     ),
     (
         lambda: F.adaptive_avg_pool1d(X1[0, 0], 2),

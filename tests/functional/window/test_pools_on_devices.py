@@ -77,6 +77,9 @@ def test_of_equal_elements_the_first_is_taken_and_of_nan_the_last():
         assert F.max_pool2d(x.cuda(), (2, 3), stride=1, return_indices=True)[1].tolist() == [[[1], [8]]]
         least = torch.full((1, 4, 4), -torch.inf, device="cuda")
         values, places = F.max_pool2d(least, 2, 2, 1, return_indices=True)
+        nothing = F.max_pool2d(torch.ones(1, 1, 1, device="cuda"), 2, 1, 1, 2, return_indices=True)
+        assert [each.item() for each in nothing] == [-torch.inf, 0]
+        assert F.max_pool2d(torch.ones(1, 1, 1, dtype=torch.int8, device="cuda"), 2, 1, 1, 2).item() == -128
         assert values.max().item() == -torch.inf and places.tolist() == [[[0, 1, 3], [4, 5, 7], [12, 13, 15]]]
 
 
