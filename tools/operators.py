@@ -22,6 +22,8 @@ FAMILIES = {
     "matmul": "Tiles on tensor cores; bias and activation join the same kernel.",
     "convolution": "A product of matrices whose columns are read where they lie; each gradient is another of the sums.",
     "loss": "Scores become losses in one pass; gradients come out of the same pass when they are needed.",
+    "pooling": "A program takes a block of windows; their gradients are gathered by the elements, not added to them.",
+    "folding": "Each element gathers from the windows it is in, so that sums have a fixed order.",
     "indexing": "Bounds are checked before anything is read or written; sums have a fixed order.",
     "joining": "One launch for all parts.",
     "sorting": "Blocks are sorted in place, then merged; equal elements keep their order.",

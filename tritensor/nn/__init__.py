@@ -18,6 +18,7 @@ from . import (
     parallel,
     parameter,
     parameter_containers,
+    pooling,
     shape,
     utils,
 )
@@ -36,6 +37,7 @@ from .parallel import DataParallel
 from .parameter import *
 from .parameter_containers import *
 from .paths import parameter_path
+from .pooling import *
 from .shape import *
 
 __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
@@ -51,4 +53,5 @@ __all__ += module.__all__
 __all__ += normalization.__all__
 __all__ += parameter.__all__
 __all__ += parameter_containers.__all__
+__all__ += pooling.__all__
 __all__ += shape.__all__
