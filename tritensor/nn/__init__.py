@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import (
     activation,
+    batch_normalization,
     containers,
     dropout,
     embedding,
@@ -21,6 +22,7 @@ from . import (
 )
 from .activation import *
 from .audit import audit
+from .batch_normalization import *
 from .containers import *
 from .dropout import *
 from .embedding import *
@@ -36,6 +38,7 @@ from .shape import *
 
 __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
 __all__ += activation.__all__
+__all__ += batch_normalization.__all__
 __all__ += containers.__all__
 __all__ += dropout.__all__
 __all__ += embedding.__all__
