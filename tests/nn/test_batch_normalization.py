@@ -121,6 +121,21 @@ def test_group_norm_needs_a_divisor():
         nn.GroupNorm(2, 5)
 
 
+def test_one_process_needs_no_others():
+    plain = nn.BatchNorm2d(3)
+    layers = nn.Sequential(nn.Linear(5, 5), nn.Sequential(plain, nn.InstanceNorm2d(3)))
+    made = nn.SyncBatchNorm.convert_sync_batchnorm(layers)
+    assert made is layers and isinstance(made[1][1], nn.InstanceNorm2d)
+    layer = made[1][0]
+    assert layer.weight is plain.weight and layer.running_mean is plain.running_mean
+    x = drawn(4, 3, 2, 5)
+    torch.testing.assert_close(layer(x), nn.BatchNorm2d(3)(x))
+    with pytest.raises(ValueError, match="expected at least 2D input"):
+        layer(torch.ones(3))
+    with pytest.raises(ValueError, match="SyncBatchNorm number of input channels should be non-zero"):
+        layer(torch.ones(3, 0))
+
+
 # ---- beside PyTorch --------------------------------------------------------------------------------------------
 
 LAYERS = {

@@ -18,6 +18,7 @@ from . import (
     parameter,
     parameter_containers,
     shape,
+    sync_batch_normalization,
     utils,
 )
 from .activation import *
@@ -35,6 +36,7 @@ from .parameter import *
 from .parameter_containers import *
 from .paths import parameter_path
 from .shape import *
+from .sync_batch_normalization import *
 
 __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
 __all__ += activation.__all__
@@ -49,3 +51,4 @@ __all__ += normalization.__all__
 __all__ += parameter.__all__
 __all__ += parameter_containers.__all__
 __all__ += shape.__all__
+__all__ += sync_batch_normalization.__all__

@@ -109,6 +109,14 @@ def _(grad, x, mean, var, weight, total, products, share, eps, weighted):
         return (grad - sums) * (weight * rstd)
 
 
+@normalize_channels_backward.samples
+def _(draw):
+    for shape, each in (((20, 3), (3,)), ((2, 3, 4), (3, 1)), ((0, 3), (3,))):
+        for weighted in (False, True):
+            given = [draw(each), draw(each, (0.5, 2.0)), draw(each), draw(each), draw(each)]
+            yield [draw(shape), draw(shape), *given, 0.2], {"weighted": weighted}
+
+
 def _launch(
     operator: Operator, out: DeviceArray, arrays: Sequence[Any], compute: dtypes.dtype, **metadata: Any
 ) -> None:
