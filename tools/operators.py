@@ -21,6 +21,7 @@ FAMILIES = {
     "channel_norm": "Statistics and the sums for gradients by the reduction kernel, results by the elementwise one.",
     "rms_norm": "As for layer normalisation, without the mean.",
     "matmul": "Tiles on tensor cores; bias and activation join the same kernel.",
+    "convolution": "A product of matrices whose columns are read where they lie; each gradient is another of the sums.",
     "loss": "Scores become losses in one pass; gradients come out of the same pass when they are needed.",
     "indexing": "Bounds are checked before anything is read or written; sums have a fixed order.",
     "joining": "One launch for all parts.",

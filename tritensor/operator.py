@@ -61,7 +61,7 @@ __all__ = [
 ndarray = np.ndarray
 _getframe = sys._getframe
 Dtypes = tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]  # to compute in, and of each result
-Shapes = list[tuple[tuple[int, ...], np.dtype]]  # shape and dtype of each result
+Shapes = list[tuple[Any, ...]]  # shape and dtype of each result, and strides unless it is row-major
 
 registry: dict[str, Operator] = {}
 
@@ -207,7 +207,7 @@ class Operator:
         return with_casts(self.reference, kinds, call)
 
     def allocate(self, call: Call) -> Shapes:
-        """The shape and NumPy dtype of each output, from the inputs' arrays."""
+        """The shape and NumPy dtype of each output, and its strides unless it is row-major, from the inputs' arrays."""
         raise TypeError(f"{self.name}: the family {self.family} allocates nothing")
 
     def launch(self, call: Call) -> None:
@@ -302,7 +302,7 @@ class Operator:
         refuse_complex(self.name, call.device, (call.compute, *call.results, *call.arrays))
         given = bool(call.outs)
         if not given:
-            call.outs = [buffer.empty(shape, kind, call.device) for shape, kind in self.allocate(call)]
+            call.outs = [buffer.empty(shape, kind, call.device, *rest) for shape, kind, *rest in self.allocate(call)]
         if settings.debug.value < 2:
             self.launch(call)
         else:

@@ -22,7 +22,7 @@ from ..needs import HAS_TRITON
 if not HAS_TRITON:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
-from tritensor.kernels.matmul.family import _body
+from tritensor.kernels.matmul.family import body_of
 from tritensor.runtime import compiler
 
 HOPPER = ("cuda", 90)
@@ -70,7 +70,7 @@ def described(
         ("i32", "i32", "i32:1"),
     )
     constants = {
-        "EPILOGUE": _body(registry[epilogue]) if epilogue else None,
+        "EPILOGUE": body_of(registry[epilogue]) if epilogue else None,
         "OUT_DTYPE": kind or stored,
         "PRODUCT": precision,
         "X_FLIPPED": flips[0],

@@ -11,6 +11,7 @@ __all__ = ["node_name", "overload"]
 _PYTORCH = {
     "absolute_error": "Abs",
     "add_scaled": "Add",
+    "convolution_transposed": "Convolution",
     "copy": "Clone",
     "cross_entropy": "NllLoss",
     "cross_entropy_with_gradient": "NllLoss",

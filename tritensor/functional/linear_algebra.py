@@ -180,18 +180,28 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activat
 
 
 def _linear_with_activation(input: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -> Tensor:
+    operator = fused_activation("linear", activation)
+    if recording.enabled and any(isinstance(value, Tensor) and value._needs for value in (input, weight, bias)):
+        return operator(linear(input, weight, bias))  # type: ignore[no-any-return]
+    return linear_operator(input, weight, bias, activation=activation)
+
+
+def fused_activation(call: str, activation: str) -> Any:
+    """The operator that is named as the activation of a call.
+
+    Raises:
+        ArgumentError: it names no elementwise operator of one input.
+    """
     operator = registry.get(activation)
     fits = operator is not None and operator.family == "elementwise" and len(operator.inputs) == 1
     if operator is None or not fits or operator.metadata:
         raise ArgumentError(
             explain(
-                f"linear(): activation must name an operator of one input, got {activation!r}",
+                f"{call}(): activation must name an operator of one input, got {activation!r}",
                 remedy='"relu", "gelu", "gelu_tanh", "silu", "sigmoid" and "tanh" are some',
             )
         )
-    if recording.enabled and any(isinstance(value, Tensor) and value._needs for value in (input, weight, bias)):
-        return operator(linear(input, weight, bias))
-    return linear_operator(input, weight, bias, activation=activation)
+    return operator
 
 
 @method("__matmul__")

@@ -12,7 +12,7 @@ from .. import settings
 from ..drivers import ledger, selection
 from ..drivers.allocator import Arena, Block
 from ..errors import DeviceError, explain
-from .array import DeviceArray, Form, form_of_new
+from .array import DeviceArray, Form, form_of, form_of_new
 
 if TYPE_CHECKING:
     from ..devices import device as Device
@@ -82,8 +82,13 @@ class Buffer:
             self.arena.give(block)
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) -> DeviceArray:
+def empty(
+    shape: tuple[int, ...], dtype: np.dtype[Any], device: Device, strides: tuple[int, ...] | None = None
+) -> DeviceArray:
     """Uninitialised memory for the current stream of a device (with an index); full of NaN where it is simulated.
+
+    Args:
+        strides: row-major unless given; without gaps.
 
     Raises:
         DeviceError: no such device. OutOfMemoryError: not enough memory; the message lists the largest live buffers.
@@ -91,7 +96,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) -> Devic
     driver = selection.active() or selection.require()
     stream = driver.current_stream(device.index)  # type: ignore[arg-type]
     arena = stream.arena
-    form = form_of_new(shape, dtype, device)
+    form = form_of_new(shape, dtype, device) if strides is None else form_of(shape, strides, dtype, device, 0)
     array = new(arena, form)
     if arena.poison:
         block = array.buffer.block

@@ -6,10 +6,12 @@ from . import (
     activation,
     batch_normalization,
     containers,
+    convolution,
     dropout,
     embedding,
     functional,
     init,
+    lazy,
     linear,
     loss,
     module,
@@ -25,8 +27,10 @@ from .activation import *
 from .audit import audit
 from .batch_normalization import *
 from .containers import *
+from .convolution import *
 from .dropout import *
 from .embedding import *
+from .lazy import *
 from .linear import *
 from .loss import *
 from .module import *
@@ -42,8 +46,10 @@ __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter
 __all__ += activation.__all__
 __all__ += batch_normalization.__all__
 __all__ += containers.__all__
+__all__ += convolution.__all__
 __all__ += dropout.__all__
 __all__ += embedding.__all__
+__all__ += lazy.__all__
 __all__ += linear.__all__
 __all__ += loss.__all__
 __all__ += module.__all__

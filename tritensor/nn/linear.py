@@ -9,10 +9,11 @@ from .. import functional as F
 from ..functional.creation import empty
 from ..tensor import Tensor
 from . import init
+from .lazy import LazyModuleMixin, UninitializedParameter
 from .module import Module
 from .parameter import Parameter
 
-__all__ = ["Identity", "Linear"]
+__all__ = ["Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
@@ -67,3 +68,36 @@ class Linear(Module):
     def extra_repr(self) -> str:
         """The two sizes and whether there is a bias."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A `Linear` that takes its number of input features from its first input, and is an ordinary one from then on.
+
+    >>> import tritensor as torch
+    >>> layer = torch.nn.LazyLinear(2)
+    >>> layer(torch.ones(5, 3)).shape, layer
+    (tritensor.Size([5, 2]), Linear(in_features=3, out_features=2, bias=True))
+    """
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, 0, False)
+        self.out_features = out_features
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
+        """Give weight and bias the shapes that the input asks for."""
+        if self.has_uninitialized_params():
+            self.in_features = input.shape[-1]
+            for parameter, shape in (
+                (self.weight, (self.out_features, self.in_features)),
+                (self.bias, (self.out_features,)),
+            ):
+                if parameter is not None:
+                    parameter.materialize(shape)  # type: ignore[attr-defined]
+            self.reset_parameters()
+        elif not self.in_features:  # loaded
+            self.in_features = self.weight.shape[-1]

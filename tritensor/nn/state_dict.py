@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..autograd.mode import no_grad
 from ..errors import CheckpointError
 from ..tensor import Tensor
+from .lazy import Uninitialized
 from .parameter import Parameter
 
 __all__ = ["EXTRA_STATE", "check_own", "load", "save_own"]
@@ -72,6 +73,10 @@ def check_own(
                 f"checkpoint but received {type(value)}"
             )
             continue
+        if isinstance(current, Uninitialized):
+            if not isinstance(value, Uninitialized):
+                changes.append(_materializing(current, value))
+            continue
         if current.ndim == 0 and tuple(value.shape) == (1,):
             value = value[0]  # a scalar as PyTorch 0.3 saved it
         if value.shape != current.shape:
@@ -98,6 +103,20 @@ def _copying(current: Tensor, value: Tensor) -> Change:
         before = current.detach().clone() if keep else current
         current.copy_(value)
         return lambda: current.copy_(before)
+
+    return change
+
+
+def _materializing(current: Any, value: Tensor) -> Change:
+    def change(keep: bool) -> Callable[[], Any]:
+        kind, data = type(current), current.data
+        current.materialize(value.shape)
+        current.copy_(value)
+
+        def back() -> None:
+            current.data, current.__class__ = data, kind
+
+        return back
 
     return change
 

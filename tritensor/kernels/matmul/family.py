@@ -27,7 +27,7 @@ from ...tensor import Tensor, wrap
 from ...threads import dot
 from .host import multiply, product
 
-__all__ = ["Matmul", "linear", "matmul", "quick_linear", "quick_matmul"]
+__all__ = ["Matmul", "body_of", "c_name", "linear", "matmul", "quick_linear", "quick_matmul", "refuse_activation"]
 
 # dtype names as PyTorch's messages of this family spell them
 _C_NAMES = {
@@ -89,13 +89,7 @@ class Matmul(Operator):
         self, outputs: tuple[Tensor, ...], inputs: Sequence[Any], metadata: dict[str, Any], alike: bool = False
     ) -> None:
         """Leave a node; a fused activation has no gradient, because its input is not stored."""
-        if metadata.get("activation") and any(isinstance(value, Tensor) and value._needs for value in inputs):
-            raise AutogradError(
-                explain(
-                    f"{self.name}: an activation inside the operator has no gradient",
-                    remedy="call tritensor.functional.linear, which takes two operators for it",
-                )
-            )
+        refuse_activation(self.name, inputs, metadata, "linear")
         super().record(outputs, inputs, metadata, alike)
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
@@ -105,8 +99,7 @@ class Matmul(Operator):
             if value is not None and value.dtype is not first:
                 raise DtypeError(
                     explain(
-                        f"expected m1 and m2 to have the same dtype, but got: {_c_name(first)} != "
-                        f"{_c_name(value.dtype)}",
+                        f"expected m1 and m2 to have the same dtype, but got: {c_name(first)} != {c_name(value.dtype)}",
                         f"{self.name}: {self.inputs[0]} has dtype {first}, {name} {value.dtype}",
                         remedy="bring them to one dtype with .to(dtype)",
                     )
@@ -148,7 +141,7 @@ class Matmul(Operator):
         bias = call.arrays[2] if len(call.arrays) == 3 else None
         if bias is not None and not isinstance(bias, DeviceArray):  # a CPU tensor without dimensions
             bias = copies.from_host(np.array(bias, x.dtype), x.device)
-        body = None if activation is None else _body(registry[activation])
+        body = None if activation is None else body_of(registry[activation])
         y = y.transpose((1, 0)) if self.transposed else y
         launch_product(call.outs[0], x, y, bias, body)
 
@@ -158,7 +151,22 @@ class Matmul(Operator):
         return moved, 2 * call.outs[0].size * call.arrays[0].shape[-1]
 
 
-def _body(operator: Any) -> Any:
+def refuse_activation(name: str, inputs: Sequence[Any], metadata: dict[str, Any], function: str) -> None:
+    """Raise if a call with a fused activation is to be recorded: its input is not stored.
+
+    Raises:
+        AutogradError: an input needs a gradient.
+    """
+    if metadata.get("activation") and any(isinstance(value, Tensor) and value._needs for value in inputs):
+        raise AutogradError(
+            explain(
+                f"{name}: an activation inside the operator has no gradient",
+                remedy=f"call tritensor.functional.{function}, which takes two operators for it",
+            )
+        )
+
+
+def body_of(operator: Any) -> Any:
     """An elementwise operator's Triton body as a device function."""
     from ...runtime.launch import DeviceFunction, device_function
 
@@ -167,7 +175,8 @@ def _body(operator: Any) -> Any:
     return operator.body
 
 
-def _c_name(dtype: dtypes.dtype) -> str:
+def c_name(dtype: dtypes.dtype) -> str:
+    """A dtype as PyTorch's messages of matrix products and convolutions spell it."""
     return _C_NAMES.get(dtype.name, dtype.name)
 
 

@@ -1,0 +1,229 @@
+"""Convolutions on the CPU: known values, the pieces against the reference, gradients, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor as torch
+from tritensor.kernels.window import convolution as family
+from tritensor.kernels.window import convolution_host as host
+from tritensor.kernels.window.convolution import convolution, convolution_transposed, convolution_weight
+from tritensor.kernels.window.geometry import forward_size
+from tritensor.nn import functional as F
+from tritensor.operator import Operator
+
+ONE, TWO, THREE = (
+    [1.0, 2.0, 3.0, 4.0, 5.0],
+    [[1.0, 2.0], [3.0, 4.0]],
+    [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]],
+)
+
+
+def test_known_values() -> None:
+    x, w = torch.tensor([[ONE]]), torch.tensor([[[1.0, 0.0, -1.0]]])
+    assert torch.conv1d(x, w).tolist() == [[[-2.0, -2.0, -2.0]]]
+    assert torch.conv1d(x, w, torch.tensor([1.0]), stride=2, padding=1).tolist() == [[[-1.0, -1.0, 5.0]]]
+    assert torch.conv1d(x, w, dilation=2).tolist() == [[[-4.0]]]
+    assert torch.conv1d(x, torch.tensor([[[1.0, 2.0]]]), padding="same").tolist() == [[[5.0, 8.0, 11.0, 14.0, 5.0]]]
+    assert torch.conv1d(x[0], w, padding="valid").tolist() == [[-2.0, -2.0, -2.0]]
+    y = torch.conv_transpose1d(torch.tensor([[[1.0, 2.0]]]), w, stride=2, output_padding=1)
+    assert y.tolist() == [[[1.0, 0.0, 1.0, 0.0, -2.0, 0.0]]]
+    image = torch.tensor([[TWO]])
+    assert torch.conv2d(image, torch.ones(1, 1, 2, 2)).tolist() == [[[[10.0]]]]
+    assert torch.conv_transpose2d(image, torch.ones(1, 1, 2, 1)).tolist() == [[[[1.0, 2.0], [4.0, 6.0], [3.0, 4.0]]]]
+    assert torch.conv3d(torch.tensor([[THREE]]), torch.ones(1, 1, 2, 2, 2)).item() == 36.0
+    assert torch.conv_transpose3d(torch.ones(1, 1, 1, 1, 1), torch.tensor([[THREE]])).tolist() == [[THREE]]
+    two = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])
+    assert torch.conv1d(two, torch.tensor([[[1.0]], [[10.0]]]), groups=2).tolist() == [[[1.0, 2.0], [30.0, 40.0]]]
+    assert torch.conv1d(torch.tensor([[[1, 2, 3]]]), torch.tensor([[[1, 1]]])).tolist() == [[[3, 5]]]
+
+
+def test_an_activation_is_applied_with_and_without_gradients() -> None:
+    x, w = torch.tensor([[ONE]]), torch.tensor([[[-1.0, 1.0]]])
+    for needs in (False, True):
+        x.requires_grad = needs
+        assert F.conv1d(x, -w, activation="relu").tolist() == [[[0.0] * 4]]
+        assert F.conv1d(x, w, activation="relu").tolist() == [[[1.0] * 4]]
+        assert F.conv_transpose1d(x, w, activation="relu").tolist() == [[[0.0] * 5 + [5.0]]]
+    with pytest.raises(TypeError, match="activation must name an operator"):
+        F.conv1d(x, w, activation="rolu")
+    geometry = {"stride": (1,), "padding": (0,), "dilation": (1,), "groups": 1, "size": (4,)}
+    with pytest.raises(RuntimeError, match="an activation inside the operator has no gradient"):
+        convolution(x, w, activation="relu", **geometry)
+
+
+def whole(operator: Any, *inputs: np.ndarray, **metadata: Any) -> np.ndarray:
+    """The result of the reference."""
+    call = operator.prepared(tuple(map(torch.from_numpy, inputs)), {**operator.metadata, **metadata})
+    call.arrays = operator.arrays_of(call)
+    return Operator.on_host(operator, call)(*call.arrays)[0]
+
+
+def shown(x: Any, wanted: np.ndarray, case: Any) -> None:
+    assert x.shape == wanted.shape
+    # halves are rounded once here, and at each step in the reference of halves
+    np.testing.assert_allclose(x.double().numpy(), wanted.astype(np.float64), rtol=1e-9, atol=1e-9, err_msg=str(case))
+
+
+def in_order(x: np.ndarray, last: bool) -> Any:
+    """The array as a tensor, its channels innermost with `last`."""
+    return torch.from_numpy(np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1) if last else x)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pieces_give_what_the_reference_gives(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random shapes, layouts and sizes of pieces, of all three sums."""
+    rng = np.random.default_rng(seed)
+    pick = lambda *values: values[rng.integers(len(values))]  # noqa: E731
+    done = 0
+    while done < 12:
+        rank, groups, rows, channels = pick(1, 2, 2, 3), pick(1, 1, 2, 3), pick(1, 2, 40), pick(1, 2, 5)
+        sizes = tuple([int(pick(1, 4, 7, 12)) for _ in range(rank)])
+        kernel = tuple([int(pick(1, 2, 3)) for _ in range(rank)])
+        geometry = [tuple([int(pick(*of)) for _ in range(rank)]) for of in ((1, 1, 2, 3), (0, 1, 2), (1, 1, 2, 4))]
+        if pick(*range(5)) == 0:
+            kernel, geometry = (1,) * rank, [(1,) * rank, (0,) * rank, (1,) * rank]
+        size = tuple([forward_size(*each) for each in zip(sizes, kernel, *geometry, strict=True)])
+        if min(size) < 1:
+            continue
+        for name, values in {"CACHE": (1 << 9, 1 << 13, 1 << 19), "_LEAST": (1, 16), "_WORTH": (1, 1 << 9)}.items():
+            monkeypatch.setattr(host, name, pick(*values))
+        monkeypatch.setattr(host, "_ROWS", pick(1, 8))
+        images, last = pick(1, 2, 5), bool(pick(0, 1))
+        x, y = rng.normal(size=(images, groups * channels, *sizes)), rng.normal(size=(images, groups * rows, *size))
+        w = rng.normal(size=(groups * rows, channels, *kernel))
+        metadata = dict(zip(("stride", "padding", "dilation"), geometry, strict=True)) | {"groups": groups}
+        for sum, operands, wanted in (
+            (convolution, (x, w, y[0, :, *[0] * rank]), size),
+            (convolution_transposed, (y, w, x[0, :, *[0] * rank]), sizes),
+            (convolution_weight, (x, y), kernel),
+        ):
+            tensors = [in_order(each, last) if each.ndim > 1 else torch.from_numpy(each.copy()) for each in operands]
+            found = sum(*tensors, **metadata, size=wanted)
+            shown(found, whole(sum, *operands, **metadata, size=wanted), (sum.name, last, metadata, x.shape, w.shape))
+        done += 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_halves_are_summed_in_float32(dtype: Any) -> None:
+    torch.manual_seed(0)
+    x, w, b = (torch.randn(*shape).to(dtype) for shape in ((2, 32, 9, 9), (8, 32, 3, 3), (8,)))
+    y = F.conv2d(x, w, b)
+    assert y.dtype is dtype
+    torch.testing.assert_close(y, F.conv2d(x.float(), w.float(), b.float()).to(dtype), rtol=0, atol=0)
+    one = F.conv2d(x, w[:, :, :1, :1])
+    torch.testing.assert_close(one, F.conv2d(x.float(), w[:, :, :1, :1].float()).to(dtype), rtol=0, atol=0)
+    deep = F.conv2d(x, w[:1].expand(32, 32, 3, 3)[:, :1].contiguous(), groups=32)
+    assert deep.dtype is dtype
+
+
+def test_results_are_channels_last_where_an_operand_is() -> None:
+    x, w = torch.ones(2, 3, 5, 5), torch.ones(4, 3, 3, 3)
+    last = torch.channels_last
+    assert F.conv2d(x, w).is_contiguous()
+    for y in (F.conv2d(x.to(memory_format=last), w), F.conv2d(x, w.to(memory_format=last))):
+        assert y.stride() == (36, 1, 12, 4)
+    assert F.conv_transpose2d(x.to(memory_format=last), w.transpose(0, 1)).is_contiguous(memory_format=last)
+    volume = torch.ones(2, 3, 5, 5, 5).to(memory_format=torch.channels_last_3d)
+    assert F.conv3d(volume, torch.ones(4, 3, 1, 1, 1)).is_contiguous(memory_format=torch.channels_last_3d)
+    leaf = x.to(memory_format=last).requires_grad_()
+    F.conv2d(leaf, w).sum().backward()
+    assert leaf.grad.tolist() == torch.autograd.grad(F.conv2d(z := x.requires_grad_(), w).sum(), z)[0].tolist()
+
+
+def test_empty_batches() -> None:
+    w, b = torch.ones(4, 3, 3, 3, requires_grad=True), torch.ones(4, requires_grad=True)
+    x = torch.zeros(0, 3, 5, 5, requires_grad=True)
+    y = F.conv2d(x, w, b)
+    assert y.shape == (0, 4, 3, 3)
+    y.sum().backward()
+    assert x.grad.shape == x.shape and w.grad.abs().sum().item() == b.grad.abs().sum().item() == 0.0
+    assert F.conv_transpose2d(x, w.transpose(0, 1)).shape == (0, 4, 7, 7)
+    assert F.conv2d(torch.zeros(2, 0, 5, 5), torch.zeros(4, 0, 3, 3), b).shape == (2, 0, 3, 3)
+    assert F.conv_transpose1d(torch.ones(2, 3, 1), torch.ones(3, 4, 2), padding=1).shape == (2, 4, 0)
+
+
+def test_gradients_of_functions() -> None:
+    torch.manual_seed(1)
+    wide = lambda *shape: torch.randn(*shape, dtype=torch.float64).requires_grad_()  # noqa: E731
+    for call, operands in (
+        (lambda x, w, b: F.conv2d(x, w, b, 2, 1, groups=2), (wide(1, 2, 3, 4), wide(2, 1, 2, 3), wide(2))),
+        (lambda x, w: F.conv1d(x, w, padding="same", dilation=2), (wide(2, 1, 4), wide(2, 1, 2))),
+        (lambda x, w, b: F.conv_transpose1d(x, w, b, 2, 1, 1), (wide(2, 2, 3), wide(2, 1, 3), wide(1))),
+    ):
+        assert torch.autograd.gradcheck(call, operands) and torch.autograd.gradgradcheck(call, operands)
+
+
+x2, w2 = torch.zeros(2, 3, 5, 5), torch.zeros(4, 3, 3, 3)
+REFUSED = [
+    (
+        lambda: F.conv2d(x2[0, 0], w2),
+        r"Expected 3D \(unbatched\) or 4D \(batched\) input to conv2d, but got .*\[5, 5\]",
+    ),
+    (lambda: F.conv1d(x2[0], w2), r"Expected 4-dimensional input for 4-dimensional weight \[4, 3, 3, 3\]"),
+    (
+        lambda: F.conv2d(x2[:, :2], w2),
+        r"Given groups=1, weight of size \[4, 3, 3, 3\], expected input\[2, 2, 5, 5\] to ",
+    ),
+    (
+        lambda: F.conv_transpose2d(x2, w2),
+        r"Given transposed=1, weight of size .* to have 4 channels, but got 3 channels",
+    ),
+    (lambda: F.conv2d(x2, w2, groups=3), r"Given groups=3, expected weight to be divisible by 3 at dimension 0"),
+    (lambda: F.conv2d(x2, w2[:0]), r"Given groups=1, expected weight to be at least 1 at dimension 0"),
+    (lambda: F.conv2d(x2, w2, groups=0), "non-positive groups is not supported"),
+    (lambda: F.conv2d(x2, w2, padding=-1), "negative padding is not supported"),
+    (lambda: F.conv2d(x2, w2, stride=(1, 0)), "non-positive stride is not supported"),
+    (lambda: F.conv2d(x2, w2, dilation=0), "non-positive dilation is not supported"),
+    (lambda: F.conv2d(x2, w2, stride=(1, 2, 3)), r"expected stride to be a single integer value or a list of 2 values"),
+    (
+        lambda: F.conv2d(x2[:, :, :2], w2),
+        r"Calculated padded input size per channel: \(2 x 5\). Kernel size: \(3 x 3\)",
+    ),
+    (lambda: F.conv2d(x2[:, :, :0], w2, padding=3), "Only zero batch or zero channel inputs are supported"),
+    (lambda: F.conv2d(x2, w2[:, :, :0]), "kernel size should be greater than zero"),
+    (
+        lambda: F.conv2d(x2, w2, torch.zeros(3)),
+        r"Given weight of size .*, expected bias to be 1-dimensional with 4 ele",
+    ),
+    (
+        lambda: F.conv2d(x2, w2.double()),
+        r"Input type \(torch.FloatTensor\) and weight type \(torch.DoubleTensor\) should",
+    ),
+    (
+        lambda: F.conv2d(x2, w2, torch.zeros(4).double()),
+        r"Input type \(float\) and bias type \(double\) should be the same",
+    ),
+    (lambda: F.conv2d(x2.bool(), w2.bool()), "not implemented for 'Bool'"),
+    (lambda: F.conv2d(x2, w2, padding="same", stride=2), "padding='same' is not supported for strided convolutions"),
+    (lambda: F.conv2d(x2, w2, padding="full"), "Invalid padding string: 'full'"),
+    (lambda: F.conv_transpose2d(x2, w2[:3], stride=2, output_padding=2), "output padding must be smaller than either"),
+    (lambda: F.conv_transpose2d(x2, w2[:3], output_padding=-1), "negative output_padding is not supported"),
+    (lambda: F.conv_transpose2d(x2, w2[:3], padding=5), r"Calculated output size per channel: \(-3 x -3\)"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_bad_input_is_refused_in_pytorchs_words(number: int) -> None:
+    call, words = REFUSED[number]
+    with pytest.raises(RuntimeError, match=words):
+        call()
+
+
+def test_arguments_of_wrong_types_are_refused() -> None:
+    for options, words in (
+        ({"stride": 1.5}, r"argument 'stride' must be tuple of ints, not float"),
+        ({"padding": (1, "a")}, r"argument 'padding' must be tuple of ints"),
+        ({"groups": 1.0}, r"argument 'groups' must be int, not float"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            F.conv2d(x2, w2, **options)
+    with pytest.raises(TypeError, match=r"conv2d\(\): argument 'input' \(position 1\) must be Tensor, not list"):
+        F.conv2d([1], w2)
+    with pytest.raises(TypeError, match=r"conv2d\(\): argument 'bias' \(position 3\) must be Tensor, not int"):
+        F.conv2d(x2, w2, 3)
+    with pytest.raises(RuntimeError, match=r"convolution: operands of shapes"):
+        family.convolution(x2, w2[:, :2], stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, size=(3, 3))

@@ -1,0 +1,321 @@
+"""The convolution family: three sums of the products of inputs, weights and results, each the gradient of the others.
+
+With x of (images, groups * channels, *sizes), y of (images, groups * rows, *results) and w of (groups * rows, channels,
+*taps), of any number of dimensions, and stride, padding and dilation as PyTorch has them:
+
+    convolution              y from x and w
+    convolution_transposed   x from y and w, where w has the shape (groups * channels, rows, *taps) as PyTorch's does
+    convolution_weight       w from x and y
+
+Each gets the sizes of what it computes as `size`, because these do not follow from the others, and elements outside of
+x are zeros. So the gradients of a call, of every order, are calls of the same three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes, formats
+from ...arguments import wrong_type
+from ...errors import DtypeError, ShapeError, UnsupportedError, explain
+from ...layout import contiguous_strides
+from ...operator import Dtypes, Operator, Shapes, registry
+from ...rules import Rule
+from ...runtime.call import Call
+from ...tensor import Tensor
+from ..matmul.family import c_name, refuse_activation
+from ..reduction.sums import sum
+from .convolution_host import correlate, correlate_weights
+from .geometry import backward_lines, forward_line, forward_size, grouped, last
+
+__all__ = ["Convolution", "convolution", "convolution_transposed", "convolution_weight"]
+
+Shape = tuple[int, ...]
+
+
+class Numbers(Rule):
+    """Every dtype but boolean, and all operands have the same."""
+
+    def __init__(self) -> None:
+        super().__init__("convolution", dtypes.INTEGER, promote=False)
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule; raises DtypeError with PyTorch's words."""
+        first, weight, *bias = operands
+        for name, value in (("weight", weight), *(("bias", each) for each in bias if each is not None)):
+            if value.dtype is not first.dtype:
+                types = [each.type() if name == "weight" else c_name(each.dtype) for each in (first, value)]
+                raise DtypeError(
+                    explain(
+                        f"Input type ({types[0]}) and {name} type ({types[1]}) should be the same",
+                        remedy="bring them to one dtype with .to(dtype)",
+                    )
+                )
+        if first.dtype is dtypes.bool_:
+            raise UnsupportedError(
+                explain("\"slow_conv2d_cpu\" not implemented for 'Bool'", remedy="convert the operands with .float()")
+            )
+        return super().__call__(operator, (first, weight))
+
+
+class Convolution(Operator):
+    """One of the three sums.
+
+    Args:
+        reference: the sum; its metadata are stride, padding, dilation and size, a number for each dimension, groups,
+            and `activation`, the name of an elementwise operator, where one can be fused.
+        shape: the shape of the result, from those of both operands, groups and size; None if they do not fit together.
+    """
+
+    family = "convolution"
+    repeatable = True
+
+    def __init__(
+        self, name: str, reference: Callable[..., Any], shape: Callable[[Shape, Shape, int, Shape], Shape | None]
+    ) -> None:
+        super().__init__(name, reference, Numbers())
+        self.shape = shape
+
+    def prepare(self, call: Call) -> None:
+        """Check that the operands are tensors whose channels fit together."""
+        for position, value in enumerate(call.inputs):
+            if not isinstance(value, Tensor) and not (value is None and position == 2):
+                raise wrong_type(self.name, self.inputs[position], "Tensor", value, position + 1)
+        first, second, *bias = [value._data.shape for value in call.inputs if value is not None]
+        shape, size = None, call.metadata["size"]
+        if len(first) == len(second) == len(size) + 2:
+            shape = self.shape(first, second, call.metadata["groups"], size)
+        if shape is None or (bias and bias[0] != shape[1:2]):
+            raise ShapeError(explain(f"{self.name}: operands of shapes {first}, {second}, {bias}", f"{call.metadata}"))
+
+    def resolve_dtypes(self, call: Call) -> Dtypes:
+        """The operands' dtype; half precision is summed in float32."""
+        compute, result = self.rule(self.name, call.inputs)
+        return compute, (result,)
+
+    def record(
+        self, outputs: tuple[Tensor, ...], inputs: Sequence[Any], metadata: dict[str, Any], alike: bool = False
+    ) -> None:
+        """Leave a node; a fused activation has no gradient, because its input is not stored."""
+        refuse_activation(self.name, inputs, metadata, "conv2d")
+        super().record(outputs, inputs, metadata, alike)
+
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
+        """The sum in pieces; halves are converted a piece at a time."""
+        metadata, kind, name = call.metadata, call.compute.numpy, call.metadata.get("activation")
+        geometry = [metadata[each] for each in ("stride", "padding", "dilation")]
+        groups, size = metadata["groups"], metadata["size"]
+        after = None if name is None else registry[name].reference
+
+        def run(first: np.ndarray, second: np.ndarray, bias: Any = None) -> tuple[np.ndarray, ...]:
+            shape: Any = self.shape(first.shape, second.shape, groups, size)
+            out = np.empty(shape, first.dtype)
+            if self is convolution_weight:
+                lines = [forward_line(*each) for each in zip(second.shape[2:], size, *geometry, strict=True)]
+                correlate_weights(
+                    out.reshape(groups, -1, *shape[1:]), grouped(first, groups), grouped(second, groups), lines, kind
+                )
+                return (out,)
+            steps = [first.itemsize * step for step in self.strides_of(shape, first, second)]
+            out = np.lib.stride_tricks.as_strided(out, shape, steps)
+            weight = second.reshape(groups, second.shape[0] // groups, *second.shape[1:])
+            along = zip(size, second.shape[2:], *geometry, strict=True)
+            if self is convolution:
+                several = [[forward_line(*each)] for each in along]
+            else:
+                weight, several = weight.swapaxes(1, 2), [backward_lines(*each) for each in along]
+            bias = None if bias is None else bias.reshape(groups, -1).astype(kind)
+            for lines in product(*several):  # type: ignore[assignment]
+                here = grouped(out, groups)[last([line.results for line in lines])]
+                taps = weight[last([line.weights for line in lines])]
+                correlate(here, grouped(first, groups), taps, bias, lines, kind, after)
+            return (out,)
+
+        return run
+
+    def strides_of(self, shape: Shape, first: Any, second: Any) -> Shape:
+        """Channels-last where an operand is, as in PyTorch; a gradient of weights is row-major."""
+        unit = first.itemsize if isinstance(first, np.ndarray) else 1
+        if self is not convolution_weight:
+            for each in (first, second):
+                found = formats.suggested(each.shape, tuple([step // unit for step in each.strides]))
+                if found is not formats.contiguous_format:
+                    return formats.strides_of(self.name, found, shape)
+        return contiguous_strides(shape)
+
+    def allocate(self, call: Call) -> Shapes:
+        """The result."""
+        first, second = call.arrays[:2]
+        shape: Any = self.shape(first.shape, second.shape, call.metadata["groups"], call.metadata["size"])
+        return [(shape, call.results[0].numpy, self.strides_of(shape, first, second))]
+
+    def cost(self, call: Call) -> tuple[int, int]:
+        """Each operand moved once; two operations for each product."""
+        moved = np.add.reduce([array.nbytes for array in (*call.outs, *call.arrays) if array is not None])
+        first, second, out = *call.arrays[:2], call.outs[0]
+        weight, result = {
+            "convolution": (second, out),
+            "convolution_transposed": (second, first),
+            "convolution_weight": (out, second),
+        }[self.name]
+        return int(moved), 2 * result.size * weight.size // max(weight.shape[0], 1)
+
+
+# ---- the references: sums over the taps of the kernel --------------------------------------------------------------
+
+
+def _shifted(
+    x: np.ndarray, size: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape
+) -> Iterator[tuple[Any, np.ndarray]]:
+    """For each tap its index and the elements of x, in zeros, that it is multiplied with; first the x in zeros."""
+    ends = [
+        max((count - 1) * step + (taps - 1) * reach + 1, before + each)
+        for count, taps, step, before, reach, each in zip(
+            size, kernel, stride, padding, dilation, x.shape[3:], strict=True
+        )
+    ]
+    padded = np.zeros((*x.shape[:3], *ends), x.dtype)
+    inner = padded[last([slice(before, before + each) for before, each in zip(padding, x.shape[3:], strict=True)])]
+    inner[...] = x
+    yield None, inner
+    for tap in np.ndindex(*kernel):
+        along = zip(tap, dilation, size, stride, strict=True)
+        key = [slice(at * reach, at * reach + (count - 1) * step + 1, step) for at, reach, count, step in along]
+        yield (..., *tap), padded[last(key if 0 not in size else [slice(0)] * len(size))]
+
+
+def _convolution(input, weight, bias=None, *, stride, padding, dilation, groups, size, activation=None):
+    """The sums of the products of a kernel and what it lies on, at each place, and the bias of each channel."""
+    weight = weight.reshape(groups, -1, *weight.shape[1:])
+    out = np.zeros((len(input), groups, weight.shape[1], *size), input.dtype)
+    for tap, x in _shifted(grouped(input, groups), size, weight.shape[3:], stride, padding, dilation):
+        if tap is not None:
+            out += np.einsum("ngc...,grc->ngr...", x, weight[tap])
+    return _finished(out.reshape(len(input), -1, *size), bias, activation)
+
+
+def _convolution_transposed(input, weight, bias=None, *, stride, padding, dilation, groups, size, activation=None):
+    """The sums of a kernel multiplied by each element of the input, at its place, and the bias of each channel."""
+    y, weight = grouped(input, groups), weight.reshape(groups, -1, *weight.shape[1:])
+    x = np.zeros((len(input), groups, weight.shape[2], *size), input.dtype)
+    shifted = _shifted(x, input.shape[2:], weight.shape[3:], stride, padding, dilation)
+    (_, inner), *rest = shifted
+    for tap, place in rest:
+        place += np.einsum("ngr...,grc->ngc...", y, weight[tap])
+    return _finished(inner.reshape(len(input), -1, *size), bias, activation)
+
+
+def _finished(out: np.ndarray, bias: Any, activation: str | None) -> np.ndarray:
+    if bias is not None:
+        out = out + bias.reshape(-1, *[1] * (out.ndim - 2))
+    return out if activation is None else registry[activation].reference(out)
+
+
+def _convolution_weight(input, result, *, stride, padding, dilation, groups, size):
+    """The sums of the products of all results and what each element of the kernel lies on for them."""
+    y, x = grouped(result, groups), grouped(input, groups)
+    weight = np.zeros((groups, y.shape[2], x.shape[2], *size), input.dtype)
+    for tap, place in _shifted(x, result.shape[2:], size, stride, padding, dilation):
+        if tap is not None:
+            weight[tap] = np.einsum("ngrp,ngcp->grc", y.reshape(*y.shape[:3], -1), place.reshape(*x.shape[:3], -1))
+    return weight.reshape(-1, *weight.shape[2:])
+
+
+def _forward_shape(x: Shape, weight: Shape, groups: int, size: Shape) -> Shape | None:
+    if x[1] != weight[1] * groups or weight[0] % groups:
+        return None
+    return (x[0], weight[0], *size)
+
+
+def _transposed_shape(y: Shape, weight: Shape, groups: int, size: Shape) -> Shape | None:
+    if y[1] != weight[0] or weight[0] % groups:
+        return None
+    return (y[0], weight[1] * groups, *size)
+
+
+def _weight_shape(x: Shape, y: Shape, groups: int, size: Shape) -> Shape | None:
+    if x[0] != y[0] or x[1] % groups or y[1] % groups:
+        return None
+    return (y[1], x[1] // groups, *size)
+
+
+convolution = Convolution("convolution", _convolution, _forward_shape)
+convolution_transposed = Convolution("convolution_transposed", _convolution_transposed, _transposed_shape)
+convolution_weight = Convolution("convolution_weight", _convolution_weight, _weight_shape)
+
+
+# ---- gradients: the other two sums ---------------------------------------------------------------------------------
+
+
+def _over_places(grad: Any) -> Any:
+    return sum(grad, dim=(0, *range(2, grad.ndim)))
+
+
+def _by(operator: Convolution, grad: Any, other: Any, shape: Shape, *geometry: Any) -> Any:
+    """The gradient that another sum computes, with sizes from its shape."""
+    names = ("stride", "padding", "dilation", "groups")
+    return operator(grad, other, **dict(zip(names, geometry, strict=True)), size=shape[2:])
+
+
+convolution.gradients(
+    input=lambda grad, weight, input_shape, stride, padding, dilation, groups: _by(
+        convolution_transposed, grad, weight, input_shape, stride, padding, dilation, groups
+    ),
+    weight=lambda grad, input, weight_shape, stride, padding, dilation, groups: _by(
+        convolution_weight, input, grad, weight_shape, stride, padding, dilation, groups
+    ),
+    bias=_over_places,
+)
+convolution_transposed.gradients(
+    input=lambda grad, weight, input_shape, stride, padding, dilation, groups: _by(
+        convolution, grad, weight, input_shape, stride, padding, dilation, groups
+    ),
+    weight=lambda grad, input, weight_shape, stride, padding, dilation, groups: _by(
+        convolution_weight, grad, input, weight_shape, stride, padding, dilation, groups
+    ),
+    bias=_over_places,
+)
+convolution_weight.gradients(
+    input=lambda grad, result, input_shape, stride, padding, dilation, groups: _by(
+        convolution_transposed, result, grad, input_shape, stride, padding, dilation, groups
+    ),
+    result=lambda grad, input, result_shape, stride, padding, dilation, groups: _by(
+        convolution, input, grad, result_shape, stride, padding, dilation, groups
+    ),
+)
+
+
+# images, groups, channels and rows of each, sizes, kernel, stride, padding, dilation
+SAMPLES = (
+    (2, 1, 2, 3, (5,), (3,), (1,), (0,), (1,)),
+    (1, 1, 2, 2, (4, 5), (3, 2), (1, 2), (1, 0), (1, 1)),
+    (1, 2, 1, 1, (5, 4), (2, 3), (2, 1), (2, 1), (2, 1)),
+    (1, 2, 2, 1, (3, 3), (1, 1), (1, 1), (0, 0), (1, 1)),
+    (1, 1, 1, 2, (3, 2, 3), (2, 2, 2), (1, 2, 2), (1, 1, 0), (1, 1, 2)),
+    (0, 1, 2, 3, (5,), (3,), (1,), (0,), (1,)),
+    (2, 1, 20, 24, (6, 7), (3, 3), (2, 1), (1, 1), (1, 1)),
+    (2, 24, 1, 1, (6, 7), (3, 3), (1, 1), (1, 1), (1, 1)),
+)
+
+
+def _samples(operator: Convolution, draw: Any) -> Iterator[tuple[Any, ...]]:
+    for images, groups, channels, rows, sizes, kernel, *geometry in SAMPLES:
+        size = tuple([forward_size(*each) for each in zip(sizes, kernel, *geometry, strict=True)])
+        x, y = (images, groups * channels, *sizes), (images, groups * rows, *size)
+        weight = (groups * rows, channels, *kernel)
+        shapes, result = {
+            "convolution": ((x, weight, y[1:2]), size),
+            "convolution_transposed": ((y, weight, x[1:2]), sizes),
+            "convolution_weight": ((x, y), kernel),
+        }[operator.name]
+        metadata = dict(zip(("stride", "padding", "dilation"), geometry, strict=True))
+        yield [draw(shape) for shape in shapes], {**metadata, "groups": groups, "size": result}
+
+
+for each in (convolution, convolution_transposed, convolution_weight):
+    each.samples(partial(_samples, each))
