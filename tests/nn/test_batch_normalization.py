@@ -136,6 +136,26 @@ def test_one_process_needs_no_others():
         layer(torch.ones(3, 0))
 
 
+def test_a_lazy_layer_is_an_ordinary_one_after_its_first_input():
+    for name in RANKS:
+        layer = getattr(nn, f"Lazy{name}")(momentum=0.5, bias=False)
+        assert repr(layer.weight) == "<UninitializedParameter>" and layer.bias is None
+        shape = SHAPES[int(name[-2])]
+        layer(drawn(*shape))
+        assert type(layer) is getattr(nn, name)
+        assert layer.num_features == 3 and layer.weight.tolist() == [1, 1, 1]
+        plain = getattr(nn, name)(3, momentum=0.5, affine=True, track_running_stats=True, bias=False)
+        plain(drawn(*shape))
+        for key, value in plain.state_dict().items():
+            torch.testing.assert_close(layer.state_dict()[key], value)
+    layer = nn.LazyBatchNorm1d(affine=False, track_running_stats=False)
+    assert layer(drawn(4, 3)).shape == (4, 3) and type(layer) is nn.BatchNorm1d
+    layer = nn.LazyBatchNorm2d()
+    layer.load_state_dict(nn.BatchNorm2d(5).state_dict())
+    layer(torch.ones(2, 5, 2, 2))
+    assert layer.num_features == 5
+
+
 # ---- beside PyTorch --------------------------------------------------------------------------------------------
 
 LAYERS = {
@@ -157,6 +177,20 @@ LAYERS = {
 CASES = [(f"{name}{rank}d", (3,), options) for name, many in LAYERS.items() for options in many for rank in (1, 2, 3)]
 CASES += [("GroupNorm", (3, 6), {}), ("GroupNorm", (1, 6), {"affine": False}), ("GroupNorm", (6, 6), {"bias": False})]
 CASES += [("LocalResponseNorm", (3,), {}), ("LocalResponseNorm", (2,), {"alpha": 0.1, "beta": 0.5, "k": 2.0})]
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", RANKS)
+def test_lazy_layers_print_as_pytorchs(name):
+    peer = pytest.importorskip("torch")
+    shape = SHAPES[int(name[-2])]
+    for options in ({}, {"affine": False}, {"bias": False, "eps": 0.1}):
+        ours, theirs = (getattr(module.nn, f"Lazy{name}")(**options) for module in (torch, peer))
+        assert repr(ours) == repr(theirs)
+        assert list(ours.state_dict()) == list(theirs.state_dict())
+        ours(torch.ones(shape))
+        theirs(peer.ones(shape))
+        assert repr(ours) == repr(theirs)
 
 
 @pytest.mark.peer

@@ -12,6 +12,7 @@ from . import (
     functional,
     init,
     lazy,
+    lazy_normalization,
     linear,
     loss,
     module,
@@ -31,6 +32,7 @@ from .convolution import *
 from .dropout import *
 from .embedding import *
 from .lazy import *
+from .lazy_normalization import *
 from .linear import *
 from .loss import *
 from .module import *
@@ -50,6 +52,7 @@ __all__ += convolution.__all__
 __all__ += dropout.__all__
 __all__ += embedding.__all__
 __all__ += lazy.__all__
+__all__ += lazy_normalization.__all__
 __all__ += linear.__all__
 __all__ += loss.__all__
 __all__ += module.__all__
