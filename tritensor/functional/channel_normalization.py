@@ -290,8 +290,7 @@ def _batch_norm(
     else:  # (N, H, W, C) as rows of channels, whose result is in that order again
         rows = input.permute(order)
         out, mean, var = channel_norm(rows.reshape(-1, shape[1]), weight, bias, groups=None, eps=float(eps))
-        last = len(shape) - 1
-        out = out.reshape(rows.shape).permute((0, last, *range(1, last)))
+        out = _channels_second(out.reshape(rows.shape))
     if running_mean is not None:
         track_statistics(running_mean, running_var, mean, var, momentum, shape[0] * prod(shape[2:]))  # type: ignore[arg-type]
     return called("NativeBatchNormBackward0", out)  # type: ignore[no-any-return]
@@ -304,15 +303,23 @@ def _order(input: Tensor) -> tuple[int, ...] | None:
     return 0, *range(2, input.ndim), 1
 
 
+def _channels_second(rows: Tensor) -> Tensor:
+    """(N, H, W, C) as (N, C, H, W)."""
+    last = rows.ndim - 1
+    return rows.permute((0, last, *range(1, last)))
+
+
 def _normalized(
     input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
     """The input normalised by given statistics of its channels."""
-    shape = (-1,) + (1,) * (input.ndim - 2)
+    order = _order(input) if input.is_cuda else None  # on a device results are row-major, here of (N, H, W, C)
+    shape = (-1,) + (1,) * (input.ndim - 2) if order is None else (-1,)
     scale: Any = 1.0 if weight is None else weight.reshape(shape)
     shift: Any = 0.0 if bias is None else bias.reshape(shape)
-    out = normalize_channels(input, mean.reshape(shape), var.reshape(shape), scale, shift, eps=float(eps))
-    return called("NativeBatchNormBackward0", out)  # type: ignore[no-any-return]
+    rows = input if order is None else input.permute(order)
+    out = normalize_channels(rows, mean.reshape(shape), var.reshape(shape), scale, shift, eps=float(eps))
+    return called("NativeBatchNormBackward0", out if order is None else _channels_second(out))  # type: ignore[no-any-return]
 
 
 def track_statistics(
