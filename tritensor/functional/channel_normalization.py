@@ -50,30 +50,12 @@ def batch_norm(
         ValueError: one value per channel in training, or an `eps` that is not positive. ShapeError: sizes that do not
             fit. DtypeError: dtypes that do not fit together, or are not floating.
     """
-    check_tensor("batch_norm", "input", 1, input)
     shape = _at_least_two("batch_norm", input)
     if training and shape[0] * prod(shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     if eps < 0 or (training and eps == 0):
         wanted = "positive during training" if training else "non-negative"
         raise ValueError(f"batch_norm eps must be {wanted}, but got {eps}")
-    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
-
-
-def _batch_norm_of_package(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool,
-) -> Tensor:
-    """`nn.functional.batch_norm` with the parameters in another order; one value per channel is not refused."""
-    check_tensor("batch_norm", "input", 1, input)
-    _at_least_two("batch_norm", input)
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -106,22 +88,6 @@ def instance_norm(
     check_tensor("instance_norm", "input", 1, input)
     if use_input_stats and prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-    return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
-
-
-def _instance_norm_of_package(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    use_input_stats: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool,
-) -> Tensor:
-    """`nn.functional.instance_norm` with the parameters in another order; one element per channel is not refused."""
-    check_tensor("instance_norm", "input", 1, input)
     return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 
@@ -158,25 +124,6 @@ def group_norm(
     return _group_norm(input, groups, weight, bias, eps)
 
 
-def _group_norm_of_package(
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-    cudnn_enabled: bool = True,
-) -> Tensor:
-    """`nn.functional.group_norm`; one value per group is not refused."""
-    check_tensor("group_norm", "input", 1, input)
-    _at_least_two("group_norm", input)
-    return _group_norm(input, whole("group_norm", "num_groups", num_groups), weight, bias, eps)
-
-
-publish("batch_norm", _batch_norm_of_package, functional=False)
-publish("instance_norm", _instance_norm_of_package, functional=False)
-publish("group_norm", _group_norm_of_package, functional=False)
-
-
 @public(package=False)
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """Each element of (N, C, ...) over (k + alpha * the mean square of `size` neighbouring channels) ** beta.
@@ -211,6 +158,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 
 
 def _at_least_two(call: str, input: Tensor) -> tuple[int, ...]:
+    check_tensor(call, "input", 1, input)
     shape = tuple(input._data.shape)
     if len(shape) < 2:
         raise RangeError(
@@ -275,7 +223,10 @@ def _batch_norm(
     training: bool,
     momentum: Any,
     eps: float,
+    cudnn_enabled: bool = True,
 ) -> Tensor:
+    """`nn.functional.batch_norm` with the parameters in another order; one value per channel is not refused."""
+    shape = _at_least_two("batch_norm", input)
     words = tuple([f"running_{name} must be defined in evaluation mode" for name in ("mean", "var")])
     _check_running("batch_norm", training, running_mean, running_var, words)  # type: ignore[arg-type]
     parameters = {"weight": weight, "bias": bias}
@@ -283,7 +234,6 @@ def _batch_norm(
     weight, bias = _flat(weight), _flat(bias)
     if not training:
         return _normalized(input, running_mean, running_var, weight, bias, eps)  # type: ignore[arg-type]
-    shape = tuple(input._data.shape)
     order = _order(input)
     if order is None:
         out, mean, var = channel_norm(input, weight, bias, groups=None, eps=float(eps))
@@ -343,7 +293,9 @@ def _instance_norm(
     use_input_stats: bool,
     momentum: float,
     eps: float,
+    cudnn_enabled: bool = True,
 ) -> Tensor:
+    """`nn.functional.instance_norm` with the parameters in another order; one element per channel is not refused."""
     _at_least_two("instance_norm", input)
     words = "Expected running_mean and running_var to be defined when use_input_stats is false"
     _check_running("instance_norm", use_input_stats, running_mean, running_var, (words, words))
@@ -359,7 +311,17 @@ def _instance_norm(
     return called("ViewBackward0", out)  # type: ignore[no-any-return]
 
 
-def _group_norm(input: Tensor, groups: int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+def _group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Tensor:
+    """`nn.functional.group_norm`; one value per group is not refused."""
+    _at_least_two("group_norm", input)
+    groups = whole("group_norm", "num_groups", num_groups)
     if groups < 1:
         kind = ShapeError if groups else DivisionError
         raise kind(f"Expected num groups to be greater than 0, got {groups}")
@@ -378,3 +340,7 @@ def _in_format_of(input: Tensor, out: Tensor) -> Tensor:
     if _order(input) is None:
         return out
     return out.contiguous(memory_format=formats.suggested(tuple(input.shape), input.stride()))
+
+
+for _function in (_batch_norm, _instance_norm, _group_norm):
+    publish(_function.__name__[1:], _function, functional=False)

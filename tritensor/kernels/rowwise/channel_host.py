@@ -19,6 +19,7 @@ __all__ = ["channel_norm_arrays", "channel_norm_backward_arrays"]
 
 ndarray = np.ndarray
 Moments = tuple[ndarray, ndarray]
+Given = tuple[ndarray, ndarray, ndarray | None]  # mean, variance and weight
 
 # Elements of a channel in sequence from which planes are faster; 32 channels of 256x49 take as long either way.
 _SEQUENCE = 49
@@ -54,13 +55,13 @@ def channel_norm_backward_arrays(
 ) -> tuple[ndarray, ...]:
     """The gradients of the input, weight and bias."""
     out = np.empty(x.shape, result)
-    mean, var = (each.astype(dtype, copy=False) for each in (mean, var))
-    weight = weight if weight is None else weight.astype(dtype, copy=False)
+    scale = weight if weight is None else weight.astype(dtype, copy=False)
+    statistics = mean.reshape(-1).astype(dtype, copy=False), var.reshape(-1).astype(dtype, copy=False), scale
     if _in_columns(x, groups):
         columns = [each.reshape(len(x), -1) for each in (grad, x, out)]
-        return out, *_column_backward(*columns, mean, var, weight, eps, dtype)  # type: ignore[call-arg,arg-type]
+        return out, *_column_backward(columns[0], columns[1], columns[2], statistics, eps, dtype)
     planes = [_planes(each, groups) for each in (grad, x, out)]
-    found = _plane_backward(*planes, mean.reshape(-1), var.reshape(-1), weight, eps, dtype)  # type: ignore[call-arg,arg-type]
+    found = _plane_backward(planes[0], planes[1], planes[2], statistics, eps, dtype)
     return out, *[each[:, 0] if groups is None else each.reshape(x.shape[:2]).sum(0) for each in found]
 
 
@@ -144,20 +145,12 @@ def _plane_forward(
     return mean, var
 
 
-def _plane_backward(
-    grad: ndarray,
-    x: ndarray,
-    out: ndarray,
-    mean: ndarray,
-    var: ndarray,
-    weight: ndarray | None,
-    eps: float,
-    dtype: np.dtype,
-) -> Moments:
+def _plane_backward(grad: ndarray, x: ndarray, out: ndarray, statistics: Given, eps: float, dtype: np.dtype) -> Moments:
     """The input's gradient into `out`; returns those of weight and bias for each row, (R, D).
 
     With c = x - mean and s = grad * weight, it is rstd * (s - mean(s) - c * rstd**2 * mean(s * c)).
     """
+    mean, var, weight = statistics
     depth, count = x.shape[2], dtype.type(x.size // x.shape[1])
     scales, shifts = (np.empty((x.shape[1], depth), dtype) for _ in range(2))
 
@@ -232,15 +225,9 @@ def _column_forward(
 
 
 def _column_backward(
-    grad: ndarray,
-    x: ndarray,
-    out: ndarray,
-    mean: ndarray,
-    var: ndarray,
-    weight: ndarray | None,
-    eps: float,
-    dtype: np.dtype,
+    grad: ndarray, x: ndarray, out: ndarray, statistics: Given, eps: float, dtype: np.dtype
 ) -> Moments:
+    mean, var, weight = statistics
     channels, centre = len(mean), _wide(mean, x)
 
     def apart(rows: slice, new: Any) -> ndarray:
