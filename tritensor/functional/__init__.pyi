@@ -22,6 +22,10 @@ from .activations import tanhshrink as tanhshrink
 from .attention import cosine_similarity as cosine_similarity
 from .attention import normalize as normalize
 from .attention import scaled_dot_product_attention as scaled_dot_product_attention
+from .channel_normalization import batch_norm as batch_norm
+from .channel_normalization import group_norm as group_norm
+from .channel_normalization import instance_norm as instance_norm
+from .channel_normalization import local_response_norm as local_response_norm
 from .filling import broadcast_shapes as broadcast_shapes
 from .filling import meshgrid as meshgrid
 from .filling import pad as pad
@@ -109,6 +113,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "batch_norm",
     "binary_cross_entropy_with_logits",
     "bitwise_and",
     "bitwise_left_shift",
@@ -130,6 +135,12 @@ __all__ = [
     "concat",
     "concatenate",
     "conj",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cos",
     "cosh",
     "cosine_similarity",
@@ -168,6 +179,7 @@ __all__ = [
     "get_float32_matmul_precision",
     "greater",
     "greater_equal",
+    "group_norm",
     "gt",
     "hardtanh",
     "hstack",
@@ -178,6 +190,7 @@ __all__ = [
     "index_put",
     "index_select",
     "inner",
+    "instance_norm",
     "is_complex",
     "is_floating_point",
     "isclose",
@@ -192,6 +205,7 @@ __all__ = [
     "less",
     "less_equal",
     "linear",
+    "local_response_norm",
     "log",
     "log10",
     "log1p",
@@ -363,6 +377,18 @@ def clip(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None 
     """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the second dimension, vectors as columns."""
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of the products of a kernel and what it lies on, at each place of an input of 1 dimensions."""
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of the products of a kernel and what it lies on, at each place of an input of 2 dimensions."""
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of the products of a kernel and what it lies on, at each place of an input of 3 dimensions."""
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of a kernel multiplied by each element of an input of 1 dimensions, at the element's place."""
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of a kernel multiplied by each element of an input of 2 dimensions, at the element's place."""
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of a kernel multiplied by each element of an input of 3 dimensions, at the element's place."""
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of x."""
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
