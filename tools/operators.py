@@ -18,6 +18,7 @@ FAMILIES = {
     "reduction": "Rows, columns or everything, in two stages where one does not fill the device; never by atomics.",
     "rowwise": "A row is read once where it fits into registers, else in a loop that carries maximum and sum.",
     "layer_norm": "Mean and deviation in one pass over a row; the weight's gradient by partial sums.",
+    "channel_norm": "Statistics and the sums for gradients by the reduction kernel, results by the elementwise one.",
     "rms_norm": "As for layer normalisation, without the mean.",
     "matmul": "Tiles on tensor cores; bias and activation join the same kernel.",
     "convolution": "A product of matrices whose columns are read where they lie; each gradient is another of the sums.",

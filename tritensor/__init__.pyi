@@ -128,6 +128,12 @@ from .functional import column_stack as column_stack
 from .functional import concat as concat
 from .functional import concatenate as concatenate
 from .functional import conj as conj
+from .functional import conv1d as conv1d
+from .functional import conv2d as conv2d
+from .functional import conv3d as conv3d
+from .functional import conv_transpose1d as conv_transpose1d
+from .functional import conv_transpose2d as conv_transpose2d
+from .functional import conv_transpose3d as conv_transpose3d
 from .functional import cos as cos
 from .functional import cosh as cosh
 from .functional import count_nonzero as count_nonzero
@@ -259,6 +265,9 @@ from .functional import var as var
 from .functional import var_mean as var_mean
 from .functional import vstack as vstack
 from .functional import where as where
+from .functional.channel_normalization import _batch_norm as batch_norm
+from .functional.channel_normalization import _group_norm as group_norm
+from .functional.channel_normalization import _instance_norm as instance_norm
 from .functional.creation import as_tensor as as_tensor
 from .functional.creation import as_tensor as asarray
 from .functional.creation import from_dlpack as from_dlpack
@@ -356,6 +365,7 @@ __all__ = [
     "atan2",
     "atanh",
     "autograd",
+    "batch_norm",
     "bernoulli",
     "bfloat16",
     "binary_cross_entropy_with_logits",
@@ -390,6 +400,12 @@ __all__ = [
     "concatenate",
     "conj",
     "contiguous_format",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cos",
     "cosh",
     "count_nonzero",
@@ -451,6 +467,7 @@ __all__ = [
     "get_rng_state",
     "greater",
     "greater_equal",
+    "group_norm",
     "gt",
     "half",
     "hstack",
@@ -465,6 +482,7 @@ __all__ = [
     "inference_mode",
     "initial_seed",
     "inner",
+    "instance_norm",
     "int",
     "int16",
     "int32",

@@ -154,6 +154,8 @@ CALLS: dict[str, Callable[[], Any]] = {
     "cumsum": lambda: huge(ROWS, 64).cumsum(1, dtype=torch.int8),
     "rows of one": lambda: huge(FLAT, 1, dtype=torch.float16).softmax(1),
     "layer_norm": lambda: F.layer_norm(huge(ROWS, 64, dtype=torch.float16), (64,)),
+    "batch_norm": lambda: F.batch_norm(huge(ROWS, 64, dtype=torch.float16), None, None, training=True),
+    "group_norm": lambda: F.group_norm(huge(64, 2, ROWS // 2, dtype=torch.float16), 2),
     "cross_entropy": lambda: F.cross_entropy(
         huge(ROWS, 64, dtype=torch.float16), torch.zeros(ROWS, dtype=torch.int64, device="cuda"), reduction="none"
     ),

@@ -48,6 +48,8 @@ QUICK = (
     "softmax_backward float32",
     "layer_norm bfloat16",
     "layer_norm_backward float32",
+    "channel_norm float32",
+    "channel_norm_backward bfloat16",
     "cross_entropy float32",
     "gather float32",
     "index_put float32",

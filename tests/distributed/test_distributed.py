@@ -100,6 +100,20 @@ def test_one_model_on_simulated_devices():
     assert (done.returncode, done.stdout) == (0, "one model on 2 ranks\n"), done.stderr
 
 
+@needs_mpi
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_one_batch_in_several_processes(ranks):
+    done = launch(ranks, "sync_batch_norm.py", "cpu")
+    assert (done.returncode, done.stdout) == (0, f"one batch on {ranks} ranks\n"), done.stderr
+
+
+@needs_mpi
+@needs_triton
+def test_one_batch_on_simulated_devices():
+    done = launch(2, "sync_batch_norm.py", "cuda", TRITENSOR_SIMULATE_CUDA="1")
+    assert (done.returncode, done.stdout) == (0, "one batch on 2 ranks\n"), done.stderr
+
+
 def test_buckets():
     """Tensors of one dtype together up to the limit; a large one alone; positions in the order in which they start."""
     tensors = [torch.zeros(count) for count in (1, 2, 1, 100, 1)]

@@ -138,3 +138,30 @@ def test_tensors_without_elements_are_left_alone(function):
     with pytest.warns(UserWarning, match="Initializing zero-element tensors is a no-op") as caught:
         function(torch.empty(0, 3))
     assert caught[0].filename == __file__
+
+
+def test_dirac_passes_channels_on():
+    weight = torch.full((4, 3, 3, 2), 7.0)
+    assert nn.init.dirac_(weight, 2) is weight
+    wanted = np.zeros((4, 3, 3, 2))
+    for output, channel in ((0, 0), (1, 1), (2, 0), (3, 1)):
+        wanted[output, channel, 1, 1] = 1
+    np.testing.assert_array_equal(weight.numpy(), wanted)
+    with pytest.raises(ValueError, match="Only tensors with 3, 4, or 5 dimensions are supported"):
+        nn.init.dirac_(torch.zeros(2, 2))
+    with pytest.raises(ValueError, match="dim 0 must be divisible by groups"):
+        nn.init.dirac_(torch.zeros(3, 2, 2), 2)
+
+
+def test_older_names_warn():
+    with pytest.warns(FutureWarning, match=r"`nn.init.eye` is now deprecated in favor of `nn.init.eye_`"):
+        assert nn.init.eye(torch.zeros(2, 2)).tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.peer
+def test_every_initialisation_is_there():
+    peer = pytest.importorskip("torch")
+    theirs = {name for name, value in vars(peer.nn.init).items() if callable(value) and name[0].islower()}
+    assert theirs <= set(nn.init.__all__)
+    ours, wanted = torch.empty(6, 2, 3, 3), peer.empty(6, 2, 3, 3)
+    np.testing.assert_array_equal(nn.init.dirac_(ours, 3).numpy(), peer.nn.init.dirac_(wanted, 3).numpy())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import (
     activation,
+    batch_normalization,
     containers,
     convolution,
     dropout,
@@ -11,6 +12,7 @@ from . import (
     functional,
     init,
     lazy,
+    lazy_normalization,
     linear,
     loss,
     module,
@@ -20,15 +22,18 @@ from . import (
     parameter_containers,
     pooling,
     shape,
+    sync_batch_normalization,
     utils,
 )
 from .activation import *
 from .audit import audit
+from .batch_normalization import *
 from .containers import *
 from .convolution import *
 from .dropout import *
 from .embedding import *
 from .lazy import *
+from .lazy_normalization import *
 from .linear import *
 from .loss import *
 from .module import *
@@ -39,14 +44,17 @@ from .parameter_containers import *
 from .paths import parameter_path
 from .pooling import *
 from .shape import *
+from .sync_batch_normalization import *
 
 __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
 __all__ += activation.__all__
+__all__ += batch_normalization.__all__
 __all__ += containers.__all__
 __all__ += convolution.__all__
 __all__ += dropout.__all__
 __all__ += embedding.__all__
 __all__ += lazy.__all__
+__all__ += lazy_normalization.__all__
 __all__ += linear.__all__
 __all__ += loss.__all__
 __all__ += module.__all__
@@ -55,3 +63,4 @@ __all__ += parameter.__all__
 __all__ += parameter_containers.__all__
 __all__ += pooling.__all__
 __all__ += shape.__all__
+__all__ += sync_batch_normalization.__all__

@@ -6,7 +6,9 @@ Every random function takes a `generator`, and the same seed gives the same valu
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -20,17 +22,29 @@ from ..tensor import Tensor
 
 __all__ = [
     "calculate_gain",
+    "constant",
     "constant_",
+    "dirac",
+    "dirac_",
+    "eye",
     "eye_",
+    "kaiming_normal",
     "kaiming_normal_",
+    "kaiming_uniform",
     "kaiming_uniform_",
+    "normal",
     "normal_",
     "ones_",
+    "orthogonal",
     "orthogonal_",
+    "sparse",
     "sparse_",
     "trunc_normal_",
+    "uniform",
     "uniform_",
+    "xavier_normal",
     "xavier_normal_",
+    "xavier_uniform",
     "xavier_uniform_",
     "zeros_",
 ]
@@ -103,6 +117,30 @@ def eye_(tensor: Tensor) -> Tensor:
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     return tensor.copy_(from_numpy(np.eye(*tensor.shape)))
+
+
+@no_grad()
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Fill a convolution's weight so that each group of channels passes its inputs on, as many as there are outputs.
+
+    >>> import tritensor as torch
+    >>> dirac_(torch.empty(2, 1, 3), groups=2).tolist()
+    [[[0.0, 1.0, 0.0]], [[0.0, 1.0, 0.0]]]
+
+    Raises:
+        ValueError: not 3, 4 or 5 dimensions, or `groups` does not divide the first.
+    """
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.shape[0] % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    each = tensor.shape[0] // groups
+    tensor.zero_()
+    centre = tuple([size // 2 for size in tensor.shape[2:]])
+    for group in range(groups):
+        for channel in range(min(each, tensor.shape[1])):
+            tensor[(group * each + channel, channel, *centre)] = 1
+    return tensor
 
 
 @no_grad()
@@ -253,3 +291,34 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     draws = empty(rows, columns, dtype=float64, device=tensor.device).uniform_(generator=generator).cpu().numpy()
     zeroed = draws.argsort(axis=0).argsort(axis=0) < math.ceil(sparsity * rows)
     return tensor.masked_fill_(from_numpy(zeroed).to(tensor.device), 0)
+
+
+def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """PyTorch's older name of a function, without the underscore, which warns."""
+    older = function.__name__[:-1]
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"`nn.init.{older}` is now deprecated in favor of `nn.init.{function.__name__}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **kwargs)
+
+    call.__name__ = older
+    call.__doc__ = f"The older name of `{function.__name__}`; warns."
+    return call
+
+
+uniform = _deprecated(uniform_)
+normal = _deprecated(normal_)
+constant = _deprecated(constant_)
+eye = _deprecated(eye_)
+dirac = _deprecated(dirac_)
+xavier_uniform = _deprecated(xavier_uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+kaiming_normal = _deprecated(kaiming_normal_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)

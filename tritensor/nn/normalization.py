@@ -12,7 +12,7 @@ from . import init
 from .module import Module
 from .parameter import Parameter
 
-__all__ = ["LayerNorm", "RMSNorm"]
+__all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 class _RowNorm(Module):
@@ -113,3 +113,88 @@ class RMSNorm(_RowNorm):
     def extra_repr(self) -> str:
         """The shape, epsilon and whether the scale is learned."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    """Brings each of `num_groups` groups of channels of each example to zero mean and unit variance, and scales them.
+
+    Inputs are (N, num_channels, ...). Source: Wu and He (2018).
+
+    >>> import tritensor as torch
+    >>> torch.nn.GroupNorm(2, 6)
+    GroupNorm(2, 6, eps=1e-05, affine=True, bias=True)
+
+    Args:
+        affine: whether there are a scale and a shift for each channel; `bias=False` leaves out the shift.
+
+    Raises:
+        ValueError: `num_groups` does not divide `num_channels`.
+    """
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            made = Parameter(empty(num_channels, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the scale to one and the shift to zero."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The shape of the input."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class LocalResponseNorm(Module):
+    """Divides each element of (N, C, ...) by a power of the mean square of `size` neighbouring channels.
+
+    >>> import tritensor as torch
+    >>> torch.nn.LocalResponseNorm(2)
+    LocalResponseNorm(2, alpha=0.0001, beta=0.75, k=1.0)
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The shape of the input."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -52,10 +52,15 @@ LARGE = 1 << 15
 _LONG_ROW, _SHORT_BUFFER = 512, 16
 
 
-def by_rows(run: Callable[[int, int, Any], Any], rows: int, cols: int) -> None:
+def by_rows(
+    run: Callable[[int, int, Any], Any], rows: int, cols: int, step: int | None = None, stretch: int | None = None
+) -> None:
     """Call `run(start, stop, new)` for pieces of the rows, on all threads; once for few elements.
 
-    `new(shape, dtype)` is an array for what is computed on the way.
+    Args:
+        run: `new(shape, dtype)` is an array for what is computed on the way.
+        step: the rows of a piece; by default `row_step(cols)`.
+        stretch: for how many elements in sequence an operand may be repeated; by default `cols`.
     """
     if rows * cols < LARGE:
         if rows * cols <= ALONE:
@@ -67,11 +72,11 @@ def by_rows(run: Callable[[int, int, Any], Any], rows: int, cols: int) -> None:
 
     def piece(start: int, stop: int) -> None:
         with np.errstate(), scratch() as new:
-            if cols >= _LONG_ROW:
+            if (stretch or cols) >= _LONG_ROW:
                 np.setbufsize(_SHORT_BUFFER)  # until the end of errstate
             run(start, stop, new)
 
-    in_pieces(piece, rows, row_step(cols))
+    in_pieces(piece, rows, step or row_step(cols))
 
 
 def row_step(cols: int) -> int:

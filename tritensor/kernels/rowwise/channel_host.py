@@ -1,0 +1,257 @@
+"""Normalisation by channels on the CPU, batch and group norm and their gradients, a piece at a time.
+
+Arrays are seen in one of two forms. *Planes*, (B, R, D, L): each of the R rows has its statistics over all else, and D
+parameters, each for B times L elements. Pieces are ranges of rows, so memory is read once. *Columns*, (N, C * L), where
+few elements of a channel are neighbours: pieces are ranges of the N rows, whose sums are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..reduction.host import add_up
+from .host import PIECE, block, by_rows, place_for, row_step, store
+
+__all__ = ["channel_norm_arrays", "channel_norm_backward_arrays"]
+
+ndarray = np.ndarray
+Moments = tuple[ndarray, ndarray]
+Given = tuple[ndarray, ndarray, ndarray | None]  # mean, variance and weight
+
+# Elements of a channel in sequence from which planes are faster; 32 channels of 256x49 take as long either way.
+_SEQUENCE = 49
+# Elements that one einsum sums: the float32 error is then that of NumPy's pairwise sum.
+_CHUNK = 256
+
+
+def channel_norm_arrays(
+    x: ndarray, weight: ndarray | None, bias: ndarray | None, *, groups: int | None, eps: float, dtype: np.dtype
+) -> tuple[ndarray, ...]:
+    """(N, C, ...), contiguous, normalised over the batch or in groups; and means and variances in the compute dtype."""
+    out = np.empty(x.shape, x.dtype)
+    weight, bias = (each if each is None else each.astype(dtype, copy=False) for each in (weight, bias))
+    if _in_columns(x, groups):
+        return out, *_column_forward(
+            x.reshape(len(x), -1), out.reshape(len(x), -1), x.shape[1], weight, bias, eps, dtype
+        )
+    found = _plane_forward(_planes(x, groups), _planes(out, groups), weight, bias, eps, dtype)
+    return out, *[each if groups is None else each.reshape(len(x), groups) for each in found]
+
+
+def channel_norm_backward_arrays(
+    grad: ndarray,
+    x: ndarray,
+    mean: ndarray,
+    var: ndarray,
+    weight: ndarray | None,
+    *,
+    groups: int | None,
+    eps: float,
+    dtype: np.dtype,
+    result: np.dtype,
+) -> tuple[ndarray, ...]:
+    """The gradients of the input, weight and bias."""
+    out = np.empty(x.shape, result)
+    scale = weight if weight is None else weight.astype(dtype, copy=False)
+    statistics = mean.reshape(-1).astype(dtype, copy=False), var.reshape(-1).astype(dtype, copy=False), scale
+    if _in_columns(x, groups):
+        columns = [each.reshape(len(x), -1) for each in (grad, x, out)]
+        return out, *_column_backward(columns[0], columns[1], columns[2], statistics, eps, dtype)
+    planes = [_planes(each, groups) for each in (grad, x, out)]
+    found = _plane_backward(planes[0], planes[1], planes[2], statistics, eps, dtype)
+    return out, *[each[:, 0] if groups is None else each.reshape(x.shape[:2]).sum(0) for each in found]
+
+
+def _in_columns(x: ndarray, groups: int | None) -> bool:
+    return groups is None and x.size < _SEQUENCE * x.shape[0] * x.shape[1]
+
+
+# ---- planes ---------------------------------------------------------------------------------------------------
+
+
+def _planes(x: ndarray, groups: int | None) -> ndarray:
+    count, channels = x.shape[:2]
+    return x.reshape((count, channels, 1, -1) if groups is None else (1, count * groups, channels // groups, -1))
+
+
+def _by_planes(run: Callable[[slice, Any], Any], x: ndarray) -> None:
+    """Call `run(rows, new)` for pieces of the rows, of the same size so that threads end together."""
+    rows = x.shape[1]
+    each = x.size // rows
+    pieces = -(-x.size // PIECE)
+    by_rows(lambda start, stop, new: run(slice(start, stop), new), rows, each, -(-rows // pieces), x.shape[3])
+
+
+def _sums(x: ndarray) -> ndarray:
+    """Sums along the last dimension, whose elements are neighbours in memory."""
+    chunks = x.shape[-1] // _CHUNK
+    if chunks < 2:
+        return np.einsum("brdl->brd", x)
+    whole = chunks * _CHUNK
+    parts = np.einsum("brdjl->brdj", x[..., :whole].reshape(*x.shape[:-1], chunks, _CHUNK))
+    total = np.add.reduce(parts, -1)
+    return total if whole == x.shape[-1] else total + np.einsum("brdl->brd", x[..., whole:])
+
+
+def _dots(x: ndarray, y: ndarray) -> ndarray:
+    """Sums of products along the last dimension."""
+    return np.vecdot(x, y) if x.shape[-1] >= 32 else np.einsum("brdl,brdl->brd", x, y)
+
+
+def _loaded(part: ndarray, dtype: np.dtype, new: Any) -> ndarray:
+    """A piece in the compute dtype: itself, though its rows are apart, or a copy."""
+    return part if part.dtype == dtype else block(part, dtype, new)
+
+
+def _stored(part: ndarray, dtype: np.dtype, new: Any) -> ndarray:
+    return part if part.dtype == dtype else place_for(part, dtype, new)
+
+
+def _of_rows(parameter: ndarray | None, rows: slice, depth: int) -> ndarray | None:
+    """The parameters of a range of rows, (R, D, 1); each example has the same."""
+    if parameter is None:
+        return None
+    found = parameter.reshape(-1, depth, 1)
+    return found[np.arange(rows.start, rows.stop) % len(found)]
+
+
+def _rstd(var: ndarray, eps: float) -> ndarray:
+    return 1 / np.sqrt(var + var.dtype.type(eps))
+
+
+def _plane_forward(
+    x: ndarray, out: ndarray, weight: ndarray | None, bias: ndarray | None, eps: float, dtype: np.dtype
+) -> Moments:
+    count, depth = dtype.type(x.size // x.shape[1]), x.shape[2]
+    mean, var = np.empty(x.shape[1], dtype), np.empty(x.shape[1], dtype)
+
+    def run(rows: slice, new: Any) -> None:
+        part, given = out[:, rows], _loaded(x[:, rows], dtype, new)
+        computed = _stored(part, dtype, new)
+        mean[rows] = np.add.reduce(_sums(given), (0, 2)) / count
+        np.subtract(given, mean[rows, None, None], out=computed)
+        var[rows] = np.add.reduce(_dots(computed, computed), (0, 2)) / count
+        scale, factor = _rstd(var[rows, None, None], eps), _of_rows(weight, rows, depth)
+        np.multiply(computed, scale if factor is None else scale * factor, out=computed)
+        shift = _of_rows(bias, rows, depth)
+        if shift is not None:
+            np.add(computed, shift, out=computed)
+        store(computed, part)
+
+    _by_planes(run, x)
+    return mean, var
+
+
+def _plane_backward(grad: ndarray, x: ndarray, out: ndarray, statistics: Given, eps: float, dtype: np.dtype) -> Moments:
+    """The input's gradient into `out`; returns those of weight and bias for each row, (R, D).
+
+    With c = x - mean and s = grad * weight, it is rstd * (s - mean(s) - c * rstd**2 * mean(s * c)).
+    """
+    mean, var, weight = statistics
+    depth, count = x.shape[2], dtype.type(x.size // x.shape[1])
+    scales, shifts = (np.empty((x.shape[1], depth), dtype) for _ in range(2))
+
+    def run(rows: slice, new: Any) -> None:
+        part, given = out[:, rows], _loaded(grad[:, rows], dtype, new)
+        computed = _stored(part, dtype, new)
+        centred = np.subtract(_loaded(x[:, rows], dtype, new), mean[rows, None, None], out=new(part.shape, dtype))
+        rstd, factor = _rstd(var[rows, None, None], eps), _of_rows(weight, rows, depth)
+        sums, dots = np.add.reduce(_sums(given), 0)[:, :, None], np.add.reduce(_dots(given, centred), 0)[:, :, None]
+        shifts[rows], scales[rows] = sums[:, :, 0], (dots * rstd)[:, :, 0]
+        if factor is not None:
+            sums, dots = sums * factor, dots * factor
+        np.multiply(given, rstd if factor is None else rstd * factor, out=computed)
+        np.multiply(centred, dots.sum(1, keepdims=True) / count * rstd**3, out=centred)
+        np.add(centred, sums.sum(1, keepdims=True) / count * rstd, out=centred)
+        np.subtract(computed, centred, out=computed)
+        store(computed, part)
+
+    _by_planes(run, x)
+    return scales, shifts
+
+
+# ---- columns --------------------------------------------------------------------------------------------------
+
+
+def _totals(run: Callable[[slice, Any], ndarray], x: ndarray, channels: int, dtype: np.dtype) -> ndarray:
+    """Each channel's sum of what `run(rows, new)` computes for pieces of the rows of x."""
+    rows, cols = x.shape
+    step = row_step(cols)
+    parts = np.empty((-(-rows // step), cols), dtype)
+
+    def piece(start: int, stop: int, new: Any) -> None:
+        parts[start // step] = add_up(run(slice(start, stop), new), 0)
+
+    by_rows(piece, rows, cols, step)
+    return np.asarray(np.add.reduce(parts.reshape(len(parts), channels, -1), (0, 2)))
+
+
+def _wide(each: ndarray, x: ndarray) -> ndarray:
+    """A number per channel as one per column."""
+    return each if len(each) == x.shape[1] else np.repeat(each, x.shape[1] // len(each))
+
+
+def _column_forward(
+    x: ndarray, out: ndarray, channels: int, weight: ndarray | None, bias: ndarray | None, eps: float, dtype: np.dtype
+) -> Moments:
+    count = dtype.type(x.size // channels)
+    mean = _totals(lambda rows, new: block(x[rows], dtype, new), x, channels, dtype) / count
+    centre = _wide(mean, x)
+
+    def apart(rows: slice, place: ndarray, new: Any) -> ndarray:
+        return np.subtract(block(x[rows], dtype, new), centre, out=place)
+
+    def squares(rows: slice, new: Any) -> ndarray:
+        found = apart(rows, new(x[rows].shape, dtype), new)
+        return np.square(found, out=found)
+
+    var = _totals(squares, x, channels, dtype) / count
+    scale = _wide(_rstd(var, eps) if weight is None else _rstd(var, eps) * weight, x)
+    shift = bias if bias is None else _wide(bias, x)
+
+    def run(start: int, stop: int, new: Any) -> None:
+        part = out[start:stop]
+        computed = apart(slice(start, stop), place_for(part, dtype, new), new)
+        np.multiply(computed, scale, out=computed)
+        if shift is not None:
+            np.add(computed, shift, out=computed)
+        store(computed, part)
+
+    by_rows(run, *x.shape)
+    return mean, var
+
+
+def _column_backward(
+    grad: ndarray, x: ndarray, out: ndarray, statistics: Given, eps: float, dtype: np.dtype
+) -> Moments:
+    mean, var, weight = statistics
+    channels, centre = len(mean), _wide(mean, x)
+
+    def apart(rows: slice, new: Any) -> ndarray:
+        return np.subtract(block(x[rows], dtype, new), centre, out=new(x[rows].shape, dtype))
+
+    def products(rows: slice, new: Any) -> ndarray:
+        found = apart(rows, new)
+        return np.multiply(found, block(grad[rows], dtype, new), out=found)
+
+    shifts = _totals(lambda rows, new: block(grad[rows], dtype, new), x, channels, dtype)
+    dots = _totals(products, x, channels, dtype)
+    rstd, count = _rstd(var, eps), dtype.type(x.size // channels)
+    scale = _wide(rstd if weight is None else rstd * weight, x)
+    slope, level = _wide(dots * rstd * rstd / count, x), _wide(shifts / count, x)
+
+    def run(start: int, stop: int, new: Any) -> None:
+        rows = slice(start, stop)
+        part, centred = out[rows], apart(rows, new)
+        computed = place_for(part, dtype, new)
+        np.multiply(centred, slope, out=centred)
+        np.add(centred, level, out=centred)
+        np.subtract(block(grad[rows], dtype, new), centred, out=computed)
+        np.multiply(computed, scale, out=computed)
+        store(computed, part)
+
+    by_rows(run, *x.shape)
+    return dots * rstd, shifts

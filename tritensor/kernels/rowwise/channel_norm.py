@@ -1,0 +1,355 @@
+"""Normalisation by channels, of (N, C, ...): batch, group and instance norm.
+
+Arrays are seen as (N, G, D, L), G groups of D channels. Without `groups` each channel has its statistics over the batch
+and L (D is 1); with it each group of each example, over D and L. On a device a reduction computes mean and variance, or
+the sums for the gradient, and an elementwise kernel the result: each reads the input once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import dtypes
+from ...autograd.mode import recording
+from ...memory import buffer
+from ...memory.array import DeviceArray
+from ...operator import Dtypes, Operator, Shapes
+from ...rules import Floating
+from ...runtime.call import Call
+from ...runtime.source import device_function
+from ...tensor import Tensor
+from ...threads import quietly
+from ..elementwise.family import Elementwise
+from ..elementwise.kernel import launch_elementwise
+from ..elementwise.methods import in_place_method
+from ..reduction.family import Parts
+from ..reduction.kernel import reduce_arrays
+from ..reduction.sums import mean, merge_moments, sum
+from .channel_host import channel_norm_arrays, channel_norm_backward_arrays
+from .kernel import contiguous
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+__all__ = ["channel_norm", "channel_norm_backward", "move_average", "normalize_channels"]
+
+_RULE = Floating("floating", "batch_norm")
+
+
+class _LikeFirst(Elementwise):
+    """An elementwise operator whose result has the dtype of the first input, whatever the others have."""
+
+    def resolve_dtypes(self, call: Call) -> Dtypes:
+        """By the first input."""
+        compute, result = self.rule(self.name, call.inputs[:1])
+        return compute, (result,)
+
+
+def _moving_average(running, batch, momentum, factor):
+    """running * (1 - momentum) + batch * factor * momentum: running statistics of batches."""
+    return running * (1 - momentum) + batch * factor * momentum
+
+
+moving_average = _LikeFirst("moving_average", _moving_average, _RULE)
+#: `moving_average` in the memory of its first input
+move_average: Callable[..., Tensor] = in_place_method(moving_average)
+
+
+@moving_average.kernel
+def _(running, batch, momentum, factor):
+    return running * (1 - momentum) + batch * factor * momentum
+
+
+def _normalize_channels(x, mean, var, weight, bias, *, eps=1e-5):
+    """(x - mean) / sqrt(var + eps) * weight + bias, by broadcasting."""
+    return (x - mean) * (weight / np.sqrt(var + var.dtype.type(eps))) + bias
+
+
+normalize_channels = _LikeFirst("normalize_channels", _normalize_channels, _RULE)
+normalize_channels.domain = {"var": (0.1, 3.0)}
+
+
+@normalize_channels.kernel
+def _(x, mean, var, weight, bias, eps):
+    return (x - mean) * (weight / tl.sqrt(var + eps)) + bias
+
+
+normalize_channels.gradients(
+    x=lambda grad, var, weight, eps: grad * (weight * (var + eps).rsqrt()),
+    weight=lambda grad, x, mean, var, eps: grad * ((x - mean) * (var + eps).rsqrt()),
+    bias=lambda grad: grad,
+)
+
+
+def _normalize_channels_backward(grad, x, mean, var, weight, total, products, share, *, eps=1e-5, weighted=False):
+    """The gradient of x, from sums over what has a mean together: of grad, and of grad times the normalised x.
+
+    They are those of grad * weight with `weighted`. `share` is 1 over the count.
+    """
+    rstd = 1 / np.sqrt(var + var.dtype.type(eps))
+    sums = (total + (x - mean) * rstd * products) * share
+    return (grad * weight - sums) * rstd if weighted else (grad - sums) * (weight * rstd)
+
+
+normalize_channels_backward = _LikeFirst("normalize_channels_backward", _normalize_channels_backward, _RULE)
+normalize_channels_backward.domain = normalize_channels.domain
+
+
+@normalize_channels_backward.kernel
+def _(grad, x, mean, var, weight, total, products, share, eps, weighted):
+    rstd = 1 / tl.sqrt(var + eps)
+    sums = (total + (x - mean) * rstd * products) * share
+    if weighted:
+        return (grad * weight - sums) * rstd
+    else:
+        return (grad - sums) * (weight * rstd)
+
+
+@normalize_channels_backward.samples
+def _(draw):
+    for shape, each in (((20, 3), (3,)), ((2, 3, 4), (3, 1)), ((0, 3), (3,))):
+        for weighted in (False, True):
+            given = [draw(each), draw(each, (0.5, 2.0)), draw(each), draw(each), draw(each)]
+            yield [draw(shape), draw(shape), *given, 0.2], {"weighted": weighted}
+
+
+def _launch(
+    operator: Operator, out: DeviceArray, arrays: Sequence[Any], compute: dtypes.dtype, **metadata: Any
+) -> None:
+    call = Call(operator, (None,) * len(arrays), metadata, out.device, compute, (dtypes.of(out.dtype),))
+    call.arrays, call.outs = arrays, [out]
+    launch_elementwise(call)
+
+
+# ---- reductions -----------------------------------------------------------------------------------------------
+
+
+@device_function
+def _one_moment(values, index, numbers):
+    return values[0], tl.zeros_like(values[0]), tl.zeros_like(values[0]) + 1
+
+
+@device_function
+def _fold_moments(state, AXIS: tl.constexpr):
+    return tl.reduce(state, AXIS, merge_moments)
+
+
+@device_function
+def _mean_and_variance(state, count, numbers):
+    return state[0], state[1] / tl.maximum(state[2], tl.zeros_like(state[2]) + 1)
+
+
+@device_function
+def _products(values, index, numbers):
+    return values[0], values[0] * (values[1] - values[2]) / tl.sqrt(values[3] + numbers[0])
+
+
+@device_function
+def _weighted(values, index, numbers):
+    if len(values) > 2:
+        return values[0] * values[2], values[1] * values[2]
+    else:
+        return values[0], values[1]
+
+
+@device_function
+def _add_both(first, second, first2, second2):
+    return first + first2, second + second2
+
+
+@device_function
+def _fold_both(state, AXIS: tl.constexpr):
+    return tl.sum(state[0], AXIS), tl.sum(state[1], AXIS)
+
+
+def _nothing(compute: dtypes.dtype) -> Any:
+    return ((0, compute),) * 2
+
+
+MOMENTS = Parts(_fold_moments, merge_moments, lambda compute: ((0, compute),) * 3, _one_moment, _mean_and_variance)
+PRODUCTS = Parts(_fold_both, _add_both, _nothing, _products)
+WEIGHTED = Parts(_fold_both, _add_both, _nothing, _weighted)
+
+
+# ---- the operators --------------------------------------------------------------------------------------------
+
+
+def _seen(x: Any, groups: int | None) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The sizes (N, G, D, L) of x, the dimensions that have a mean together, and the shape of the statistics."""
+    count, channels = x.shape[:2]
+    size = prod(x.shape[2:])
+    if groups is None:
+        return (count, channels, 1, size), (0, 2, 3), (channels,)
+    return (count, groups, channels // max(1, groups), size), (2, 3), (count, groups)
+
+
+def _parameter(each: DeviceArray | None, shape: tuple[int, ...], missing: float) -> Any:
+    """A number per channel as (G, D, 1); `missing` where there is none."""
+    return missing if each is None else contiguous(each).reshape((*shape[1:3], 1))
+
+
+def _statistics(each: DeviceArray) -> DeviceArray:
+    """Statistics as they broadcast to (N, G, D, L)."""
+    return contiguous(each).reshape((*each.shape, 1, 1))
+
+
+class _ByChannel(Operator):
+    """An operator on (N, C, ...), input number `main`, with results by channel in the compute dtype."""
+
+    family = "channel_norm"
+    repeatable = True
+    main = 0
+    by_piece: Callable[..., tuple[np.ndarray, ...]]  # the reference in pieces
+
+    def resolve_dtypes(self, call: Call) -> Dtypes:
+        """The input's dtype; the further results have the compute dtype."""
+        compute, result = self.rule(self.name, call.inputs[self.main : self.main + 1])
+        return compute, (result, compute, compute)
+
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
+        """The reference in pieces."""
+        if not call.arrays[self.main].size:
+            return super().on_host(call)
+        by_piece, more = self.by_piece, {**call.metadata, "dtype": call.compute.numpy}
+        if self.main:
+            more["result"] = call.results[0].numpy
+
+        def run(*arrays: Any) -> tuple[np.ndarray, ...]:
+            dense = [np.ascontiguousarray(each) for each in arrays[: self.main + 1]]
+            return quietly(by_piece, *dense, *arrays[self.main + 1 :], **more)  # type: ignore[no-any-return]
+
+        return run
+
+    def allocate(self, call: Call) -> Shapes:
+        """The input's shape, and that of statistics or of parameters."""
+        x = call.arrays[self.main]
+        more = x.shape[1:2] if self.main else _seen(x, call.metadata["groups"])[2]
+        shapes = (tuple(x.shape), tuple(more), tuple(more))
+        return [(shape, result.numpy) for shape, result in zip(shapes, call.results, strict=True)]
+
+
+class _Forward(_ByChannel):
+    by_piece = staticmethod(channel_norm_arrays)
+
+    def launch(self, call: Call) -> None:
+        """Mean and variance by the reduction kernel, and the result by the elementwise one."""
+        x, weight, bias = call.arrays
+        shape, dims, _ = _seen(x, call.metadata["groups"])
+        out, *statistics = call.outs
+        x = contiguous(x).reshape(shape)
+        reduce_arrays(MOMENTS, statistics, (x,), dims, call.compute, self.name)
+        parameters = _parameter(weight, shape, 1.0), _parameter(bias, shape, 0.0)
+        arrays = (x, *[_statistics(each) for each in statistics], *parameters)
+        _launch(normalize_channels, out.reshape(shape), arrays, call.compute, eps=call.metadata["eps"])
+
+
+class _Backward(_ByChannel):
+    main = 1
+    by_piece = staticmethod(channel_norm_backward_arrays)
+
+    def launch(self, call: Call) -> None:
+        """The sums by the reduction kernel, and the input's gradient by the elementwise one."""
+        grad, x, *given, weight = call.arrays
+        groups, eps, compute = call.metadata["groups"], call.metadata["eps"], call.compute
+        shape, dims, _ = _seen(x, groups)
+        given = [_statistics(each) for each in given]
+        grad, x = (contiguous(each).reshape(shape) for each in (grad, x))
+        out, *sums = call.outs
+        sums = [each.reshape(shape[1:3]) for each in sums[::-1]]  # of grad, and of the products
+        arrays = (grad, x, *[each.broadcast_to(shape) for each in given])
+        products, scale = PRODUCTS._replace(numbers=(eps,)), _parameter(weight, shape, 1.0)
+        if groups is None:
+            reduce_arrays(products, sums, arrays, dims, compute, self.name)
+        else:
+            each = [buffer.empty(shape[:3], compute.numpy, x.device) for _ in sums]
+            reduce_arrays(products, each, arrays, (3,), compute, self.name)
+            reduce_arrays(WEIGHTED, sums, each, (0,), compute, f"{self.name}_parameters")
+            scales = () if weight is None else (scale.reshape(shape[1:3]).broadcast_to(shape[:3]),)
+            sums = [buffer.empty(shape[:2], compute.numpy, x.device) for _ in sums]
+            reduce_arrays(WEIGHTED, sums, (*each, *scales), (2,), compute, f"{self.name}_groups")
+            sums = [each.reshape((*each.shape, 1)) for each in sums]
+        sums = [each.reshape((*each.shape, 1)) for each in sums]
+        every = (grad, x, *given, scale, *sums, 1 / max(1, prod([shape[dim] for dim in dims])))
+        kernel, weighted = normalize_channels_backward, groups is not None
+        _launch(kernel, out.reshape(shape), every, compute, eps=eps, weighted=weighted)
+
+
+def _channel_norm(x, weight=None, bias=None, *, groups=None, eps=1e-5):
+    """Channels of (N, C, ...), or groups of them in each example, with zero mean and unit variance; then scaled."""
+    shape, dims, found = _seen(x, groups)
+    seen = x.reshape(shape)
+    count = prod([shape[dim] for dim in dims])
+    average = seen.mean(dims, keepdims=True) if count else np.zeros((*found, 1, 1), x.dtype)
+    variance = seen.var(dims, keepdims=True) if count else average
+    scale, shift = (
+        missing if each is None else each.reshape(*shape[1:3], 1) for each, missing in ((weight, 1), (bias, 0))
+    )
+    out = (seen - average) / np.sqrt(variance + x.dtype.type(eps)) * scale + shift
+    return out.reshape(x.shape), average.reshape(found), variance.reshape(found)
+
+
+def _channel_norm_backward(grad, x, mean, var, weight=None, *, groups=None, eps=1e-5):
+    """The gradients of channel_norm's input, weight and bias."""
+    shape, dims, _ = _seen(x, groups)
+    seen, grad = x.reshape(shape), grad.reshape(shape)
+    rstd = 1 / np.sqrt(var[..., None, None] + x.dtype.type(eps))
+    normal = (seen - mean[..., None, None]) * rstd
+    scaled = grad if weight is None else grad * weight.reshape(*shape[1:3], 1)
+    inner = scaled.sum(dims, keepdims=True) + normal * (scaled * normal).sum(dims, keepdims=True)
+    found = (scaled - inner / max(1, prod([shape[dim] for dim in dims]))) * rstd
+    return found.reshape(x.shape), *[each.sum((0, 3)).reshape(-1) for each in (grad * normal, grad)]
+
+
+channel_norm = _Forward("channel_norm", _channel_norm, _RULE, outputs=("out", "mean", "var"))
+channel_norm_backward = _Backward(
+    "channel_norm_backward",
+    _channel_norm_backward,
+    _RULE,
+    outputs=("x_gradient", "weight_gradient", "bias_gradient"),
+)
+
+
+def _samples(operator: Operator, backward: bool) -> None:
+    @operator.samples
+    def _(draw):
+        shapes = ((4, 6), True, True), ((3, 4, 5), True, False), ((2, 4, 3, 3), False, True), ((2, 6, 70), False, False)
+        for shape, weighted, shifted in (*shapes, ((0, 4, 3), True, True), ((2, 4, 0), True, True)):
+            for groups in (None, 1, 2):
+                weight, bias = (draw(shape[1:2]) if there else None for there in (weighted, shifted))
+                found = shape[1:2] if groups is None else (shape[0], groups)
+                given = [draw(shape), draw(found), draw(found, (0.5, 2.0)), weight] if backward else [weight, bias]
+                yield [draw(shape), *given], {"groups": groups}
+
+
+_samples(channel_norm, False)
+_samples(channel_norm_backward, True)
+
+
+@channel_norm.gradient
+def _(grad, x, weight, mean, var, groups, eps, needs):
+    if recording.enabled:
+        return _composed_gradient(grad, x, weight, groups, eps, needs)
+    return channel_norm_backward(grad, x, mean, var, weight, groups=groups, eps=eps)
+
+
+def _composed_gradient(
+    grad: Tensor, x: Tensor, weight: Tensor | None, groups: int | None, eps: float, needs: tuple[bool, ...]
+) -> Any:
+    """The same composed of tensor operators, which can be differentiated again."""
+    shape, dims, _ = _seen(x, groups)
+    seen, grad = x.reshape(shape), grad.reshape(shape)
+    centred = seen - mean(seen, dim=dims, keepdim=True)
+    rstd = (mean(centred * centred, dim=dims, keepdim=True) + eps).rsqrt()
+    normal = centred * rstd
+    scaled = grad if weight is None else grad * weight.reshape((*shape[1:3], 1))
+    level = mean(scaled, dim=dims, keepdim=True)
+    inner = scaled - level - normal * mean(scaled * normal, dim=dims, keepdim=True)
+    more = [
+        sum(each, dim=(0, 3)).reshape(-1) if need else None
+        for each, need in zip((grad * normal, grad), needs[1:], strict=True)
+    ]
+    return (inner * rstd).reshape(x.shape), *more

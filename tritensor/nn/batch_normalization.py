@@ -1,0 +1,275 @@
+"""Layers that normalise each channel of (N, C, ...): over the batch, or in each example."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .. import functional as F
+from ..dtypes import int64
+from ..errors import warn
+from ..functional.creation import empty, ones, tensor, zeros
+from ..tensor import Tensor
+from . import init
+from .module import Module
+from .parameter import Parameter
+
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+]
+
+
+class _NormBase(Module):
+    """Base of the layers that have a scale, a shift and running statistics for each channel."""
+
+    _version = 2
+    _ranks: tuple[int, ...] = ()  # that inputs may have; any from 2 on if there are none
+
+    num_features: int
+    eps: float
+    momentum: float | None
+    affine: bool
+    track_running_stats: bool
+    weight: Parameter | None
+    bias: Parameter | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            made = Parameter(empty(num_features, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, made)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype) if tracked else None)
+        self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype) if tracked else None)
+        self.register_buffer("num_batches_tracked", tensor(0, dtype=int64, device=device) if tracked else None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Set the running mean to zero, the running variance to one, and the count to zero."""
+        if self.track_running_stats:
+            self.running_mean.zero_()  # type: ignore[union-attr]
+            self.running_var.fill_(1)  # type: ignore[union-attr]
+            self.num_batches_tracked.zero_()  # type: ignore[union-attr]
+
+    def reset_parameters(self) -> None:
+        """Forget the statistics, and set the scale to one and the shift to zero."""
+        self.reset_running_stats()
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim not in (self._ranks or (input.ndim,)):
+            wanted = " or ".join([f"{rank}D" for rank in self._ranks])
+            raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
+        if not self._ranks and input.ndim < 2:
+            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+    def _load_from_state_dict(
+        self, state_dict: Mapping[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
+    ) -> None:
+        version, key = local_metadata.get("version"), f"{prefix}num_batches_tracked"
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            # the count is there from version 2 on
+            state_dict[key] = self.num_batches_tracked  # type: ignore[index]
+        self._load_older(state_dict, prefix, version, rest[-1])
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+    def _load_older(self, state: Mapping[str, Any], prefix: str, version: int | None, errors: list[str]) -> None:
+        """Read the entries of an older version."""
+
+
+class _BatchNorm(_NormBase):
+    """Base of the layers that normalise over the batch."""
+
+    def _tracked(self) -> tuple[Tensor | None, Tensor | None, bool, Any]:
+        """Running statistics to use or to change, whether the batch's are used, and its share in the running ones."""
+        momentum: Any = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # the mean of all batches; a tensor, so that a device is not waited for
+                momentum = 1.0 / self.num_batches_tracked.double()
+        by_batch = self.training or (self.running_mean is None and self.running_var is None)
+        kept = not self.training or self.track_running_stats
+        running = (self.running_mean, self.running_var) if kept else (None, None)
+        return *running, by_batch, momentum
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The shape of the input."""
+        self._check_input_dim(input)
+        mean, var, by_batch, momentum = self._tracked()
+        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """Brings each of `num_features` channels of (N, C) or (N, C, L) to zero mean and unit variance over the batch.
+
+    In training statistics are the batch's, and running ones move towards them; in evaluation the running ones are used.
+
+    >>> import tritensor as torch
+    >>> torch.nn.BatchNorm1d(4)
+    BatchNorm1d(4, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+
+    Args:
+        momentum: the share of a batch in the running statistics; None for the mean of all batches.
+        affine: whether there are a scale and a shift; `bias=False` leaves out the shift.
+        track_running_stats: without running statistics, those of the batch are used in evaluation too.
+
+    Raises:
+        ValueError: an input of another rank, or one value per channel in training.
+    """
+
+    _ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """`BatchNorm1d` for (N, C, H, W).
+
+    >>> import tritensor as torch
+    >>> torch.nn.BatchNorm2d(3)(torch.ones(2, 3, 4, 4)).shape
+    tritensor.Size([2, 3, 4, 4])
+    """
+
+    _ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """`BatchNorm1d` for (N, C, D, H, W).
+
+    >>> import tritensor as torch
+    >>> torch.nn.BatchNorm3d(3, momentum=None, affine=False)
+    BatchNorm3d(3, eps=1e-05, momentum=None, affine=False, bias=False, track_running_stats=True)
+    """
+
+    _ranks = (5,)
+
+
+class _InstanceNorm(_NormBase):
+    """Base of the layers that normalise in each example."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def _load_older(self, state: Mapping[str, Any], prefix: str, version: int | None, errors: list[str]) -> None:
+        if version is not None or self.track_running_stats:
+            return
+        found = [f"{prefix}{name}" for name in ("running_mean", "running_var") if f"{prefix}{name}" in state]
+        if found:
+            names = " and ".join([f'"{name}"' for name in found])
+            kind = type(self).__name__
+            errors.append(
+                f"Unexpected running stats buffer(s) {names} for {kind} with track_running_stats=False. If state_dict "
+                f"is a checkpoint saved before 0.4.0, this may be expected because {kind} does not track running stats "
+                f"by default since 0.4.0. Please remove these keys from state_dict."
+            )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The shape of the input, which may be that of one example, without N."""
+        self._check_input_dim(input)
+        alone = input.ndim == self._ranks[0]
+        dim = 0 if alone else 1
+        if input.shape[dim] != self.num_features:
+            if self.affine:
+                raise ValueError(
+                    f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: "
+                    f"{input.shape[dim]}."
+                )
+            warn(
+                f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing "
+                "in num_features, which is not used because affine=False"
+            )
+        out = F.instance_norm(
+            input.unsqueeze(0) if alone else input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+        return out.squeeze(0) if alone else out  # type: ignore[no-any-return]
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Brings each channel of each example of (N, C, L), or of one example (C, L), to zero mean and unit variance.
+
+    >>> import tritensor as torch
+    >>> torch.nn.InstanceNorm1d(4)
+    InstanceNorm1d(4, eps=1e-05, momentum=0.1, affine=False, bias=False, track_running_stats=False)
+
+    Args:
+        affine: whether there are a scale and a shift; `bias=False` leaves out the shift.
+        track_running_stats: keep running statistics with a share of `momentum` for each batch, and use them in
+            evaluation.
+
+    Raises:
+        ValueError: an input of another rank, of other than `num_features` channels, or with one element in each.
+    """
+
+    _ranks = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """`InstanceNorm1d` for (N, C, H, W) or (C, H, W).
+
+    >>> import tritensor as torch
+    >>> torch.nn.InstanceNorm2d(3)(torch.ones(3, 4, 4)).shape
+    tritensor.Size([3, 4, 4])
+    """
+
+    _ranks = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """`InstanceNorm1d` for (N, C, D, H, W) or (C, D, H, W).
+
+    >>> import tritensor as torch
+    >>> torch.nn.InstanceNorm3d(3, affine=True)
+    InstanceNorm3d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=False)
+    """
+
+    _ranks = (4, 5)

@@ -1,0 +1,278 @@
+"""Parameters that are computed from others whenever they are read, with PyTorch's names for what they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any
+
+from ...autograd.mode import no_grad
+from ...tensor import Tensor
+from ..containers import ModuleDict, ModuleList
+from ..module import Module
+from ..parameter import Parameter
+
+__all__ = [
+    "ParametrizationList",
+    "cached",
+    "is_parametrized",
+    "register_parametrization",
+    "remove_parametrizations",
+    "type_before_parametrizations",
+]
+
+
+class _Cache:
+    """Computed values by module and name, within `cached`."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.values: dict[tuple[int, str], Tensor] = {}
+
+
+_cache = _Cache()
+
+
+@contextmanager
+def cached() -> Iterator[None]:
+    """Compute a parametrized tensor once within this context, and not at each use."""
+    _cache.depth += 1
+    try:
+        yield
+    finally:
+        _cache.depth -= 1
+        if not _cache.depth:
+            _cache.values = {}
+
+
+def _register(module: Module, name: str, value: Tensor) -> None:
+    if isinstance(value, Parameter):
+        module.register_parameter(name, value)
+    else:
+        module.register_buffer(name, value)
+
+
+def _replace(original: Tensor, value: Tensor) -> None:
+    """Give a tensor other elements; it stays the same object, which an optimizer may hold."""
+    with no_grad():
+        if original.shape == value.shape:
+            original.copy_(value)
+        else:
+            original.data = value.detach()
+
+
+def _check_alike(found: Any, wanted: Tensor, what: str, name: str) -> None:
+    """Raise unless `found` is a tensor of the dtype and shape of `wanted`."""
+    if not isinstance(found, Tensor):
+        raise ValueError(f"{what} must return a tensor. Got {type(found).__name__}.")
+    for each in ("dtype", "shape"):
+        if getattr(found, each) != getattr(wanted, each):
+            raise ValueError(
+                f"Registering a parametrization may not change the {each} of the tensor, unless `unsafe` flag is "
+                f"enabled.\n{name} {each}: {getattr(wanted, each)}\nparametrized {each}: {getattr(found, each)}"
+            )
+
+
+class ParametrizationList(ModuleList):
+    """The parametrizations of one tensor, and what it is computed from: `original`, or `original0`, `original1`, ...
+
+    `register_parametrization` makes it.
+    """
+
+    def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
+        if len(modules) == 0:
+            raise ValueError("ParametrizationList requires one or more modules.")
+        super().__init__(modules)
+        self.unsafe = unsafe
+        with no_grad():
+            new: Any = original
+            for module in modules[::-1]:
+                if hasattr(module, "right_inverse"):
+                    new = module.right_inverse(new)
+        if not isinstance(new, (Tensor, list, tuple)):
+            raise ValueError(
+                "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
+                f"Got {type(new).__name__}"
+            )
+        self.is_tensor = isinstance(new, Tensor)
+        parts: list[Any] = [new] if self.is_tensor else list(new)
+        self.ntensors = len(parts)
+        wanted = original.detach()
+        if self.is_tensor:
+            if original.dtype is not parts[0].dtype:
+                raise ValueError(
+                    "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
+                    f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {parts[0].dtype}"
+                )
+            if new is not original:
+                wanted = wanted.clone()
+                _replace(original, parts[0])
+            _register(self, "original", original)
+        else:
+            for position, part in enumerate(parts):
+                if isinstance(original, Parameter):
+                    part = Parameter(part.detach().clone(), original.requires_grad)
+                _register(self, f"original{position}", part)
+        if not unsafe:
+            _check_alike(self(), wanted, "A parametrization", "unparametrized")
+
+    def _originals(self) -> list[Tensor]:
+        names = ["original"] if self.is_tensor else [f"original{each}" for each in range(self.ntensors)]
+        return [getattr(self, name) for name in names]
+
+    def right_inverse(self, value: Tensor) -> None:
+        """Change the originals so that the tensor becomes `value`.
+
+        Raises:
+            RuntimeError: a parametrization has no `right_inverse`. ValueError: it returns what does not fit.
+        """
+        with no_grad():
+            found: Any = value
+            for module in list(self)[::-1]:
+                if not hasattr(module, "right_inverse"):
+                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
+                found = module.right_inverse(found)
+            parts = [found] if self.is_tensor else list(found)
+            originals = self._originals()
+            if len(parts) != len(originals) or any(x.dtype is not y.dtype for x, y in zip(parts, originals)):
+                raise ValueError(
+                    "'right_inverse' must return a sequence of tensors of length "
+                    f"{self.ntensors} and of the dtypes of the originals."
+                )
+            for original, part in zip(originals, parts, strict=True):
+                _replace(original, part)
+
+    def forward(self) -> Tensor:
+        """The tensor."""
+        first, *others = self
+        x = first(*self._originals())
+        for module in others:
+            x = module(x)
+        return x  # type: ignore[no-any-return]
+
+
+def _parametrized_class(kind: type) -> type:
+    """A subclass for one module, whose parametrized tensors are properties."""
+
+    def copied(self: Any, memo: dict[int, Any]) -> Any:
+        replica = self.__new__(type(self))
+        memo[id(self)] = replica
+        replica.__dict__.update(deepcopy(self.__dict__, memo))
+        return replica
+
+    def refuse(self: Any) -> Any:
+        raise RuntimeError("Serialization of parametrized modules is only supported through state_dict().")
+
+    members: dict[str, Any] = {"__getstate__": refuse}
+    if not hasattr(kind, "__deepcopy__"):
+        members["__deepcopy__"] = copied
+    return type(f"Parametrized{kind.__name__}", (kind,), members)
+
+
+def _property(name: str) -> property:
+    def get(self: Any) -> Any:
+        if not _cache.depth:
+            return self.parametrizations[name]()
+        key = id(self), name
+        if key not in _cache.values:
+            _cache.values[key] = self.parametrizations[name]()
+        return _cache.values[key]
+
+    def put(self: Any, value: Tensor) -> None:
+        self.parametrizations[name].right_inverse(value)
+
+    return property(get, put)
+
+
+def register_parametrization(
+    module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> Module:
+    """Let `module.tensor_name` be computed by `parametrization` from now on, after those that are registered already.
+
+    The parameter moves to `module.parametrizations.tensor_name.original`; if the parametrization's `right_inverse`
+    returns several tensors, these become `original0`, `original1`, ..., and have to be given to an optimizer.
+
+    >>> from tritensor import nn
+    >>> class Symmetric(nn.Module):
+    ...     def forward(self, x):
+    ...         return x.triu() + x.triu(1).mT
+    >>> layer = nn.utils.parametrize.register_parametrization(nn.Linear(3, 3), "weight", Symmetric())
+    >>> bool((layer.weight == layer.weight.T).all())
+    True
+
+    Args:
+        parametrization: its `forward` takes the tensor, and its `right_inverse`, if there is one, is the way back.
+        unsafe: allow that dtype or shape change.
+
+    Raises:
+        ValueError: no such parameter or buffer; or dtype or shape change.
+    """
+    parametrization.train(module.training)
+    if is_parametrized(module, tensor_name):
+        entry: Any = module.parametrizations[tensor_name]
+        if not unsafe:
+            current = getattr(module, tensor_name)
+            _check_alike(parametrization(current), current, "A parametrization", f"module.{tensor_name}")
+        entry.append(parametrization)
+        entry.unsafe |= unsafe
+    elif tensor_name in module._buffers or tensor_name in module._parameters:
+        entry = ParametrizationList([parametrization], getattr(module, tensor_name), unsafe=unsafe)
+        delattr(module, tensor_name)
+        if not is_parametrized(module):
+            module.__class__ = _parametrized_class(type(module))
+            module.parametrizations = ModuleDict()
+        setattr(type(module), tensor_name, _property(tensor_name))
+        module.parametrizations[tensor_name] = entry
+    else:
+        raise ValueError(
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
+            f"'{tensor_name}'"
+        )
+    return module
+
+
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
+    """Whether a module has a parametrization, of that tensor or of any."""
+    found = module._modules.get("parametrizations")
+    if not isinstance(found, ModuleDict):
+        return False
+    return len(found) > 0 if tensor_name is None else tensor_name in found
+
+
+def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
+    """Make `module.tensor_name` a plain parameter or buffer again.
+
+    Args:
+        leave_parametrized: with its computed value; otherwise the original.
+
+    Raises:
+        ValueError: it is not parametrized; or the original is asked for where there are several.
+    """
+    if not is_parametrized(module, tensor_name):
+        raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
+    entry: Any = module.parametrizations[tensor_name]
+    if not leave_parametrized and not entry.is_tensor:
+        raise ValueError(
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a "
+            "sequence of tensors."
+        )
+    value = getattr(module, tensor_name)
+    if entry.is_tensor:
+        original = entry.original
+        if leave_parametrized:
+            _replace(original, value.detach())
+    else:
+        original = Parameter(value.detach()) if value.requires_grad else value
+    delattr(type(module), tensor_name)
+    del module.parametrizations[tensor_name]
+    _register(module, tensor_name, original)
+    if not is_parametrized(module):
+        del module.parametrizations
+        module.__class__ = type(module).__bases__[0]
+    return module
+
+
+def type_before_parametrizations(module: Module) -> type:
+    """The module's class, without its parametrizations."""
+    return type(module).__bases__[0] if is_parametrized(module) else type(module)
