@@ -17,6 +17,7 @@ from . import (
     parameter,
     parameter_containers,
     shape,
+    upsampling,
     utils,
 )
 from .activation import *
@@ -33,6 +34,7 @@ from .parameter import *
 from .parameter_containers import *
 from .paths import parameter_path
 from .shape import *
+from .upsampling import *
 
 __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
 __all__ += activation.__all__
@@ -46,3 +48,4 @@ __all__ += normalization.__all__
 __all__ += parameter.__all__
 __all__ += parameter_containers.__all__
 __all__ += shape.__all__
+__all__ += upsampling.__all__
