@@ -13,6 +13,7 @@ from . import (
     loss,
     module,
     normalization,
+    padding,
     parallel,
     parameter,
     parameter_containers,
@@ -29,6 +30,7 @@ from .linear import *
 from .loss import *
 from .module import *
 from .normalization import *
+from .padding import *
 from .parallel import DataParallel
 from .parameter import *
 from .parameter_containers import *
@@ -45,6 +47,7 @@ __all__ += linear.__all__
 __all__ += loss.__all__
 __all__ += module.__all__
 __all__ += normalization.__all__
+__all__ += padding.__all__
 __all__ += parameter.__all__
 __all__ += parameter_containers.__all__
 __all__ += shape.__all__
