@@ -21,6 +21,7 @@ FAMILIES = {
     "rms_norm": "As for layer normalisation, without the mean.",
     "matmul": "Tiles on tensor cores; bias and activation join the same kernel.",
     "resampling": "All dimensions in one launch from tables of places and weights; gradients gather too.",
+    "sampling": "Elements gather; sums at places are sorted first, so that they have one order.",
     "loss": "Scores become losses in one pass; gradients come out of the same pass when they are needed.",
     "indexing": "Bounds are checked before anything is read or written; sums have a fixed order.",
     "joining": "One launch for all parts.",
