@@ -22,9 +22,16 @@ from .activations import tanhshrink as tanhshrink
 from .attention import cosine_similarity as cosine_similarity
 from .attention import normalize as normalize
 from .attention import scaled_dot_product_attention as scaled_dot_product_attention
+from .dropouts import alpha_dropout as alpha_dropout
+from .dropouts import dropout1d as dropout1d
+from .dropouts import dropout2d as dropout2d
+from .dropouts import dropout3d as dropout3d
+from .dropouts import feature_alpha_dropout as feature_alpha_dropout
 from .filling import broadcast_shapes as broadcast_shapes
 from .filling import meshgrid as meshgrid
 from .filling import pad as pad
+from .grid_sampling import affine_grid as affine_grid
+from .grid_sampling import grid_sample as grid_sample
 from .indexing import index_fill as index_fill
 from .indexing import index_put as index_put
 from .indexing import masked_fill as masked_fill
@@ -74,8 +81,15 @@ from .reductions import std_mean as std_mean
 from .reductions import sum_to_size as sum_to_size
 from .reductions import var as var
 from .reductions import var_mean as var_mean
+from .resizing import interpolate as interpolate
+from .resizing import upsample as upsample
+from .resizing import upsample_bilinear as upsample_bilinear
+from .resizing import upsample_nearest as upsample_nearest
 from .search import argsort as argsort
 from .search import argwhere as argwhere
+from .shuffling import channel_shuffle as channel_shuffle
+from .shuffling import pixel_shuffle as pixel_shuffle
+from .shuffling import pixel_unshuffle as pixel_unshuffle
 from .subscripts import einsum as einsum
 
 __all__ = [
@@ -87,8 +101,10 @@ __all__ = [
     "addcdiv",
     "addcmul",
     "addmm",
+    "affine_grid",
     "all",
     "allclose",
+    "alpha_dropout",
     "amax",
     "amin",
     "aminmax",
@@ -121,6 +137,7 @@ __all__ = [
     "can_cast",
     "cat",
     "ceil",
+    "channel_shuffle",
     "clamp",
     "clamp_max",
     "clamp_min",
@@ -141,6 +158,9 @@ __all__ = [
     "divide",
     "dot",
     "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
     "dstack",
     "einsum",
     "elu",
@@ -152,6 +172,7 @@ __all__ = [
     "exp",
     "exp2",
     "expm1",
+    "feature_alpha_dropout",
     "fix",
     "flip",
     "fliplr",
@@ -168,6 +189,7 @@ __all__ = [
     "get_float32_matmul_precision",
     "greater",
     "greater_equal",
+    "grid_sample",
     "gt",
     "hardtanh",
     "hstack",
@@ -178,6 +200,7 @@ __all__ = [
     "index_put",
     "index_select",
     "inner",
+    "interpolate",
     "is_complex",
     "is_floating_point",
     "isclose",
@@ -234,6 +257,8 @@ __all__ = [
     "one_hot",
     "outer",
     "pad",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "positive",
     "pow",
     "prod",
@@ -281,6 +306,9 @@ __all__ = [
     "triu",
     "true_divide",
     "trunc",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
     "var",
     "var_mean",
     "vstack",
