@@ -87,6 +87,7 @@ from .functional import addcmul as addcmul
 from .functional import addmm as addmm
 from .functional import all as all
 from .functional import allclose as allclose
+from .functional import alpha_dropout as alpha_dropout
 from .functional import amax as amax
 from .functional import amin as amin
 from .functional import aminmax as aminmax
@@ -119,6 +120,7 @@ from .functional import broadcast_shapes as broadcast_shapes
 from .functional import can_cast as can_cast
 from .functional import cat as cat
 from .functional import ceil as ceil
+from .functional import channel_shuffle as channel_shuffle
 from .functional import clamp as clamp
 from .functional import clamp_max as clamp_max
 from .functional import clamp_min as clamp_min
@@ -153,6 +155,7 @@ from .functional import erfc as erfc
 from .functional import exp as exp
 from .functional import exp2 as exp2
 from .functional import expm1 as expm1
+from .functional import feature_alpha_dropout as feature_alpha_dropout
 from .functional import fix as fix
 from .functional import flip as flip
 from .functional import fliplr as fliplr
@@ -222,6 +225,8 @@ from .functional import norm as norm
 from .functional import not_equal as not_equal
 from .functional import numel as numel
 from .functional import outer as outer
+from .functional import pixel_shuffle as pixel_shuffle
+from .functional import pixel_unshuffle as pixel_unshuffle
 from .functional import positive as positive
 from .functional import pow as pow
 from .functional import prod as prod
@@ -341,6 +346,7 @@ __all__ = [
     "addmm",
     "all",
     "allclose",
+    "alpha_dropout",
     "amax",
     "amin",
     "aminmax",
@@ -385,6 +391,7 @@ __all__ = [
     "cdouble",
     "ceil",
     "cfloat",
+    "channel_shuffle",
     "channels_last",
     "channels_last_3d",
     "chunk",
@@ -436,6 +443,7 @@ __all__ = [
     "exp2",
     "expm1",
     "eye",
+    "feature_alpha_dropout",
     "finfo",
     "fix",
     "flatten",
@@ -556,6 +564,8 @@ __all__ = [
     "outer",
     "permute",
     "pi",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "positive",
     "pow",
     "preserve_format",

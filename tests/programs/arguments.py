@@ -293,6 +293,7 @@ ARGUMENTS: dict[str, Argument] = {
     "k": _count,
     "dtype": lambda draw, x, name: f"torch.{draw.dtype()}",
     "shifts": _within(-5, 5),
+    **_same("groups upscale_factor downscale_factor", _within(0, 3)),
     "chunks": _within(0, 4),
     "start": _within(-2, 2),
     "length": _within(0, 2),

@@ -37,8 +37,8 @@ UNCALLED: dict[str, str] = {
     name: reason
     for reason, names in {
         "its elements are not those of PyTorch's generator": """
-            bernoulli dropout multinomial normal rand rand_like randint randint_like randn randn_like randperm
-            bernoulli_ exponential_ normal_ random_ uniform_""",
+            alpha_dropout bernoulli dropout feature_alpha_dropout multinomial normal rand rand_like randint randint_like
+            randn randn_like randperm bernoulli_ exponential_ normal_ random_ uniform_""",
         "made by the family of creation": """
             empty empty_like new_empty arange as_tensor asarray eye full full_like linspace logspace ones ones_like
             scalar_tensor tensor zeros zeros_like new_full new_ones new_tensor new_zeros from_numpy from_dlpack""",

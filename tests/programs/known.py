@@ -81,7 +81,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "Functions of numbers alone",
         REFUSED,
-        r"at least one argument must be a Tensor",
+        r"at least one argument must be a Tensor|add\(\): argument 'input' \(position 1\) must be Tensor, not float",
         "Python computes with numbers.",
         "torch.add(1.5, 1)",
     ),

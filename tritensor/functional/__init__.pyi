@@ -22,13 +22,16 @@ from .activations import tanhshrink as tanhshrink
 from .attention import cosine_similarity as cosine_similarity
 from .attention import normalize as normalize
 from .attention import scaled_dot_product_attention as scaled_dot_product_attention
-from .channel_normalization import batch_norm as batch_norm
-from .channel_normalization import group_norm as group_norm
-from .channel_normalization import instance_norm as instance_norm
-from .channel_normalization import local_response_norm as local_response_norm
+from .dropouts import alpha_dropout as alpha_dropout
+from .dropouts import dropout1d as dropout1d
+from .dropouts import dropout2d as dropout2d
+from .dropouts import dropout3d as dropout3d
+from .dropouts import feature_alpha_dropout as feature_alpha_dropout
 from .filling import broadcast_shapes as broadcast_shapes
 from .filling import meshgrid as meshgrid
 from .filling import pad as pad
+from .grid_sampling import affine_grid as affine_grid
+from .grid_sampling import grid_sample as grid_sample
 from .indexing import index_fill as index_fill
 from .indexing import index_put as index_put
 from .indexing import masked_fill as masked_fill
@@ -78,8 +81,15 @@ from .reductions import std_mean as std_mean
 from .reductions import sum_to_size as sum_to_size
 from .reductions import var as var
 from .reductions import var_mean as var_mean
+from .resizing import interpolate as interpolate
+from .resizing import upsample as upsample
+from .resizing import upsample_bilinear as upsample_bilinear
+from .resizing import upsample_nearest as upsample_nearest
 from .search import argsort as argsort
 from .search import argwhere as argwhere
+from .shuffling import channel_shuffle as channel_shuffle
+from .shuffling import pixel_shuffle as pixel_shuffle
+from .shuffling import pixel_unshuffle as pixel_unshuffle
 from .subscripts import einsum as einsum
 
 __all__ = [
@@ -91,8 +101,10 @@ __all__ = [
     "addcdiv",
     "addcmul",
     "addmm",
+    "affine_grid",
     "all",
     "allclose",
+    "alpha_dropout",
     "amax",
     "amin",
     "aminmax",
@@ -113,7 +125,6 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
-    "batch_norm",
     "binary_cross_entropy_with_logits",
     "bitwise_and",
     "bitwise_left_shift",
@@ -126,6 +137,7 @@ __all__ = [
     "can_cast",
     "cat",
     "ceil",
+    "channel_shuffle",
     "clamp",
     "clamp_max",
     "clamp_min",
@@ -135,12 +147,6 @@ __all__ = [
     "concat",
     "concatenate",
     "conj",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
     "cos",
     "cosh",
     "cosine_similarity",
@@ -152,6 +158,9 @@ __all__ = [
     "divide",
     "dot",
     "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
     "dstack",
     "einsum",
     "elu",
@@ -163,6 +172,7 @@ __all__ = [
     "exp",
     "exp2",
     "expm1",
+    "feature_alpha_dropout",
     "fix",
     "flip",
     "fliplr",
@@ -179,7 +189,7 @@ __all__ = [
     "get_float32_matmul_precision",
     "greater",
     "greater_equal",
-    "group_norm",
+    "grid_sample",
     "gt",
     "hardtanh",
     "hstack",
@@ -190,7 +200,7 @@ __all__ = [
     "index_put",
     "index_select",
     "inner",
-    "instance_norm",
+    "interpolate",
     "is_complex",
     "is_floating_point",
     "isclose",
@@ -205,7 +215,6 @@ __all__ = [
     "less",
     "less_equal",
     "linear",
-    "local_response_norm",
     "log",
     "log10",
     "log1p",
@@ -248,6 +257,8 @@ __all__ = [
     "one_hot",
     "outer",
     "pad",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "positive",
     "pow",
     "prod",
@@ -295,6 +306,9 @@ __all__ = [
     "triu",
     "true_divide",
     "trunc",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
     "var",
     "var_mean",
     "vstack",
@@ -377,18 +391,6 @@ def clip(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None 
     """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the second dimension, vectors as columns."""
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
-    """The sums of the products of a kernel and what it lies on, at each place of an input of 1 dimensions."""
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
-    """The sums of the products of a kernel and what it lies on, at each place of an input of 2 dimensions."""
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
-    """The sums of the products of a kernel and what it lies on, at each place of an input of 3 dimensions."""
-def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
-    """The sums of a kernel multiplied by each element of an input of 1 dimensions, at the element's place."""
-def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
-    """The sums of a kernel multiplied by each element of an input of 2 dimensions, at the element's place."""
-def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
-    """The sums of a kernel multiplied by each element of an input of 3 dimensions, at the element's place."""
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of x."""
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:

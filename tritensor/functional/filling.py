@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from .. import dtypes, layout
 from ..arguments import check_tensor, check_tensors, wrong_type
 from ..errors import ArgumentError, ShapeError, explain, warn
+from ..formats import suggested
+from ..kernels.window.resampling_maps import Map, rule
 from ..operator import registry
 from ..outputs import COMPUTED, takes_out
 from ..public import public
-from ..tensor import Size, Tensor, wrap
+from ..tensor import Size, Tensor
+from .creation import empty
+from .resizing import resized
+
+# The modes, and what PyTorch calls the operators that repeat elements.
+_MODES = {"constant": "constant", "reflect": "reflection", "replicate": "replication", "circular": "circular"}
 
 
 @public(package=False)
@@ -39,10 +44,12 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     check_tensor("pad", "input", 1, input)
     if not isinstance(pad, (tuple, list)):
         raise wrong_type("pad", "pad", "tuple of ints", pad, 2)
-    if mode != "constant" and mode not in _PLACES:
-        raise NotImplementedError(
-            explain(f"Unrecognised padding mode {mode}", f"the modes are constant, {', '.join(_PLACES)}")
-        )
+    if mode not in _MODES:
+        raise NotImplementedError(explain(f"Unrecognised padding mode {mode}", f"the modes are {', '.join(_MODES)}"))
+    for place, number in enumerate(pad):
+        if isinstance(number, bool) or not hasattr(type(number), "__index__"):
+            words = f"but found element of type {type(number).__name__} at pos {place}"
+            raise ArgumentError(f"pad(): argument 'pad' (position 2) must be tuple of ints, {words}")
     if mode != "constant" and value:
         raise ShapeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     if len(pad) % 2:
@@ -66,7 +73,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         raise ArgumentError("pad(): argument 'value' (position 4) must be float, not complex")
     if max(pad, default=0) <= 0:  # nothing is added, and PyTorch does not look at the value
         return input[tuple(cropped)].clone()
-    framed = input.new_full(shape, 0 if value is None else float(value))
+    format = suggested(tuple(input.shape), input.stride())
+    framed = empty(shape, dtype=input.dtype, device=input.device, memory_format=format)
+    framed.fill_(0 if value is None else float(value))
     framed[tuple(inner)] = input[tuple(cropped)]
     return framed
 
@@ -85,18 +94,9 @@ def _check_removed(mode: str, size: int, before: int, after: int, dim: int, lett
         raise ShapeError(explain(words, f"pad: {before} and {after} for the {size} elements of dimension {dim}"))
 
 
-# For positions in the padded dimension, which may be negative or at least `size`, the positions of the elements to copy
-# there. `kept` elements from `first` on are left after the removal by negative numbers; only "circular" uses these two.
-_PLACES: dict[str, Callable[[np.ndarray, int, int, int], np.ndarray]] = {
-    "reflect": lambda places, size, first, kept: size - 1 - np.abs(size - 1 - np.abs(places)),
-    "replicate": lambda places, size, first, kept: places.clip(0, size - 1),
-    "circular": lambda places, size, first, kept: first + (places - first) % kept,
-}
-
-
 def _continued(x: Tensor, pad: Sequence[int], mode: str) -> Tensor:
     """`x` padded with its own elements."""
-    steps = []
+    maps = []
     for step in range(len(pad) // 2):
         dim, before, after = x.ndim - 1 - step, pad[2 * step], pad[2 * step + 1]
         size, most = x._data.shape[dim], max(before, after)
@@ -105,13 +105,17 @@ def _continued(x: Tensor, pad: Sequence[int], mode: str) -> Tensor:
         if most > 0 and (size == 0 or (mode == "reflect" and most >= size) or (mode == "circular" and most > kept)):
             words = "Padding value causes wrapping around more than once."
             if mode != "circular":
-                words = "Padding size should be less than the corresponding input dimension"
+                words = (
+                    f"Argument #{4 + 2 * step}: Padding size should be less than the corresponding input dimension, "
+                    f"but got: padding ({before}, {after}) at dimension {dim} of input {list(x.shape)}"
+                )
             raise ShapeError(explain(words, f"{most} elements are to be added to the {size} of dimension {dim}"))
         if before or after:
-            steps.append((dim, _PLACES[mode](np.arange(-before, size + after), size, first, max(kept, 1))))
-    for dim, places in steps:
-        x = x.index_select(dim, wrap(places).to(x.device))
-    return x if steps else x.clone()
+            maps.append(Map(dim, size, size + before + after, rule("padded", mode, before, after)))
+    if not maps:
+        return x.clone()
+    name = "CopySlices" if mode == "circular" else f"{_MODES[mode]}_pad{len(pad) // 2}d"
+    return resized(x, maps, name, keeps_format=mode != "circular")
 
 
 @public()

@@ -19,9 +19,9 @@ from ..autograd.names import node_name
 from ..autograd.tape import Gradient, Node, record
 from ..memory.array import DeviceArray
 from ..memory.storage import owner_of
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 
-__all__ = ["View", "view_registry"]
+__all__ = ["View", "standing_alone", "view_registry"]
 ndarray = np.ndarray
 _new = object.__new__
 
@@ -125,6 +125,16 @@ def _strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> An
     if array.__class__ is DeviceArray:
         return array.as_strided(shape, strides, array.offset)
     return np.lib.stride_tricks.as_strided(array, shape, [step * array.itemsize for step in strides])
+
+
+def standing_alone(x: Tensor, name: str) -> Tensor:
+    """A view of a new copy as a tensor of its own, whose node has the name of the operator that was called."""
+    made = wrap(x._data)
+    made._needs, made._node = x._needs, x._node
+    backward = getattr(x._node, "backward", None)
+    if isinstance(backward, _ViewGradient):
+        backward.view = backward.view.named(name)
+    return made
 
 
 # ---- the view operators ---------------------------------------------------------------------------------------

@@ -17,12 +17,14 @@ from . import (
     loss,
     module,
     normalization,
+    padding,
     parallel,
     parameter,
     parameter_containers,
     pooling,
     shape,
     sync_batch_normalization,
+    upsampling,
     utils,
 )
 from .activation import *
@@ -38,6 +40,7 @@ from .linear import *
 from .loss import *
 from .module import *
 from .normalization import *
+from .padding import *
 from .parallel import DataParallel
 from .parameter import *
 from .parameter_containers import *
@@ -45,6 +48,7 @@ from .paths import parameter_path
 from .pooling import *
 from .shape import *
 from .sync_batch_normalization import *
+from .upsampling import *
 
 __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
 __all__ += activation.__all__
@@ -59,8 +63,10 @@ __all__ += linear.__all__
 __all__ += loss.__all__
 __all__ += module.__all__
 __all__ += normalization.__all__
+__all__ += padding.__all__
 __all__ += parameter.__all__
 __all__ += parameter_containers.__all__
 __all__ += pooling.__all__
 __all__ += shape.__all__
 __all__ += sync_batch_normalization.__all__
+__all__ += upsampling.__all__

@@ -1,15 +1,16 @@
-"""Layers that only change the shape of their input."""
+"""Layers that only change the shape or the order of their input."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ..errors import ArgumentError
+from ..functional.shuffling import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from ..functional.views import flatten, unflatten
 from ..tensor import Tensor
 from .module import Module
 
-__all__ = ["Flatten", "Unflatten"]
+__all__ = ["ChannelShuffle", "Flatten", "PixelShuffle", "PixelUnshuffle", "Unflatten"]
 
 
 class Flatten(Module):
@@ -67,3 +68,56 @@ class Unflatten(Module):
     def extra_repr(self) -> str:
         """The dimension and its sizes."""
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+class PixelShuffle(Module):
+    """Makes squares of r x r pixels of r * r channels, r the factor: (*, C * r * r, H, W) to (*, C, H * r, W * r).
+
+    >>> import tritensor as torch
+    >>> torch.nn.PixelShuffle(2)(torch.ones(1, 8, 3, 3)).shape
+    tritensor.Size([1, 2, 6, 6])
+    """
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Shape (*, C, H * r, W * r)."""
+        return pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        """The factor."""
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """Makes r * r channels of squares of r x r pixels, r the factor: (*, C, H * r, W * r) to (*, C * r * r, H, W)."""
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Shape (*, C * r * r, H, W)."""
+        return pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        """The factor."""
+        return f"downscale_factor={self.downscale_factor}"
+
+
+class ChannelShuffle(Module):
+    """Puts the channels of `groups` groups in turn: the first of each, then the second of each, and so on."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Shape (N, C, *)."""
+        return channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        """The number of groups."""
+        return f"groups={self.groups}"

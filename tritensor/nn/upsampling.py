@@ -1,0 +1,69 @@
+"""Layers that resize signals, pictures and volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import functional as F
+from ..tensor import Tensor
+from .module import Module
+
+__all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
+
+
+class Upsample(Module):
+    """Resizes (N, C, *sizes), of one to three sizes, to `size` or by `scale_factor`; see `functional.interpolate`.
+
+    >>> import tritensor as torch
+    >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 2.0]]]))
+    tensor([[[1., 1., 2., 2.]]])
+    """
+
+    scale_factor: float | tuple[float, ...] | None
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | tuple[float, ...] | None = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = type(self).__name__
+        self.size = size
+        if isinstance(scale_factor, tuple):
+            self.scale_factor = tuple(float(factor) for factor in scale_factor)
+        else:
+            self.scale_factor = float(scale_factor) if scale_factor else None
+        self.mode = mode
+        self.align_corners = align_corners
+        self.recompute_scale_factor = recompute_scale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Shape (N, C, *new sizes)."""
+        again = self.recompute_scale_factor
+        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners, again)
+
+    def extra_repr(self) -> str:
+        """The factor or the size, and the mode."""
+        wanted = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"
+        return f"{wanted}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """Resizes pictures, (N, C, H, W), by copying the nearest pixel."""
+
+    def __init__(
+        self, size: int | Sequence[int] | None = None, scale_factor: float | tuple[float, float] | None = None
+    ) -> None:
+        super().__init__(size, scale_factor, mode="nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Resizes pictures, (N, C, H, W), linearly in both directions, with the corners' centres in place."""
+
+    def __init__(
+        self, size: int | Sequence[int] | None = None, scale_factor: float | tuple[float, float] | None = None
+    ) -> None:
+        super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
