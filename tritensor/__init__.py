@@ -28,7 +28,19 @@ newaxis = None
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tritensor\.")
 
 # Imported on first access, so that importing the package stays light.
-_LATER = ("backends", "cuda", "distributed", "nn", "optim", "serialization", "settings", "testing", "utils", "version")
+_LATER = (
+    "backends",
+    "cuda",
+    "distributed",
+    "nn",
+    "optim",
+    "serialization",
+    "settings",
+    "testing",
+    "utils",
+    "version",
+    "vision",
+)
 _FROM_SERIALIZATION = ("load", "save")
 
 __all__ = [
@@ -53,6 +65,7 @@ __all__ = [
     "testing",
     "utils",
     "version",
+    "vision",
 ]
 __all__ = sorted([*__all__, *_PACKAGE])
 

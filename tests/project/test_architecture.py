@@ -37,6 +37,7 @@ LADDER = [
     "kernels",
     "functional random generators function return_types",
     "nn optim utils distributed serialization cuda backends testing doctor pytest_plugin version",
+    "vision",
     "__init__ __main__",
 ]
 LEVELS = {room: level for level, rooms in enumerate(LADDER) for room in rooms.split()}
@@ -159,7 +160,7 @@ def run(code: str) -> str:
 
 
 def test_import_is_light() -> None:
-    heavy = "{'torch', 'triton', 'cuda', 'tqdm', 'safetensors', 'tritensor.nn', 'tritensor.serialization'}"
+    heavy = "{'torch', 'triton', 'cuda', 'tqdm', 'safetensors', 'PIL', 'tritensor.nn', 'tritensor.serialization'}"
     # `cuda` may be there before: some versions of cuda-bindings have Python load it when it starts
     code = f"import sys; before = set(sys.modules); import tritensor; print({heavy} & (set(sys.modules) - before))"
     assert run(code) == "set()"
@@ -208,6 +209,11 @@ MODULES = [
     "errors",
     "dtypes",
     "devices",
+    "vision",
+    "vision.io",
+    "vision.transforms",
+    "vision.transforms.functional",
+    "vision.utils",
 ]
 
 

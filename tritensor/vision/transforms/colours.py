@@ -1,0 +1,155 @@
+"""Functions that change colours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageEnhance
+
+from ... import dtypes
+from ...functional.joining import stack
+from ...functional.likeness import zeros_like
+from ...functional.pointwise import where
+from ...tensor import Tensor
+from ..pictures import from_array
+from .conversion import check_image, check_picture, convert_image_dtype, largest
+
+__all__ = [
+    "adjust_brightness",
+    "adjust_contrast",
+    "adjust_hue",
+    "adjust_saturation",
+    "rgb_to_grayscale",
+    "to_grayscale",
+]
+
+
+def to_grayscale(img: Image.Image, num_output_channels: int = 1) -> Image.Image:
+    """A PIL picture in grey, of mode "L", or "RGB" for 3 channels that are alike.
+
+    Raises:
+        TypeError: it is no PIL picture. ValueError: another number of channels than 1 or 3.
+    """
+    if not isinstance(img, Image.Image):
+        raise TypeError("Input should be PIL Image")
+    if num_output_channels not in (1, 3):
+        raise ValueError("num_output_channels should be either 1 or 3")
+    grey = img.convert("L")
+    return grey if num_output_channels == 1 else Image.merge("RGB", (grey, grey, grey))
+
+
+def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
+    """A picture in grey: 0.2989 red + 0.587 green + 0.114 blue; for 3 channels these are alike.
+
+    Raises:
+        TypeError: a tensor of other than 1 or 3 channels. ValueError: another number of channels wanted than 1 or 3.
+    """
+    if not isinstance(img, Tensor):
+        return to_grayscale(check_picture(img), num_output_channels)
+    if img.ndim < 3:
+        raise TypeError(f"Input image tensor should have at least 3 dimensions, but found {img.ndim}")
+    check_image(img, (1, 3))
+    if num_output_channels not in (1, 3):
+        raise ValueError("num_output_channels should be either 1 or 3")
+    if img.shape[-3] == 1:
+        grey = img.clone()
+    else:
+        red, green, blue = img.unbind(-3)
+        grey = (0.2989 * red + 0.587 * green + 0.114 * blue).to(img.dtype).unsqueeze(-3)
+    return grey.expand(*img.shape[:-3], 3, *img.shape[-2:]) if num_output_channels == 3 else grey
+
+
+def adjust_brightness(img: Any, brightness_factor: float) -> Any:
+    """The picture with every element times a factor: 0 gives black, 1 the picture itself.
+
+    Raises:
+        ValueError: a negative factor, of a tensor. TypeError: a tensor of other than 1 or 3 channels.
+    """
+    if not isinstance(img, Tensor):
+        return ImageEnhance.Brightness(check_picture(img)).enhance(brightness_factor)
+    _check_factor(img, "brightness_factor", brightness_factor)
+    return _blend(img, zeros_like(img), brightness_factor)
+
+
+def adjust_contrast(img: Any, contrast_factor: float) -> Any:
+    """The picture moved from its mean grey by a factor: 0 gives that grey, 1 the picture itself.
+
+    Raises:
+        ValueError: a negative factor, of a tensor. TypeError: a tensor of other than 1 or 3 channels.
+    """
+    if not isinstance(img, Tensor):
+        return ImageEnhance.Contrast(check_picture(img)).enhance(contrast_factor)
+    _check_factor(img, "contrast_factor", contrast_factor)
+    grey = rgb_to_grayscale(img) if img.ndim > 2 and img.shape[-3] == 3 else img
+    grey = grey if grey.dtype.is_floating_point else grey.to(dtypes.float32)
+    return _blend(img, grey.mean(dim=tuple(range(-min(img.ndim, 3), 0)), keepdim=True), contrast_factor)
+
+
+def adjust_saturation(img: Any, saturation_factor: float) -> Any:
+    """The picture moved from its own grey by a factor: 0 gives grey, 1 the picture itself.
+
+    Raises:
+        ValueError: a negative factor, of a tensor. TypeError: a tensor of other than 1 or 3 channels.
+    """
+    if not isinstance(img, Tensor):
+        return ImageEnhance.Color(check_picture(img)).enhance(saturation_factor)
+    _check_factor(img, "saturation_factor", saturation_factor)
+    if img.ndim == 2 or img.shape[-3] == 1:
+        return img
+    return _blend(img, rgb_to_grayscale(img), saturation_factor)
+
+
+def adjust_hue(img: Any, hue_factor: float) -> Any:
+    """The picture with its hue turned, by -0.5 to 0.5 of a whole turn; greys stay as they are.
+
+    Raises:
+        ValueError: a factor beyond these. TypeError: a tensor of other than 1 or 3 channels.
+    """
+    if not -0.5 <= hue_factor <= 0.5:
+        raise ValueError(f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
+    if not isinstance(img, Tensor):
+        if check_picture(img).mode in ("L", "1", "I", "F"):
+            return img
+        hue, saturation, value = img.convert("HSV").split()
+        turned = np.array(hue) + np.int32(hue_factor * 255).astype(np.uint8)  # beyond 255 it goes on from 0
+        return Image.merge("HSV", (from_array(turned, "L"), saturation, value)).convert(img.mode)
+    check_image(img, (1, 3))
+    if img.ndim == 2 or img.shape[-3] == 1:
+        return img
+    h, s, v = _rgb_to_hsv(convert_image_dtype(img, dtypes.float32)).unbind(-3)
+    return convert_image_dtype(_hsv_to_rgb((h + hue_factor) % 1.0, s, v), img.dtype)
+
+
+def _check_factor(img: Tensor, name: str, factor: float) -> None:
+    if factor < 0:
+        raise ValueError(f"{name} ({factor}) is not non-negative.")
+    check_image(img, (1, 3))
+
+
+def _blend(img: Tensor, other: Tensor, ratio: float) -> Tensor:
+    return (float(ratio) * img + (1.0 - ratio) * other).clamp(0, largest(img.dtype)).to(img.dtype)
+
+
+def _rgb_to_hsv(img: Tensor) -> Tensor:
+    """Smith, Color gamut transform pairs, 1978, in the order of operations of Pillow's Convert.c."""
+    r, g, b = img.unbind(-3)
+    most, least = img.amax(-3), img.amin(-3)
+    grey = most == least
+    spread = most - least
+    s = spread / where(grey, 1.0, most)
+    divisor = where(grey, 1.0, spread)
+    rc, gc, bc = ((most - part) / divisor for part in (r, g, b))
+    h = where(most == r, bc - gc, where(most == g, 2.0 + rc - bc, 4.0 + gc - rc))
+    return stack(((h / 6.0 + 1.0).fmod(1.0), s, most), -3)
+
+
+def _hsv_to_rgb(h: Tensor, s: Tensor, v: Tensor) -> Tensor:
+    sixth = (h * 6.0).floor()
+    f = h * 6.0 - sixth
+    p = (v * (1.0 - s)).clamp(0.0, 1.0)
+    q = (v * (1.0 - s * f)).clamp(0.0, 1.0)
+    t = (v * (1.0 - s * (1.0 - f))).clamp(0.0, 1.0)
+    at = (sixth.to(dtypes.int64) % 6).unsqueeze(-3)
+    choices = ((v, q, p, p, t, v), (t, v, v, q, p, p), (p, p, t, v, v, q))
+    return stack([stack(six, -3).gather(-3, at).squeeze(-3) for six in choices], -3)

@@ -1,0 +1,205 @@
+"""Pictures to tensors, tensors to pictures, and how large either is."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from ... import dtypes
+from ...errors import DtypeError, explain
+from ...functional.creation import from_numpy
+from ...tensor import Tensor
+from ..pictures import channels_of, from_array
+
+__all__ = [
+    "check_image",
+    "check_picture",
+    "convert_image_dtype",
+    "get_dimensions",
+    "get_image_num_channels",
+    "get_image_size",
+    "largest",
+    "pil_to_tensor",
+    "to_pil_image",
+    "to_tensor",
+]
+
+DEEP = "I;16" if sys.byteorder == "little" else "I;16B"
+ONE_CHANNEL = {"uint8": "L", "int16": DEEP, "int32": "I", "float32": "F"}
+# The modes that a picture of 2, 3 or 4 channels may have; the first is the usual one.
+MODES = {2: ["LA"], 3: ["RGB", "YCbCr", "HSV"], 4: ["RGBA", "CMYK", "RGBX"]}
+
+
+def check_picture(img: Any) -> Image.Image:
+    """The picture itself.
+
+    Raises:
+        TypeError: it is no PIL picture.
+    """
+    if not isinstance(img, Image.Image):
+        raise TypeError(f"img should be PIL Image. Got {type(img)}")
+    return img
+
+
+def check_image(img: Tensor, channels: tuple[int, ...] = ()) -> None:
+    """Raise unless a tensor has height and width, and one of these numbers of channels.
+
+    Raises:
+        TypeError: it has not.
+    """
+    if img.ndim < 2:
+        raise TypeError("Tensor is not a torch image.")
+    found = 1 if img.ndim == 2 else img.shape[-3]
+    if channels and found not in channels:
+        raise TypeError(f"Input image tensor permitted channel values are {list(channels)}, but found {found}")
+
+
+def get_dimensions(img: Any) -> list[int]:
+    """[channels, height, width].
+
+    >>> import tritensor as torch
+    >>> get_dimensions(torch.zeros(8, 3, 4, 5))
+    [3, 4, 5]
+
+    Raises:
+        TypeError: neither a picture nor a tensor of two dimensions or more.
+    """
+    if isinstance(img, Tensor):
+        check_image(img)
+        return [1 if img.ndim == 2 else img.shape[-3], *img.shape[-2:]]
+    if not isinstance(img, Image.Image):
+        raise TypeError(f"Unexpected type {type(img)}")
+    return [channels_of(img), img.height, img.width]
+
+
+def get_image_size(img: Any) -> list[int]:
+    """[width, height]; the errors are those of `get_dimensions`."""
+    return get_dimensions(img)[:0:-1]
+
+
+def get_image_num_channels(img: Any) -> int:
+    """How many channels there are; the errors are those of `get_dimensions`."""
+    return get_dimensions(img)[0]
+
+
+def to_tensor(pic: Any) -> Tensor:
+    """A tensor (channels, height, width) of a PIL picture or an array (height, width, channels).
+
+    Elements of uint8 become floating numbers from 0 to 1, others stay what they are.
+
+    >>> import numpy as np
+    >>> to_tensor(np.array([[[0, 51, 255]]], dtype=np.uint8)).flatten()
+    tensor([0.0000, 0.2000, 1.0000])
+
+    Raises:
+        TypeError: neither. ValueError: an array of other than 2 or 3 dimensions.
+    """
+    if isinstance(pic, np.ndarray):
+        if pic.ndim not in (2, 3):
+            raise ValueError(f"pic should be 2/3 dimensional. Got {pic.ndim} dimensions.")
+        array = pic
+    elif isinstance(pic, Image.Image):
+        array = np.array(pic)
+        if pic.mode == "1":
+            array = array * np.uint8(255)
+        elif pic.mode == DEEP:
+            array = array.view(np.int16)
+    else:
+        raise TypeError(f"pic should be PIL Image or ndarray. Got {type(pic)}")
+    made = from_numpy(np.ascontiguousarray(_channels_first(array)))
+    return made.to(dtypes.get_default_dtype()).div(255) if made.dtype is dtypes.uint8 else made
+
+
+def pil_to_tensor(pic: Any) -> Tensor:
+    """A tensor (channels, height, width) with the elements of a PIL picture as they are.
+
+    Raises:
+        TypeError: it is no PIL picture.
+    """
+    if not isinstance(pic, Image.Image):
+        raise TypeError(f"pic should be PIL Image. Got {type(pic)}")
+    return from_numpy(_channels_first(np.array(pic)))
+
+
+def _channels_first(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
+
+
+def to_pil_image(pic: Any, mode: str | None = None) -> Image.Image:
+    """A PIL picture of a tensor (channels, height, width) or an array (height, width, channels), or of (height, width).
+
+    Floating elements are taken for numbers from 0 to 1, except for the mode "F".
+
+    Args:
+        mode: the mode of the picture; None for the usual one of the number of channels and the dtype.
+
+    Raises:
+        TypeError: neither tensor nor array, or a dtype that no mode has. ValueError: other than 2 or 3 dimensions, more
+            than 4 channels, or another mode than the dtype or the number of channels can have.
+    """
+    if isinstance(pic, Tensor):
+        array = pic.numpy(force=True)
+        array = array.transpose(1, 2, 0) if array.ndim == 3 else array
+    elif isinstance(pic, np.ndarray):
+        array = pic
+    else:
+        raise TypeError(f"pic should be Tensor or ndarray. Got {type(pic)}.")
+    if array.ndim not in (2, 3):
+        raise ValueError(f"pic should be 2/3 dimensional. Got {array.ndim} dimensions.")
+    channels = 1 if array.ndim == 2 else array.shape[2]
+    if channels > 4:
+        raise ValueError(f"pic should not have > 4 channels. Got {channels} channels.")
+    if np.issubdtype(array.dtype, np.floating) and mode != "F":
+        with np.errstate(invalid="ignore"):
+            array = (array * 255).astype(np.int32).astype(np.uint8)  # beyond 0 to 1 it wraps, on every processor
+    if channels <= 1:
+        expected = ONE_CHANNEL.get(array.dtype.name)
+        if mode is not None and mode != expected:
+            raise ValueError(f"Incorrect mode ({mode}) supplied for input type {array.dtype}. Should be {expected}")
+        mode = expected
+    elif mode is None:
+        mode = MODES[channels][0] if array.dtype == np.uint8 else None
+    elif mode not in MODES[channels]:
+        raise ValueError(f"Only modes {MODES[channels]} are supported for {channels}D inputs")
+    if mode is None:
+        raise TypeError(f"Input type {array.dtype} is not supported")
+    return from_array(array, mode)
+
+
+def largest(dtype: dtypes.dtype) -> int:
+    """What is white: the largest number of an integer dtype, otherwise 1."""
+    return int(np.iinfo(dtype.numpy).max) if dtype.numpy.kind in "iu" else 1
+
+
+def convert_image_dtype(image: Tensor, dtype: dtypes.dtype = dtypes.float32) -> Tensor:
+    """The tensor in another dtype, scaled so that white stays white: 255 in uint8, 1 in floating dtypes.
+
+    >>> import tritensor as torch
+    >>> convert_image_dtype(torch.tensor([0, 51, 255], dtype=torch.uint8))
+    tensor([0.0000, 0.2000, 1.0000])
+
+    Raises:
+        TypeError: it is no tensor. DtypeError: a floating dtype to an integer one that has more digits.
+    """
+    if not isinstance(image, Tensor):
+        raise TypeError("Input img should be Tensor Image")
+    source = image.dtype
+    if source is dtype or (source.is_floating_point and dtype.is_floating_point):
+        return image.to(dtype)
+    if source.is_floating_point:
+        if (source.itemsize == 4 and dtype in (dtypes.int32, dtypes.int64)) or (
+            source.itemsize == 8 and dtype is dtypes.int64
+        ):
+            words = f"The cast from {source} to {dtype} cannot be performed safely."
+            raise DtypeError(explain(words, remedy="convert to float64 first, or to a smaller integer dtype"))
+        return image.mul(largest(dtype) + 1.0 - 1e-3).to(dtype)  # so that as many numbers become 255 as become 254
+    if dtype.is_floating_point:
+        return image.to(dtype) / float(largest(source))
+    # in floats, as torchvision's: the largest int64 is 2^63 there
+    here, there = float(largest(source)), float(largest(dtype))
+    if here > there:
+        return image.div(int((here + 1) // (there + 1)), rounding_mode="floor").to(dtype)
+    return image.to(dtype) * int((there + 1) // (here + 1))
