@@ -8,7 +8,7 @@ place, so that code written for PyTorch catches it:
     ├── DtypeError, ShapeError, AutogradError, LinAlgError     (RuntimeError)
     │   └── UnsupportedError, a DtypeError                     (NotImplementedError, which is a RuntimeError)
     ├── KernelError, KernelMemoryError, CheckpointError        (RuntimeError)
-    ├── DistError                                              (RuntimeError)
+    ├── DistError, DatasetError                                (RuntimeError)
     ├── DivisionError                     (RuntimeError and ZeroDivisionError)
     ├── NumberError                                            (OverflowError)
     ├── ArgumentError                                          (TypeError)
@@ -34,6 +34,7 @@ __all__ = [
     "AutogradError",
     "BoundsError",
     "CheckpointError",
+    "DatasetError",
     "DeviceError",
     "DeviceMismatchError",
     "DistError",
@@ -101,6 +102,10 @@ class KernelMemoryError(TritensorError, RuntimeError):
 
 class CheckpointError(TritensorError, RuntimeError):
     """A checkpoint file that is damaged, refused or does not fit."""
+
+
+class DatasetError(TritensorError, RuntimeError):
+    """Files of a data set that are absent, damaged, refused, or cannot be fetched."""
 
 
 class DistError(TritensorError, RuntimeError):

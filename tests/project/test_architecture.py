@@ -210,6 +210,8 @@ MODULES = [
     "dtypes",
     "devices",
     "vision",
+    "vision.datasets",
+    "vision.datasets.utils",
     "vision.io",
     "vision.transforms",
     "vision.transforms.functional",

@@ -90,6 +90,8 @@ def set_state(target: Any, state: Any) -> bool:
 
 def _set_array(target: np.ndarray, state: Any) -> None:
     """(version, shape, dtype, is Fortran order, bytes)."""
+    if type(state) is tuple and len(state) == 5 and type(state[4]) is str:
+        state = (*state[:4], state[4].encode("latin1"))  # Python 2 wrote bytes as text
     good = (
         target.shape == (0,)
         and target.dtype == np.int8

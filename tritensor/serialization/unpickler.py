@@ -48,6 +48,8 @@ class Unpickler:
         refused: None to raise at the first name that is refused; a list to collect all of them and go on (`inspect`).
     """
 
+    encoding = "utf-8"  # of Python 2's str, as torch.load reads it
+
     def __init__(
         self, stream: BinaryIO, size: int, builder: Builder, entry: str, refused: list[Malformed] | None = None
     ) -> None:
@@ -207,7 +209,7 @@ class Unpickler:
         self._push_sized(str(self._take(self._length(width)), "utf-8", "surrogatepass"))
 
     def _old_text(self, width: int) -> None:
-        self._push_sized(str(self._take(self._length(width)), "utf-8"))  # Python 2's str, as torch.load reads it
+        self._push_sized(str(self._take(self._length(width)), self.encoding))
 
     def _bytes(self, width: int) -> None:
         self._push_sized(self._take(self._length(width)))

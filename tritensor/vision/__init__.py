@@ -1,6 +1,6 @@
 """Data sets of pictures, transforms, files of pictures and models, with torchvision's names.
 
-    from tritensor.vision import transforms
+    from tritensor.vision import datasets, transforms
 
 It needs Pillow (`pip install "tritensor[vision]"`) and is imported only where it is named. Its files are those of
 torchvision, in the same folders: a data set that torchvision downloaded is used where it stands.
@@ -20,7 +20,7 @@ except ImportError as error:
         explain("tritensor.vision needs Pillow", str(error), remedy='pip install "tritensor[vision]"')
     ) from error
 
-__all__ = ["io", "transforms", "utils"]
+__all__ = ["datasets", "io", "transforms", "utils"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,25 @@
+"""Data sets of pictures, in torchvision's folders and with its parameters."""
+
+from __future__ import annotations
+
+from . import utils
+from .cifar import CIFAR10, CIFAR100
+from .fake import FakeData
+from .folder import DatasetFolder, ImageFolder
+from .mnist import EMNIST, KMNIST, MNIST, QMNIST, FashionMNIST
+from .vision import VisionDataset
+
+__all__ = [
+    "CIFAR10",
+    "CIFAR100",
+    "EMNIST",
+    "KMNIST",
+    "MNIST",
+    "QMNIST",
+    "DatasetFolder",
+    "FakeData",
+    "FashionMNIST",
+    "ImageFolder",
+    "VisionDataset",
+    "utils",
+]
