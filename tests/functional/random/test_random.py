@@ -46,6 +46,15 @@ def test_words_come_in_order_whatever_the_pieces() -> None:
     assert host.words(0, 1, 2).shape == (0,)
 
 
+@pytest.mark.parametrize("first", [0, 5, 2**32 - 2, 2**32 + 7, 2**50])
+@pytest.mark.parametrize(("seed", "offset"), [(0, 0), (2**64 - 1, 2**62 + 3), (12345678901234567890, 17)])
+def test_one_counter_gives_the_words_that_it_gives_among_others(first, seed, offset) -> None:
+    """One counter is computed in another way than several."""
+    several = [part.copy() for part in host.philox(first, 2, seed, offset)]
+    for part, whole in zip(host.philox(first, 1, seed, offset), several, strict=True):
+        np.testing.assert_array_equal(part[:, 0], whole[:, 0])
+
+
 def test_numbers_do_not_depend_on_the_number_of_threads() -> None:
     generator, count = torch.Generator(), 4 * 16384 * 3 + 1
 
