@@ -241,6 +241,26 @@ def test_sizes() -> None:
         F.resize(PICTURE, 2, antialias=False)
 
 
+def test_sizes_of_tensors() -> None:
+    given = torch.arange(24).view(1, 4, 6).to(torch.uint8) * 10
+    assert F.resize(given, (2, 3)).tolist() == [[[50, 68, 86], [144, 162, 180]]]
+    assert F.resize(given, (2, 3), antialias=False).tolist() == [[[35, 55, 75], [155, 175, 195]]]
+    nearest = transforms.Resize((2, 3), InterpolationMode.NEAREST)(given)
+    assert nearest.dtype is torch.uint8 and nearest.tolist() == [[[0, 20, 40], [120, 140, 160]]]
+    assert F.resize(given > 100, (2, 3), InterpolationMode.NEAREST).tolist() == [[[False] * 3, [True] * 3]]
+    assert F.resize(given[0], 2).shape == (2, 3) and F.resize(given[None, None].float(), 2).shape == (1, 1, 1, 2, 3)
+    assert transforms.RandomResizedCrop(7)(TENSOR).shape == (3, 7, 7)
+    bright = F.resize(
+        torch.tensor([[[0, 255, 255, 0]]], dtype=torch.uint8), (1, 8), InterpolationMode.BICUBIC, None, False
+    )
+    assert bright.max() == 255
+    with pytest.raises(ValueError, match="Interpolation mode 'lanczos' is unsupported with Tensor input"):
+        F.resize(given, 2, InterpolationMode.LANCZOS)
+    floating = torch.rand(3, 4, 6, requires_grad=True)
+    F.resize(floating, 2).sum().backward()
+    assert floating.grad is not None and float(floating.grad.sum()) == pytest.approx(18, rel=1e-5)
+
+
 def test_turned() -> None:
     assert F.rotate(PICTURE, 90, expand=True).size == (4, 6)
     assert F.rotate(PICTURE, 180).tobytes() == F.hflip(F.vflip(PICTURE)).tobytes()

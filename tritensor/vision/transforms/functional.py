@@ -37,6 +37,7 @@ from .conversion import (
     to_pil_image,
     to_tensor,
 )
+from .resampling import resized
 
 __all__ = [
     "InterpolationMode",
@@ -117,8 +118,8 @@ def resize(
     (20, 10)
 
     Raises:
-        ValueError: a size of other than one or two numbers, `max_size` with two, or one that is no larger than `size`.
-        TypeError: an interpolation that is none, or no picture.
+        ValueError: a size of other than one or two numbers, `max_size` with two, or one that is no larger than `size`;
+            a mode that tensors do not have. TypeError: an interpolation that is none, or no picture.
     """
     mode = as_mode(interpolation)
     wanted = [size] if isinstance(size, int) else list(size)
@@ -134,6 +135,8 @@ def resize(
     there = wanted if len(wanted) == 2 else _in_proportion(here, wanted[0], max_size)
     if here == there:
         return img
+    if isinstance(img, Tensor):
+        return resized(img, there, mode.value, bool(antialias))
     if antialias is False:
         warn("Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.")
     return check_picture(img).resize((there[1], there[0]), mode.pillow)
