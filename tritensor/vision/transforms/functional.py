@@ -89,7 +89,7 @@ def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inpla
         words = "Expected tensor to be a tensor image of size (..., C, H, W)."
         raise ValueError(f"{words} Got tensor.size() = {tensor.shape}")
     scale = as_tensor(std, dtype=tensor.dtype)
-    if (scale == 0).any():
+    if 0 in scale.flatten().tolist():
         words = f"std evaluated to zero after conversion to {tensor.dtype}, leading to division by zero."
         raise ValueError(words)
     shift, scale = (
