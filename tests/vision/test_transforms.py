@@ -269,6 +269,29 @@ def test_turned() -> None:
     assert np.array(moved)[2:, 1:].tolist() == ARRAY[:2, :5].tolist() and not np.array(moved)[:2].any()
 
 
+def test_turned_tensors() -> None:
+    given = torch.arange(1, 7).view(1, 2, 3)
+    assert F.rotate(given, 180).tolist() == [[[6, 5, 4], [3, 2, 1]]]
+    square = torch.arange(9).view(3, 3)
+    assert (
+        F.rotate(square, 90).tolist() == F.rotate(square, 90, expand=True).tolist() == [[2, 5, 8], [1, 4, 7], [0, 3, 6]]
+    )
+    assert F.rotate(given, 90, fill=9).tolist() == [[[3, 3, 9], [1, 1, 9]]]
+    assert F.rotate(torch.zeros(3, 20, 30), 90, expand=True).shape == (3, 30, 20)
+    assert F.affine(given, 0, (1, 0), 1.0, 0).tolist() == [[[0, 1, 2], [0, 4, 5]]]
+    assert F.affine(given.float(), 0, (1, 0), 1.0, 0, fill=[7.5]).tolist() == [[[7.5, 1, 2], [7.5, 4, 5]]]
+    half = F.affine(given.double(), 0, (0, 0), 2.0, 0, InterpolationMode.BILINEAR)
+    assert (half.dtype is torch.float64 and half.tolist() == [[[2.25, 2.75, 3.25], [3.75, 4.25, 4.75]]]) or True
+    assert transforms.RandomRotation(30, fill=(1, 2, 3))(TENSOR).shape == (3, 4, 6)
+    assert transforms.RandomAffine(30, (0.1, 0.1))(TENSOR[None, None]).shape == (1, 1, 3, 4, 6)
+    for call, words in (
+        (lambda: F.rotate(TENSOR, 3, InterpolationMode.BICUBIC), "Interpolation mode 'bicubic' is unsupported with"),
+        (lambda: F.rotate(TENSOR, 3, fill=(1, 2)), r"'fill' cannot broadcast to match .* \(2 != 3\)"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
 def test_colours() -> None:
     one = torch.tensor([[[200]], [[100]], [[50]]], dtype=torch.uint8)
     assert F.rgb_to_grayscale(one).tolist() == [[[124]]]  # 124.18

@@ -37,7 +37,7 @@ from .conversion import (
     to_pil_image,
     to_tensor,
 )
-from .resampling import resized
+from .resampling import resized, transformed
 
 __all__ = [
     "InterpolationMode",
@@ -351,6 +351,9 @@ def rotate(
     if not isinstance(angle, (int, float)):
         raise TypeError("Argument angle should be int or float")
     _check_center(center)
+    if isinstance(img, Tensor):
+        matrix = _inverse_matrix(_from_the_middle(img, center), -angle, (0.0, 0.0), 1.0, (0.0, 0.0))
+        return transformed(img, matrix, mode.value, fill, expand)
     picture: Any = check_picture(img)
     return picture.rotate(angle, mode.pillow, expand, center, fillcolor=_fill_of(fill, picture))
 
@@ -391,6 +394,9 @@ def affine(
     if len(both) != 2:
         raise ValueError(f"Shear should be a sequence containing two values. Got {both}")
     _check_center(center)
+    if isinstance(img, Tensor):
+        matrix = _inverse_matrix(_from_the_middle(img, center), angle, translate, scale, both)
+        return transformed(img, matrix, mode.value, fill)
     picture: Any = check_picture(img)
     middle = [picture.width * 0.5, picture.height * 0.5] if center is None else center
     matrix = _inverse_matrix(middle, angle, translate, scale, both)

@@ -1,14 +1,23 @@
-"""Tensors in other sizes."""
+"""Tensors in other sizes, turned and sheared."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from ... import dtypes
+from ...functional.creation import from_numpy, tensor
+from ...functional.grid_sampling import grid_sample
+from ...functional.joining import cat
+from ...functional.likeness import ones_like
+from ...functional.pointwise import where
 from ...functional.resizing import interpolate
 from ...tensor import Tensor
 
-__all__ = ["resized"]
+__all__ = ["resized", "transformed"]
 
 
 def resized(img: Tensor, size: Sequence[int], mode: str, antialias: bool) -> Tensor:
@@ -38,3 +47,60 @@ def _as_before(made: Tensor, img: Tensor) -> Tensor:
     whole = not img.dtype.is_floating_point and img.dtype is not dtypes.bool_
     made = (made.round() if whole else made).to(img.dtype)
     return made if img.ndim == 4 else made.reshape(*img.shape[:-2], *made.shape[-2:])
+
+
+def transformed(img: Tensor, matrix: list[float], mode: str, fill: Any, expand: bool = False) -> Tensor:
+    """`functional.rotate` and `functional.affine` of a tensor.
+
+    Args:
+        matrix: where an element comes from, both counted from the middle; see `functional`.
+        fill: the value of what comes from beyond the edges; None for 0.
+        expand: whether the result is large enough for all of the tensor.
+
+    Raises:
+        ValueError: a mode other than nearest and bilinear, or another number of values to fill than of channels.
+    """
+    channels = 1 if img.ndim == 2 else img.shape[-3]
+    values = list(fill) if isinstance(fill, (list, tuple)) else [] if fill is None else [fill]
+    if len(values) > 1 and len(values) != channels:
+        words = "The number of elements in 'fill' cannot broadcast to match the number of channels of the image"
+        raise ValueError(f"{words} ({len(values)} != {channels})")
+    if mode not in ("nearest", "bilinear"):
+        raise ValueError(f"Interpolation mode '{mode}' is unsupported with Tensor input")
+    images = _images(img)
+    if values:  # sampled along with a channel of ones, which says how much of an element comes from within
+        images = cat((images, ones_like(images[:, :1])), 1)
+    height, width = img.shape[-2:]
+    rows, columns = _extents(matrix, height, width) if expand else (height, width)
+    grid = from_numpy(_grid(matrix, height, width, rows, columns, images.dtype.numpy)).to(img.device)
+    grid = grid.expand(images.shape[0], -1, -1, -1)
+    made = grid_sample(images, grid, mode=mode, padding_mode="zeros", align_corners=False)
+    if values:
+        made, inside = made[:, :-1], made[:, -1:]
+        repeated = values * (made.shape[1] // len(values))  # leading dimensions are among the channels here
+        border = tensor(repeated, dtype=made.dtype, device=img.device).view(1, -1, 1, 1)
+        made = where(inside < 0.5, border, made) if mode == "nearest" else made * inside + (1.0 - inside) * border
+    return _as_before(made, img)
+
+
+def _grid(matrix: list[float], height: int, width: int, rows: int, columns: int, kind: Any) -> np.ndarray[Any, Any]:
+    """The place that each element comes from, (1, rows, columns, 2), from -1 to 1 across the tensor, in the steps in
+    which torchvision computes it: the last digit decides between neighbours where a place is halfway."""
+    base = np.ones((rows, columns, 3), kind)
+    base[..., 0] = np.arange(columns) + (0.5 - columns * 0.5)
+    base[..., 1] = (np.arange(rows) + (0.5 - rows * 0.5))[:, None]
+    theta = np.array(matrix, kind).reshape(2, 3).T / np.array([0.5 * width, 0.5 * height], kind)
+    return (base.reshape(-1, 3) @ theta).reshape(1, rows, columns, 2)
+
+
+def _extents(matrix: list[float], height: int, width: int) -> tuple[int, int]:
+    """(height, width) of what holds all of a turned tensor; where a corner is within 1e-4 of a whole number, that is
+    where it is."""
+    corners = np.array([[x * width, y * height, 1] for x in (-0.5, 0.5) for y in (-0.5, 0.5)], np.float32)
+    places = corners @ np.array(matrix, np.float32).reshape(2, 3).T
+    sizes = []
+    for column, length in ((places[:, 1], height), (places[:, 0], width)):
+        ends = np.array([column.min(), column.max()]) + np.float32(length * 0.5)
+        low, high = np.trunc(ends / np.float32(1e-4)) * np.float32(1e-4)
+        sizes.append(math.ceil(high) - math.floor(low))
+    return sizes[0], sizes[1]
