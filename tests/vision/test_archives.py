@@ -129,6 +129,17 @@ def test_links_in_zip(tmp_path: Path) -> None:
     assert not (tmp_path / "to").exists()
 
 
+def test_a_member_of_zip_without_a_name(tmp_path: Path) -> None:
+    path = zip_of(tmp_path / "x.zip", ("a", b"1"))
+    data = bytearray(path.read_bytes())
+    at = data.index(b"PK\x01\x02")
+    data[at + 28 : at + 30] = b"\0\0"
+    data[at + 30 : at + 32] = b"\1\0"  # the name is an extra field now
+    path.write_bytes(data)
+    with pytest.raises(DatasetError, match=r"x\.zip"):
+        extract_archive(path, tmp_path / "to")
+
+
 def test_an_encrypted_member_of_zip(tmp_path: Path) -> None:
     path = zip_of(tmp_path / "x.zip", ("a", b"1"))
     data = bytearray(path.read_bytes())

@@ -29,7 +29,7 @@ RATIO = 100
 XZ_MEMORY = 2**28  # bytes that unpacking .xz may take; files of `xz -9` take 65 MB
 CHUNK = 1 << 20
 DAMAGED = (
-    *(EOFError, ValueError, OverflowError, struct.error, gzip.BadGzipFile, lzma.LZMAError, zlib.error),
+    *(EOFError, LookupError, ValueError, OverflowError, struct.error, gzip.BadGzipFile, lzma.LZMAError, zlib.error),
     *(tarfile.TarError, zipfile.BadZipFile, NotImplementedError),
 )
 LONG = {".tgz": ".tar.gz", ".tbz": ".tar.bz2", ".tbz2": ".tar.bz2", ".txz": ".tar.xz"}
@@ -162,9 +162,13 @@ def _inside(folder: str, name: str, plain: bool, source: str) -> str:
     fact = ""
     if not plain:
         fact = "it is no plain file: links, devices and encrypted files are not unpacked"
-    elif "\0" in name or any(
-        path.is_absolute() or path.drive or path.root or ".." in path.parts
-        for path in (PurePosixPath(name), PureWindowsPath(name))
+    elif (
+        not name
+        or "\0" in name
+        or any(
+            path.is_absolute() or path.drive or path.root or ".." in path.parts
+            for path in (PurePosixPath(name), PureWindowsPath(name))
+        )
     ):
         fact = "it would be outside of the folder that the archive is unpacked to"
     if fact:
