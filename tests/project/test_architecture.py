@@ -213,6 +213,7 @@ MODULES = [
     "vision.datasets",
     "vision.datasets.utils",
     "vision.io",
+    "vision.models",
     "vision.transforms",
     "vision.transforms.functional",
     "vision.utils",

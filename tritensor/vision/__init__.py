@@ -20,7 +20,7 @@ except ImportError as error:
         explain("tritensor.vision needs Pillow", str(error), remedy='pip install "tritensor[vision]"')
     ) from error
 
-__all__ = ["datasets", "io", "transforms", "utils"]
+__all__ = ["datasets", "io", "models", "transforms", "utils"]
 
 
 def __getattr__(name: str) -> Any:
