@@ -18,6 +18,7 @@ from . import settings as settings
 from . import testing as testing
 from . import utils as utils
 from . import version as version
+from . import vision as vision
 from .autograd.mode import enable_grad as enable_grad
 from .autograd.mode import inference_mode as inference_mode
 from .autograd.mode import is_grad_enabled as is_grad_enabled
@@ -650,6 +651,7 @@ __all__ = [
     "var",
     "var_mean",
     "version",
+    "vision",
     "vstack",
     "where",
     "zeros",

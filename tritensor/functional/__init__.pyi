@@ -22,6 +22,10 @@ from .activations import tanhshrink as tanhshrink
 from .attention import cosine_similarity as cosine_similarity
 from .attention import normalize as normalize
 from .attention import scaled_dot_product_attention as scaled_dot_product_attention
+from .channel_normalization import batch_norm as batch_norm
+from .channel_normalization import group_norm as group_norm
+from .channel_normalization import instance_norm as instance_norm
+from .channel_normalization import local_response_norm as local_response_norm
 from .dropouts import alpha_dropout as alpha_dropout
 from .dropouts import dropout1d as dropout1d
 from .dropouts import dropout2d as dropout2d
@@ -30,6 +34,8 @@ from .dropouts import feature_alpha_dropout as feature_alpha_dropout
 from .filling import broadcast_shapes as broadcast_shapes
 from .filling import meshgrid as meshgrid
 from .filling import pad as pad
+from .folding import fold as fold
+from .folding import unfold as unfold
 from .grid_sampling import affine_grid as affine_grid
 from .grid_sampling import grid_sample as grid_sample
 from .indexing import index_fill as index_fill
@@ -97,6 +103,12 @@ __all__ = [
     "absolute",
     "acos",
     "acosh",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "add",
     "addcdiv",
     "addcmul",
@@ -125,6 +137,10 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "batch_norm",
     "binary_cross_entropy_with_logits",
     "bitwise_and",
     "bitwise_left_shift",
@@ -147,6 +163,12 @@ __all__ = [
     "concat",
     "concatenate",
     "conj",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cos",
     "cosh",
     "cosine_similarity",
@@ -182,7 +204,10 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "fold",
     "frac",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
     "gather",
     "ge",
     "gelu",
@@ -190,6 +215,7 @@ __all__ = [
     "greater",
     "greater_equal",
     "grid_sample",
+    "group_norm",
     "gt",
     "hardtanh",
     "hstack",
@@ -200,6 +226,7 @@ __all__ = [
     "index_put",
     "index_select",
     "inner",
+    "instance_norm",
     "interpolate",
     "is_complex",
     "is_floating_point",
@@ -215,6 +242,7 @@ __all__ = [
     "less",
     "less_equal",
     "linear",
+    "local_response_norm",
     "log",
     "log10",
     "log1p",
@@ -227,11 +255,20 @@ __all__ = [
     "logical_xor",
     "logsigmoid",
     "logsumexp",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "lt",
     "masked_fill",
     "masked_select",
     "matmul",
     "max",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "maximum",
     "mean",
     "meshgrid",
@@ -306,6 +343,7 @@ __all__ = [
     "triu",
     "true_divide",
     "trunc",
+    "unfold",
     "upsample",
     "upsample_bilinear",
     "upsample_nearest",
@@ -323,6 +361,18 @@ def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle in [0, pi] whose cosine is x."""
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The number at or above 0 whose hyperbolic cosine is x."""
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """The averages of `output_size` windows, which cover the last 1 dimensions evenly."""
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """The averages of `output_size` windows, which cover the last 2 dimensions evenly."""
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """The averages of `output_size` windows, which cover the last 3 dimensions evenly."""
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The largest elements of `output_size` windows, which cover the last 1 dimensions evenly."""
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The largest elements of `output_size` windows, which cover the last 2 dimensions evenly."""
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The largest elements of `output_size` windows, which cover the last 3 dimensions evenly."""
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
     """x + value * tensor1 / tensor2."""
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
@@ -367,6 +417,12 @@ def atan2(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The angle of the point (y, x), where the first operand is the height."""
 def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The number whose hyperbolic tangent is x."""
+def avg_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
+    """The average of each window along the last dimension."""
+def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
+    """The average of each window along the last 2 dimensions."""
+def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
+    """The average of each window along the last 3 dimensions."""
 def bitwise_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The bits that x and y both have."""
 def bitwise_left_shift(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -391,6 +447,18 @@ def clip(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None 
     """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the second dimension, vectors as columns."""
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of the products of a kernel and what it lies on, at each place of an input of 1 dimensions."""
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of the products of a kernel and what it lies on, at each place of an input of 2 dimensions."""
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of the products of a kernel and what it lies on, at each place of an input of 3 dimensions."""
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of a kernel multiplied by each element of an input of 1 dimensions, at the element's place."""
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of a kernel multiplied by each element of an input of 2 dimensions, at the element's place."""
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of a kernel multiplied by each element of an input of 3 dimensions, at the element's place."""
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of x."""
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -427,6 +495,10 @@ def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """What x leaves when divided by y, with the sign of x."""
 def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The fraction of x, with its sign."""
+def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:
+    """The largest element of each of `output_size` windows along the last 2 dimensions, placed at random."""
+def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:
+    """The largest element of each of `output_size` windows along the last 3 dimensions, placed at random."""
 def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others."""
 def ge(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -489,12 +561,30 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(sigmoid(input)), without overflow."""
 def logsumexp(input: Tensor, dim: int | Sequence[int] | None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """log(sum(exp(x))) along `dim`, without overflow."""
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False) -> Tensor:
+    """(sum of x^p)^(1/p) of each window along the last 1 dimensions, with p `norm_type`."""
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False) -> Tensor:
+    """(sum of x^p)^(1/p) of each window along the last 2 dimensions, with p `norm_type`."""
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, ceil_mode: bool = False) -> Tensor:
+    """(sum of x^p)^(1/p) of each window along the last 3 dimensions, with p `norm_type`."""
 def lt(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x < y."""
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None, **others: Any) -> Any:
     """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
+def max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
+    """The largest element of each window along the last 1 dimensions; of equal ones the first."""
+def max_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
+    """The largest element of each window along the last 2 dimensions; of equal ones the first."""
+def max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
+    """The largest element of each window along the last 3 dimensions; of equal ones the first."""
+def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, output_size: Sequence[int] | None = None) -> Tensor:
+    """Zeros, with the elements of `input` at the places that `max_pool1d` returned with them."""
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, output_size: Sequence[int] | None = None) -> Tensor:
+    """Zeros, with the elements of `input` at the places that `max_pool2d` returned with them."""
+def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, output_size: Sequence[int] | None = None) -> Tensor:
+    """Zeros, with the elements of `input` at the places that `max_pool3d` returned with them."""
 def maximum(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The larger of x and y; NaN if either is."""
 def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
