@@ -1,7 +1,7 @@
 """The NumPy half of pooling: windows along each dimension, and sweeps over one dimension after the other.
 
 Sums and maxima over a box are those over its sides in turn, so a window of 3 x 3 takes 3 + 3 passes and not 9. A sweep
-works on strided views of a few planes that fit the cache.
+works on strided views of a few planes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ __all__ = ["Windows", "average", "is_channels_last", "largest", "spread_average"
 ndarray = np.ndarray
 Taps = Iterator[tuple[int, slice, slice]]
 
-# Elements of the input in a block: one in float32 and its sweeps' results fit the level-2 cache.
-_BLOCK = 1 << 15
+# Elements of the input in a block. NumPy's calls take turns in Python, so that smaller blocks, which fit the level-2
+# cache, keep threads waiting: windows of 3 x 3 over 8 x 64 x 56 x 56 elements take 2.9 ms on two threads, 4.9 with a
+# quarter of it.
+_BLOCK = 1 << 17
 # Channels of a block where they are innermost: 4 cache lines of float32.
 _CHANNELS = 64
 
