@@ -49,6 +49,8 @@ QUICK = (
     "layer_norm bfloat16",
     "layer_norm_backward float32",
     "cross_entropy float32",
+    "convolution float32",
+    "convolution_weight float32",
     "gather float32",
     "index_put float32",
 )
