@@ -128,6 +128,12 @@ from .functional import column_stack as column_stack
 from .functional import concat as concat
 from .functional import concatenate as concatenate
 from .functional import conj as conj
+from .functional import conv1d as conv1d
+from .functional import conv2d as conv2d
+from .functional import conv3d as conv3d
+from .functional import conv_transpose1d as conv_transpose1d
+from .functional import conv_transpose2d as conv_transpose2d
+from .functional import conv_transpose3d as conv_transpose3d
 from .functional import cos as cos
 from .functional import cosh as cosh
 from .functional import count_nonzero as count_nonzero
@@ -390,6 +396,12 @@ __all__ = [
     "concatenate",
     "conj",
     "contiguous_format",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cos",
     "cosh",
     "count_nonzero",

@@ -130,6 +130,12 @@ __all__ = [
     "concat",
     "concatenate",
     "conj",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cos",
     "cosh",
     "cosine_similarity",
@@ -363,6 +369,18 @@ def clip(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None 
     """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the second dimension, vectors as columns."""
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of the products of a kernel and what it lies on, at each place of an input of 1 dimensions."""
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of the products of a kernel and what it lies on, at each place of an input of 2 dimensions."""
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of the products of a kernel and what it lies on, at each place of an input of 3 dimensions."""
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of a kernel multiplied by each element of an input of 1 dimensions, at the element's place."""
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of a kernel multiplied by each element of an input of 2 dimensions, at the element's place."""
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
+    """The sums of a kernel multiplied by each element of an input of 3 dimensions, at the element's place."""
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of x."""
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
