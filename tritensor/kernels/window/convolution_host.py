@@ -30,7 +30,7 @@ ndarray = np.ndarray
 Body = Callable[[ndarray], ndarray]
 Make = Callable[[tuple[int, ...], Any], ndarray]
 
-# Bytes of a piece's columns and results, of an L2 of 1 MB. From 256 KB to 2 MB the time differs by less than 10 %.
+# Bytes of a piece's columns and results, of an L2 of 1 MB. 3x3 of 64 channels takes 24 to 26 ms from 0.5 to 3.6 MB.
 CACHE = 1 << 19
 # A piece has at least so many columns, because each packs the weights again; and there are so many pieces at least.
 _LEAST = 192
@@ -209,7 +209,8 @@ class _Correlation:
         """The pieces of a matrix product."""
         results = prod(self.counts)
         total = self.images * self.groups * results
-        cache = 2 * CACHE if self.runs else CACHE  # a piece takes 40 us in Python, as long as 100 KB of these columns
+        # few products for each column: 3x3 of 64 depthwise channels takes 9 ms with 0.5 MB a piece, 6 to 8 with 1 MB
+        cache = 2 * CACHE if self.runs else CACHE
         columns = min(cache // (self.kind.itemsize * (self.depth + self.rows)), -(-total // _PIECES))
         columns = max(columns, _LEAST)
         boxes = self.boxes(columns)
