@@ -51,6 +51,8 @@ QUICK = (
     "channel_norm float32",
     "channel_norm_backward bfloat16",
     "cross_entropy float32",
+    "convolution float32",
+    "convolution_weight float32",
     "gather float32",
     "index_put float32",
 )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import tracemalloc
+import warnings
 from typing import Any
 
 import numpy as np
@@ -227,3 +230,84 @@ def test_arguments_of_wrong_types_are_refused() -> None:
         F.conv2d(x2, w2, 3)
     with pytest.raises(RuntimeError, match=r"convolution: operands of shapes"):
         family.convolution(x2, w2[:, :2], stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, size=(3, 3))
+
+
+@pytest.mark.parametrize("groups", [1, 32])
+def test_a_convolution_takes_little_memory_beside_its_operands(groups: int) -> None:
+    """At most 0.3 of input, weight and result, where the unfolded input would be 9 of the input."""
+    x, w = torch.ones(4, 32, 112, 112), torch.ones(32, 32 // groups, 3, 3)
+    beside: list[int] = []
+
+    def measure() -> None:
+        tracemalloc.start()
+        try:
+            y = F.conv2d(x, w, padding=1, groups=groups)
+            beside.append(tracemalloc.get_traced_memory()[1] - y.nbytes)
+        finally:
+            tracemalloc.stop()
+
+    thread = threading.Thread(target=measure)  # whose scratch memory is new
+    thread.start()
+    thread.join()
+    assert 0 < beside[0] < 0.3 * (2 * x.nbytes + w.nbytes)
+
+
+def peers() -> list[tuple[str, dict[str, Any], tuple[tuple[int, ...], ...]]]:
+    """Functions with arguments and the shapes of their operands."""
+    found: list[tuple[str, dict[str, Any], tuple[tuple[int, ...], ...]]] = []
+    for rank, sizes, kernel in ((1, (11,), (3,)), (2, (7, 9), (3, 2)), (3, (4, 5, 6), (2, 1, 3))):
+        for options in (
+            {},
+            {"stride": 2, "padding": 1},
+            {"dilation": 2, "padding": (2,) * rank},
+            {"groups": 2, "stride": (1,) * (rank - 1) + (2,)},
+        ):
+            groups = options.get("groups", 1)
+            found.append((f"conv{rank}d", options, ((2, 4, *sizes), (6, 4 // groups, *kernel), (6,))))
+            more = {"output_padding": 1} if options.get("stride") == 2 else {}
+            w = (4, 6 // groups, *kernel)
+            found.append((f"conv_transpose{rank}d", {**options, **more}, ((2, 4, *sizes), w, (6,))))
+        found.append((f"conv{rank}d", {"padding": "same"}, ((4, *sizes), (6, 4, *kernel), (6,))))
+        found.append((f"conv{rank}d", {"padding": "valid"}, ((0, 4, *sizes), (6, 4, *kernel), (6,))))
+    return found
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("number", range(len(peers())))
+def test_functions_beside_pytorch(number: int) -> None:
+    """Values, strides, the node's name, and gradients of both orders."""
+    peer = pytest.importorskip("torch")
+    name, options, shapes = peers()[number]
+    rng = np.random.default_rng(number)
+    arrays = [rng.standard_normal(shape) for shape in shapes]
+    found = []
+    for library in (torch, peer):
+        tensors = [library.tensor(array, requires_grad=True) for array in arrays]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that PyTorch may need a padded copy
+            y = getattr(library.nn.functional, name)(*tensors, **options)
+        first = library.autograd.grad((y * y).sum(), tensors, create_graph=True)
+        second = library.autograd.grad(sum((each * each).sum() for each in first), tensors)
+        node = y.grad_fn.name() if y.ndim == len(shapes[1]) else ""  # one image is squeezed
+        found.append((node, tuple(y.stride()), [each.detach().numpy() for each in (y, *first, *second)]))
+    (ours, theirs) = found
+    assert ours[:2] == theirs[:2]
+    for one, other in zip(ours[2], theirs[2], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_refusals_beside_pytorch(number: int) -> None:
+    """The same type of error, with the same first words unless those are oneDNN's."""
+    peer = pytest.importorskip("torch")
+    call, _ = REFUSED[number]
+    errors = []
+    for library in (torch, peer):
+        scope = {"F": library.nn.functional, "torch": library}
+        scope |= {name: library.zeros(*globals()[name].shape) for name in ("x2", "w2")}
+        with pytest.raises(RuntimeError) as caught:
+            eval(call.__code__, scope)
+        errors.append(str(caught.value).splitlines()[0])
+    ours, theirs = errors
+    assert theirs.startswith(ours[: len("Input type (torch.FloatTensor)")]) or "could not" in theirs, errors

@@ -3,8 +3,7 @@
 A result is a correlation, or one for each phase of a transposed convolution's stride (`geometry.py`). It is cut into
 pieces of some images, groups and rows of weights, and a box of results, by shapes alone, so that its bits do not depend
 on the number of threads. What a piece reads is unfolded into scratch memory, unless it lies there as a matrix already,
-as for kernels of one element. Channels-last operands are unfolded in their order. Depthwise convolutions are sums of
-shifted products.
+as for kernels of one element. Channels-last operands are unfolded in their order.
 
 Arrays have a dimension of groups here: (images, groups, channels, *sizes), weights (groups, rows, channels, *taps).
 """
@@ -12,6 +11,7 @@ Arrays have a dimension of groups here: (images, groups, channels, *sizes), weig
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ...layout import NotViewable, reshaped
+from ...layout import NotViewable, reshape_strides
 from ...threads import in_pieces
 from ..scratch import scratch
 from .geometry import Line, last
@@ -30,7 +30,7 @@ ndarray = np.ndarray
 Body = Callable[[ndarray], ndarray]
 Make = Callable[[tuple[int, ...], Any], ndarray]
 
-# Bytes of a piece's columns and results, of an L2 of 1 MB. From 256 KB to 2 MB the time differs by less than 10 %.
+# Bytes of a piece's columns and results, of an L2 of 1 MB. 3x3 of 64 channels takes 24 to 26 ms from 0.5 to 3.6 MB.
 CACHE = 1 << 19
 # A piece has at least so many columns, because each packs the weights again; and there are so many pieces at least.
 _LEAST = 192
@@ -41,17 +41,22 @@ _WORTH = 1 << 24
 _ROWS = 64
 # Columns of the weights' gradient in a piece.
 _WEIGHTS = 128
-# Rows for each channel up to which sums of shifted products are faster than a matrix product.
-_FEW = 2
+# Rows of a group for which columns are unfolded in one run.
+_FEW = 16
+
+
+@lru_cache(4096)
+def _strides_in(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]) -> Any:
+    try:
+        return reshape_strides(shape, strides, target)
+    except NotViewable:
+        return None
 
 
 def _viewed(array: ndarray, shape: tuple[int, ...]) -> Any:
     """The array in another shape, where that needs no copy."""
-    try:
-        _, strides = reshaped(array.shape, array.strides, shape)
-    except NotViewable:
-        return None
-    return as_strided(array, shape, strides)
+    strides = _strides_in(array.shape, array.strides, shape)
+    return None if strides is None else as_strided(array, shape, strides)
 
 
 class _Piece(NamedTuple):
@@ -75,9 +80,12 @@ class _Correlation:
         x: the input. out: the results of this correlation, or their gradient.
         rows: how many there are in each group.
         kind: the dtype to compute in.
+        runs: results may be computed in one run through all that is read, between its rows too.
     """
 
-    def __init__(self, x: ndarray, out: ndarray, lines: Sequence[Line], kind: np.dtype[Any]) -> None:
+    def __init__(
+        self, x: ndarray, out: ndarray, lines: Sequence[Line], kind: np.dtype[Any], runs: bool = False
+    ) -> None:
         sizes = x.shape[3:]
         if all(line[1:4] == (1, 0, 1) and line.places == size for line, size in zip(lines, sizes, strict=True)):
             # one dimension where that needs no copy: its parts are matrices as they are
@@ -91,8 +99,14 @@ class _Correlation:
         self.counts = tuple(line.places for line in self.lines)
         self.depth = self.channels * prod(self.taps)
         # whether columns have the channels innermost
-        inner = x.strides[2] if self.channels > 1 else x.strides[1]
-        self.last = self.channels * self.groups > 1 and abs(inner) < min(map(abs, x.strides[3:]))
+        self.last = self.channels > 1 and abs(x.strides[2]) < min(map(abs, x.strides[3:]))
+
+        # products of few rows take less time than unfolding, which is faster in one run; of 56 columns 2 are in vain
+        vain = prod(
+            count + (line.taps - 1) * abs(line.reach) for count, line in zip(self.counts, self.lines, strict=True)
+        )
+        few = self.rows <= _FEW and 8 * vain <= 9 * prod(self.counts)
+        self.runs = runs and few and not self.last and all(line.step == 1 for line in self.lines)
 
     def boxes(self, columns: int) -> list[tuple[tuple[int, int], ...]]:
         """The results of an image in boxes of about so many."""
@@ -114,11 +128,13 @@ class _Correlation:
         inside = [(low, max(low, high)) for low, high in inside]
         where = [slice(low, high) for low, high in inside]
         part = self.x[(piece.images, piece.groups, piece.channels, *where)]
-        if inside == spans and part.dtype == self.kind:
+        if inside == spans and part.dtype == self.kind and not self.runs:
             return part
         shape = (*part.shape[:3], *[high - low for low, high in spans])
         if self.last:
             block = np.moveaxis(make((shape[0], *shape[3:], *shape[1:3]), self.kind), (-2, -1), (1, 2))
+        elif self.runs:
+            block = make((prod(shape) + 2 * prod(shape[4:]),), self.kind)[: prod(shape)].reshape(shape)
         else:
             block = make(shape, self.kind)
         key: list[slice] = [slice(None)] * 3
@@ -133,11 +149,13 @@ class _Correlation:
     def columns(self, make: Make, piece: _Piece) -> ndarray:
         """The unfolded input: (groups, depth, results of all images), the depth in the order of `matrix`."""
         block, rank = self.read(make, piece), len(self.lines)
-        steps = block.strides[3:]
+        steps, places = block.strides[3:], [high - low for low, high in piece.box]
+        if self.runs:
+            places[1:] = block.shape[4:]
         first = [slice(max((1 - line.taps) * line.reach, 0), None) for line in self.lines]
         view = as_strided(
             block[last(first)],
-            (*block.shape[:3], *self.taps, *[high - low for low, high in piece.box]),
+            (*block.shape[:3], *self.taps, *places),
             (
                 *block.strides[:3],
                 *[step * line.reach for step, line in zip(steps, self.lines, strict=True)],
@@ -146,11 +164,11 @@ class _Correlation:
         )
         images, groups, channels = view.shape[:3]
         depth, width = channels * prod(self.taps), images * prod(view.shape[3 + rank :])
-        taps, places = range(3, 3 + rank), range(3 + rank, 3 + 2 * rank)
+        inner, outer = range(3, 3 + rank), range(3 + rank, 3 + 2 * rank)
         if self.last:
-            view, shape = view.transpose(1, 0, *places, *taps, 2), (groups, width, depth)
+            view, shape = view.transpose(1, 0, *outer, *inner, 2), (groups, width, depth)
         else:
-            view, shape = view.transpose(1, 2, *taps, 0, *places), (groups, depth, width)
+            view, shape = view.transpose(1, 2, *inner, 0, *outer), (groups, depth, width)
         found = _viewed(view, shape)
         if found is None:
             found = make(shape, self.kind)
@@ -172,15 +190,28 @@ class _Correlation:
     def results(self, piece: _Piece) -> tuple[ndarray, ndarray | None]:
         """The elements of `out` in a piece, and the same as (groups, rows, results) if that needs no copy."""
         part = self.out[(piece.images, piece.groups, piece.rows, *[slice(*ends) for ends in piece.box])]
-        if part.shape[0] != 1 or part.dtype != self.kind:
+        if part.shape[0] != 1 or part.dtype != self.kind or (self.runs and part.ndim > 4):
             return part, None
         return part, _viewed(part[0], (*part.shape[1:3], prod(part.shape[3:])))
+
+    def placed(self, total: ndarray, shape: tuple[int, ...]) -> ndarray:
+        """A product, (groups, rows, results of all images), as (images, groups, rows, *results)."""
+        images, groups, rows, *box = shape
+        wide = list(box)
+        if self.runs:
+            wide[1:] = [
+                count + (line.taps - 1) * abs(line.reach) for count, line in zip(box[1:], self.lines[1:], strict=True)
+            ]
+        found = total.reshape(groups, rows, images, *wide)[last([slice(count) for count in box])]
+        return found.transpose(2, 0, 1, *range(3, found.ndim))
 
     def pieces(self) -> list[_Piece]:
         """The pieces of a matrix product."""
         results = prod(self.counts)
         total = self.images * self.groups * results
-        columns = min(CACHE // (self.kind.itemsize * (self.depth + self.rows)), -(-total // _PIECES))
+        # few products for each column: 3x3 of 64 depthwise channels takes 9 ms with 0.5 MB a piece, 6 to 8 with 1 MB
+        cache = 2 * CACHE if self.runs else CACHE
+        columns = min(cache // (self.kind.itemsize * (self.depth + self.rows)), -(-total // _PIECES))
         columns = max(columns, _LEAST)
         boxes = self.boxes(columns)
         groups = min(self.groups, max(columns // results, 1))
@@ -218,11 +249,8 @@ def correlate(
         if after is not None:
             out[...] = after(out.astype(kind))
         return
-    whole = _Correlation(x, out, lines, kind)
+    whole = _Correlation(x, out, lines, kind, runs=True)
     weight = weight.reshape(*weight.shape[:3], *whole.taps)
-    if whole.channels == 1 and whole.rows <= _FEW:
-        _correlate_depthwise(whole, weight.astype(kind, copy=False), bias, after)
-        return
     matrix, pieces = whole.matrix(weight), whole.pieces()
 
     def run(index: int, _: int) -> None:
@@ -239,8 +267,7 @@ def correlate(
             if after is not None:
                 total = after(total)
             if total is not flat:
-                groups, rows, box = part.shape[1], part.shape[2], part.shape[3:]
-                part[...] = np.moveaxis(total.reshape(groups, rows, -1, *box), 2, 0)
+                part[...] = whole.placed(total, part.shape)
 
     in_pieces(run, len(pieces), 1)
 
@@ -255,7 +282,6 @@ def correlate_weights(out: ndarray, x: ndarray, grad: ndarray, lines: Sequence[L
         return
     whole = _Correlation(x, grad, lines, kind)
     shape = (*out.shape[:3], *whole.taps)
-    depthwise = whole.channels == 1 and whole.rows <= _FEW
     taps = prod(whole.taps)
     # some channels, or groups, in each piece, and then parts of the sum, whose results fit into half of the operands
     channels = min(whole.channels, -(-_WEIGHTS // taps))
@@ -269,7 +295,6 @@ def correlate_weights(out: ndarray, x: ndarray, grad: ndarray, lines: Sequence[L
     parts = min(-(-_PIECES // len(places)), len(steps), cost // _WORTH, (x.size + grad.size) // (2 * out.size))
     spans = _ranges(len(steps), -(-len(steps) // max(parts, 1)))
     sums = np.empty((len(spans), *shape), kind)
-    add = _add_depthwise if depthwise else _add_product
 
     def run(index: int, _: int) -> None:
         span, (g, c) = spans[index // len(places)], places[index % len(places)]
@@ -280,7 +305,7 @@ def correlate_weights(out: ndarray, x: ndarray, grad: ndarray, lines: Sequence[L
             used = make.used
             for n, box in steps[span]:
                 make.used = used
-                add(whole, total, make, _Piece(n, g, slice(0, whole.rows), c, box))
+                _add_product(whole, total, make, _Piece(n, g, slice(0, whole.rows), c, box))
             sums[index // len(places), g, :, c] = whole.weights(total, c.stop - c.start)
 
     in_pieces(run, len(spans) * len(places), 1)
@@ -296,115 +321,3 @@ def _add_product(whole: _Correlation, total: ndarray, make: Any, piece: _Piece) 
         grad.reshape(*part.shape[1:3], part.shape[0], *part.shape[3:])[...] = np.moveaxis(part, 0, 2)
     once = make(total.shape, whole.kind)
     np.add(total, np.matmul(grad, columns.swapaxes(1, 2), out=once), out=total)
-
-
-# ---- depthwise: one channel in each group --------------------------------------------------------------------------
-
-
-class _Shifts:
-    """What a depthwise piece reads, shifted by each tap.
-
-    Where the results are next to each other in each dimension they are computed in one run through all that was read,
-    between the rows too: of 56 columns 2 are computed in vain, and a loop of 3,000 elements is twice as fast as 56.
-    """
-
-    def __init__(self, whole: _Correlation, make: Make, piece: _Piece) -> None:
-        lines, block = whole.lines, whole.read(make, piece)[:, :, 0]
-        self.counts = tuple(high - low for low, high in piece.box)
-        self.run = not whole.last and all(line.step == 1 for line in lines)
-        if self.run and _viewed(block[0, 0], (prod(block.shape[2:]),)) is None:
-            block, part = make(block.shape, whole.kind), block
-            block[...] = part
-        steps = block.strides[2:]
-        self.lead, self.base, self.last = block.shape[:2], block, whole.last
-        if self.run:
-            self.steps = tuple(step // block.itemsize for step in steps)
-            self.shape: tuple[int, ...] = (
-                1 + sum((count - 1) * step for count, step in zip(self.counts, self.steps, strict=True)),
-            )
-            self.strides: tuple[int, ...] = (block.itemsize,)
-        else:
-            self.shape = self.counts
-            self.strides = tuple(step * line.step for step, line in zip(steps, lines, strict=True))
-        self.lines = lines
-
-    def at(self, taps: tuple[int, ...]) -> ndarray:
-        """The elements that one tap is multiplied with: (images, groups, ...)."""
-        where: Any = [
-            slice((tap if line.reach > 0 else tap + 1 - line.taps) * line.reach, None)
-            for tap, line in zip(taps, self.lines, strict=True)
-        ]
-        part = self.base[last(where)]
-        return as_strided(part, (*self.lead, *self.shape), (*part.strides[:2], *self.strides))
-
-    def empty(self, make: Make, kind: Any) -> ndarray:
-        """An array like those of `at`, in their order in memory."""
-        if self.last:
-            return np.moveaxis(make((self.lead[0], *self.shape, self.lead[1]), kind), -1, 1)
-        return make((*self.lead, *self.shape), kind)
-
-    def results(self, array: ndarray) -> ndarray:
-        """An array like those of `at` as (images, groups, *results)."""
-        if not self.run:
-            return array
-        return as_strided(
-            array,
-            (*self.lead, *self.counts),
-            (*array.strides[:2], *[step * array.itemsize for step in self.steps]),
-        )
-
-
-def _depthwise_pieces(whole: _Correlation) -> list[_Piece]:
-    """Pieces whose block, products and sums fit the cache together."""
-    columns = CACHE // (4 * whole.kind.itemsize)
-    results = prod(whole.counts)
-    total = whole.images * whole.groups * results
-    columns = max(min(columns, -(-total // _PIECES)), _LEAST)
-    groups = min(whole.groups, max(columns // results, 1))
-    return [
-        _Piece(n, g, slice(0, whole.rows), slice(0, 1), box)
-        for n, g, box in product(_ranges(whole.images, 1), _ranges(whole.groups, groups), whole.boxes(columns))
-    ]
-
-
-def _correlate_depthwise(whole: _Correlation, weight: ndarray, bias: ndarray | None, after: Body | None) -> None:
-    """The sums of the products of what each tap meets."""
-    pieces, kind = _depthwise_pieces(whole), whole.kind
-    taps = list(np.ndindex(*whole.taps))
-
-    def run(index: int, _: int) -> None:
-        piece = pieces[index]
-        with scratch() as make:
-            shifts = _Shifts(whole, make, piece)
-            total, once = shifts.empty(make, kind), shifts.empty(make, kind)
-            spread: Any = (slice(None), *[None] * len(shifts.shape))
-            for row in range(whole.rows):
-                for number, tap in enumerate(taps):
-                    key: Any = (piece.groups, row, 0, *tap)
-                    factor = weight[key][spread]
-                    if number:
-                        np.add(total, np.multiply(shifts.at(tap), factor, out=once), out=total)
-                    else:
-                        np.multiply(shifts.at(tap), factor, out=total)
-                if bias is not None:
-                    np.add(total, bias[piece.groups, row][spread], out=total)
-                found = total if after is None else after(total)
-                part: Any = (piece.images, piece.groups, row, *[slice(*ends) for ends in piece.box])
-                whole.out[part] = shifts.results(found)
-
-    in_pieces(run, len(pieces), 1)
-
-
-def _add_depthwise(whole: _Correlation, total: ndarray, make: Any, piece: _Piece) -> None:
-    """Add a piece of a depthwise gradient: (groups, rows, taps)."""
-    part, _ = whole.results(piece)
-    shifts = _Shifts(whole, make, piece)
-    grad = shifts.empty(make, whole.kind)
-    sizes = "abc"[: len(shifts.shape)]
-    subscripts = f"ng{sizes},ng{sizes}->g"
-    if shifts.run:
-        grad[...] = 0  # between the results
-    for row in range(whole.rows):
-        shifts.results(grad)[...] = part[:, :, row]
-        for number, tap in enumerate(np.ndindex(*whole.taps)):
-            total[:, row, number] += np.einsum(subscripts, shifts.at(tap), grad)
