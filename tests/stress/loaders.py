@@ -110,12 +110,11 @@ def killed_workers(rng: random.Random) -> Counter[str]:
     size = rng.randint(6, 20)
     batches = iter(DataLoader(Numbers(size, dies=rng.randrange(size)), num_workers=2))
     start = time.monotonic()
-    if rng.random() < 0.5:
-        next(batches, None) if rng.random() < 0.2 else None
-        pids = workers()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(rng.choice(pids) or 0, rng.choice([signal.SIGKILL, signal.SIGTERM]))
     try:
+        if rng.random() < 0.5:
+            next(batches, None) if rng.random() < 0.2 else None
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(rng.choice(workers()) or 0, rng.choice([signal.SIGKILL, signal.SIGTERM]))
         for batch in batches:
             check(batch)
     except RuntimeError as error:
