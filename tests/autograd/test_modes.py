@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -133,6 +134,28 @@ def test_a_second_interrupt_while_the_first_ends_the_block(name: str) -> None:
         sys.settrace(before)
         sys.setprofile(None)
     assert state() == (True, False)
+
+
+AUDITED = """
+import sys
+import tritensor as torch
+events = []
+sys.addaudithook(lambda event, _: events.append(event))
+mode = torch.no_grad()
+events.clear()
+with mode:
+    pass
+mode.__enter__()
+mode.__exit__(None, None, None)
+del mode
+print(events)
+"""
+
+
+def test_no_hook_is_called_between_two_modes() -> None:
+    """An audit hook in Python looks for interrupts; assigning `__class__` would call it."""
+    done = subprocess.run([sys.executable, "-c", AUDITED], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")

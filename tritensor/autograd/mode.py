@@ -57,25 +57,25 @@ def is_inference_mode_enabled() -> bool:
     return recording.inference
 
 
+_nothing = tuple  # a function that does nothing and is written in C
+
+
 class _Block:
-    """A block of a mode, not entered or left."""
+    """A block of a mode, which restores the modes if it is dropped while the program is inside.
+
+    `__del__` is the function in the slot: the first instruction of one in Python would look for interrupts, which are
+    swallowed there, and another may have come since the one that ended the block.
+    """
 
     __slots__ = ("__weakref__", "restore")
 
-    restore: Callable[[], None]  # the modes from before the block, in the thread that entered it
+    restore: Callable[[], Any]  # sets the modes from before the block, in the thread that entered it; else `_nothing`
+
+    def __init__(self) -> None:
+        self.restore = _nothing
 
 
-class _Entered(_Block):
-    """A block inside of which the program is: it restores the modes if it is dropped.
-
-    `__del__` is the function in the slot: the first instruction of one in Python would look for interrupts, which are
-    swallowed there, and another may have come since the one that ended the block. A block that is left is a `_Block`
-    again.
-    """
-
-    __slots__ = ()
-
-    __del__ = _Block.restore  # type: ignore[misc]
+_Block.__del__ = _Block.restore  # type: ignore[attr-defined, misc]
 
 
 class _Exit:
@@ -102,11 +102,12 @@ class _Exit:
 
 def _leave(mode: _GradMode, known: Callable[[], _Block | None], *exception: object) -> None:
     block = known()
-    if block.__class__ is not _Entered:  # `mode.__exit__()` after `mode.__enter__()`
+    if block is None or block.restore is _nothing:  # `mode.__exit__()` after `mode.__enter__()`
         block = mode._entered.pop()
     # until the modes are restored no instruction looks for an interrupt
-    block.__class__ = _Block  # type: ignore[assignment]
-    block.restore()  # type: ignore[union-attr]
+    restore = block.restore
+    block.restore = _nothing
+    restore()
 
 
 def _no_block() -> _Block | None:
@@ -124,12 +125,11 @@ class _GradMode:
 
     def __enter__(self) -> None:
         block = self._next()
-        if block.__class__ is not _Block:
+        if block is None or block.restore is not _nothing:
             block = _Block()
             self._entered.append(block)
-        block.restore = restoring.to[recording.enabled, recording.inference]  # type: ignore[union-attr]
+        block.restore = restoring.to[recording.enabled, recording.inference]
         # from here on no instruction looks for an interrupt
-        block.__class__ = _Entered  # type: ignore[assignment]
         recording.enabled = self.enabled
         if self.inference is not None:
             recording.inference = self.inference
