@@ -3,6 +3,7 @@ leaves anything behind that another could meet, so that any order and any select
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
                 pytest.skip("runs kernels, which needs Triton: pip install 'tritensor[triton]'")
             cause = cause.__cause__ or cause.__context__
         raise
+
+
+def pytest_collection_finish() -> None:
+    """The collector of cycles does not look through the tests again and again: there are 20,000."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

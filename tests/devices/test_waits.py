@@ -57,6 +57,7 @@ def test_waits_are_found_in_the_source() -> None:
         assert text in found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(ON_STUB, reason="this is the stub")
 def test_the_driver_of_real_devices_needs_its_waits_too(tmp_path: Path) -> None:
     stub = libcuda_stub.environment(tmp_path, STUB_DEVICES="2", STUB_LATE="1", STUB_MEMORY=str(MEMORY))

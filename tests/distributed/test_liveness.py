@@ -50,8 +50,14 @@ def test_a_rank_that_exits_within_a_collective_is_named():
 
 @needs_mpi
 @linux
-@pytest.mark.parametrize("when", ["before", "inside", "while others compute"])
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGSEGV"])
+@pytest.mark.parametrize(
+    ("name", "when"),
+    [
+        pytest.param(name, when, marks=[pytest.mark.slow] * (name != "SIGTERM" and when != "inside"))
+        for name in ("SIGKILL", "SIGTERM", "SIGSEGV")
+        for when in ("before", "inside", "while others compute")
+    ],
+)
 def test_the_signal_that_killed_a_rank_is_named(name, when):
     """mpiexec ends the job for a signal up to a second later, so the traceback may come or not."""
     done = job(name, when)

@@ -135,8 +135,14 @@ def test_clipping_is_captured(launched: list[str]) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("target", [("cuda", 80), ("cuda", 90), ("cuda", 100), ("hip", "gfx942")], ids=str)
-@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [
+        pytest.param(kind, target, marks=[pytest.mark.slow] * ((first + second) % 4 > 0), id=f"{kind}-{target}")
+        for first, kind in enumerate((torch.float32, torch.bfloat16, torch.float64))
+        for second, target in enumerate((("cuda", 90), ("cuda", 80), ("cuda", 100), ("hip", "gfx942")))
+    ],
+)
 def test_the_kernels_read_vectors_and_do_not_spill(kind: Any, target: Any, devices: None) -> None:
     if settings.block.value:
         pytest.skip("the block is the compiler's test's own")

@@ -219,6 +219,7 @@ def test_kernels_of_four_threads_have_the_results_of_one(late):
         at_once(*(lambda number=number: work(number) for number in range(4)))
 
 
+@pytest.mark.slow
 def test_eight_threads_enter_and_leave():
     steps = Steps(8)
 
