@@ -50,7 +50,8 @@ UNCALLED: dict[str, str] = {
             backward requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook detach_ to type view
             expand size stride einsum index_put index_put_ where embedding promote_types can_cast get_printoptions""",
         "has more tensors than one of its shape; tests/functional and tests/nn compare it": """
-            scaled_dot_product_attention binary_cross_entropy_with_logits""",
+            scaled_dot_product_attention binary_cross_entropy_with_logits batch_norm group_norm instance_norm conv1d
+            conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d""",
         "tells of a device or of memory": """
             cuda cpu pin_memory record_stream data_ptr get_device is_pinned numpy share_memory_ is_shared
             untyped_storage storage""",
