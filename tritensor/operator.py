@@ -210,6 +210,11 @@ class Operator:
         """The shape and NumPy dtype of each output, and its strides unless it is row-major, from the inputs' arrays."""
         raise TypeError(f"{self.name}: the family {self.family} allocates nothing")
 
+    def terms(self, call: Call) -> int:
+        """How many numbers are about summed for each element of a result, for the tolerance of checked mode."""
+        largest: int = max([1, *(x.size for x in call.arrays if hasattr(x, "size"))])
+        return largest // max(1, call.outs[0].size)
+
     def launch(self, call: Call) -> None:
         """Run the kernel on the call's device arrays (and Python numbers) into its outputs."""
         raise TypeError(f"{self.name}: the family {self.family} has no kernel")

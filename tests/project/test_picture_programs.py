@@ -106,57 +106,58 @@ def with_equal_weights(own: Any, theirs: Any) -> tuple[Any, Any]:
     return own, theirs
 
 
-def same(own: list[Any], theirs: list[Any]) -> None:
-    assert len(own) == 20
-    np.testing.assert_allclose(own, theirs, rtol=1e-8)
+def assert_same_losses(modules: Any, models: Any, optimizer: Any, inputs: Any, targets: Any) -> None:
+    """20 steps of a program with each library.
+
+    Args:
+        modules: the program with tritensor, and with PyTorch. models: what their `step` trains.
+        optimizer: makes the optimizer of a model from a library's `optim`.
+        inputs, targets: arrays with a row for each step.
+    """
+    found = []
+    for module, model, library in zip(modules, models, (tritensor, pytest.importorskip("torch")), strict=True):
+        steps = optimizer(library.optim, model)
+        batches = zip(inputs, targets, strict=True)
+        found.append([module.step(model, steps, library.tensor(x), library.tensor(y)) for x, y in batches])
+    assert len(found[0]) == 20
+    np.testing.assert_allclose(*found, rtol=1e-8)
 
 
 def drawn(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).random(shape)
 
 
+def labels(*shape: int) -> np.ndarray:
+    return np.arange(np.prod(shape)).reshape(shape) * 7 % 10
+
+
 @pytest.mark.peer
 def test_the_losses_of_mnist(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytorch = pytest.importorskip("torch")
-    found = []
     modules = [program("mnist", library, monkeypatch) for library in ("tritensor", "torch")]
     models = with_equal_weights(*(module.Net() for module in modules))
-    images, labels = drawn(20, 8, 1, 28, 28), np.arange(160).reshape(20, 8) * 7 % 10
-    for module, model, library in zip(modules, models, (tritensor, pytorch), strict=True):
-        optimizer = library.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-        batches = zip(images, labels, strict=True)
-        found.append([module.step(model, optimizer, library.tensor(x), library.tensor(y)) for x, y in batches])
-    same(*found)
+    inputs = drawn(20, 8, 1, 28, 28), labels(20, 8)
+    assert_same_losses(modules, models, lambda optim, x: optim.SGD(x.parameters(), lr=0.05, momentum=0.9), *inputs)
 
 
 @pytest.mark.peer
 def test_the_losses_of_the_autoencoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytorch = pytest.importorskip("torch")
-    found = []
     modules = [program("vae", library, monkeypatch) for library in ("tritensor", "torch")]
     models = with_equal_weights(*(module.VAE() for module in modules))
-    images, noise = drawn(20, 8, 1, 28, 28), drawn(20, 8, 10)
-    for module, model, library in zip(modules, models, (tritensor, pytorch), strict=True):
-        optimizer = library.optim.Adam(model.parameters(), lr=2e-3)
-        batches = zip(images, noise, strict=True)
-        found.append([module.step(model, optimizer, library.tensor(x), library.tensor(e)) for x, e in batches])
-    same(*found)
+    inputs = drawn(20, 8, 1, 28, 28), drawn(20, 8, 10)
+    assert_same_losses(modules, models, lambda optim, x: optim.Adam(x.parameters(), lr=2e-3), *inputs)
 
 
 @pytest.mark.peer
 def test_the_losses_of_generator_and_discriminator(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytorch = pytest.importorskip("torch")
-    found = []
     modules = [program("dcgan", library, monkeypatch) for library in ("tritensor", "torch")]
     generators = with_equal_weights(*(module.build_generator() for module in modules))
     discriminators = with_equal_weights(*(module.build_discriminator() for module in modules))
-    images, codes = drawn(20, 6, 1, 28, 28) * 2 - 1, drawn(20, 6, 32, 1, 1)
-    sides = zip(modules, zip(generators, discriminators, strict=True), (tritensor, pytorch), strict=True)
-    for module, models, library in sides:
-        optimizers = [library.optim.Adam(model.parameters(), lr=1e-3, betas=(0.5, 0.999)) for model in models]
-        batches = zip(images, codes, strict=True)
-        found.append([module.step(models, optimizers, library.tensor(x), library.tensor(e)) for x, e in batches])
-    same(*found)
+
+    def optimizers(optim: Any, models: Any) -> Any:
+        return [optim.Adam(model.parameters(), lr=1e-3, betas=(0.5, 0.999)) for model in models]
+
+    inputs = drawn(20, 6, 1, 28, 28) * 2 - 1, drawn(20, 6, 32, 1, 1)
+    assert_same_losses(modules, list(zip(generators, discriminators, strict=True)), optimizers, *inputs)
 
 
 def resnet18(nn: Any, functional: Any, classes: int) -> Any:
@@ -201,17 +202,18 @@ def test_the_losses_of_a_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
     pytorch = pytest.importorskip("torch")
     from tritensor.vision import models as own_models
 
-    module, found = program("resnet", "tritensor", monkeypatch), []
+    # the program's step is the same for both; only its functional module is the library's
+    modules = [program("resnet", "tritensor", monkeypatch) for _ in range(2)]
+    monkeypatch.setattr(modules[1], "F", pytorch.nn.functional)
     theirs = resnet18(pytorch.nn, pytorch.nn.functional, 10)
     models = with_equal_weights(own_models.resnet18(num_classes=10), theirs)
     # 32x32 end as one element in each channel: the variance of four numbers multiplies rounding by 100 a step
-    images, labels = drawn(20, 4, 3, 64, 64), np.arange(80).reshape(20, 4) % 10
-    for model, library in zip(models, (tritensor, pytorch), strict=True):
-        monkeypatch.setattr(module, "F", library.nn.functional)
-        optimizer = library.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4)
-        batches = zip(images, labels, strict=True)
-        found.append([module.step(model, optimizer, library.tensor(x), library.tensor(y)) for x, y in batches])
-    same(*found)
+    inputs = drawn(20, 4, 3, 64, 64), labels(20, 4)
+
+    def optimizer(optim: Any, model: Any) -> Any:
+        return optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4)
+
+    assert_same_losses(modules, models, optimizer, *inputs)
 
 
 @pytest.mark.peer

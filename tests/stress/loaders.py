@@ -38,9 +38,10 @@ class Numbers(Dataset[Any]):
         return torch.full((200,), float(index)), index
 
 
-def workers() -> list[int | None]:
+def workers() -> list[int]:
     """The process numbers of the workers that this process has."""
-    return [child.pid for child in multiprocessing.active_children() if child.name.startswith("DataLoader worker")]
+    children = multiprocessing.active_children()
+    return [child.pid for child in children if child.pid and child.name.startswith("DataLoader worker")]
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
@@ -114,7 +115,7 @@ def killed_workers(rng: random.Random) -> Counter[str]:
         if rng.random() < 0.5:
             next(batches, None) if rng.random() < 0.2 else None
             with contextlib.suppress(ProcessLookupError):
-                os.kill(rng.choice(workers()) or 0, rng.choice([signal.SIGKILL, signal.SIGTERM]))
+                os.kill(rng.choice(workers()), rng.choice([signal.SIGKILL, signal.SIGTERM]))
         for batch in batches:
             check(batch)
     except RuntimeError as error:

@@ -109,7 +109,7 @@ def _check_operands(call: str, rank: int, input: Any, weight: Any, bias: Any) ->
         )
 
 
-def _checknumbers(stride: Any, padding: Any, dilation: Any, groups: int, more: Sequence[int] = ()) -> None:
+def _check_numbers(stride: Any, padding: Any, dilation: Any, groups: int, more: Sequence[int] = ()) -> None:
     """Raise for numbers that no input fits, in the order in which PyTorch does."""
     if groups <= 0:
         raise ShapeError(explain("non-positive groups is not supported", f"groups is {groups}"))
@@ -202,7 +202,7 @@ def convolve(
     else:
         padding = (0,) * rank if words else numbers(call, "padding", padding, rank)
     groups = whole(call, "groups", groups)
-    _checknumbers(stride, padding, dilation, groups)
+    _check_numbers(stride, padding, dilation, groups)
     _check_channels(x, weight._data.shape, None if bias is None else bias._data.shape, groups, False)
     if words == "same":
         size = x[2:]
@@ -247,7 +247,7 @@ def convolve_transposed(
     given = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
     stride, padding, more, dilation = (numbers(call, name, value, rank) for name, value in given.items())
     groups = whole(call, "groups", groups)
-    _checknumbers(stride, padding, dilation, groups, more)
+    _check_numbers(stride, padding, dilation, groups, more)
     x, kernel = input._data.shape, weight._data.shape[2:]
     _check_channels(x, weight._data.shape, None if bias is None else bias._data.shape, groups, True)
     if any(each >= max(step, reach) for each, step, reach in zip(more, stride, dilation, strict=True)):

@@ -36,6 +36,9 @@ class Operator(Protocol):
     def cost(self, call: Call) -> tuple[int, int]:
         """The least number of bytes moved, and the number of operations."""
 
+    def terms(self, call: Call) -> int:
+        """How many numbers are about summed for each element of a result."""
+
 
 class Call:
     """A call of an operator, filled in by one stage of `Operator.__call__` after the other.
