@@ -17,6 +17,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from benchmarks.pictures import (
+    channels_last,
+    exact_batch_norm,
+    exact_convolution,
+    exact_maxima,
+    exact_resnet,
+    resnet,
+)
 from benchmarks.training import (
     Arrays,
     Prepare,
@@ -174,6 +182,30 @@ def step_of(features: int, hidden: int, batch: int, target: float, optimizer: st
     )
 
 
+def picture(
+    name: str, title: str, statement: str, exact: Callable[[Arrays], Any], target: float, **options: Any
+) -> Case:
+    """A row of eight pictures with 64 channels of 56 x 56, and what else `inputs` names."""
+    inputs = {"x": (8, 64, 56, 56), **options.pop("inputs", {})}
+    return Case(name, title, statement, inputs, {ALL_THREADS: target}, numpy=None, exact=exact, **options)
+
+
+def convolution(name: str, title: str, weight: tuple[int, ...], **options: Any) -> Case:
+    """A row of a 2-D convolution that keeps the pictures' size."""
+    prepare, groups = options.pop("prepare", None), options.pop("groups", 1)
+    padding = weight[-1] // 2
+    return picture(
+        name,
+        f"conv2d {title}, 8x64x56x56",
+        f"F.conv2d(x, w, b, padding={padding}, groups={groups})",
+        exact_convolution(1, padding, groups),
+        2.0,
+        inputs={"w": weight, "b": weight[:1]},
+        prepare=prepare,
+        nonfinite=False,
+    )
+
+
 TEN = {"a": (10,), "b": (10,)}
 MILLION = 1_000_000
 FOUR = 4 << 20
@@ -293,4 +325,39 @@ CASES = (
     step_of(784, 128, 32, 0.70),
     step_of(784, 512, 128, 1.0),
     step_of(784, 512, 128, 0.95, "SGD", 1.0),
+    convolution("conv_3x3", "3x3 to 64", (64, 64, 3, 3)),
+    convolution("conv_3x3_last", "3x3 to 64, channels-last", (64, 64, 3, 3), prepare=channels_last),
+    convolution("conv_1x1", "1x1 to 64", (64, 64, 1, 1)),
+    convolution("conv_depthwise", "3x3 depthwise", (64, 1, 3, 3), groups=64),
+    convolution("conv_depthwise_last", "3x3 depthwise, channels-last", (64, 1, 3, 3), groups=64, prepare=channels_last),
+    picture("max_pool", "max_pool2d(x, 3, 2, 1), 8x64x56x56", "F.max_pool2d(x, 3, 2, 1)", exact_maxima, 1.3),
+    picture(
+        "max_pool_last",
+        "max_pool2d(x, 3, 2, 1), channels-last",
+        "F.max_pool2d(x, 3, 2, 1)",
+        exact_maxima,
+        1.3,
+        prepare=channels_last,
+    ),
+    picture(
+        "batch_norm",
+        "batch norm in training, 8x64x56x56",
+        "F.batch_norm(x, None, None, w, b, training=True)",
+        exact_batch_norm,
+        1.3,
+        inputs={"w": (64,), "b": (64,)},
+        nonfinite=False,
+    ),
+    picture(
+        "resnet18",
+        "training step of a ResNet-18, 8x3x64x64",
+        "step()",
+        exact_resnet,
+        2.0,
+        inputs={"x": (8, 3, 64, 64)},
+        prepare=resnet,
+        check="scores()",
+        nonfinite=False,
+        rounding=64 * EPSILON,  # of sums behind each other in 20 layers
+    ),
 )

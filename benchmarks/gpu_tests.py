@@ -35,6 +35,12 @@ JOBS: tuple[tuple[str, ...], ...] = (
         "tests/functional/test_reductions_on_devices.py",
         "tests/functional/test_rowwise.py",
     ),
+    ("tests/functional/test_convolution_on_devices.py", "tests/functional/window/test_pools_on_devices.py"),
+    (
+        "tests/functional/test_channel_norms.py",
+        "tests/functional/test_grid_sampling.py",
+        "tests/functional/test_resizing.py",
+    ),
     (
         "tests/devices/test_cuda.py",
         "tests/devices/test_cuda_driver.py",

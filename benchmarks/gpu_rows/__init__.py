@@ -9,6 +9,7 @@ from .by_row import BY_ROW
 from .host import HOSTS, STARTS, TRANSFERS
 from .memory import MEMORY
 from .optimizers import OPTIMIZERS
+from .pictures import PICTURES
 from .products import LINEAR, PRODUCTS
 from .row import DEVICE, HOST, START, TRANSFER, Row, Target, toy
 
@@ -17,7 +18,7 @@ __all__ = ["DEVICE", "HOST", "ROWS", "START", "TRANSFER", "Row", "Target", "toy"
 # In the order in which they are measured: rows with a gate come before those without.
 ROWS = tuple(
     sorted(
-        (*PRODUCTS, LINEAR, *MEMORY, *BY_ROW, *OPTIMIZERS, *HOSTS, *TRANSFERS, *STARTS),
+        (*PRODUCTS, LINEAR, *PICTURES, *MEMORY, *BY_ROW, *OPTIMIZERS, *HOSTS, *TRANSFERS, *STARTS),
         key=lambda row: not row.targets,
     )
 )

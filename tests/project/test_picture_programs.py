@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tritensor
+from benchmarks.pictures import resnet18
 
 from ..needs import needs_triton
 
@@ -160,43 +161,6 @@ def test_the_losses_of_generator_and_discriminator(monkeypatch: pytest.MonkeyPat
     assert_same_losses(modules, list(zip(generators, discriminators, strict=True)), optimizers, *inputs)
 
 
-def resnet18(nn: Any, functional: Any, classes: int) -> Any:
-    """torchvision's ResNet-18 in PyTorch, written for this test."""
-
-    class Block(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self, inputs: int, outputs: int, stride: int) -> None:
-            super().__init__()
-            self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-            self.bn1 = nn.BatchNorm2d(outputs)
-            self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-            self.bn2 = nn.BatchNorm2d(outputs)
-            self.downsample = None
-            if stride != 1:
-                self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, 2, bias=False), nn.BatchNorm2d(outputs))
-
-        def forward(self, x: Any) -> Any:
-            out = self.bn2(self.conv2(functional.relu(self.bn1(self.conv1(x)))))
-            return functional.relu(out + (x if self.downsample is None else self.downsample(x)))
-
-    class ResNet(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
-            self.bn1 = nn.BatchNorm2d(64)
-            widths = [64, 64, 128, 256, 512]
-            for number in range(1, 5):
-                first = Block(widths[number - 1], widths[number], 1 if number == 1 else 2)
-                setattr(self, f"layer{number}", nn.Sequential(first, Block(widths[number], widths[number], 1)))
-            self.fc = nn.Linear(512, classes)
-
-        def forward(self, x: Any) -> Any:
-            x = functional.max_pool2d(functional.relu(self.bn1(self.conv1(x))), 3, 2, 1)
-            x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-            return self.fc(x.mean((2, 3)))
-
-    return ResNet()
-
-
 @pytest.mark.peer
 def test_the_losses_of_a_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
     pytorch = pytest.importorskip("torch")
@@ -205,7 +169,7 @@ def test_the_losses_of_a_resnet(monkeypatch: pytest.MonkeyPatch) -> None:
     # the program's step is the same for both; only its functional module is the library's
     modules = [program("resnet", "tritensor", monkeypatch) for _ in range(2)]
     monkeypatch.setattr(modules[1], "F", pytorch.nn.functional)
-    theirs = resnet18(pytorch.nn, pytorch.nn.functional, 10)
+    theirs = resnet18(pytorch, 10)
     models = with_equal_weights(own_models.resnet18(num_classes=10), theirs)
     # 32x32 end as one element in each channel: the variance of four numbers multiplies rounding by 100 a step
     inputs = drawn(20, 4, 3, 64, 64), labels(20, 4)
@@ -221,7 +185,7 @@ def test_a_checkpoint_of_a_resnet_of_torchvision(tmp_path: Path) -> None:
     pytorch = pytest.importorskip("torch")
     from tritensor.vision import models as own_models
 
-    theirs = resnet18(pytorch.nn, pytorch.nn.functional, 1000)
+    theirs = resnet18(pytorch, 1000)
     theirs(pytorch.randn(4, 3, 64, 64))  # which changes the running statistics
     pytorch.save(theirs.state_dict(), tmp_path / "resnet18.pth")
     own = own_models.resnet18()
