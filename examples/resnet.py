@@ -1,7 +1,7 @@
 """Train a ResNet-18 on generated pictures, or on a folder of pictures with a folder for each class.
 
     python examples/resnet.py --device cpu
-    python examples/resnet.py --folder PATH --size 64
+    python examples/resnet.py --folder PATH --size 128
     TRITENSOR_SIMULATE_CUDA=1 python examples/resnet.py --device cuda --size 32 --pictures 4 --batch 2 --epochs 1
 
 It writes the loss curve, and beside it a checkpoint in torchvision's names.
@@ -25,10 +25,10 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ...")
     parser.add_argument("--folder", type=Path, help="pictures, in a folder for each class")
-    parser.add_argument("--size", type=int, default=32, metavar="N", help="pixels of a side (32)")
+    parser.add_argument("--size", type=int, default=64, metavar="N", help="pixels of a side (64)")
     parser.add_argument("--pictures", type=int, default=64, metavar="N", help="how many to generate (64)")
-    parser.add_argument("--batch", type=int, default=8, metavar="N", help="pictures in a batch (8)")
-    parser.add_argument("--epochs", type=int, default=4, metavar="N", help="passes over the pictures (4)")
+    parser.add_argument("--batch", type=int, default=16, metavar="N", help="pictures in a batch (16)")
+    parser.add_argument("--epochs", type=int, default=8, metavar="N", help="passes over the pictures (8)")
     parser.add_argument(
         "--save", type=Path, default=Path("resnet18.pt"), metavar="PATH", help="checkpoint (resnet18.pt)"
     )
@@ -62,7 +62,7 @@ def main():
     pictures, classes = load_pictures(arguments)
     loader = DataLoader(pictures, batch_size=arguments.batch, shuffle=True)
     model = models.resnet18(num_classes=classes).to(arguments.device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=1e-4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.005, momentum=0.9, weight_decay=1e-4)
     losses = []
     model.train()
     start = time.perf_counter()
