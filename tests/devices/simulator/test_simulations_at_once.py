@@ -261,6 +261,7 @@ def test_finalisers_of_one_simulation_may_run_in_a_kernel_of_another():
 
             for _ in range(200):
                 simulation.submit(cuda.current_stream(), give_back)
+            cuda.synchronize()  # late work would run after the other simulation has ended
             steps()
 
     at_once(lambda: work(0), lambda: work(1))
