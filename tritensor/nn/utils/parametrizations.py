@@ -7,6 +7,7 @@ from typing import Any
 from ... import functional as F
 from ...autograd.mode import no_grad
 from ...functional.attention import normalize
+from ...functional.native import norm_except_dim
 from ...tensor import Tensor
 from ..module import Module
 from . import parametrize
@@ -19,17 +20,11 @@ class _WeightNorm(Module):
         super().__init__()
         self.dim = -1 if dim is None else dim
 
-    def _length(self, weight: Tensor) -> Tensor:
-        """The norm over all dimensions but one, which is left in; of all elements for -1."""
-        if self.dim == -1:
-            return weight.norm()
-        return weight.norm(2, [dim for dim in range(weight.ndim) if dim != self.dim], keepdim=True)
-
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        return weight_v * (weight_g / self._length(weight_v))
+        return weight_v * (weight_g / norm_except_dim(weight_v, 2, self.dim))
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        return self._length(weight), weight
+        return norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
