@@ -243,7 +243,8 @@ def _native_batch_norm(
     out, *moments = _with_moments(input, weight, bias, running_mean, running_var, training, momentum, eps)
     with no_grad():
         mean, var = moments or [input.new_empty(0)] * 2
-        return out, mean, (var + eps).rsqrt()
+        kind = (input if weight is None else weight).dtype
+        return out, mean.to(kind), (var + eps).rsqrt().to(kind)
 
 
 def _with_moments(
@@ -378,7 +379,7 @@ def _native_group_norm(
             )
         )
     out = _group_norm(input, group, weight, bias, eps)
-    rows = input.reshape(N, group, C // group * HxW)
+    rows = input.reshape(N, group, C // group * HxW).to((input if weight is None else weight).dtype)
     return out, rows.mean(-1), (rows.var(-1, correction=0) + eps).rsqrt()
 
 

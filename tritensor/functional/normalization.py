@@ -94,10 +94,11 @@ def native_layer_norm(
     Raises:
         ShapeError, DtypeError: as for `layer_norm`.
     """
-    out, mean, rstd = _with_moments(input, normalized_shape, weight, bias, eps)
-    count = len(normalized_shape)
+    out, *moments = _with_moments(input, normalized_shape, weight, bias, eps)
+    kind, count = (input if weight is None else weight).dtype, len(normalized_shape)
     shape = (*input.shape[: input.ndim - count], *(1,) * count)
-    return out, mean.detach().reshape(shape), rstd.detach().reshape(shape)
+    mean, rstd = (each.detach().to(kind).reshape(shape) for each in moments)
+    return out, mean, rstd
 
 
 def _with_moments(

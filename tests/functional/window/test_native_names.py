@@ -189,6 +189,29 @@ def test_messages_beside_torch(text: str, arrays: dict[str, np.ndarray]) -> None
 
 
 @pytest.mark.peer
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("parameters", [None, "float32", "the input's"])
+def test_dtypes_of_statistics_beside_torch(kind: str, parameters: str | None) -> None:
+    found = []
+    for library in (torch, pytest.importorskip("torch")):
+        x = library.arange(48.0).reshape(2, 4, 6).to(getattr(library, kind))
+        if parameters is None:
+            channels, columns = (None, None), (None, None)
+        else:
+            dtype = getattr(library, kind if parameters == "the input's" else parameters)
+            channels, columns = ((library.ones(size, dtype=dtype),) * 2 for size in (4, 6))
+        results = (
+            *library.native_layer_norm(x, (6,), *columns, 1e-5),
+            *library.native_group_norm(x, *channels, 2, 4, 6, 2, 1e-5),
+            *library.native_batch_norm(x, *channels, None, None, True, 0.1, 1e-5),
+        )
+        found.append([(str(each.dtype).rpartition(".")[2], each.float().numpy()) for each in results])
+    for (dtype, value), (wanted, expected) in zip(*found, strict=True):
+        assert dtype == wanted
+        np.testing.assert_allclose(value, expected, 2e-2 if kind != "float32" else 1e-5, 1e-6)
+
+
+@pytest.mark.peer
 def test_parameters_beside_torch() -> None:
     reference = pytest.importorskip("torch")
     declared = ast.parse((Path(reference.__file__).parent / "_C" / "_VariableFunctions.pyi").read_text())
