@@ -259,13 +259,13 @@ def functions() -> str:
 
 
 def _of_the_package_alone() -> list[str]:
-    """The functions that took `out` and are no names of `functional`; its stub holds them with an underscore, because
-    in the package's `float`, `int` and `bool` are dtypes.
+    """The functions that no module holds under their name, or not with these parameters, and that `functional` does not
+    have; its stub holds them with an underscore, because in the package's `float`, `int` and `bool` are dtypes.
     """
     return [
         name
-        for name in sorted(public.PACKAGE.keys() - public.FUNCTIONAL.keys())
-        if hasattr(public.PACKAGE[name], "plain")
+        for name, value in sorted(public.PACKAGE.items())
+        if public.FUNCTIONAL.get(name) is not value and _home(value) is None
     ]
 
 

@@ -63,13 +63,29 @@ from .formats import channels_last_3d as channels_last_3d
 from .formats import contiguous_format as contiguous_format
 from .formats import memory_format as memory_format
 from .formats import preserve_format as preserve_format
+from .functional import _adaptive_max_pool1d as adaptive_max_pool1d
+from .functional import _alpha_dropout as alpha_dropout
+from .functional import _alpha_dropout_ as alpha_dropout_
 from .functional import _arange as arange
 from .functional import _bernoulli as bernoulli
+from .functional import _dropout as dropout
+from .functional import _dropout_ as dropout_
 from .functional import _empty as empty
 from .functional import _eye as eye
+from .functional import _feature_alpha_dropout as feature_alpha_dropout
+from .functional import _feature_alpha_dropout_ as feature_alpha_dropout_
+from .functional import _feature_dropout as feature_dropout
+from .functional import _feature_dropout_ as feature_dropout_
 from .functional import _full as full
+from .functional import _grid_sampler as grid_sampler
+from .functional import _grid_sampler_2d as grid_sampler_2d
+from .functional import _grid_sampler_3d as grid_sampler_3d
 from .functional import _linspace as linspace
 from .functional import _logspace as logspace
+from .functional import _max_pool1d as max_pool1d
+from .functional import _max_pool1d_with_indices as max_pool1d_with_indices
+from .functional import _max_pool2d as max_pool2d
+from .functional import _max_pool3d as max_pool3d
 from .functional import _multinomial as multinomial
 from .functional import _normal as normal
 from .functional import _ones as ones
@@ -82,13 +98,13 @@ from .functional import abs as abs
 from .functional import absolute as absolute
 from .functional import acos as acos
 from .functional import acosh as acosh
+from .functional import adaptive_avg_pool1d as adaptive_avg_pool1d
 from .functional import add as add
 from .functional import addcdiv as addcdiv
 from .functional import addcmul as addcmul
 from .functional import addmm as addmm
 from .functional import all as all
 from .functional import allclose as allclose
-from .functional import alpha_dropout as alpha_dropout
 from .functional import amax as amax
 from .functional import amin as amin
 from .functional import aminmax as aminmax
@@ -109,6 +125,7 @@ from .functional import asinh as asinh
 from .functional import atan as atan
 from .functional import atan2 as atan2
 from .functional import atanh as atanh
+from .functional import avg_pool1d as avg_pool1d
 from .functional import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from .functional import bitwise_and as bitwise_and
 from .functional import bitwise_left_shift as bitwise_left_shift
@@ -134,6 +151,7 @@ from .functional import conj as conj
 from .functional import conv1d as conv1d
 from .functional import conv2d as conv2d
 from .functional import conv3d as conv3d
+from .functional import conv_tbc as conv_tbc
 from .functional import conv_transpose1d as conv_transpose1d
 from .functional import conv_transpose2d as conv_transpose2d
 from .functional import conv_transpose3d as conv_transpose3d
@@ -145,7 +163,6 @@ from .functional import detach as detach
 from .functional import div as div
 from .functional import divide as divide
 from .functional import dot as dot
-from .functional import dropout as dropout
 from .functional import dstack as dstack
 from .functional import einsum as einsum
 from .functional import embedding as embedding
@@ -156,7 +173,6 @@ from .functional import erfc as erfc
 from .functional import exp as exp
 from .functional import exp2 as exp2
 from .functional import expm1 as expm1
-from .functional import feature_alpha_dropout as feature_alpha_dropout
 from .functional import fix as fix
 from .functional import flip as flip
 from .functional import fliplr as fliplr
@@ -218,6 +234,7 @@ from .functional import multiply as multiply
 from .functional import mv as mv
 from .functional import nan_to_num as nan_to_num
 from .functional import nansum as nansum
+from .functional import native_channel_shuffle as native_channel_shuffle
 from .functional import ne as ne
 from .functional import neg as neg
 from .functional import negative as negative
@@ -274,16 +291,24 @@ from .functional import where as where
 from .functional.channel_normalization import _batch_norm as batch_norm
 from .functional.channel_normalization import _group_norm as group_norm
 from .functional.channel_normalization import _instance_norm as instance_norm
+from .functional.channel_normalization import _native_batch_norm as native_batch_norm
+from .functional.channel_normalization import _native_group_norm as native_group_norm
 from .functional.creation import as_tensor as as_tensor
 from .functional.creation import as_tensor as asarray
 from .functional.creation import from_dlpack as from_dlpack
 from .functional.creation import from_numpy as from_numpy
 from .functional.creation import scalar_tensor as scalar_tensor
 from .functional.creation import tensor as tensor
+from .functional.dropouts import native_dropout as native_dropout
 from .functional.likeness import empty_like as empty_like
 from .functional.likeness import full_like as full_like
 from .functional.likeness import ones_like as ones_like
 from .functional.likeness import zeros_like as zeros_like
+from .functional.native import affine_grid_generator as affine_grid_generator
+from .functional.native import constant_pad_nd as constant_pad_nd
+from .functional.native import convolution as convolution
+from .functional.native import norm_except_dim as norm_except_dim
+from .functional.normalization import native_layer_norm as native_layer_norm
 from .functional.softmax import log_softmax as log_softmax
 from .functional.softmax import softmax as softmax
 from .functional.views import broadcast_tensors as broadcast_tensors
@@ -341,13 +366,17 @@ __all__ = [
     "absolute",
     "acos",
     "acosh",
+    "adaptive_avg_pool1d",
+    "adaptive_max_pool1d",
     "add",
     "addcdiv",
     "addcmul",
     "addmm",
+    "affine_grid_generator",
     "all",
     "allclose",
     "alpha_dropout",
+    "alpha_dropout_",
     "amax",
     "amin",
     "aminmax",
@@ -372,6 +401,7 @@ __all__ = [
     "atan2",
     "atanh",
     "autograd",
+    "avg_pool1d",
     "batch_norm",
     "bernoulli",
     "bfloat16",
@@ -407,13 +437,16 @@ __all__ = [
     "concat",
     "concatenate",
     "conj",
+    "constant_pad_nd",
     "contiguous_format",
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "convolution",
     "cos",
     "cosh",
     "count_nonzero",
@@ -428,6 +461,7 @@ __all__ = [
     "dot",
     "double",
     "dropout",
+    "dropout_",
     "dstack",
     "dtype",
     "e",
@@ -445,6 +479,9 @@ __all__ = [
     "expm1",
     "eye",
     "feature_alpha_dropout",
+    "feature_alpha_dropout_",
+    "feature_dropout",
+    "feature_dropout_",
     "finfo",
     "fix",
     "flatten",
@@ -476,6 +513,9 @@ __all__ = [
     "get_rng_state",
     "greater",
     "greater_equal",
+    "grid_sampler",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
     "group_norm",
     "gt",
     "half",
@@ -532,6 +572,10 @@ __all__ = [
     "masked_select",
     "matmul",
     "max",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool2d",
+    "max_pool3d",
     "maximum",
     "mean",
     "memory_format",
@@ -548,6 +592,11 @@ __all__ = [
     "nan_to_num",
     "nansum",
     "narrow",
+    "native_batch_norm",
+    "native_channel_shuffle",
+    "native_dropout",
+    "native_group_norm",
+    "native_layer_norm",
     "ne",
     "neg",
     "negative",
@@ -556,6 +605,7 @@ __all__ = [
     "no_grad",
     "nonzero",
     "norm",
+    "norm_except_dim",
     "normal",
     "not_equal",
     "numel",

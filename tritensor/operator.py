@@ -211,9 +211,9 @@ class Operator:
         raise TypeError(f"{self.name}: the family {self.family} allocates nothing")
 
     def terms(self, call: Call) -> int:
-        """How many numbers are about summed for each element of a result, for the tolerance of checked mode."""
+        """How many numbers are summed for an element of the smallest result, about, for checked mode's tolerance."""
         largest: int = max([1, *(x.size for x in call.arrays if hasattr(x, "size"))])
-        return largest // max(1, call.outs[0].size)
+        return largest // max(1, min(out.size for out in call.outs))
 
     def launch(self, call: Call) -> None:
         """Run the kernel on the call's device arrays (and Python numbers) into its outputs."""

@@ -68,6 +68,44 @@ def test_the_original_comes_back():
     assert layer.weight is original and layer.weight.tolist() == before
 
 
+def transferred(library, tensor_name, second):
+    """What another module has after a transfer, and whether its parameters are the first module's."""
+    nn, utils = library.nn, library.nn.utils
+    first = utils.parametrizations.weight_norm(nn.Linear(3, 2), dim=None)
+    utils.parametrizations.spectral_norm(first.eval())
+    second = getattr(nn, second)(*[3, 2] * (second == "Linear")).eval()
+    assert utils.parametrize.transfer_parametrizations_and_params(first, second, tensor_name) is second
+    names = [name for name, _ in second.named_parameters()]
+    shared = [
+        dict(first.named_parameters())[name] is each for name, each in second.named_parameters() if "para" in name
+    ]
+    return (
+        names,
+        shared,
+        [kind.__name__ for kind in type(second).__mro__[:2]],
+        bool((first.weight == second.weight).all()),
+    )
+
+
+def test_a_transfer():
+    names, shared, kinds, alike = transferred(torch, None, "Linear")
+    assert names == ["bias", "parametrizations.weight.original0", "parametrizations.weight.original1"]
+    assert shared == [True, True] and kinds == ["ParametrizedLinear", "Linear"] and alike
+    plain = nn.Linear(2, 2)
+    assert parametrize.transfer_parametrizations_and_params(nn.Linear(2, 2), plain) is plain
+    assert type(plain) is nn.Linear
+    with pytest.raises(KeyError):
+        parametrize.transfer_parametrizations_and_params(parametrizations.weight_norm(nn.Linear(2, 2)), plain, "bias")
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", [None, "weight"])
+@pytest.mark.parametrize("second", ["Linear", "Module"])
+def test_a_transfer_beside_torch(name, second):
+    reference = pytest.importorskip("torch")
+    assert transferred(torch, name, second) == transferred(reference, name, second)
+
+
 def test_a_buffer_and_assignment():
     layer = nn.BatchNorm1d(2)
     parametrize.register_parametrization(layer, "running_var", Doubled())

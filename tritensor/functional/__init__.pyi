@@ -54,6 +54,7 @@ from .losses import cross_entropy as cross_entropy
 from .losses import l1_loss as l1_loss
 from .losses import mse_loss as mse_loss
 from .losses import nll_loss as nll_loss
+from .native import conv_tbc as conv_tbc
 from .normalization import layer_norm as layer_norm
 from .normalization import log_softmax as log_softmax
 from .normalization import rms_norm as rms_norm
@@ -94,6 +95,7 @@ from .resizing import upsample_nearest as upsample_nearest
 from .search import argsort as argsort
 from .search import argwhere as argwhere
 from .shuffling import channel_shuffle as channel_shuffle
+from .shuffling import channel_shuffle as native_channel_shuffle
 from .shuffling import pixel_shuffle as pixel_shuffle
 from .shuffling import pixel_unshuffle as pixel_unshuffle
 from .subscripts import einsum as einsum
@@ -107,8 +109,11 @@ __all__ = [
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
     "add",
     "addcdiv",
     "addcmul",
@@ -166,6 +171,7 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -207,7 +213,9 @@ __all__ = [
     "fold",
     "frac",
     "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
     "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gather",
     "ge",
     "gelu",
@@ -264,8 +272,11 @@ __all__ = [
     "matmul",
     "max",
     "max_pool1d",
+    "max_pool1d_with_indices",
     "max_pool2d",
+    "max_pool2d_with_indices",
     "max_pool3d",
+    "max_pool3d_with_indices",
     "max_unpool1d",
     "max_unpool2d",
     "max_unpool3d",
@@ -282,6 +293,7 @@ __all__ = [
     "mv",
     "nan_to_num",
     "nansum",
+    "native_channel_shuffle",
     "ne",
     "neg",
     "negative",
@@ -369,10 +381,16 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """The averages of `output_size` windows, which cover the last 3 dimensions evenly."""
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest elements of `output_size` windows, which cover the last 1 dimensions evenly."""
+def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+    """`nn.functional.adaptive_max_pool1d` with the places of the elements."""
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest elements of `output_size` windows, which cover the last 2 dimensions evenly."""
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+    """`nn.functional.adaptive_max_pool2d` with the places of the elements."""
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest elements of `output_size` windows, which cover the last 3 dimensions evenly."""
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+    """`nn.functional.adaptive_max_pool3d` with the places of the elements."""
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
     """x + value * tensor1 / tensor2."""
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
@@ -497,8 +515,12 @@ def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The fraction of x, with its sign."""
 def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:
     """The largest element of each of `output_size` windows along the last 2 dimensions, placed at random."""
+def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """`nn.functional.fractional_max_pool2d` with the places of the elements."""
 def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:
     """The largest element of each of `output_size` windows along the last 3 dimensions, placed at random."""
+def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """`nn.functional.fractional_max_pool3d` with the places of the elements."""
 def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others."""
 def ge(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -575,10 +597,16 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
     """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
 def max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of each window along the last 1 dimensions; of equal ones the first."""
+def max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+    """`nn.functional.max_pool1d` with the places of the elements."""
 def max_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of each window along the last 2 dimensions; of equal ones the first."""
+def max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+    """`nn.functional.max_pool2d` with the places of the elements."""
 def max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of each window along the last 3 dimensions; of equal ones the first."""
+def max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+    """`nn.functional.max_pool3d` with the places of the elements."""
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, output_size: Sequence[int] | None = None) -> Tensor:
     """Zeros, with the elements of `input` at the places that `max_pool1d` returned with them."""
 def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, output_size: Sequence[int] | None = None) -> Tensor:
@@ -677,20 +705,52 @@ def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the first dimension, vectors as rows."""
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """input where `condition` holds, else other; of a condition alone, the coordinates of its elements that are not 0."""
+def _adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+    """`nn.functional.adaptive_max_pool1d` with the places of the elements."""
+def _alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout as `nn.functional.alpha_dropout`, without defaults."""
+def _alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout in place as `nn.functional.alpha_dropout`, without defaults."""
 def _arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers from `start` (0 when one bound is given) up to, not including, `end`."""
 def _bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
     """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
+def _dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout as `nn.functional.dropout`, without defaults."""
+def _dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout in place as `nn.functional.dropout`, without defaults."""
 def _empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = ..., out: Tensor | None = None) -> Tensor:
     """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
 def _eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """A matrix with ones on the diagonal."""
+def _feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout of whole channels, as `alpha_dropout`, without defaults."""
+def _feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout in place of whole channels, as `alpha_dropout`, without defaults."""
+def _feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout of whole channels, without defaults."""
+def _feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout in place of whole channels, without defaults."""
 def _full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
+def _grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
+def _grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
+def _grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
 def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers."""
 def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`."""
+def _max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
+    """`nn.functional.max_pool1d` without the places of the elements."""
+def _max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
+    """`nn.functional.max_pool1d` with the places of the elements."""
+def _max_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
+    """`nn.functional.max_pool2d` without the places of the elements."""
+def _max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
+    """`nn.functional.max_pool3d` without the places of the elements."""
 def _multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
     """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements."""
 def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:

@@ -138,7 +138,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - input.tanh()
 
 
-@public()
+@public(package=False)
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """While training, input with each element set to 0 with probability `p` and the others divided by 1 - p.
 

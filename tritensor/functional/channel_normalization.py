@@ -226,6 +226,38 @@ def _batch_norm(
     cudnn_enabled: bool = True,
 ) -> Tensor:
     """`nn.functional.batch_norm` with the parameters in another order; one value per channel is not refused."""
+    return _with_moments(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+def _native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`torch.batch_norm` with the mean of each channel and 1 over its deviation, which are empty unless `training`."""
+    out, *moments = _with_moments(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    with no_grad():
+        mean, var = moments or [input.new_empty(0)] * 2
+        kind = (input if weight is None else weight).dtype
+        return out, mean.to(kind), (var + eps).rsqrt().to(kind)
+
+
+def _with_moments(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: Any,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    """What batch norm gives, with the mean and the variance of the channels in training."""
     shape = _at_least_two("batch_norm", input)
     words = tuple([f"running_{name} must be defined in evaluation mode" for name in ("mean", "var")])
     _check_running("batch_norm", training, running_mean, running_var, words)  # type: ignore[arg-type]
@@ -233,7 +265,7 @@ def _batch_norm(
     _check("batch_norm", input, "batch_norm", running_mean=running_mean, running_var=running_var, **parameters)
     weight, bias = _flat(weight), _flat(bias)
     if not training:
-        return _normalized(input, running_mean, running_var, weight, bias, eps)  # type: ignore[arg-type]
+        return (_normalized(input, running_mean, running_var, weight, bias, eps),)  # type: ignore[arg-type]
     order = _order(input)
     if order is None:
         out, mean, var = channel_norm(input, weight, bias, groups=None, eps=float(eps))
@@ -243,7 +275,7 @@ def _batch_norm(
         out = _channels_second(out.reshape(rows.shape))
     if running_mean is not None:
         track_statistics(running_mean, running_var, mean, var, momentum, shape[0] * prod(shape[2:]))  # type: ignore[arg-type]
-    return called("NativeBatchNormBackward0", out)  # type: ignore[no-any-return]
+    return called("NativeBatchNormBackward0", out), mean, var
 
 
 def _order(input: Tensor) -> tuple[int, ...] | None:
@@ -335,6 +367,22 @@ def _group_norm(
     return called("NativeGroupNormBackward0", _in_format_of(input, out))  # type: ignore[no-any-return]
 
 
+def _native_group_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`group_norm` of (N, C, ...), with the mean of each group and 1 over its deviation."""
+    if input.numel() != N * C * HxW:
+        raise ShapeError(
+            explain(
+                "Expected X.numel() == N * C * HxW to be true, but got false.",
+                f"the input has {input.numel()} elements, and the numbers are {N}, {C} and {HxW}",
+            )
+        )
+    out = _group_norm(input, group, weight, bias, eps)
+    rows = input.reshape(N, group, C // group * HxW).to((input if weight is None else weight).dtype)
+    return out, rows.mean(-1), (rows.var(-1, correction=0) + eps).rsqrt()
+
+
 def _in_format_of(input: Tensor, out: Tensor) -> Tensor:
     """`out` with the channel innermost if the input's is."""
     if _order(input) is None:
@@ -342,5 +390,5 @@ def _in_format_of(input: Tensor, out: Tensor) -> Tensor:
     return out.contiguous(memory_format=formats.suggested(tuple(input.shape), input.stride()))
 
 
-for _function in (_batch_norm, _instance_norm, _group_norm):
+for _function in (_batch_norm, _instance_norm, _group_norm, _native_batch_norm, _native_group_norm):
     publish(_function.__name__[1:], _function, functional=False)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..arguments import check_tensor
+from ..autograd.gradients import called
 from ..autograd.mode import no_grad
 from ..errors import ShapeError, explain, warn
 from ..formats import suggested
@@ -12,6 +14,7 @@ from ..generators import generator_of
 from ..kernels.random.philox import dropout as dropout_operator
 from ..public import public
 from ..tensor import Tensor
+from .activations import dropout
 from .creation import ones
 
 __all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
@@ -74,7 +77,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _by_channel(input, p, training, inplace, 2 if input.ndim == 5 else 1)
 
 
-@public()
+@public(package=False)
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """While training, each element set to SELU's lowest value with probability `p`, then all scaled and shifted.
 
@@ -91,7 +94,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     return _saturating(input, p, training, inplace, input.ndim)
 
 
-@public()
+@public(package=False)
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels of an input (N, C, *).
 
@@ -100,6 +103,43 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     """
     _check("feature_alpha_dropout", input, p)
     return _saturating(input, p, training, inplace, 2)
+
+
+@public(functional=False)
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """`dropout`, with a tensor of booleans that says which elements are kept; all where `train` is False.
+
+    >>> import tritensor as torch
+    >>> torch.native_dropout(torch.ones(2), 0.5, False)
+    (tensor([1., 1.]), tensor([True, True]))
+
+    Raises:
+        ShapeError: a probability outside 0 to 1. DtypeError: integers.
+    """
+    check_tensor("native_dropout", "input", 1, input)
+    if not 0 <= p <= 1:
+        raise ShapeError(f"bernoulli_ expects p to be in [0, 1], but got p={1 - p}")
+    factor = _drawn(input, p if train is not False else 0.0, input.ndim)
+    return called("NativeDropoutBackward0", input * factor), factor != 0
+
+
+def _declare(drop: Any, in_place: bool) -> None:
+    """PyTorch's own function of a kind of dropout, which knows no defaults, or its form in place."""
+
+    def dropout(input: Tensor, p: float, train: bool) -> Tensor:
+        if not 0 <= p <= 1:
+            raise ShapeError(f"dropout probability has to be between 0 and 1, but got {p}")
+        return drop(input, p, train, in_place)  # type: ignore[no-any-return]
+
+    dropout.__name__ = dropout.__qualname__ = drop.__name__ + "_" * in_place
+    of = f"of whole channels{', as `alpha_dropout`' * ('alpha' in drop.__name__)}"
+    what = of if "feature" in drop.__name__ else f"as `nn.functional.{drop.__name__}`"
+    dropout.__doc__ = f"""Dropout{" in place" * in_place} {what}, without defaults.
+
+    Raises:
+        ShapeError: a probability outside 0 to 1, or no channels to drop. DtypeError: integers.
+    """
+    public(functional=False)(dropout)
 
 
 def _check(call: str, input: Tensor, p: float) -> None:
@@ -157,3 +197,13 @@ def _saturating(input: Tensor, p: float, training: bool, inplace: bool, dims: in
     shift = (1 - kept) * (_LOWEST * scale) - _LOWEST * scale * p
     kept = kept * scale
     return input.mul_(kept).add_(shift) if inplace else input * kept + shift
+
+
+def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    """Dropout of whole channels, of any number of dimensions."""
+    return _by_channel(input, p, training, inplace, 2)
+
+
+for _drop in (dropout, alpha_dropout, feature_dropout, feature_alpha_dropout):
+    _declare(_drop, False)
+    _declare(_drop, True)

@@ -210,11 +210,16 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         )
     elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
-    if size[0] != shape[0]:
-        raise ShapeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: {[size[0], rank + 1]} but got: "
-            f"{[shape[0], rank + 1]}."
-        )
+    return affine_coordinates(theta, size, align_corners)
+
+
+def affine_coordinates(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
+    """`affine_grid` of arguments that are checked, but for the shape of `theta`."""
+    rank, shape = len(size) - 2, tuple(theta.shape)
+    if shape != (size[0], rank, rank + 1):
+        wanted, got = [size[0], rank + 1], [shape[0], shape[-1]]
+        words = f"Expected size for first two dimensions of batch2 tensor to be: {wanted} but got: {got}."
+        raise ShapeError(explain(words, f"theta has the shape {list(shape)}, and the size is {tuple(size)}"))
     sizes = tuple(size[2:])
     axes = []
     for dim, count in enumerate(sizes):

@@ -61,6 +61,7 @@ def layer_norm(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-5,
+    cudnn_enable: bool = True,
 ) -> Tensor:
     """The last dimensions normalised together to zero mean and unit variance, then scaled and shifted elementwise.
 
@@ -72,10 +73,38 @@ def layer_norm(
         normalized_shape: the sizes of the last dimensions of `input` that are normalised together.
         weight, bias: of shape `normalized_shape` and the input's dtype (or float32 beside half precision).
         eps: added to the variance.
+        cudnn_enable: of no effect; PyTorch's `torch.layer_norm` has it.
 
     Raises:
         ShapeError: the shapes do not fit. DtypeError: dtypes that do not fit together, or are not floating.
     """
+    return _with_moments(input, normalized_shape, weight, bias, eps)[0]
+
+
+@public(functional=False)
+def native_layer_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`layer_norm` with the mean of the normalised dimensions, whose sizes are 1 then, and 1 over their deviation.
+
+    >>> import tritensor as torch
+    >>> torch.native_layer_norm(torch.tensor([[1., 3.]]), (2,), None, None, 0.0)
+    (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
+
+    Raises:
+        ShapeError, DtypeError: as for `layer_norm`.
+    """
+    out, *moments = _with_moments(input, normalized_shape, weight, bias, eps)
+    kind, count = (input if weight is None else weight).dtype, len(normalized_shape)
+    shape = (*input.shape[: input.ndim - count], *(1,) * count)
+    mean, rstd = (each.detach().to(kind).reshape(shape) for each in moments)
+    return out, mean, rstd
+
+
+def _with_moments(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What layer normalisation gives, with the mean and 1 over the deviation of each row."""
     check_tensor("layer_norm", "input", 1, input)
     shape = _normalized_shape("layer_norm", normalized_shape)
     input_shape = tuple(input._data.shape)
@@ -85,8 +114,8 @@ def layer_norm(
         weight, bias = (each if each is None else each.reshape(width) for each in (weight, bias))
     flat = len(input_shape) == 2 and len(shape) == 1
     rows = input if flat else input.reshape(prod(input_shape[: len(input_shape) - len(shape)]), width)
-    out = _layer_norm(rows, weight, bias, eps=float(eps))[0]
-    return out if flat else out.reshape(input_shape)
+    out, mean, rstd = _layer_norm(rows, weight, bias, eps=float(eps))
+    return out if flat else out.reshape(input_shape), mean, rstd
 
 
 @public()

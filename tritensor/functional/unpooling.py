@@ -117,10 +117,12 @@ def _checked_samples(
     if samples.ndim != 3:
         raise ShapeError(f"Expect _random_samples to have 3 dimensions, got {samples.ndim}")
     for dim, (got, wanted) in enumerate(zip(samples.shape, (*lead, rank))):
-        if (got < wanted) if dim < 2 else (got != wanted):
-            relation = "equals to" if dim == 2 else "no less then input batch size" if dim == 0 else "no less then"
-            raise ShapeError(f"Expect _random_samples.size({dim}) {relation} {wanted}; got {got}.")
-    return samples[: lead[0], : lead[1]]
+        if got < wanted or (dim and got > wanted):
+            fits = ("no less then input batch size", "equals to input channel size", f"equals to {rank}; got {got}")[
+                dim
+            ]
+            raise ShapeError(explain(f"Expect _random_samples.size({dim}) {fits}.", f"{got} is not {wanted}"))
+    return samples[: lead[0]]
 
 
 def _places_of_largest(input: Tensor, kernel: tuple[int, ...], size: tuple[int, ...], samples: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from typing import Any
 
@@ -19,6 +19,7 @@ __all__ = [
     "is_parametrized",
     "register_parametrization",
     "remove_parametrizations",
+    "transfer_parametrizations_and_params",
     "type_before_parametrizations",
 ]
 
@@ -89,7 +90,8 @@ class ParametrizationList(ModuleList):
             new: Any = original
             for module in modules[::-1]:
                 if hasattr(module, "right_inverse"):
-                    new = module.right_inverse(new)
+                    with suppress(NotImplementedError):
+                        new = module.right_inverse(new)
         if not isinstance(new, (Tensor, list, tuple)):
             raise ValueError(
                 "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
@@ -117,9 +119,11 @@ class ParametrizationList(ModuleList):
         if not unsafe:
             _check_alike(self(), wanted, "A parametrization", "unparametrized")
 
+    def _names(self) -> list[str]:
+        return ["original"] if self.is_tensor else [f"original{each}" for each in range(self.ntensors)]
+
     def _originals(self) -> list[Tensor]:
-        names = ["original"] if self.is_tensor else [f"original{each}" for each in range(self.ntensors)]
-        return [getattr(self, name) for name in names]
+        return [getattr(self, name) for name in self._names()]
 
     def right_inverse(self, value: Tensor) -> None:
         """Change the originals so that the tensor becomes `value`.
@@ -271,6 +275,28 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         del module.parametrizations
         module.__class__ = type(module).__bases__[0]
     return module
+
+
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
+    """Let another module have the same parametrizations, of the same parameters; that module.
+
+    Args:
+        tensor_name: the one that is transferred; all unless given. What the other module lacks it is given.
+
+    Raises:
+        KeyError: it has no parametrization. ValueError: as for `register_parametrization`.
+    """
+    found: Any = from_module.parametrizations if is_parametrized(from_module) else {}
+    for name in list(found) if tensor_name is None or not found else [tensor_name]:
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name).detach()))
+        for each in found[name]:
+            register_parametrization(to_module, name, each)
+        for original in found[name]._names():
+            setattr(to_module.parametrizations[name], original, getattr(found[name], original))  # type: ignore[index]
+    return to_module
 
 
 def type_before_parametrizations(module: Module) -> type:
