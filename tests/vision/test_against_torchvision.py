@@ -56,7 +56,6 @@ def calls() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
         yield "adjust_hue", (factor,), {}
     yield "rgb_to_grayscale", (1,), {}
     yield "rgb_to_grayscale", (2,), {}
-    yield "to_grayscale", (3,), {}
 
 
 def moves() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:

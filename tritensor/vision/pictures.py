@@ -1,4 +1,5 @@
-"""Pillow's pictures: made from NumPy's arrays, and read from files with errors that name them."""
+"""What pictures are, PIL's and tensors; PIL's are made from NumPy's arrays and read from files with errors that name
+them."""
 
 from __future__ import annotations
 
@@ -9,13 +10,28 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from ..errors import explain
+from ..tensor import Tensor
 
-__all__ = ["channels_of", "from_array", "open_picture"]
+__all__ = ["check_image", "check_picture", "from_array", "open_picture"]
 
 
-def channels_of(picture: Image.Image) -> int:
-    """How many bands a picture has: 1 for "L", 3 for "RGB"."""
-    return len(picture.getbands())
+def check_picture(img: Any, name: str = "img") -> Image.Image:
+    """The picture itself; a TypeError if it is no PIL picture."""
+    if not isinstance(img, Image.Image):
+        raise TypeError(f"{name} should be PIL Image. Got {type(img)}")
+    return img
+
+
+def check_image(img: Any, channels: tuple[int, ...] = ()) -> Tensor:
+    """The tensor itself; a TypeError unless it has height and width, and one of these numbers of channels."""
+    if not isinstance(img, Tensor):
+        raise TypeError(f"img should be Tensor Image. Got {type(img)}")
+    if img.ndim < 2:
+        raise TypeError("Tensor is not a torch image.")
+    found = 1 if img.ndim == 2 else img.shape[-3]
+    if channels and found not in channels:
+        raise TypeError(f"Input image tensor permitted channel values are {list(channels)}, but found {found}")
+    return img
 
 
 def from_array(array: np.ndarray[Any, Any], mode: str) -> Image.Image:

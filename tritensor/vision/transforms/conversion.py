@@ -12,16 +12,13 @@ from ... import dtypes
 from ...errors import DtypeError, explain
 from ...functional.creation import from_numpy
 from ...tensor import Tensor
-from ..pictures import channels_of, from_array
+from ..pictures import check_image, check_picture, from_array
 
 __all__ = [
-    "check_image",
-    "check_picture",
     "convert_image_dtype",
     "get_dimensions",
     "get_image_num_channels",
     "get_image_size",
-    "largest",
     "pil_to_tensor",
     "to_pil_image",
     "to_tensor",
@@ -33,55 +30,28 @@ ONE_CHANNEL = {"uint8": "L", "int16": DEEP, "int32": "I", "float32": "F"}
 MODES = {2: ["LA"], 3: ["RGB", "YCbCr", "HSV"], 4: ["RGBA", "CMYK", "RGBX"]}
 
 
-def check_picture(img: Any) -> Image.Image:
-    """The picture itself.
-
-    Raises:
-        TypeError: it is no PIL picture.
-    """
-    if not isinstance(img, Image.Image):
-        raise TypeError(f"img should be PIL Image. Got {type(img)}")
-    return img
-
-
-def check_image(img: Tensor, channels: tuple[int, ...] = ()) -> None:
-    """Raise unless a tensor has height and width, and one of these numbers of channels.
-
-    Raises:
-        TypeError: it has not.
-    """
-    if img.ndim < 2:
-        raise TypeError("Tensor is not a torch image.")
-    found = 1 if img.ndim == 2 else img.shape[-3]
-    if channels and found not in channels:
-        raise TypeError(f"Input image tensor permitted channel values are {list(channels)}, but found {found}")
-
-
 def get_dimensions(img: Any) -> list[int]:
     """[channels, height, width].
 
     >>> import tritensor as torch
     >>> get_dimensions(torch.zeros(8, 3, 4, 5))
     [3, 4, 5]
-
-    Raises:
-        TypeError: neither a picture nor a tensor of two dimensions or more.
     """
     if isinstance(img, Tensor):
         check_image(img)
         return [1 if img.ndim == 2 else img.shape[-3], *img.shape[-2:]]
     if not isinstance(img, Image.Image):
         raise TypeError(f"Unexpected type {type(img)}")
-    return [channels_of(img), img.height, img.width]
+    return [len(img.getbands()), img.height, img.width]
 
 
 def get_image_size(img: Any) -> list[int]:
-    """[width, height]; the errors are those of `get_dimensions`."""
+    """[width, height]."""
     return get_dimensions(img)[:0:-1]
 
 
 def get_image_num_channels(img: Any) -> int:
-    """How many channels there are; the errors are those of `get_dimensions`."""
+    """How many channels there are."""
     return get_dimensions(img)[0]
 
 
@@ -114,14 +84,8 @@ def to_tensor(pic: Any) -> Tensor:
 
 
 def pil_to_tensor(pic: Any) -> Tensor:
-    """A tensor (channels, height, width) with the elements of a PIL picture as they are.
-
-    Raises:
-        TypeError: it is no PIL picture.
-    """
-    if not isinstance(pic, Image.Image):
-        raise TypeError(f"pic should be PIL Image. Got {type(pic)}")
-    return from_numpy(_channels_first(np.array(pic)))
+    """A tensor (channels, height, width) with the elements of a PIL picture as they are."""
+    return from_numpy(_channels_first(np.array(check_picture(pic, "pic"))))
 
 
 def _channels_first(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -1,6 +1,7 @@
 """Functions of pictures, of which each takes a PIL picture or a tensor (..., channels, height, width).
 
-Their names, parameters and results are torchvision's; a transform calls one of them with parameters that it drew.
+Their names, parameters and results are torchvision's. What is neither raises a TypeError, and so does a tensor of fewer
+than two dimensions.
 """
 
 from __future__ import annotations
@@ -12,62 +13,32 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageOps
 
-from ...errors import warn
-from ...functional.creation import as_tensor, tensor
+from ...errors import BoundsError, warn
+from ...functional.creation import as_tensor, from_numpy
 from ...functional.filling import pad as pad_tensor
 from ...tensor import Tensor
-from ..pictures import channels_of
-from .arguments import InterpolationMode, as_mode
-from .colours import (
-    adjust_brightness,
-    adjust_contrast,
-    adjust_hue,
-    adjust_saturation,
-    rgb_to_grayscale,
-    to_grayscale,
-)
-from .conversion import (
-    check_image,
-    check_picture,
-    convert_image_dtype,
-    get_dimensions,
-    get_image_num_channels,
-    get_image_size,
-    pil_to_tensor,
-    to_pil_image,
-    to_tensor,
-)
-from .resampling import resized, transformed
+from ..pictures import check_image, check_picture
+from . import colours, conversion
+from .colours import *
+from .conversion import *
+from .resampling import InterpolationMode, as_mode, resized, transformed
 
 __all__ = [
     "InterpolationMode",
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_hue",
-    "adjust_saturation",
     "affine",
     "center_crop",
-    "convert_image_dtype",
     "crop",
     "erase",
-    "get_dimensions",
-    "get_image_num_channels",
-    "get_image_size",
     "hflip",
     "normalize",
     "pad",
-    "pil_to_tensor",
     "resize",
     "resized_crop",
-    "rgb_to_grayscale",
     "rotate",
-    "to_grayscale",
-    "to_pil_image",
-    "to_tensor",
     "vflip",
 ]
-
-PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
+__all__ += colours.__all__
+__all__ += conversion.__all__
 
 
 def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> Tensor:
@@ -80,22 +51,16 @@ def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inpla
     Raises:
         TypeError: no tensor, or none of a floating dtype. ValueError: fewer than 3 dimensions, a deviation of 0.
     """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"img should be Tensor Image. Got {type(tensor)}")
-    check_image(tensor)
-    if not tensor.dtype.is_floating_point:
+    if not check_image(tensor).dtype.is_floating_point:
         raise TypeError(f"Input tensor should be a float tensor. Got {tensor.dtype}.")
     if tensor.ndim < 3:
         words = "Expected tensor to be a tensor image of size (..., C, H, W)."
         raise ValueError(f"{words} Got tensor.size() = {tensor.shape}")
-    scale = as_tensor(std, dtype=tensor.dtype)
+    shift, scale = (as_tensor(values, dtype=tensor.dtype) for values in (mean, std))
     if 0 in scale.flatten().tolist():
         words = f"std evaluated to zero after conversion to {tensor.dtype}, leading to division by zero."
         raise ValueError(words)
-    shift, scale = (
-        (part.view(-1, 1, 1) if part.ndim == 1 else part).to(tensor.device)
-        for part in (as_tensor(mean, dtype=tensor.dtype), scale)
-    )
+    shift, scale = ((x.view(-1, 1, 1) if x.ndim == 1 else x).to(tensor.device) for x in (shift, scale))
     return (tensor if inplace else tensor.clone()).sub_(shift).div_(scale)
 
 
@@ -127,32 +92,40 @@ def resize(
         words = f"Size must be an int or a 1 or 2 element tuple/list, not a {len(wanted)} element tuple/list"
         raise ValueError(words)
     if max_size is not None and len(wanted) != 1:
-        raise ValueError(
-            "max_size should only be passed if size specifies the length of the smaller edge, "
-            "i.e. size should be an int or a sequence of length 1 in torchscript mode."
-        )
+        words = "max_size should only be passed if size specifies the length of the smaller edge, i.e. size should be"
+        raise ValueError(f"{words} an int or a sequence of length 1 in torchscript mode.")
     here = get_dimensions(img)[1:]
-    there = wanted if len(wanted) == 2 else _in_proportion(here, wanted[0], max_size)
-    if here == there:
+    if len(wanted) == 1:
+        (least,), most = wanted, int(wanted[0] * max(here) / min(here))
+        if max_size is not None and max_size <= least:
+            words = f"max_size = {max_size} must be strictly greater than the requested size for the smaller edge size"
+            raise ValueError(f"{words} = {least}")
+        if max_size is not None and most > max_size:
+            least, most = int(max_size * least / most), max_size
+        wanted = [most, least] if here[1] <= here[0] else [least, most]
+    if here == wanted:
         return img
     if isinstance(img, Tensor):
-        return resized(img, there, mode.value, bool(antialias))
+        return resized(img, wanted, mode.value, bool(antialias))
     if antialias is False:
         warn("Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.")
-    return check_picture(img).resize((there[1], there[0]), mode.pillow)
+    return check_picture(img).resize((wanted[1], wanted[0]), mode.pillow)
 
 
-def _in_proportion(here: Sequence[int], wanted: int, max_size: int | None) -> list[int]:
-    """(height, width) of a picture whose shorter edge becomes `wanted`."""
-    shorter, longer = min(here), max(here)
-    length = int(wanted * longer / shorter)
-    if max_size is not None:
-        if max_size <= wanted:
-            words = f"max_size = {max_size} must be strictly greater than the requested size for the smaller edge size"
-            raise ValueError(f"{words} = {wanted}")
-        if length > max_size:
-            wanted, length = int(max_size * wanted / length), max_size
-    return [length, wanted] if here[1] <= here[0] else [wanted, length]
+def border(padding: Any, fill: Any, padding_mode: Any) -> list[int]:
+    """[left, top, right, bottom] of the arguments of `pad`, or the errors for them."""
+    if not isinstance(padding, (int, tuple, list)):
+        raise TypeError("Got inappropriate padding arg")
+    if not isinstance(fill, (int, float, tuple, list)):
+        raise TypeError("Got inappropriate fill arg")
+    if not isinstance(padding_mode, str):
+        raise TypeError("Got inappropriate padding_mode arg")
+    around = [padding] if isinstance(padding, int) else list(padding)
+    if len(around) not in (1, 2, 4):
+        raise ValueError(f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(around)} element tuple")
+    if padding_mode not in ("constant", "edge", "reflect", "symmetric"):
+        raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
+    return around * (4 // len(around))
 
 
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
@@ -168,60 +141,49 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
 
     Raises:
         TypeError: an argument of another type. ValueError: no such mode, or other than 1, 2 or 4 numbers.
+        BoundsError: a border of a tensor that its elements do not suffice for.
     """
-    if not isinstance(padding, (int, tuple, list)):
-        raise TypeError("Got inappropriate padding arg")
-    kinds = (int, float) if isinstance(img, Tensor) else (int, float, tuple, list)
-    value: Any = fill
-    if fill is not None and not isinstance(fill, kinds):
-        raise TypeError("Got inappropriate fill arg")
-    if not isinstance(padding_mode, str):
-        raise TypeError("Got inappropriate padding_mode arg")
-    around = [padding] if isinstance(padding, int) else list(padding)
-    if len(around) not in (1, 2, 4):
-        raise ValueError(f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(around)} element tuple")
-    if padding_mode not in PADDING_MODES:
-        raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
-    left, top, right, bottom = around * (4 // len(around))
+    fill = 0 if fill is None else fill
+    left, top, right, bottom = border(padding, fill, padding_mode)
     if isinstance(img, Tensor):
         check_image(img)
-        if padding_mode == "symmetric":
-            return _pad_symmetric(img, left, top, right, bottom)
-        kind = "replicate" if padding_mode == "edge" else padding_mode
-        value = float(value or 0) if kind == "constant" else None
-        return pad_tensor(img, (left, right, top, bottom), kind, value)
-    check_picture(img)
-    palette = img.getpalette() if img.mode == "P" else None
+        if isinstance(fill, (tuple, list)):
+            raise TypeError("Got inappropriate fill arg")
+    else:
+        check_picture(img)
+    if padding_mode != "constant":
+        _, height, width = get_dimensions(img)
+        rows = _places(img, height, top, bottom, padding_mode)
+        columns = _places(img, width, left, right, padding_mode)
+    if isinstance(img, Tensor):
+        if padding_mode == "constant":
+            return pad_tensor(img, (left, right, top, bottom), "constant", float(fill))
+        rows, columns = (from_numpy(places).to(img.device) for places in (rows, columns))
+        return img.index_select(-2, rows).index_select(-1, columns)
     if padding_mode == "constant":
         made = ImageOps.expand(img, border=(left, top, right, bottom), fill=_fill_of(fill, img))
     else:
-        kept = img.crop((max(-left, 0), max(-top, 0), img.width - max(-right, 0), img.height - max(-bottom, 0)))
-        array = np.asarray(kept)
-        width = [(max(top, 0), max(bottom, 0)), (max(left, 0), max(right, 0)), (0, 0)][: array.ndim]
-        made = Image.fromarray(np.pad(array, width, mode=padding_mode))  # type: ignore[call-overload]
-    if palette is not None:
-        made.putpalette(palette)
+        made = Image.fromarray(np.asarray(img)[rows][:, columns])
+    if img.mode == "P":
+        made.putpalette(img.getpalette())
     return made
 
 
-def _pad_symmetric(img: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
-    height, width = img.shape[-2:]
-    img = img[..., max(-top, 0) : height - max(-bottom, 0), max(-left, 0) : width - max(-right, 0)]
-    for dim, before, after in ((-2, top, bottom), (-1, left, right)):
-        size = img.shape[dim]
-        if max(before, after) > size:
-            raise ValueError(f"symmetric padding of {max(before, after)} needs as many elements, and there are {size}")
-        places = [*range(before - 1, -1, -1), *range(size), *range(size - 1, size - 1 - after, -1)]
-        img = img.index_select(dim, tensor(places, device=img.device))
-    return img
+def _places(img: Any, size: int, before: int, after: int, mode: Any) -> Any:
+    """Where the elements along one edge of a picture with a border come from."""
+    kept = np.arange(max(-before, 0), size - max(-after, 0))
+    around = max(before, after, 0)
+    if isinstance(img, Tensor) and around > {"symmetric": size, "reflect": size - 1}.get(mode, around):
+        words = "Padding size should be less than the corresponding input dimension, but got: padding"
+        raise BoundsError(f"{words} ({before}, {after}) in the mode {mode} where there are {size} elements")
+    return np.pad(kept, (max(before, 0), max(after, 0)), mode)
 
 
 def _fill_of(fill: Any, img: Image.Image) -> Any:
     """A value for each channel of a picture, whole numbers unless its mode is "F"."""
-    channels = channels_of(img)
+    channels = len(img.getbands())
     values = list(fill) if isinstance(fill, (list, tuple)) else [0 if fill is None else fill]
-    if len(values) == 1:
-        values *= channels
+    values *= channels if len(values) == 1 else 1
     if len(values) != channels:
         words = "The number of elements in 'fill' does not match the number of channels of the image"
         raise ValueError(f"{words} ({len(values)} != {channels})")
@@ -237,32 +199,19 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
     >>> crop(torch.arange(9).view(3, 3), 1, 1, 2, 3)
     tensor([[4, 5, 0],
             [7, 8, 0]])
-
-    Raises:
-        TypeError: no picture.
     """
     if not isinstance(img, Tensor):
         return check_picture(img).crop((left, top, left + width, top + height))
     _, h, w = get_dimensions(img)
     bottom, right = top + height, left + width
     part = img[..., max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)]
-    if left >= 0 and top >= 0 and right <= w and bottom <= h:
-        return part
-    around = (
-        max(min(0, right) - left, 0),
-        max(min(0, bottom) - top, 0),
-        max(right - max(w, left), 0),
-        max(bottom - max(h, top), 0),
-    )
-    return pad(part, around)
+    before = max(min(0, right) - left, 0), max(min(0, bottom) - top, 0)
+    around = (*before, max(right - max(w, left), 0), max(bottom - max(h, top), 0))
+    return pad(part, around) if any(around) else part
 
 
 def center_crop(img: Any, output_size: int | Sequence[int]) -> Any:
-    """The middle of the picture, (height, width) or a square; what is beyond its edges is 0.
-
-    Raises:
-        TypeError: no picture.
-    """
+    """The middle of the picture, (height, width) or a square; what is beyond its edges is 0."""
     wanted = [int(output_size)] if isinstance(output_size, (int, float)) else list(output_size)
     height, width = wanted * 2 if len(wanted) == 1 else wanted
     _, h, w = get_dimensions(img)
@@ -288,27 +237,17 @@ def resized_crop(
 
 
 def hflip(img: Any) -> Any:
-    """The picture with left and right exchanged.
-
-    Raises:
-        TypeError: no picture.
-    """
-    if not isinstance(img, Tensor):
-        return check_picture(img).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    check_image(img)
-    return img.flip(-1)
+    """The picture with left and right exchanged."""
+    if isinstance(img, Tensor):
+        return check_image(img).flip(-1)
+    return check_picture(img).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
 
 
 def vflip(img: Any) -> Any:
-    """The picture with top and bottom exchanged.
-
-    Raises:
-        TypeError: no picture.
-    """
-    if not isinstance(img, Tensor):
-        return check_picture(img).transpose(Image.Transpose.FLIP_TOP_BOTTOM)
-    check_image(img)
-    return img.flip(-2)
+    """The picture with top and bottom exchanged."""
+    if isinstance(img, Tensor):
+        return check_image(img).flip(-2)
+    return check_picture(img).transpose(Image.Transpose.FLIP_TOP_BOTTOM)
 
 
 def _inverse_matrix(
@@ -348,12 +287,9 @@ def rotate(
         TypeError: an argument of another type. ValueError: a mode that tensors do not have; too many values to fill.
     """
     mode = as_mode(interpolation)
-    if not isinstance(angle, (int, float)):
-        raise TypeError("Argument angle should be int or float")
-    _check_center(center)
+    middle = _middle(img, angle, center)
     if isinstance(img, Tensor):
-        matrix = _inverse_matrix(_from_the_middle(img, center), -angle, (0.0, 0.0), 1.0, (0.0, 0.0))
-        return transformed(img, matrix, mode.value, fill, expand)
+        return transformed(img, _inverse_matrix(middle, -angle, (0, 0), 1.0, (0, 0)), mode.value, fill, expand)
     picture: Any = check_picture(img)
     return picture.rotate(angle, mode.pillow, expand, center, fillcolor=_fill_of(fill, picture))
 
@@ -380,8 +316,7 @@ def affine(
             that tensors do not have; too many values to fill.
     """
     mode = as_mode(interpolation)
-    if not isinstance(angle, (int, float)):
-        raise TypeError("Argument angle should be int or float")
+    middle = _middle(img, angle, center)
     if not isinstance(translate, (list, tuple)):
         raise TypeError("Argument translate should be a sequence")
     if len(translate) != 2:
@@ -393,37 +328,27 @@ def affine(
     both = [shear, 0.0] if isinstance(shear, (int, float)) else list(shear) * (2 if len(shear) == 1 else 1)
     if len(both) != 2:
         raise ValueError(f"Shear should be a sequence containing two values. Got {both}")
-    _check_center(center)
+    matrix = _inverse_matrix(middle, angle, translate, scale, both)
     if isinstance(img, Tensor):
-        matrix = _inverse_matrix(_from_the_middle(img, center), angle, translate, scale, both)
         return transformed(img, matrix, mode.value, fill)
     picture: Any = check_picture(img)
-    middle = [picture.width * 0.5, picture.height * 0.5] if center is None else center
-    matrix = _inverse_matrix(middle, angle, translate, scale, both)
     fill = _fill_of(fill, picture)
     return picture.transform(picture.size, Image.Transform.AFFINE, matrix, mode.pillow, fillcolor=fill)
 
 
-def _check_center(center: Any) -> None:
+def _middle(img: Any, angle: Any, center: Any) -> Sequence[float]:
+    """The point that stays where it is; of a tensor it is counted from its middle, as grids of `grid_sample` are."""
+    if not isinstance(angle, (int, float)):
+        raise TypeError("Argument angle should be int or float")
     if center is not None and not isinstance(center, (list, tuple)):
         raise TypeError("Argument center should be a sequence")
-
-
-def _from_the_middle(img: Tensor, center: Sequence[int] | None) -> list[float]:
-    """A point of a tensor, counted from its middle, as grids of `grid_sample` are."""
     _, height, width = get_dimensions(img)
-    return [0.0, 0.0] if center is None else [center[0] - width * 0.5, center[1] - height * 0.5]
+    x, y = (width * 0.5, height * 0.5) if center is None else center
+    return (x - width * 0.5, y - height * 0.5) if isinstance(img, Tensor) else (x, y)
 
 
 def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = False) -> Tensor:
-    """The tensor with a part of `h` rows from `i` on and `w` columns from `j` on set to `v`.
-
-    Raises:
-        TypeError: no tensor, or one of fewer than two dimensions.
-    """
-    if not isinstance(img, Tensor):
-        raise TypeError(f"img should be Tensor Image. Got {type(img)}")
-    check_image(img)
-    img = img if inplace else img.clone()
+    """The tensor with a part of `h` rows from `i` on and `w` columns from `j` on set to `v`; no PIL picture."""
+    img = check_image(img) if inplace else check_image(img).clone()
     img[..., i : i + h, j : j + w] = v
     return img

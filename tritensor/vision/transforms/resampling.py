@@ -1,12 +1,14 @@
-"""Tensors in other sizes, turned and sheared."""
+"""How pictures are interpolated, and tensors in other sizes, turned and sheared."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from ... import dtypes
 from ...functional.creation import from_numpy, tensor
@@ -17,15 +19,38 @@ from ...functional.pointwise import where
 from ...functional.resizing import interpolate
 from ...tensor import Tensor
 
-__all__ = ["resized", "transformed"]
+__all__ = ["InterpolationMode", "as_mode", "resized", "transformed"]
+
+
+class InterpolationMode(Enum):
+    """How pictures are interpolated; `box`, `hamming` and `lanczos` are for PIL pictures only."""
+
+    NEAREST = "nearest"
+    NEAREST_EXACT = "nearest-exact"
+    BILINEAR = "bilinear"
+    BICUBIC = "bicubic"
+    BOX = "box"
+    HAMMING = "hamming"
+    LANCZOS = "lanczos"
+
+    @property
+    def pillow(self) -> Image.Resampling:
+        """Pillow's number of the mode."""
+        return Image.Resampling[self.name.removesuffix("_EXACT")]
+
+
+def as_mode(interpolation: Any) -> InterpolationMode:
+    """The mode that one of Pillow's numbers means (ValueError: it has no such number), or the mode itself."""
+    if isinstance(interpolation, int):
+        return InterpolationMode[Image.Resampling(interpolation).name]
+    if not isinstance(interpolation, InterpolationMode):
+        words = "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
+        raise TypeError(f"{words}, not {interpolation!r}")
+    return interpolation
 
 
 def resized(img: Tensor, size: Sequence[int], mode: str, antialias: bool) -> Tensor:
-    """`functional.resize` of a tensor, with any dimensions before height and width.
-
-    Raises:
-        ValueError: a mode that only PIL pictures have.
-    """
+    """`functional.resize` of a tensor, with any dimensions before height and width."""
     if mode not in ("nearest", "nearest-exact", "bilinear", "bicubic"):
         raise ValueError(f"Interpolation mode '{mode}' is unsupported with Tensor input")
     smooth = mode.startswith("bi")
@@ -54,11 +79,6 @@ def transformed(img: Tensor, matrix: list[float], mode: str, fill: Any, expand: 
 
     Args:
         matrix: where an element comes from, both counted from the middle; see `functional`.
-        fill: the value of what comes from beyond the edges; None for 0.
-        expand: whether the result is large enough for all of the tensor.
-
-    Raises:
-        ValueError: a mode other than nearest and bilinear, or another number of values to fill than of channels.
     """
     channels = 1 if img.ndim == 2 else img.shape[-3]
     values = list(fill) if isinstance(fill, (list, tuple)) else [] if fill is None else [fill]
