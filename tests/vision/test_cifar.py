@@ -163,8 +163,7 @@ def test_mutated_pickles(tmp_path_factory: pytest.TempPathFactory, file: str, da
     path = tmp_path_factory.mktemp("pickles") / "batch"
     path.write_bytes(mutated)
     try:
-        rows, labels = cifar._read(str(path), ("data|label_names", "labels|label_names"))
-        cifar._check(str(path), rows, labels, 10)
+        cifar._batch(str(path), 10) if file == "data_batch_1" else cifar._names(str(path), "label_names")
     except DatasetError as error:
         named = str(path) in str(error)
         assert named

@@ -13,8 +13,12 @@ from pathlib import Path
 import pytest
 
 from tritensor.errors import DatasetError
-from tritensor.vision.datasets.download import download_from_mirrors
-from tritensor.vision.datasets.utils import check_integrity, download_and_extract_archive, download_url
+from tritensor.vision.datasets.utils import (
+    check_integrity,
+    download_and_extract_archive,
+    download_from_mirrors,
+    download_url,
+)
 
 from .serving import Server, serving
 
@@ -34,11 +38,9 @@ def server() -> Iterator[Server]:
         yield running
 
 
-@pytest.mark.parametrize("kind", ["md5", "sha1", "sha256"])
-def test_a_file_is_fetched_once(server: Server, tmp_path: Path, kind: str) -> None:
-    sum_ = hashlib.new(kind, DATA).hexdigest().upper()
+def test_a_file_is_fetched_once(server: Server, tmp_path: Path) -> None:
     for _ in range(2):
-        download_url(f"{server.url}/set/file.bin", tmp_path / "new", md5=sum_)
+        download_url(f"{server.url}/set/file.bin", tmp_path / "new", md5=MD5.upper())
     assert (tmp_path / "new" / "file.bin").read_bytes() == DATA
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["file.bin"]
     assert server.requests == [("/set/file.bin", None)]
@@ -53,6 +55,9 @@ def test_a_file_of_another_checksum_is_refused_and_not_kept(server: Server, tmp_
 
 def test_an_interrupted_fetch_goes_on_where_it_ended(server: Server, tmp_path: Path) -> None:
     server.cut["/set/file.bin"] = 1000
+    with pytest.raises(OSError, match="ended after 1000 of 256000 bytes"):
+        download_url(f"{server.url}/set/file.bin", tmp_path, md5=MD5)
+    assert not (tmp_path / "file.bin").exists()
     download_url(f"{server.url}/set/file.bin", tmp_path, md5=MD5)
     assert (tmp_path / "file.bin").read_bytes() == DATA
     assert server.requests == [("/set/file.bin", None), ("/set/file.bin", "bytes=1000-")]
@@ -129,16 +134,15 @@ def test_mirrors_are_tried_in_turn(server: Server, tmp_path: Path) -> None:
 def test_an_interrupted_mirror_is_completed_by_the_next(server: Server, tmp_path: Path) -> None:
     server.files["/first/file.bin"] = DATA[:5000]
     server.cut["/first/file.bin"] = 300
-    server.ranges = False
-    server.cut["/set/file.bin"] = 10
     with pytest.raises(DatasetError, match=r"^Error downloading file\.bin:\nTried .*/first/, got:\n") as caught:
         download_from_mirrors([f"{server.url}/first/"], "file.bin", tmp_path, MD5)
-    assert "gave 5000 bytes" in str(caught.value)
-    server.ranges = True
-    (tmp_path / "file.bin.part").write_bytes(DATA[:300])
-    download_from_mirrors([f"{server.url}/none/", f"{server.url}/set/"], "file.bin", tmp_path, MD5)
+    assert "ended after 300 of 5000 bytes" in str(caught.value)
+    server.files["/cut/file.bin"], server.cut["/cut/file.bin"] = DATA, 10
+    download_from_mirrors(
+        [f"{server.url}/none/", f"{server.url}/cut/", f"{server.url}/set/"], "file.bin", tmp_path, MD5
+    )
     assert (tmp_path / "file.bin").read_bytes() == DATA
-    assert server.requests[-2:] == [("/set/file.bin", "bytes=300-"), ("/set/file.bin", "bytes=310-")]
+    assert server.requests[-2:] == [("/cut/file.bin", "bytes=300-"), ("/set/file.bin", "bytes=310-")]
 
 
 def test_a_folder_that_cannot_be_written_is_no_mirrors_fault(server: Server, tmp_path: Path) -> None:
@@ -168,9 +172,7 @@ def test_check_integrity(tmp_path: Path) -> None:
     path.write_bytes(DATA)
     assert check_integrity(path)
     assert check_integrity(path, MD5)
-    assert not check_integrity(path, "0" * 40)
-    with pytest.raises(ValueError, match="32, 40 or 64"):
-        check_integrity(path, "0")
+    assert not check_integrity(path, "0" * 32)
 
 
 def test_fetched_and_unpacked(server: Server, tmp_path: Path) -> None:

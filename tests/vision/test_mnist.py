@@ -159,14 +159,12 @@ def test_emnist(tmp_path: Path, server: Server) -> None:
                 for what, array in (("images-idx3", PICTURES), ("labels-idx1", LABELS)):
                     name = f"gzip/emnist-{split}-{part}-{what}-ubyte.gz"
                     archive.writestr(name, gzip.compress(idx(array)))
-    server.files["/gzip.zip"] = stream.getvalue()
-    attributes = {"url": f"{server.url}/gzip.zip", "md5": hashlib.md5(stream.getvalue()).hexdigest()}
-    kind: Any = type("EMNIST", (datasets.EMNIST,), attributes)
+    kind = small(datasets.EMNIST, server, **{"gzip.zip": stream.getvalue()})
     dataset = kind(tmp_path, split="letters", train=False, download=True)
     assert dataset.targets.tolist() == LABELS.tolist()
     assert dataset.classes[1] == "a" and dataset.class_to_idx["z"] == 26
     assert len(kind(tmp_path, split="digits", download=True)) == 5
-    assert len(server.requests) == 1
+    assert [path for path, _ in server.requests] == ["/none/gzip.zip", "/good/gzip.zip"]
     with pytest.raises(ValueError, match=r"^Unknown value 'x' for argument split. Valid values are \{'byclass', '"):
         kind(tmp_path, split="x")
     with pytest.raises(ValueError, match="Expected type str for argument split, but got type"):

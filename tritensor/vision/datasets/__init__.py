@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from . import utils
 from .cifar import CIFAR10, CIFAR100
-from .fake import FakeData
-from .folder import DatasetFolder, ImageFolder
+from .folder import DatasetFolder, FakeData, ImageFolder
 from .mnist import EMNIST, KMNIST, MNIST, QMNIST, FashionMNIST
 from .vision import VisionDataset
 

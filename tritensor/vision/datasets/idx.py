@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DatasetError, explain
-from .archives import damaged, open_compressed
+from .utils import damaged, open_compressed
 
 __all__ = ["find_idx", "read_idx"]
 
@@ -28,11 +28,7 @@ def find_idx(path: str) -> str | None:
 
 
 def read_idx(path: str) -> np.ndarray[Any, Any]:
-    """The array in an IDX file, which may be compressed (.gz, .xz).
-
-    Raises:
-        DatasetError: the file is damaged, or is no IDX file; the message names it.
-    """
+    """The array in an IDX file, which may be compressed (.gz, .xz); a DatasetError that names it if it is damaged."""
     suffix = os.path.splitext(path)[1]
     with damaged(path), open_compressed(path, suffix) as stream:
         magic = _exactly(stream, 4)
@@ -42,13 +38,9 @@ def read_idx(path: str) -> np.ndarray[Any, Any]:
         shape = [int(length) for length in np.frombuffer(_exactly(stream, 4 * magic[3]), ">u4")]
         nbytes = math.prod(shape) * dtype.itemsize
         if suffix in PACKED and nbytes > LARGEST_PACKED:
-            raise DatasetError(
-                explain(
-                    f"{path} unpacks to too many bytes",
-                    f"it says that it has elements of the shape {tuple(shape)}, which is {nbytes} bytes",
-                    remedy="if you trust it, unpack it by hand",
-                )
-            )
+            fact = f"it says that it has elements of the shape {tuple(shape)}, which is {nbytes} bytes"
+            remedy = "if you trust it, unpack it by hand"
+            raise DatasetError(explain(f"{path} unpacks to too many bytes", fact, remedy=remedy))
         array = np.frombuffer(_exactly(stream, nbytes), dtype).reshape(shape)
         if stream.read(1):
             raise ValueError(f"after the elements, whose shape is {tuple(shape)}, comes more")

@@ -1,8 +1,305 @@
-"""Functions for data sets of one's own: files fetched, checked and unpacked, with torchvision's names."""
+"""Files of data sets fetched, checked and unpacked, without trust in what they say: no path outside of the folder, no
+links, no bombs."""
 
 from __future__ import annotations
 
-from .archives import download_and_extract_archive, extract_archive
-from .download import check_integrity, download_url
+import gzip
+import hashlib
+import lzma
+import os
+import re
+import stat
+import struct
+import tarfile
+import urllib.error
+import urllib.parse
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http.client import HTTPException
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import IO, Any, BinaryIO
+
+from ...errors import DatasetError, explain
+from ...serialization.atomic import atomic_file
 
 __all__ = ["check_integrity", "download_and_extract_archive", "download_url", "extract_archive"]
+
+Path = str | os.PathLike[str]
+
+# What any archive may unpack to; a large one may unpack to RATIO times its size. Pictures are hardly compressible:
+# CIFAR-10 takes 1.1 times its archive, MNIST 4.7 times its files.
+ANY_ARCHIVE = 2**30
+RATIO = 100
+XZ_MEMORY = 2**28  # bytes that unpacking .xz may take; files of `xz -9` take 65 MB
+CHUNK = 1 << 20
+TIMEOUT = 30.0  # seconds without a byte
+DAMAGED = (
+    *(EOFError, LookupError, ValueError, OverflowError, struct.error, gzip.BadGzipFile, lzma.LZMAError, zlib.error),
+    *(tarfile.TarError, zipfile.BadZipFile, NotImplementedError),
+)
+
+
+def corrupted(path: str, *facts: str) -> DatasetError:
+    """The error for a file that is damaged, or another than it should be."""
+    remedy = "delete it, and fetch it again with download=True, or write it again"
+    return DatasetError(explain(f"File not found or corrupted: {path}", *facts, remedy=remedy))
+
+
+def _md5(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def check_integrity(fpath: Path, md5: str | None = None) -> bool:
+    """Whether a file exists, and has this MD5 if one is passed."""
+    return os.path.isfile(fpath) and (md5 is None or _md5(fpath) == md5.lower())
+
+
+def download_url(
+    url: str, root: Path, filename: str | None = None, md5: str | None = None, max_redirect_hops: int = 3
+) -> None:
+    """Fetch a file into the folder `root`, which is made if it does not exist; a file that is there stays.
+
+    The bytes go to `filename.part`, which becomes `filename` when it is whole and its checksum is right. What an
+    interrupted call left there is completed by the next, if a checksum says in the end whether the parts fit together.
+
+    Args:
+        filename: None for the last part of the URL's path.
+        md5: the MD5 that the file must have; None to take any.
+        max_redirect_hops: how many redirections are followed.
+
+    Raises:
+        DatasetError: the file that came is not the one expected. urllib.error.URLError, OSError: not all of it came.
+        ValueError: the URL is not one of http or https.
+    """
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(explain(f"unknown url type: {url!r}", "files are fetched by http and https"))
+    name = filename or os.path.basename(urllib.parse.unquote(parts.path))
+    if not name or name in (".", ".."):
+        raise ValueError(explain(f"no file name in the url {url!r}", remedy="pass filename"))
+    path = os.path.join(os.path.expanduser(root), name)
+    if check_integrity(path, md5):
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    part = f"{path}.part"
+    if md5 is None and os.path.exists(part):
+        os.unlink(part)
+    resumed = os.path.exists(part)
+    _fetch(url, part, name, max_redirect_hops)
+    if check_integrity(part, md5):
+        os.replace(part, path)
+        return
+    fact = f"{url} gave {os.path.getsize(part)} bytes with the checksum {_md5(part)}"
+    os.unlink(part)
+    if not resumed:
+        raise DatasetError(explain("File not found or corrupted.", fact, f"{name} has the checksum {md5}"))
+    download_url(url, root, filename, md5, max_redirect_hops)  # the beginning may have been of another file
+
+
+def _fetch(url: str, part: str, name: str, hops: int) -> None:
+    """One request, from the end of `part` on if the server can do that."""
+    from tqdm import tqdm
+
+    redirections = urllib.request.HTTPRedirectHandler()
+    redirections.max_redirections = hops  # type: ignore[misc]
+    start = os.path.getsize(part) if os.path.exists(part) else 0
+    headers = {"User-Agent": "tritensor/vision", **({"Range": f"bytes={start}-"} if start else {})}
+    request = urllib.request.Request(url, headers=headers)
+    try:
+        response = urllib.request.build_opener(redirections).open(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == 416 and start:  # there is nothing after `start`: the checksum says whether it is whole
+            return
+        raise
+    with response:
+        goes_on = response.status == 206
+        if goes_on and not re.match(rf"bytes {start}-", response.headers.get("Content-Range", "")):
+            raise OSError(f"{url} sent another part of the file than the one that was asked for")
+        start = start if goes_on else 0
+        length = response.headers.get("Content-Length", "")
+        total = start + int(length) if length.isdecimal() else None
+        bar = tqdm(total=total, initial=start, unit="B", unit_scale=True, desc=name, disable=None)
+        with open(part, "ab" if goes_on else "wb") as stream, bar:
+            while chunk := response.read(1 << 16):
+                stream.write(chunk)
+                bar.update(len(chunk))
+    if total is not None and os.path.getsize(part) < total:
+        raise OSError(f"the connection to {url} ended after {os.path.getsize(part)} of {total} bytes")
+
+
+def download_from_mirrors(mirrors: Sequence[str], filename: str, root: Path, md5: str | None) -> None:
+    """Fetch a file from the first mirror that gives it; what one mirror sent is completed by the next."""
+    reasons = []
+    for mirror in mirrors:
+        try:
+            return download_url(f"{mirror}{filename}", root, filename, md5)
+        except (DatasetError, OSError, HTTPException) as error:
+            if isinstance(error, OSError) and not isinstance(error, urllib.error.URLError) and error.filename:
+                raise  # of the disk: no mirror can help
+            reasons.append(f"Tried {mirror}, got:\n{error}\n")
+    raise DatasetError(f"Error downloading {filename}:\n{''.join(reasons)}")
+
+
+def download_and_extract_archive(
+    url: str,
+    download_root: Path,
+    extract_root: Path | None = None,
+    filename: str | None = None,
+    md5: str | None = None,
+    remove_finished: bool = False,
+) -> None:
+    """`download_url`, then `extract_archive` into `extract_root`, by default the folder that it was fetched to."""
+    folder = os.path.expanduser(download_root)
+    name = filename or os.path.basename(url)
+    download_url(url, folder, name, md5)
+    extract_archive(os.path.join(folder, name), extract_root or folder, remove_finished)
+
+
+def extract_archive(
+    from_path: Path, to_path: Path | None = None, remove_finished: bool = False, *, max_bytes: int | None = None
+) -> str:
+    """Unpack a .tar, .zip, .gz or .xz file, or a .tar.gz or .tar.xz, into a folder, and return the folder's path.
+
+    All names of an archive are checked before anything is written. Of a file that is compressed but no archive the
+    path of the unpacked file is returned.
+
+    Args:
+        to_path: None for the folder of the file.
+        remove_finished: whether the archive is deleted afterwards.
+        max_bytes: the most bytes to unpack; None for 1 GiB or 100 times the archive's size, whichever is more.
+
+    Raises:
+        DatasetError: a member would be outside of the folder, or is a link or a device; the archive is damaged, or
+            unpacks to more bytes than allowed. RuntimeError: its name says no kind of archive that is known.
+    """
+    source = os.fspath(from_path)
+    folder = os.path.dirname(source) if to_path is None else os.fspath(to_path)
+    stem, suffix = os.path.splitext(os.path.basename(source))
+    limit = max(ANY_ARCHIVE, RATIO * os.path.getsize(source)) if max_bytes is None else max_bytes
+    result = folder or "."
+    with damaged(source):
+        if suffix == ".zip":
+            _unzip(source, result, limit)
+        elif suffix == ".tar" or (suffix in OPENERS and stem.endswith(".tar")):
+            _untar(source, suffix, result, limit)
+        elif suffix in OPENERS:
+            os.makedirs(result, exist_ok=True)
+            result = os.path.join(folder, stem)
+            with open_compressed(source, suffix) as stream, atomic_file(result) as target:
+                _copy(_Counted(stream, source, limit), target)
+        else:
+            known = ", ".join([".tar", ".zip", *OPENERS])
+            raise RuntimeError(explain(f"Unknown compression or archive type: '{suffix}'.", f"known are {known}"))
+    if remove_finished:
+        os.unlink(source)
+    return result
+
+
+@contextmanager
+def damaged(path: str) -> Iterator[None]:
+    """Name the file when its compression or its structure is found to be damaged."""
+    try:
+        yield
+    except DAMAGED as error:
+        raise corrupted(path, str(error) or type(error).__name__) from None
+
+
+class _Unxz:
+    """What `lzma.open` reads, with a limit of the memory that the file can ask for."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._xz = stream, lzma.LZMADecompressor(memlimit=XZ_MEMORY)
+
+    def read(self, count: int) -> bytes:
+        while not self._xz.eof:
+            packed = self._stream.read(1 << 16) if self._xz.needs_input else b""
+            if self._xz.needs_input and not packed:
+                raise EOFError("Compressed file ended before the end-of-stream marker was reached")
+            if data := self._xz.decompress(packed, count):
+                return data
+        return b""
+
+
+OPENERS: dict[str, Callable[[BinaryIO], Any]] = {".gz": lambda stream: gzip.GzipFile(fileobj=stream), ".xz": _Unxz}
+
+
+@contextmanager
+def open_compressed(path: str, suffix: str) -> Iterator[Any]:
+    """What a file unpacks to, for `read(count)`; the file itself if `suffix` is that of no compression."""
+    with open(path, "rb") as stream:
+        yield OPENERS[suffix](stream) if suffix in OPENERS else stream
+
+
+class _Counted:
+    """A stream that ends with an error after `limit` bytes."""
+
+    def __init__(self, stream: Any, source: str, limit: int) -> None:
+        self._stream, self._source, self._limit, self._taken = stream, source, limit, 0
+
+    def read(self, count: int) -> bytes:
+        data: bytes = self._stream.read(min(count, CHUNK))
+        self._taken += len(data)
+        if self._taken > self._limit:
+            fact = f"it has {os.path.getsize(self._source)} bytes and may unpack to {self._limit}"
+            remedy = "if you trust it, unpack it by hand, or pass max_bytes to extract_archive"
+            raise DatasetError(explain(f"{self._source} unpacks to too many bytes", fact, remedy=remedy))
+        return data
+
+
+def _copy(stream: Any, target: IO[bytes]) -> None:
+    while chunk := stream.read(CHUNK):
+        target.write(chunk)
+
+
+def _inside(folder: str, name: str, plain: bool, source: str) -> str:
+    """The path of a member, if that is a plain file or folder within `folder`, on every system."""
+    paths = (PurePosixPath(name), PureWindowsPath(name))
+    fact = ""
+    if not plain:
+        fact = "it is no plain file: links, devices and encrypted files are not unpacked"
+    elif not name or "\0" in name or any(path.drive or path.root or ".." in path.parts for path in paths):
+        fact = "it would be outside of the folder that the archive is unpacked to"
+    if fact:
+        raise DatasetError(explain(f"{source} has a member that is refused: {name!a}", fact))
+    return os.path.join(folder, name)
+
+
+def _untar(source: str, suffix: str, folder: str, limit: int) -> None:
+    for is_checked in (False, True):  # read twice: the first time nothing is written
+        with open_compressed(source, suffix) as stream:
+            counted: Any = _Counted(stream, source, limit)
+            with tarfile.open(fileobj=counted, mode="r|") as archive:
+                for member in archive:
+                    plain = member.isdir() or (member.isreg() and not member.issparse())
+                    target = _inside(folder, member.name, plain, source)
+                    if is_checked:
+                        _write(target, None if member.isdir() else archive.extractfile(member))
+
+
+def _unzip(source: str, folder: str, limit: int) -> None:
+    with zipfile.ZipFile(source) as archive:
+        targets = []
+        for member in archive.infolist():
+            kind = stat.S_IFMT(member.external_attr >> 16)
+            plain = kind in (0, stat.S_IFREG, stat.S_IFDIR) and not member.flag_bits & 1
+            targets.append(_inside(folder, member.filename, plain, source))
+        for member, target in zip(archive.infolist(), targets):
+            if member.is_dir():
+                _write(target, None)
+                continue
+            with archive.open(member) as stream:
+                _write(target, _Counted(stream, source, limit))
+            limit -= member.file_size  # which zipfile holds the stream to
+
+
+def _write(target: str, stream: Any) -> None:
+    """Make a folder, or a file of what a stream has."""
+    os.makedirs(target if stream is None else os.path.dirname(target) or ".", exist_ok=True)
+    if stream is not None:
+        with open(target, "wb") as written:
+            _copy(stream, written)
