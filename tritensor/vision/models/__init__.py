@@ -6,10 +6,9 @@ model.load_state_dict(tritensor.load("resnet18-f37072fd.pth"))
 
 from __future__ import annotations
 
-from .alexnet import AlexNet, alexnet
 from .mobilenetv2 import MobileNetV2, mobilenet_v2
+from .plain import VGG, AlexNet, alexnet, vgg11, vgg16
 from .resnet import ResNet, resnet18, resnet34, resnet50
-from .vgg import VGG, vgg11, vgg11_bn, vgg16, vgg16_bn
 
 __all__ = [
     "VGG",
@@ -22,7 +21,5 @@ __all__ = [
     "resnet34",
     "resnet50",
     "vgg11",
-    "vgg11_bn",
     "vgg16",
-    "vgg16_bn",
 ]

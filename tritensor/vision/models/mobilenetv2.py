@@ -59,7 +59,7 @@ class InvertedResidual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(pictures, oup, height / stride, width / stride)."""
-        return x + self.conv(x) if self.use_res_connect else self.conv(x)  # type: ignore[no-any-return]
+        return x + self.conv(x) if self.use_res_connect else self.conv(x)
 
 
 def _divisible(channels: float, divisor: int) -> int:
@@ -114,7 +114,7 @@ class MobileNetV2(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(pictures, classes) of pictures (pictures, 3, height, width)."""
         pooled = nn.functional.adaptive_avg_pool2d(self.features(x), (1, 1))
-        return self.classifier(pooled.flatten(1))  # type: ignore[no-any-return]
+        return self.classifier(pooled.flatten(1))
 
 
 def mobilenet_v2(*, weights: None = None, progress: bool = True, **kwargs: Any) -> MobileNetV2:

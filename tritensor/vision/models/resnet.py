@@ -42,60 +42,46 @@ class BasicBlock(nn.Module):
         norm_layer: Norm | None = None,
     ) -> None:
         super().__init__()
-        norm = norm_layer or nn.BatchNorm2d
+        self._build(inplanes, planes, stride, groups, base_width, dilation, norm_layer or nn.BatchNorm2d)
+        self.downsample = downsample
+        self.stride = stride
+
+    def _build(
+        self, inplanes: int, planes: int, stride: int, groups: int, base_width: int, dilation: int, norm: Norm
+    ) -> None:
         if groups != 1 or base_width != 64:
             raise ValueError("BasicBlock only supports groups=1 and base_width=64")
         if dilation > 1:
             raise NotImplementedError("Dilation > 1 not supported in BasicBlock")
-        self.conv1 = _conv(inplanes, planes, 3, stride)
-        self.bn1 = norm(planes)
+        self.conv1, self.bn1 = _conv(inplanes, planes, 3, stride), norm(planes)
         self.relu = nn.ReLU(inplace=True)
-        self.conv2 = _conv(planes, planes, 3)
-        self.bn2 = norm(planes)
-        self.downsample = downsample
-        self.stride = stride
+        self.conv2, self.bn2 = _conv(planes, planes, 3), norm(planes)
+
+    def _main(self, x: Tensor) -> Tensor:
+        return self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
 
     def forward(self, x: Tensor) -> Tensor:
         """(pictures, planes * expansion, height / stride, width / stride)."""
-        out = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
-        return self.relu(out + (x if self.downsample is None else self.downsample(x)))  # type: ignore[no-any-return]
+        return self.relu(self._main(x) + (x if self.downsample is None else self.downsample(x)))
 
 
-class Bottleneck(nn.Module):
+class Bottleneck(BasicBlock):
     """Convolutions of 1 x 1, 3 x 3 (which has the stride, as in "ResNet V1.5") and 1 x 1 beside a connection that skips
     them."""
 
     expansion = 4
 
-    def __init__(
-        self,
-        inplanes: int,
-        planes: int,
-        stride: int = 1,
-        downsample: nn.Module | None = None,
-        groups: int = 1,
-        base_width: int = 64,
-        dilation: int = 1,
-        norm_layer: Norm | None = None,
+    def _build(
+        self, inplanes: int, planes: int, stride: int, groups: int, base_width: int, dilation: int, norm: Norm
     ) -> None:
-        super().__init__()
-        norm = norm_layer or nn.BatchNorm2d
-        width = int(planes * (base_width / 64.0)) * groups
-        self.conv1 = _conv(inplanes, width, 1)
-        self.bn1 = norm(width)
-        self.conv2 = _conv(width, width, 3, stride, groups, dilation)
-        self.bn2 = norm(width)
-        self.conv3 = _conv(width, planes * self.expansion, 1)
-        self.bn3 = norm(planes * self.expansion)
+        width, outputs = int(planes * (base_width / 64.0)) * groups, planes * self.expansion
+        self.conv1, self.bn1 = _conv(inplanes, width, 1), norm(width)
+        self.conv2, self.bn2 = _conv(width, width, 3, stride, groups, dilation), norm(width)
+        self.conv3, self.bn3 = _conv(width, outputs, 1), norm(outputs)
         self.relu = nn.ReLU(inplace=True)
-        self.downsample = downsample
-        self.stride = stride
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(pictures, planes * expansion, height / stride, width / stride)."""
-        out = self.relu(self.bn1(self.conv1(x)))
-        out = self.bn3(self.conv3(self.relu(self.bn2(self.conv2(out)))))
-        return self.relu(out + (x if self.downsample is None else self.downsample(x)))  # type: ignore[no-any-return]
+    def _main(self, x: Tensor) -> Tensor:
+        return self.bn3(self.conv3(self.relu(super()._main(x))))
 
 
 class ResNet(nn.Module):
@@ -115,7 +101,7 @@ class ResNet(nn.Module):
 
     def __init__(
         self,
-        block: type[BasicBlock] | type[Bottleneck],
+        block: type[BasicBlock],
         layers: Sequence[int],
         num_classes: int = 1000,
         zero_init_residual: bool = False,
@@ -145,7 +131,7 @@ class ResNet(nn.Module):
         self.fc = nn.Linear(512 * block.expansion, num_classes)
         initialise(self, linear=False)
         for module in self.modules() if zero_init_residual else ():
-            if isinstance(module, (BasicBlock, Bottleneck)):
+            if isinstance(module, BasicBlock):
                 last: Any = module.bn3 if isinstance(module, Bottleneck) else module.bn2
                 nn.init.zeros_(last.weight)
 
@@ -168,7 +154,7 @@ class ResNet(nn.Module):
         """(pictures, classes) of pictures (pictures, 3, height, width)."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.fc(self.avgpool(x).flatten(1))  # type: ignore[no-any-return]
+        return self.fc(self.avgpool(x).flatten(1))
 
 
 def resnet18(*, weights: None = None, progress: bool = True, **kwargs: Any) -> ResNet:
