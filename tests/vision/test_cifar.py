@@ -111,8 +111,8 @@ def test_download(tmp_path: Path, server: Server) -> None:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
         archive.add(tmp_path / "elsewhere", "cifar-10-batches-py")
-    server.files["/x.tar.gz"] = stream.getvalue()
-    kind.url, kind.tgz_md5 = f"{server.url}/x.tar.gz", hashlib.md5(stream.getvalue()).hexdigest()
+    server.files["/cifar-10-python.tar.gz"] = stream.getvalue()
+    kind.url, kind.tgz_md5 = f"{server.url}/cifar-10-python.tar.gz", hashlib.md5(stream.getvalue()).hexdigest()
     for _ in range(2):
         assert len(kind(tmp_path / "root", download=True)) == 6
     assert len(server.requests) == 1

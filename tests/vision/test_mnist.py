@@ -22,7 +22,7 @@ import tritensor as torch
 from tritensor.errors import DatasetError
 from tritensor.utils.data import DataLoader
 from tritensor.vision import datasets, transforms
-from tritensor.vision.datasets.idx import read_idx
+from tritensor.vision.datasets.mnist import read_idx
 
 from .serving import LABELS, PICTURES, Server, idx, serving, write_mnist
 
@@ -147,7 +147,7 @@ def test_download(tmp_path: Path, server: Server) -> None:
 def test_download_of_another_file(tmp_path: Path, server: Server) -> None:
     kind = small(datasets.KMNIST, server, **mnist_files())
     server.files["/good/train-labels-idx1-ubyte.gz"] = b"<html>"
-    with pytest.raises(RuntimeError, match=r"^Error downloading train-labels-idx1-ubyte\.gz:\nTried .*/none/, got"):
+    with pytest.raises(RuntimeError, match=r"^Error downloading train-labels-idx1-ubyte\.gz:\nTried .*/none/.*, got"):
         kind(tmp_path, download=True)
 
 

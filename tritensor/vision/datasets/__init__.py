@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from . import utils
 from .cifar import CIFAR10, CIFAR100
 from .folder import DatasetFolder, FakeData, ImageFolder
 from .mnist import EMNIST, KMNIST, MNIST, QMNIST, FashionMNIST
@@ -20,5 +19,4 @@ __all__ = [
     "FashionMNIST",
     "ImageFolder",
     "VisionDataset",
-    "utils",
 ]

@@ -12,7 +12,7 @@ from PIL import Image
 from ...serialization.builder import Builder
 from ...serialization.malformed import Malformed
 from ...serialization.unpickler import Unpickler
-from .utils import check_integrity, corrupted, download_and_extract_archive
+from .files import check_integrity, corrupted, extract_archive, fetch
 from .vision import FetchedDataset
 
 __all__ = ["CIFAR10", "CIFAR100"]
@@ -91,7 +91,6 @@ class CIFAR10(FetchedDataset):
 
     base_folder = "cifar-10-batches-py"
     url = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
-    filename = "cifar-10-python.tar.gz"
     tgz_md5 = "c58f30108f718f92721af3b95e74349a"
     train_list = [
         ["data_batch_1", "c99cafc152244af753f735de768cd75f"],
@@ -125,7 +124,7 @@ class CIFAR10(FetchedDataset):
     def download(self) -> None:
         """Fetch and unpack the archive, if a file is missing or has another checksum than it should."""
         if self._wrong_files():
-            download_and_extract_archive(self.url, self.root, filename=self.filename, md5=self.tgz_md5)
+            extract_archive(fetch([self.url], self.root, self.tgz_md5), self.root)
 
 
 class CIFAR100(CIFAR10):
@@ -133,7 +132,6 @@ class CIFAR100(CIFAR10):
 
     base_folder = "cifar-100-python"
     url = "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz"
-    filename = "cifar-100-python.tar.gz"
     tgz_md5 = "eb9058c3a382ffc7106e4002c42a8d85"
     train_list = [["train", "16019d7e3df5f24257cddd939b257f8d"]]
     test_list = [["test", "f0ef6b0ae62326f3e7ffdfab6717acfc"]]

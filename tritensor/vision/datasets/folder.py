@@ -11,7 +11,7 @@ from PIL import Image
 from ...random import Generator, randint, randn
 from ..pictures import open_picture
 from ..transforms.functional import to_pil_image
-from .utils import Path
+from .files import Path
 from .vision import Transform, VisionDataset
 
 __all__ = ["IMG_EXTENSIONS", "DatasetFolder", "FakeData", "ImageFolder", "default_loader"]

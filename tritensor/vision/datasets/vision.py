@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import DatasetError, explain
 from ...utils.data import Dataset
-from .utils import Path
+from .files import Path
 
 __all__ = ["FetchedDataset", "StandardTransform", "VisionDataset"]
 

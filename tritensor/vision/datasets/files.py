@@ -12,7 +12,6 @@ import stat
 import struct
 import tarfile
 import urllib.error
-import urllib.parse
 import urllib.request
 import zipfile
 import zlib
@@ -25,7 +24,7 @@ from typing import IO, Any, BinaryIO
 from ...errors import DatasetError, explain
 from ...serialization.atomic import atomic_file
 
-__all__ = ["check_integrity", "download_and_extract_archive", "download_url", "extract_archive"]
+__all__ = ["check_integrity", "corrupted", "damaged", "extract_archive", "fetch", "open_compressed"]
 
 Path = str | os.PathLike[str]
 
@@ -34,6 +33,7 @@ Path = str | os.PathLike[str]
 ANY_ARCHIVE = 2**30
 RATIO = 100
 XZ_MEMORY = 2**28  # bytes that unpacking .xz may take; files of `xz -9` take 65 MB
+BY_HAND = "if you trust it, unpack it by hand"
 CHUNK = 1 << 20
 TIMEOUT = 30.0  # seconds without a byte
 DAMAGED = (
@@ -48,69 +48,63 @@ def corrupted(path: str, *facts: str) -> DatasetError:
     return DatasetError(explain(f"File not found or corrupted: {path}", *facts, remedy=remedy))
 
 
+def check_integrity(path: Path, md5: str) -> bool:
+    """Whether a file exists and has this MD5."""
+    return os.path.isfile(path) and _md5(path) == md5
+
+
 def _md5(path: Path) -> str:
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-def check_integrity(fpath: Path, md5: str | None = None) -> bool:
-    """Whether a file exists, and has this MD5 if one is passed."""
-    return os.path.isfile(fpath) and (md5 is None or _md5(fpath) == md5.lower())
+def fetch(urls: Sequence[str], folder: Path, md5: str) -> str:
+    """The path of a file in a folder, which is fetched from the first URL that gives it unless it is there.
 
-
-def download_url(
-    url: str, root: Path, filename: str | None = None, md5: str | None = None, max_redirect_hops: int = 3
-) -> None:
-    """Fetch a file into the folder `root`, which is made if it does not exist; a file that is there stays.
-
-    The bytes go to `filename.part`, which becomes `filename` when it is whole and its checksum is right. What an
-    interrupted call left there is completed by the next, if a checksum says in the end whether the parts fit together.
-
-    Args:
-        filename: None for the last part of the URL's path.
-        md5: the MD5 that the file must have; None to take any.
-        max_redirect_hops: how many redirections are followed.
+    The bytes go to `name.part`, which becomes `name` when it is whole and its checksum is right. What an interrupted
+    attempt left there is completed by the next, of another URL or in another call.
 
     Raises:
-        DatasetError: the file that came is not the one expected. urllib.error.URLError, OSError: not all of it came.
-        ValueError: the URL is not one of http or https.
+        DatasetError: no URL gives it; the message has the reason of each. OSError: the disk does not take it.
     """
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https"):
-        raise ValueError(explain(f"unknown url type: {url!r}", "files are fetched by http and https"))
-    name = filename or os.path.basename(urllib.parse.unquote(parts.path))
-    if not name or name in (".", ".."):
-        raise ValueError(explain(f"no file name in the url {url!r}", remedy="pass filename"))
-    path = os.path.join(os.path.expanduser(root), name)
+    path = os.path.join(folder, os.path.basename(urls[0]))
     if check_integrity(path, md5):
-        return
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+        return path
+    os.makedirs(folder, exist_ok=True)
+    reasons = []
+    for url in urls:
+        try:
+            _attempt(url, path, md5)
+            return path
+        except (DatasetError, OSError, HTTPException) as error:
+            if isinstance(error, OSError) and not isinstance(error, urllib.error.URLError) and error.filename:
+                raise  # of the disk: no mirror can help
+            reasons.append(f"Tried {url}, got:\n{error}\n")
+    raise DatasetError(f"Error downloading {os.path.basename(path)}:\n{''.join(reasons)}")
+
+
+def _attempt(url: str, path: str, md5: str) -> None:
     part = f"{path}.part"
-    if md5 is None and os.path.exists(part):
-        os.unlink(part)
     resumed = os.path.exists(part)
-    _fetch(url, part, name, max_redirect_hops)
+    _request(url, part)
     if check_integrity(part, md5):
         os.replace(part, path)
         return
     fact = f"{url} gave {os.path.getsize(part)} bytes with the checksum {_md5(part)}"
     os.unlink(part)
     if not resumed:
-        raise DatasetError(explain("File not found or corrupted.", fact, f"{name} has the checksum {md5}"))
-    download_url(url, root, filename, md5, max_redirect_hops)  # the beginning may have been of another file
+        raise DatasetError(explain("File not found or corrupted.", fact, f"the file has the checksum {md5}"))
+    _attempt(url, path, md5)  # the beginning may have been of another file
 
 
-def _fetch(url: str, part: str, name: str, hops: int) -> None:
+def _request(url: str, part: str) -> None:
     """One request, from the end of `part` on if the server can do that."""
     from tqdm import tqdm
 
-    redirections = urllib.request.HTTPRedirectHandler()
-    redirections.max_redirections = hops  # type: ignore[misc]
     start = os.path.getsize(part) if os.path.exists(part) else 0
     headers = {"User-Agent": "tritensor/vision", **({"Range": f"bytes={start}-"} if start else {})}
-    request = urllib.request.Request(url, headers=headers)
     try:
-        response = urllib.request.build_opener(redirections).open(request, timeout=TIMEOUT)
+        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == 416 and start:  # there is nothing after `start`: the checksum says whether it is whole
@@ -123,6 +117,7 @@ def _fetch(url: str, part: str, name: str, hops: int) -> None:
         start = start if goes_on else 0
         length = response.headers.get("Content-Length", "")
         total = start + int(length) if length.isdecimal() else None
+        name = os.path.basename(part).removesuffix(".part")
         bar = tqdm(total=total, initial=start, unit="B", unit_scale=True, desc=name, disable=None)
         with open(part, "ab" if goes_on else "wb") as stream, bar:
             while chunk := response.read(1 << 16):
@@ -132,72 +127,29 @@ def _fetch(url: str, part: str, name: str, hops: int) -> None:
         raise OSError(f"the connection to {url} ended after {os.path.getsize(part)} of {total} bytes")
 
 
-def download_from_mirrors(mirrors: Sequence[str], filename: str, root: Path, md5: str | None) -> None:
-    """Fetch a file from the first mirror that gives it; what one mirror sent is completed by the next."""
-    reasons = []
-    for mirror in mirrors:
-        try:
-            return download_url(f"{mirror}{filename}", root, filename, md5)
-        except (DatasetError, OSError, HTTPException) as error:
-            if isinstance(error, OSError) and not isinstance(error, urllib.error.URLError) and error.filename:
-                raise  # of the disk: no mirror can help
-            reasons.append(f"Tried {mirror}, got:\n{error}\n")
-    raise DatasetError(f"Error downloading {filename}:\n{''.join(reasons)}")
+def extract_archive(source: str, folder: str) -> None:
+    """Unpack a .tar, .zip, .gz or .xz file, or a .tar.gz or .tar.xz, into a folder.
 
-
-def download_and_extract_archive(
-    url: str,
-    download_root: Path,
-    extract_root: Path | None = None,
-    filename: str | None = None,
-    md5: str | None = None,
-    remove_finished: bool = False,
-) -> None:
-    """`download_url`, then `extract_archive` into `extract_root`, by default the folder that it was fetched to."""
-    folder = os.path.expanduser(download_root)
-    name = filename or os.path.basename(url)
-    download_url(url, folder, name, md5)
-    extract_archive(os.path.join(folder, name), extract_root or folder, remove_finished)
-
-
-def extract_archive(
-    from_path: Path, to_path: Path | None = None, remove_finished: bool = False, *, max_bytes: int | None = None
-) -> str:
-    """Unpack a .tar, .zip, .gz or .xz file, or a .tar.gz or .tar.xz, into a folder, and return the folder's path.
-
-    All names of an archive are checked before anything is written. Of a file that is compressed but no archive the
-    path of the unpacked file is returned.
-
-    Args:
-        to_path: None for the folder of the file.
-        remove_finished: whether the archive is deleted afterwards.
-        max_bytes: the most bytes to unpack; None for 1 GiB or 100 times the archive's size, whichever is more.
+    All names of an archive are checked before anything is written.
 
     Raises:
         DatasetError: a member would be outside of the folder, or is a link or a device; the archive is damaged, or
-            unpacks to more bytes than allowed. RuntimeError: its name says no kind of archive that is known.
+            unpacks to more than 1 GiB or 100 times its size, whichever is more. RuntimeError: another kind of archive.
     """
-    source = os.fspath(from_path)
-    folder = os.path.dirname(source) if to_path is None else os.fspath(to_path)
     stem, suffix = os.path.splitext(os.path.basename(source))
-    limit = max(ANY_ARCHIVE, RATIO * os.path.getsize(source)) if max_bytes is None else max_bytes
-    result = folder or "."
+    limit = max(ANY_ARCHIVE, RATIO * os.path.getsize(source))
     with damaged(source):
         if suffix == ".zip":
-            _unzip(source, result, limit)
+            _unzip(source, folder, limit)
         elif suffix == ".tar" or (suffix in OPENERS and stem.endswith(".tar")):
-            _untar(source, suffix, result, limit)
+            _untar(source, suffix, folder, limit)
         elif suffix in OPENERS:
-            os.makedirs(result, exist_ok=True)
-            result = os.path.join(folder, stem)
-            with open_compressed(source, suffix) as stream, atomic_file(result) as target:
+            os.makedirs(folder, exist_ok=True)
+            with open_compressed(source, suffix) as stream, atomic_file(os.path.join(folder, stem)) as target:
                 _copy(_Counted(stream, source, limit), target)
         else:
             known = ", ".join([".tar", ".zip", *OPENERS])
             raise RuntimeError(explain(f"Unknown compression or archive type: '{suffix}'.", f"known are {known}"))
-    if remove_finished:
-        os.unlink(source)
-    return result
 
 
 @contextmanager
@@ -246,8 +198,7 @@ class _Counted:
         self._taken += len(data)
         if self._taken > self._limit:
             fact = f"it has {os.path.getsize(self._source)} bytes and may unpack to {self._limit}"
-            remedy = "if you trust it, unpack it by hand, or pass max_bytes to extract_archive"
-            raise DatasetError(explain(f"{self._source} unpacks to too many bytes", fact, remedy=remedy))
+            raise DatasetError(explain(f"{self._source} unpacks to too many bytes", fact, remedy=BY_HAND))
         return data
 
 
