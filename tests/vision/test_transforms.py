@@ -30,7 +30,7 @@ def both(call: Any) -> np.ndarray[Any, Any]:
 def test_pictures_to_tensors_and_back() -> None:
     assert F.get_dimensions(PICTURE) == F.get_dimensions(TENSOR) == [3, 4, 6]
     assert F.get_image_size(PICTURE) == F.get_image_size(TENSOR) == [6, 4]
-    assert F.get_image_num_channels(TENSOR[0]) == 1
+    assert F.get_dimensions(TENSOR[0]) == [1, 4, 6]
     tensor = transforms.ToTensor()(PICTURE)
     assert tensor.dtype is torch.float32 and tensor.is_contiguous()
     np.testing.assert_array_equal(tensor.numpy(), TENSOR.numpy() / np.float32(255))

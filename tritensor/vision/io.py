@@ -12,7 +12,7 @@ from PIL import ImageOps
 from .. import dtypes
 from ..serialization.atomic import atomic_file
 from ..tensor import Tensor
-from .pictures import open_picture
+from .transforms.conversion import open_picture
 from .transforms.functional import pil_to_tensor, to_pil_image
 
 __all__ = ["ImageReadMode", "decode_image", "read_image", "write_png"]

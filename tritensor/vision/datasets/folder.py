@@ -9,7 +9,7 @@ from typing import Any
 from PIL import Image
 
 from ...random import Generator, randint, randn
-from ..pictures import open_picture
+from ..transforms.conversion import open_picture
 from ..transforms.functional import to_pil_image
 from .files import Path
 from .vision import Transform, VisionDataset

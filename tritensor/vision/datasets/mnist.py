@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import DatasetError, explain
 from ...functional.creation import from_numpy
 from ...tensor import Tensor
-from ..pictures import from_array
+from ..transforms.conversion import from_array
 from .files import BY_HAND, Path, corrupted, damaged, extract_archive, fetch, open_compressed
 from .vision import FetchedDataset
 

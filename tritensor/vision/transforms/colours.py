@@ -13,8 +13,7 @@ from ...functional.joining import stack
 from ...functional.likeness import zeros_like
 from ...functional.pointwise import where
 from ...tensor import Tensor
-from ..pictures import check_image, check_picture, from_array
-from .conversion import convert_image_dtype, largest
+from .conversion import check_image, check_picture, convert_image_dtype, from_array, largest
 
 __all__ = ["adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "rgb_to_grayscale"]
 

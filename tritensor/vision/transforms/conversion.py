@@ -1,23 +1,22 @@
-"""Pictures to tensors, tensors to pictures, and how large either is."""
+"""Pictures from files and arrays, pictures to tensors, tensors to pictures, and how large either is."""
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from ... import dtypes
 from ...errors import DtypeError, explain
 from ...functional.creation import from_numpy
 from ...tensor import Tensor
-from ..pictures import check_image, check_picture, from_array
 
 __all__ = [
     "convert_image_dtype",
     "get_dimensions",
-    "get_image_num_channels",
     "get_image_size",
     "pil_to_tensor",
     "to_pil_image",
@@ -28,6 +27,54 @@ DEEP = "I;16" if sys.byteorder == "little" else "I;16B"
 ONE_CHANNEL = {"uint8": "L", "int16": DEEP, "int32": "I", "float32": "F"}
 # The modes that a picture of 2, 3 or 4 channels may have; the first is the usual one.
 MODES = {2: ["LA"], 3: ["RGB", "YCbCr", "HSV"], 4: ["RGBA", "CMYK", "RGBX"]}
+
+
+def check_picture(img: Any, name: str = "img") -> Image.Image:
+    """The picture itself; a TypeError if it is no PIL picture."""
+    if not isinstance(img, Image.Image):
+        raise TypeError(f"{name} should be PIL Image. Got {type(img)}")
+    return img
+
+
+def check_image(img: Any, channels: tuple[int, ...] = ()) -> Tensor:
+    """The tensor itself; a TypeError unless it has height and width, and one of these numbers of channels."""
+    if not isinstance(img, Tensor):
+        raise TypeError(f"img should be Tensor Image. Got {type(img)}")
+    if img.ndim < 2:
+        raise TypeError("Tensor is not a torch image.")
+    found = 1 if img.ndim == 2 else img.shape[-3]
+    if channels and found not in channels:
+        raise TypeError(f"Input image tensor permitted channel values are {list(channels)}, but found {found}")
+    return img
+
+
+def from_array(array: np.ndarray[Any, Any], mode: str) -> Image.Image:
+    """A picture with a copy of the bytes of an array (height, width) or (height, width, channels), as they are.
+
+    `Image.fromarray` took a mode until Pillow 12.
+    """
+    array = np.ascontiguousarray(array)
+    return Image.frombytes(mode, (array.shape[1], array.shape[0]), array.tobytes())
+
+
+def open_picture(source: str | os.PathLike[str] | BinaryIO, name: str, mode: str | None = None) -> Image.Image:
+    """The picture in a file, read to its end, in its own mode or converted to `mode`; errors name the file `name`: a
+    PIL.UnidentifiedImageError (no picture), OSError (damaged), or PIL.Image.DecompressionBombError (more elements than
+    `2 * PIL.Image.MAX_IMAGE_PIXELS`)."""
+    place = f"the file is {name}"
+    try:
+        with Image.open(source) as picture:
+            picture.load()
+            return picture.copy() if mode is None else picture.convert(mode)
+    except (UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise type(error)(explain(str(error), place)) from None
+    except Warning:  # one that the user made an error
+        raise
+    except Exception as error:  # Pillow's readers raise what Python does where a damaged file leads them
+        if isinstance(error, OSError) and error.errno is not None:  # of the disk
+            raise
+        words = str(error) or type(error).__name__
+        raise OSError(explain(words, place, remedy="fetch or write the file again, or leave it out")) from None
 
 
 def get_dimensions(img: Any) -> list[int]:
@@ -48,11 +95,6 @@ def get_dimensions(img: Any) -> list[int]:
 def get_image_size(img: Any) -> list[int]:
     """[width, height]."""
     return get_dimensions(img)[:0:-1]
-
-
-def get_image_num_channels(img: Any) -> int:
-    """How many channels there are."""
-    return get_dimensions(img)[0]
 
 
 def to_tensor(pic: Any) -> Tensor:

@@ -17,10 +17,10 @@ from ...errors import BoundsError, warn
 from ...functional.creation import as_tensor, from_numpy
 from ...functional.filling import pad as pad_tensor
 from ...tensor import Tensor
-from ..pictures import check_image, check_picture
 from . import colours, conversion
 from .colours import *
 from .conversion import *
+from .conversion import check_image, check_picture
 from .resampling import InterpolationMode, as_mode, resized, transformed
 
 __all__ = [
