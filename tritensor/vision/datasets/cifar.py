@@ -50,7 +50,6 @@ def _entries(path: str, *keys: str) -> list[Any]:
 
 
 def _names(path: str, key: str) -> list[str]:
-    """The names of the classes."""
     (names,) = _entries(path, key)
     if type(names) is not list or any(type(name) is not str for name in names):
         raise corrupted(path, "its names of classes are no list of text")
@@ -71,22 +70,10 @@ def _batch(path: str, classes: int) -> tuple[np.ndarray[Any, Any], list[int]]:
 
 class CIFAR10(FetchedDataset):
     """Colour pictures of 32 x 32 in 10 classes (https://www.cs.toronto.edu/~kriz/cifar.html): 50,000 to train with,
-    10,000 to test with.
+    10,000 to test with; for parameters and errors see `MNIST`.
 
-    An example is a PIL picture of mode "RGB" and its class, an int.
-
-    Args:
-        root: the folder that holds the folder `cifar-10-batches-py`.
-        train, transform, target_transform: see `MNIST`.
-        download: whether the archive is fetched and unpacked if files are missing or have another MD5 than they should.
-
-    Attributes:
-        data: the pictures, a NumPy array of uint8 of shape (examples, 32, 32, 3).
-        targets: the classes, a list of ints.
-        classes, class_to_idx: the names of the classes, and their numbers.
-
-    Raises:
-        DatasetError: files are missing or damaged; the message names them.
+    An example is a PIL picture of mode "RGB" and its class, an int. The files, all of which must have their MD5, are in
+    `root/cifar-10-batches-py`. `data` is a NumPy array of uint8 (examples, 32, 32, 3), `targets` a list.
     """
 
     base_folder = "cifar-10-batches-py"

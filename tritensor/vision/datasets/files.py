@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import itertools
 import lzma
 import os
 import re
+import shutil
 import stat
 import struct
 import tarfile
@@ -19,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from ...errors import DatasetError, explain
 from ...serialization.atomic import atomic_file
@@ -146,7 +148,7 @@ def extract_archive(source: str, folder: str) -> None:
         elif suffix in OPENERS:
             os.makedirs(folder, exist_ok=True)
             with open_compressed(source, suffix) as stream, atomic_file(os.path.join(folder, stem)) as target:
-                _copy(_Counted(stream, source, limit), target)
+                shutil.copyfileobj(_Counted(stream, source, limit), target, CHUNK)
         else:
             known = ", ".join([".tar", ".zip", *OPENERS])
             raise RuntimeError(explain(f"Unknown compression or archive type: '{suffix}'.", f"known are {known}"))
@@ -193,18 +195,13 @@ class _Counted:
     def __init__(self, stream: Any, source: str, limit: int) -> None:
         self._stream, self._source, self._limit, self._taken = stream, source, limit, 0
 
-    def read(self, count: int) -> bytes:
+    def read(self, count: int = CHUNK) -> bytes:
         data: bytes = self._stream.read(min(count, CHUNK))
         self._taken += len(data)
         if self._taken > self._limit:
             fact = f"it has {os.path.getsize(self._source)} bytes and may unpack to {self._limit}"
             raise DatasetError(explain(f"{self._source} unpacks to too many bytes", fact, remedy=BY_HAND))
         return data
-
-
-def _copy(stream: Any, target: IO[bytes]) -> None:
-    while chunk := stream.read(CHUNK):
-        target.write(chunk)
 
 
 def _inside(folder: str, name: str, plain: bool, source: str) -> str:
@@ -234,18 +231,16 @@ def _untar(source: str, suffix: str, folder: str, limit: int) -> None:
 
 def _unzip(source: str, folder: str, limit: int) -> None:
     with zipfile.ZipFile(source) as archive:
-        targets = []
-        for member in archive.infolist():
+        for is_checked, member in itertools.product((False, True), archive.infolist()):
             kind = stat.S_IFMT(member.external_attr >> 16)
             plain = kind in (0, stat.S_IFREG, stat.S_IFDIR) and not member.flag_bits & 1
-            targets.append(_inside(folder, member.filename, plain, source))
-        for member, target in zip(archive.infolist(), targets):
-            if member.is_dir():
+            target = _inside(folder, member.filename, plain, source)
+            if is_checked and member.is_dir():
                 _write(target, None)
-                continue
-            with archive.open(member) as stream:
-                _write(target, _Counted(stream, source, limit))
-            limit -= member.file_size  # which zipfile holds the stream to
+            elif is_checked:
+                with archive.open(member) as stream:
+                    _write(target, _Counted(stream, source, limit))
+                limit -= member.file_size  # which zipfile holds the stream to
 
 
 def _write(target: str, stream: Any) -> None:
@@ -253,4 +248,4 @@ def _write(target: str, stream: Any) -> None:
     os.makedirs(target if stream is None else os.path.dirname(target) or ".", exist_ok=True)
     if stream is not None:
         with open(target, "wb") as written:
-            _copy(stream, written)
+            shutil.copyfileobj(stream, written, CHUNK)

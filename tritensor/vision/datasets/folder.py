@@ -33,15 +33,13 @@ class DatasetFolder(VisionDataset):
     Args:
         root: the folder of the classes' folders.
         loader: what makes an example of a path.
-        extensions: how names of files end that are examples (in lower case), or
-        is_valid_file: which paths are.
+        extensions: how names of files end that are examples (in lower case); or is_valid_file: which paths are.
         transform, target_transform: what changes an example, and the number of its class.
         allow_empty: whether a class may have no files.
 
     Attributes:
         classes, class_to_idx: the names of the classes, sorted, and their numbers.
-        samples: (path, number of the class) of each example.
-        targets: the number of the class of each example.
+        samples, targets: (path, number of the class) of each example, and the number alone.
 
     Raises:
         FileNotFoundError: no class, or one without files. ValueError: not exactly one of `extensions` and
@@ -117,15 +115,8 @@ class ImageFolder(DatasetFolder):
     """Pictures in folders, a folder for each class: `root/dog/one.png`, `root/cat/two.jpg`; see `DatasetFolder`.
 
     An example is a PIL picture of mode "RGB" and the number of its class; an OSError names a file that is truncated or
-    no picture.
-
-    Args:
-        loader: what reads a picture.
-        is_valid_file: which paths are read; None for those that end with one of `IMG_EXTENSIONS`.
-        root, transform, target_transform, allow_empty: see `DatasetFolder`.
-
-    Attributes:
-        imgs: (path, number of the class) of each picture.
+    no picture. `is_valid_file` says which paths are read; None for those that end with one of `IMG_EXTENSIONS`. `imgs`
+    are the `samples`.
     """
 
     def __init__(
@@ -146,9 +137,7 @@ class FakeData(VisionDataset):
     """Pictures of noise with random classes, the same for an index each time.
 
     Args:
-        size: how many there are.
-        image_size: (channels, height, width).
-        num_classes: how many classes there are.
+        size, num_classes: how many pictures and classes there are. image_size: (channels, height, width).
         transform, target_transform: what changes a PIL picture, and its class, an int64 tensor of no dimension.
         random_offset: what is added to an index before it seeds the noise.
 

@@ -21,10 +21,8 @@ __all__ = ["EMNIST", "KMNIST", "MNIST", "QMNIST", "FashionMNIST"]
 
 DTYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 PACKED = (".gz", ".xz")
-# The most bytes of elements that a compressed file may say it has: four times those of the largest set, EMNIST.
-LARGEST_PACKED = 2**31
-# Elements are read in pieces: what a file says of its length is not believed before it is there.
-PIECE = 1 << 22
+LARGEST_PACKED = 2**31  # bytes that a compressed file may say it has: four times those of the largest set, EMNIST
+PIECE = 1 << 22  # bytes read at once: what a file says of its length is not believed before it is there
 DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 
@@ -102,11 +100,9 @@ class MNIST(FetchedDataset):
     _labels: tuple[Any, int] = (np.uint8, 1)  # dtype and dimensions of what the second file holds
 
     def _sources(self) -> list[tuple[str, str]]:
-        """The files to fetch, and their MD5."""
         return self.resources
 
     def _files(self) -> list[str]:
-        """The files of pictures and of classes, unpacked."""
         part = "train" if self.train else "t10k"
         return [f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte"]
 
@@ -175,14 +171,11 @@ class KMNIST(MNIST):
 
 
 class EMNIST(MNIST):
-    """Handwritten letters and digits in MNIST's format (https://www.nist.gov/itl/products-and-services/emnist-dataset).
+    """Handwritten letters and digits in MNIST's format (https://www.nist.gov/itl/products-and-services/emnist-dataset),
+    transposed as in the files and in torchvision; see `MNIST`.
 
-    As in the files, and in torchvision, the pictures are transposed.
-
-    Args:
-        split: "byclass", "bymerge", "balanced", "letters" (whose classes begin with 1), "digits" or "mnist"; a
-            ValueError for another.
-        root, kwargs: see `MNIST`; the folder in `root` is `EMNIST`.
+    `split` is "byclass", "bymerge", "balanced", "letters" (whose classes begin with 1), "digits" or "mnist"; a
+    ValueError for another.
     """
 
     mirrors = ["https://biometrics.nist.gov/cs_links/EMNIST/"]
@@ -225,24 +218,18 @@ class QMNIST(MNIST):
         what: "train", "test", "test10k" (MNIST's own), "test50k" (the others) or "nist" (all digits); None for "train"
             or "test", by `train`; a ValueError for another.
         compat: whether a target is the class; otherwise it is a tensor of 8 numbers, of which the first is the class.
-        root, train, kwargs: see `MNIST`; the folder in `root` is `QMNIST`.
+        root, train, kwargs: see `MNIST`.
     """
 
     subsets = {"train": "train", "test": "test", "test10k": "test", "test50k": "test", "nist": "nist"}
     mirrors = ["https://raw.githubusercontent.com/facebookresearch/qmnist/master/"]
     resources = {
-        "train": [
-            ("qmnist-train-images-idx3-ubyte.gz", "ed72d4157d28c017586c42bc6afe6370"),
-            ("qmnist-train-labels-idx2-int.gz", "0058f8dd561b90ffdd0f734c6a30e5e4"),
-        ],
-        "test": [
-            ("qmnist-test-images-idx3-ubyte.gz", "1394631089c404de565df7b7aeaf9412"),
-            ("qmnist-test-labels-idx2-int.gz", "5b5b05890a5e13444e108efe57b788aa"),
-        ],
-        "nist": [
-            ("xnist-images-idx3-ubyte.xz", "7f124b3b8ab81486c9d8c2749c17f834"),
-            ("xnist-labels-idx2-int.xz", "5ed0e788978e45d4a8bd4b7caec3d79d"),
-        ],
+        part: [(f"{name}-images-idx3-ubyte.{end}", images), (f"{name}-labels-idx2-int.{end}", labels)]
+        for part, name, end, images, labels in (
+            ("train", "qmnist-train", "gz", "ed72d4157d28c017586c42bc6afe6370", "0058f8dd561b90ffdd0f734c6a30e5e4"),
+            ("test", "qmnist-test", "gz", "1394631089c404de565df7b7aeaf9412", "5b5b05890a5e13444e108efe57b788aa"),
+            ("nist", "xnist", "xz", "7f124b3b8ab81486c9d8c2749c17f834", "5ed0e788978e45d4a8bd4b7caec3d79d"),
+        )
     }
     _labels = (np.int32, 2)
 
@@ -274,7 +261,6 @@ class QMNIST(MNIST):
 
 
 def _choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
-    """An argument that is one of some words, or torchvision's error."""
     if not isinstance(value, str):
         raise ValueError(f"Expected type str for argument {name}, but got type {type(value)}.")
     if value not in choices:

@@ -18,14 +18,8 @@ Transform = Callable[..., Any]
 class VisionDataset(Dataset[Any]):
     """The base of data sets of pictures: a subclass defines `__getitem__` and `__len__`.
 
-    Args:
-        root: the folder of the data.
-        transforms: changes picture and target together; or pass, in its place,
-        transform: what changes a picture, and
-        target_transform: what changes its target.
-
-    Raises:
-        ValueError: `transforms` and one of the others.
+    `root` is the folder of the data; `transforms` changes picture and target together or, in its place, `transform`
+    changes a picture and `target_transform` its target; a ValueError for both.
     """
 
     _repr_indent = 4

@@ -49,11 +49,9 @@ def _parts(height: int, width: int, scale: Sequence[float], ratio: Sequence[floa
 
 
 def _check_sequence(value: Any, name: str, *sizes: int) -> None:
-    words = f"{name} should be a sequence of length {' or '.join(map(str, sizes))}."
-    if not isinstance(value, Sequence):
-        raise TypeError(words)
-    if len(value) not in sizes:
-        raise ValueError(words)
+    if not isinstance(value, Sequence) or len(value) not in sizes:
+        kind = ValueError if isinstance(value, Sequence) else TypeError
+        raise kind(f"{name} should be a sequence of length {' or '.join(map(str, sizes))}.")
 
 
 def _angles(value: Any, name: str, *sizes: int) -> list[float]:
@@ -80,22 +78,14 @@ def _fill(fill: Any) -> Any:
     return 0 if fill is None else fill
 
 
-def _fill_for(img: Any, fill: Any) -> Any:
-    """A number for each channel of a tensor; what Pillow takes for a picture."""
-    if not isinstance(img, Tensor):
-        return fill
-    return [float(fill)] * F.get_dimensions(img)[0] if isinstance(fill, (int, float)) else [float(f) for f in fill]
-
-
 @dataclass(eq=False, repr=False)
 class RandomApply(Compose):
     """One transform after the other, with probability `p`; otherwise none."""
 
     p: float = 0.5
 
-    def forward(self, img: Any) -> Any:
-        """The picture, changed or not."""
-        return super().forward(img) if rand(1).item() <= self.p else img
+    def _changed(self, img: Any) -> Any:
+        return super()._changed(img) if rand(1).item() <= self.p else img
 
 
 @dataclass(eq=False, repr=False)
@@ -105,8 +95,7 @@ class RandomHorizontalFlip(Transform):
     function = staticmethod(F.hflip)
     p: float = 0.5
 
-    def forward(self, img: Any) -> Any:
-        """The picture, changed or not."""
+    def _changed(self, img: Any) -> Any:
         return self.function(img) if rand(1).item() < self.p else img
 
 
@@ -120,9 +109,8 @@ class RandomVerticalFlip(RandomHorizontalFlip):
 class RandomCrop(Transform):
     """A part of the picture of `size` (height, width) or a square, from a random place.
 
-    Args:
-        padding, fill, padding_mode: a border that the picture gets first; see `functional.pad`.
-        pad_if_needed: whether a picture that is too small gets one.
+    It gets the border that `padding`, `fill` and `padding_mode` say first (see `functional.pad`) and, with
+    `pad_if_needed`, one that makes it as large as the part. A ValueError if it is smaller.
     """
 
     size: int | Sequence[int]
@@ -145,8 +133,7 @@ class RandomCrop(Transform):
             return 0, 0, h, w
         return _below(h - height + 1), _below(w - width + 1), height, width
 
-    def forward(self, img: Any) -> Any:
-        """The part of the picture."""
+    def _changed(self, img: Any) -> Any:
         size: Any = self.size
         if self.padding is not None:
             img = F.pad(img, self.padding, self.fill, self.padding_mode)
@@ -162,8 +149,7 @@ class RandomResizedCrop(Transform):
     """A random part of the picture, resized to `size` (height, width) or a square.
 
     Args:
-        scale: the least and the most of the picture's area that the part has.
-        ratio: the least and the most of width / height.
+        scale: the least and the most of the picture's area that the part has; ratio: of its width / height.
         interpolation, antialias: see `functional.resize`.
     """
 
@@ -192,8 +178,7 @@ class RandomResizedCrop(Transform):
             w = round(height * max(ratio))
         return (height - h) // 2, (width - w) // 2, h, w
 
-    def forward(self, img: Any) -> Any:
-        """The resized part of the picture."""
+    def _changed(self, img: Any) -> Any:
         part = self.get_params(img, self.scale, self.ratio)
         return F.resized_crop(img, *part, self.size, self.interpolation, self.antialias)
 
@@ -205,12 +190,7 @@ class RandomResizedCrop(Transform):
 
 @dataclass(eq=False, repr=False)
 class RandomRotation(Transform):
-    """`functional.rotate` by a random angle.
-
-    Args:
-        degrees: (least, most), or one number for -degrees to degrees.
-        interpolation, expand, center, fill: see `functional.rotate`.
-    """
+    """`functional.rotate`, by an angle from `degrees` (least, most), or from -degrees to degrees for one number."""
 
     brief = ("center",)
     degrees: Any
@@ -231,10 +211,9 @@ class RandomRotation(Transform):
         """Draw an angle."""
         return _uniform(degrees[0], degrees[1])
 
-    def forward(self, img: Any) -> Any:
-        """The turned picture."""
+    def _changed(self, img: Any) -> Any:
         angle = self.get_params(self.degrees)
-        return F.rotate(img, angle, self.interpolation, self.expand, self.center, _fill_for(img, self.fill))
+        return F.rotate(img, angle, self.interpolation, self.expand, self.center, self.fill)
 
 
 @dataclass(eq=False, repr=False)
@@ -288,10 +267,9 @@ class RandomAffine(Transform):
         y = _uniform(shears[2], shears[3]) if shears is not None and len(shears) == 4 else 0.0
         return angle, moved, scale, (x, y)
 
-    def forward(self, img: Any) -> Any:
-        """The changed picture."""
+    def _changed(self, img: Any) -> Any:
         drawn = self.get_params(self.degrees, self.translate, self.scale, self.shear, F.get_image_size(img))
-        return F.affine(img, *drawn, self.interpolation, _fill_for(img, self.fill), self.center)
+        return F.affine(img, *drawn, self.interpolation, self.fill, self.center)
 
 
 @dataclass(eq=False, repr=False)
@@ -322,8 +300,7 @@ class ColorJitter(Transform):
         b, c, s, h = (None if part is None else _uniform(*part) for part in (brightness, contrast, saturation, hue))
         return order, b, c, s, h
 
-    def forward(self, img: Any) -> Any:
-        """The picture in other colours."""
+    def _changed(self, img: Any) -> Any:
         order, *factors = self.get_params(self.brightness, self.contrast, self.saturation, self.hue)
         changes = (F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue)
         for which in order.tolist():
@@ -353,8 +330,7 @@ class RandomErasing(Transform):
     """With probability `p` a tensor of which a random part is erased (https://arxiv.org/abs/1708.04896).
 
     Args:
-        scale: the least and the most of the area that is erased.
-        ratio: the least and the most of height / width.
+        scale: the least and the most of the area that is erased; ratio: of its height / width.
         value: what is there instead: a number, one for each channel, or "random" for normal numbers.
         inplace: whether the tensor itself is changed.
     """
@@ -388,8 +364,7 @@ class RandomErasing(Transform):
                 return _below(height - h + 1), _below(width - w + 1), h, w, v.to(img.device)
         return 0, 0, height, width, img
 
-    def forward(self, img: Any) -> Any:
-        """The tensor, changed or not."""
+    def _changed(self, img: Any) -> Any:
         if rand(1).item() >= self.p:
             return img
         given: Any = list(self.value) if isinstance(self.value, (list, tuple)) else [self.value]

@@ -44,6 +44,9 @@ class Transform(Module):
 
     def forward(self, img: Any) -> Any:
         """The changed picture."""
+        return self._changed(img)
+
+    def _changed(self, img: Any) -> Any:
         return self.function(img, *(getattr(self, each.name) for each in fields(self)))
 
     def __repr__(self) -> str:
@@ -117,8 +120,7 @@ class Lambda(Transform):
         if not callable(self.lambd):
             raise TypeError(f"Argument lambd should be callable, got {type(self.lambd).__name__!r}")
 
-    def forward(self, img: Any) -> Any:
-        """What the function makes of it."""
+    def _changed(self, img: Any) -> Any:
         return self.lambd(img)
 
 
@@ -135,8 +137,7 @@ class Compose(Transform):
 
     transforms: Sequence[Callable[[Any], Any]]
 
-    def forward(self, img: Any) -> Any:
-        """What the last makes of what the others made."""
+    def _changed(self, img: Any) -> Any:
         for transform in self.transforms:
             img = transform(img)
         return img
