@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import itertools
 import lzma
 import os
 import re
@@ -19,6 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from http.client import HTTPException
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO
@@ -141,17 +141,41 @@ def extract_archive(source: str, folder: str) -> None:
     stem, suffix = os.path.splitext(os.path.basename(source))
     limit = max(ANY_ARCHIVE, RATIO * os.path.getsize(source))
     with damaged(source):
-        if suffix == ".zip":
-            _unzip(source, folder, limit)
-        elif suffix == ".tar" or (suffix in OPENERS and stem.endswith(".tar")):
-            _untar(source, suffix, folder, limit)
-        elif suffix in OPENERS:
+        if suffix in OPENERS and not stem.endswith(".tar"):
             os.makedirs(folder, exist_ok=True)
             with open_compressed(source, suffix) as stream, atomic_file(os.path.join(folder, stem)) as target:
                 shutil.copyfileobj(_Counted(stream, source, limit), target, CHUNK)
-        else:
+            return
+        if suffix not in (".zip", ".tar", *OPENERS):
             known = ", ".join([".tar", ".zip", *OPENERS])
             raise RuntimeError(explain(f"Unknown compression or archive type: '{suffix}'.", f"known are {known}"))
+        for is_checked in (False, True):  # read twice: the first time nothing is written
+            counted = _Counted(None, source, limit)
+            for name, plain, opened in (_zipped if suffix == ".zip" else _tarred)(source, limit):
+                path = _inside(folder, name, plain, source)
+                if is_checked:
+                    os.makedirs(path if opened is None else os.path.dirname(path) or ".", exist_ok=True)
+                if is_checked and opened is not None:
+                    with opened() as counted.stream, open(path, "wb") as written:
+                        shutil.copyfileobj(counted, written, CHUNK)
+
+
+def _tarred(source: str, limit: int) -> Iterator[tuple[str, bool, Any]]:
+    """Of each member the name, whether it is a plain file or a folder, and what opens it, None for a folder."""
+    with open_compressed(source, os.path.splitext(source)[1]) as stream:
+        counted: Any = _Counted(stream, source, limit)
+        with tarfile.open(fileobj=counted, mode="r|") as archive:
+            for member in archive:
+                plain = member.isdir() or (member.isreg() and not member.issparse())
+                yield member.name, plain, None if member.isdir() else partial(archive.extractfile, member)
+
+
+def _zipped(source: str, limit: int) -> Iterator[tuple[str, bool, Any]]:
+    with zipfile.ZipFile(source) as archive:
+        for member in archive.infolist():
+            kind = stat.S_IFMT(member.external_attr >> 16)
+            plain = kind in (0, stat.S_IFREG, stat.S_IFDIR) and not member.flag_bits & 1
+            yield member.filename, plain, None if member.is_dir() else partial(archive.open, member)
 
 
 @contextmanager
@@ -193,10 +217,10 @@ class _Counted:
     """A stream that ends with an error after `limit` bytes."""
 
     def __init__(self, stream: Any, source: str, limit: int) -> None:
-        self._stream, self._source, self._limit, self._taken = stream, source, limit, 0
+        self.stream, self._source, self._limit, self._taken = stream, source, limit, 0
 
     def read(self, count: int = CHUNK) -> bytes:
-        data: bytes = self._stream.read(min(count, CHUNK))
+        data: bytes = self.stream.read(min(count, CHUNK))
         self._taken += len(data)
         if self._taken > self._limit:
             fact = f"it has {os.path.getsize(self._source)} bytes and may unpack to {self._limit}"
@@ -215,37 +239,3 @@ def _inside(folder: str, name: str, plain: bool, source: str) -> str:
     if fact:
         raise DatasetError(explain(f"{source} has a member that is refused: {name!a}", fact))
     return os.path.join(folder, name)
-
-
-def _untar(source: str, suffix: str, folder: str, limit: int) -> None:
-    for is_checked in (False, True):  # read twice: the first time nothing is written
-        with open_compressed(source, suffix) as stream:
-            counted: Any = _Counted(stream, source, limit)
-            with tarfile.open(fileobj=counted, mode="r|") as archive:
-                for member in archive:
-                    plain = member.isdir() or (member.isreg() and not member.issparse())
-                    target = _inside(folder, member.name, plain, source)
-                    if is_checked:
-                        _write(target, None if member.isdir() else archive.extractfile(member))
-
-
-def _unzip(source: str, folder: str, limit: int) -> None:
-    with zipfile.ZipFile(source) as archive:
-        for is_checked, member in itertools.product((False, True), archive.infolist()):
-            kind = stat.S_IFMT(member.external_attr >> 16)
-            plain = kind in (0, stat.S_IFREG, stat.S_IFDIR) and not member.flag_bits & 1
-            target = _inside(folder, member.filename, plain, source)
-            if is_checked and member.is_dir():
-                _write(target, None)
-            elif is_checked:
-                with archive.open(member) as stream:
-                    _write(target, _Counted(stream, source, limit))
-                limit -= member.file_size  # which zipfile holds the stream to
-
-
-def _write(target: str, stream: Any) -> None:
-    """Make a folder, or a file of what a stream has."""
-    os.makedirs(target if stream is None else os.path.dirname(target) or ".", exist_ok=True)
-    if stream is not None:
-        with open(target, "wb") as written:
-            shutil.copyfileobj(stream, written, CHUNK)

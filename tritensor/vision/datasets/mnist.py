@@ -27,7 +27,7 @@ DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 
 def find_idx(path: str) -> str | None:
-    """The file itself or, if there is none, the compressed file beside it; None if there is neither."""
+    """The file itself or, if there is none, the compressed file beside it, if there is one."""
     return next((found for end in ("", *PACKED) if os.path.isfile(found := path + end)), None)
 
 
@@ -103,8 +103,7 @@ class MNIST(FetchedDataset):
         return self.resources
 
     def _files(self) -> list[str]:
-        part = "train" if self.train else "t10k"
-        return [f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte"]
+        return [f"{'train' if self.train else 't10k'}-{what}-ubyte" for what in ("images-idx3", "labels-idx1")]
 
     def _missing(self) -> list[str]:
         paths = (os.path.join(self.raw_folder, name) for name in self._files())
@@ -192,13 +191,12 @@ class EMNIST(MNIST):
     }
 
     def __init__(self, root: Path, split: str, **kwargs: Any) -> None:
-        self.split = _choice(split, "split", tuple(self.classes_split_dict))
+        self.split = _choice(split, "split", self.classes_split_dict)
         self.classes = self.classes_split_dict[split]
         super().__init__(root, **kwargs)
 
     def _files(self) -> list[str]:
-        part = f"emnist-{self.split}-{'train' if self.train else 'test'}"
-        return [f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte"]
+        return [f"emnist-{self.split}-{name}".replace("t10k", "test") for name in super()._files()]
 
     def download(self) -> None:
         """Fetch and unpack the archive of all splits, if files of this one are missing."""
@@ -236,7 +234,7 @@ class QMNIST(MNIST):
     def __init__(
         self, root: Path, what: str | None = None, compat: bool = True, train: bool = True, **kwargs: Any
     ) -> None:
-        self.what = _choice(("train" if train else "test") if what is None else what, "what", tuple(self.subsets))
+        self.what = _choice(("train" if train else "test") if what is None else what, "what", self.subsets)
         self.compat = compat
         super().__init__(root, train, **kwargs)
 
@@ -248,8 +246,8 @@ class QMNIST(MNIST):
 
     def _load(self) -> None:
         super()._load()
-        part = {"test10k": slice(0, 10000), "test50k": slice(10000, None)}.get(self.what)
-        if part is not None:
+        if self.what in ("test10k", "test50k"):
+            part = slice(0, 10000) if self.what == "test10k" else slice(10000, None)
             self.data, self.targets = self.data[part].clone(), self.targets[part].clone()
 
     def _target(self, target: Tensor) -> Any:
@@ -260,10 +258,9 @@ class QMNIST(MNIST):
         return f"Split: {self.what}"
 
 
-def _choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
+def _choice(value: Any, name: str, choices: dict[str, Any]) -> str:
     if not isinstance(value, str):
         raise ValueError(f"Expected type str for argument {name}, but got type {type(value)}.")
     if value not in choices:
-        valid = "', '".join(choices)
-        raise ValueError(f"Unknown value '{value}' for argument {name}. Valid values are {{'{valid}'}}.")
+        raise ValueError(f"Unknown value '{value}' for argument {name}. Valid values are {{{str([*choices])[1:-1]}}}.")
     return value

@@ -86,6 +86,8 @@ class FetchedDataset(VisionDataset):
     data: Any
     targets: Any
     classes: list[str]
+    download: Callable[[], None]
+    _load: Callable[[], None]
 
     def __init__(
         self,
@@ -100,13 +102,6 @@ class FetchedDataset(VisionDataset):
         if download:
             self.download()
         self._load()
-
-    def download(self) -> None:
-        """Fetch, check and unpack the files that are missing; a DatasetError if what comes is something else."""
-        raise NotImplementedError
-
-    def _load(self) -> None:
-        raise NotImplementedError
 
     def _refuse(self, words: str, wrong: list[str], urls: list[str], note: str = "") -> None:
         """Raise if files are missing or have another checksum: which they are, and where they come from."""

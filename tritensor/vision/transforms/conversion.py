@@ -49,10 +49,8 @@ def check_image(img: Any, channels: tuple[int, ...] = ()) -> Tensor:
 
 
 def from_array(array: np.ndarray[Any, Any], mode: str) -> Image.Image:
-    """A picture with a copy of the bytes of an array (height, width) or (height, width, channels), as they are.
-
-    `Image.fromarray` took a mode until Pillow 12.
-    """
+    """A picture with a copy of the bytes of an array (height, width) or (height, width, channels), as they are;
+    `Image.fromarray` took a mode until Pillow 12."""
     array = np.ascontiguousarray(array)
     return Image.frombytes(mode, (array.shape[1], array.shape[0]), array.tobytes())
 
@@ -98,29 +96,23 @@ def get_image_size(img: Any) -> list[int]:
 
 
 def to_tensor(pic: Any) -> Tensor:
-    """A tensor (channels, height, width) of a PIL picture or an array (height, width, channels).
-
-    Elements of uint8 become floating numbers from 0 to 1, others stay what they are.
+    """A tensor (channels, height, width) of a PIL picture or an array (height, width, channels); elements of uint8
+    become floating numbers from 0 to 1, others stay what they are.
 
     >>> import numpy as np
     >>> to_tensor(np.array([[[0, 51, 255]]], dtype=np.uint8)).flatten()
     tensor([0.0000, 0.2000, 1.0000])
 
     Raises:
-        TypeError: neither. ValueError: an array of other than 2 or 3 dimensions.
+        ValueError: an array of other than 2 or 3 dimensions.
     """
-    if isinstance(pic, np.ndarray):
-        if pic.ndim not in (2, 3):
-            raise ValueError(f"pic should be 2/3 dimensional. Got {pic.ndim} dimensions.")
-        array = pic
-    elif isinstance(pic, Image.Image):
-        array = np.array(pic)
-        if pic.mode == "1":
-            array = array * np.uint8(255)
-        elif pic.mode == DEEP:
-            array = array.view(np.int16)
-    else:
+    if not isinstance(pic, (np.ndarray, Image.Image)):
         raise TypeError(f"pic should be PIL Image or ndarray. Got {type(pic)}")
+    array = np.array(pic)
+    if array.ndim not in (2, 3):
+        raise ValueError(f"pic should be 2/3 dimensional. Got {array.ndim} dimensions.")
+    mode = getattr(pic, "mode", None)
+    array = array * np.uint8(255) if mode == "1" else array.view(np.int16) if mode == DEEP else array
     made = from_numpy(np.ascontiguousarray(_channels_first(array)))
     return made.to(dtypes.get_default_dtype()).div(255) if made.dtype is dtypes.uint8 else made
 
@@ -137,22 +129,17 @@ def _channels_first(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def to_pil_image(pic: Any, mode: str | None = None) -> Image.Image:
     """A PIL picture of a tensor (channels, height, width) or an array (height, width, channels), or of (height, width).
 
-    Floating elements are taken for numbers from 0 to 1, except for the mode "F".
-
-    Args:
-        mode: the mode of the picture; None for the usual one of the number of channels and the dtype.
+    Its mode is `mode` or, for None, the usual one of the number of channels and the dtype. Floating elements are taken
+    for numbers from 0 to 1, except for the mode "F".
 
     Raises:
-        TypeError: neither tensor nor array, or a dtype that no mode has. ValueError: other than 2 or 3 dimensions, more
-            than 4 channels, or another mode than the dtype or the number of channels can have.
+        TypeError: a dtype that no mode has. ValueError: other than 2 or 3 dimensions, more than 4 channels, or another
+            mode than the dtype or the number of channels can have.
     """
-    if isinstance(pic, Tensor):
-        array = pic.numpy(force=True)
-        array = array.transpose(1, 2, 0) if array.ndim == 3 else array
-    elif isinstance(pic, np.ndarray):
-        array = pic
-    else:
+    if not isinstance(pic, (Tensor, np.ndarray)):
         raise TypeError(f"pic should be Tensor or ndarray. Got {type(pic)}.")
+    array = pic.numpy(force=True) if isinstance(pic, Tensor) else pic
+    array = array.transpose(1, 2, 0) if isinstance(pic, Tensor) and array.ndim == 3 else array
     if array.ndim not in (2, 3):
         raise ValueError(f"pic should be 2/3 dimensional. Got {array.ndim} dimensions.")
     channels = 1 if array.ndim == 2 else array.shape[2]
@@ -188,7 +175,7 @@ def convert_image_dtype(image: Tensor, dtype: dtypes.dtype = dtypes.float32) -> 
     tensor([0.0000, 0.2000, 1.0000])
 
     Raises:
-        TypeError: it is no tensor. DtypeError: a floating dtype to an integer one that has more digits.
+        DtypeError: a floating dtype to an integer one that has more digits.
     """
     if not isinstance(image, Tensor):
         raise TypeError("Input img should be Tensor Image")
@@ -196,9 +183,7 @@ def convert_image_dtype(image: Tensor, dtype: dtypes.dtype = dtypes.float32) -> 
     if source is dtype or (source.is_floating_point and dtype.is_floating_point):
         return image.to(dtype)
     if source.is_floating_point:
-        if (source.itemsize == 4 and dtype in (dtypes.int32, dtypes.int64)) or (
-            source.itemsize == 8 and dtype is dtypes.int64
-        ):
+        if dtype in {4: (dtypes.int32, dtypes.int64), 8: (dtypes.int64,)}.get(source.itemsize, ()):
             words = f"The cast from {source} to {dtype} cannot be performed safely."
             raise DtypeError(explain(words, remedy="convert to float64 first, or to a smaller integer dtype"))
         return image.mul(largest(dtype) + 1.0 - 1e-3).to(dtype)  # so that as many numbers become 255 as become 254

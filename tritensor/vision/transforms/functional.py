@@ -49,7 +49,7 @@ def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inpla
     tensor([[[-1.,  1.]]])
 
     Raises:
-        TypeError: no tensor, or none of a floating dtype. ValueError: fewer than 3 dimensions, a deviation of 0.
+        TypeError: no floating dtype. ValueError: fewer than 3 dimensions, a deviation of 0.
     """
     if not check_image(tensor).dtype.is_floating_point:
         raise TypeError(f"Input tensor should be a float tensor. Got {tensor.dtype}.")
@@ -58,8 +58,7 @@ def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inpla
         raise ValueError(f"{words} Got tensor.size() = {tensor.shape}")
     shift, scale = (as_tensor(values, dtype=tensor.dtype) for values in (mean, std))
     if 0 in scale.flatten().tolist():
-        words = f"std evaluated to zero after conversion to {tensor.dtype}, leading to division by zero."
-        raise ValueError(words)
+        raise ValueError(f"std evaluated to zero after conversion to {tensor.dtype}, leading to division by zero.")
     shift, scale = ((x.view(-1, 1, 1) if x.ndim == 1 else x).to(tensor.device) for x in (shift, scale))
     return (tensor if inplace else tensor.clone()).sub_(shift).div_(scale)
 
@@ -89,8 +88,7 @@ def resize(
     mode = as_mode(interpolation)
     wanted = [size] if isinstance(size, int) else list(size)
     if len(wanted) not in (1, 2):
-        words = f"Size must be an int or a 1 or 2 element tuple/list, not a {len(wanted)} element tuple/list"
-        raise ValueError(words)
+        raise ValueError(f"Size must be an int or a 1 or 2 element tuple/list, not a {len(wanted)} element tuple/list")
     if max_size is not None and len(wanted) != 1:
         words = "max_size should only be passed if size specifies the length of the smaller edge, i.e. size should be"
         raise ValueError(f"{words} an int or a sequence of length 1 in torchscript mode.")
@@ -145,25 +143,21 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
     """
     fill = 0 if fill is None else fill
     left, top, right, bottom = border(padding, fill, padding_mode)
-    if isinstance(img, Tensor):
-        check_image(img)
-        if isinstance(fill, (tuple, list)):
-            raise TypeError("Got inappropriate fill arg")
-    else:
-        check_picture(img)
+    tensor = isinstance(img, Tensor)
+    _, height, width = get_dimensions(img if tensor else check_picture(img))
+    if tensor and isinstance(fill, (tuple, list)):
+        raise TypeError("Got inappropriate fill arg")
     if padding_mode != "constant":
-        _, height, width = get_dimensions(img)
         rows = _places(img, height, top, bottom, padding_mode)
         columns = _places(img, width, left, right, padding_mode)
-    if isinstance(img, Tensor):
-        if padding_mode == "constant":
-            return pad_tensor(img, (left, right, top, bottom), "constant", float(fill))
-        rows, columns = (from_numpy(places).to(img.device) for places in (rows, columns))
-        return img.index_select(-2, rows).index_select(-1, columns)
-    if padding_mode == "constant":
-        made = ImageOps.expand(img, border=(left, top, right, bottom), fill=_fill_of(fill, img))
-    else:
+        if tensor:
+            rows, columns = (from_numpy(places).to(img.device) for places in (rows, columns))
+            return img.index_select(-2, rows).index_select(-1, columns)
         made = Image.fromarray(np.asarray(img)[rows][:, columns])
+    elif tensor:
+        return pad_tensor(img, (left, right, top, bottom), "constant", float(fill))
+    else:
+        made = ImageOps.expand(img, border=(left, top, right, bottom), fill=_fill_of(fill, img))
     if img.mode == "P":
         made.putpalette(img.getpalette())
     return made
@@ -253,8 +247,8 @@ def vflip(img: Any) -> Any:
 def _inverse_matrix(
     center: Sequence[float], angle: float, translate: Sequence[float], scale: float, shear: Sequence[float]
 ) -> list[float]:
-    """Where the elements of the result come from: the inverse of moving to `center`, turning, shearing and scaling,
-    moving back and translating, as six numbers (a, b, c, d, e, f), x = a x' + b y' + c, y = d x' + e y' + f."""
+    """The inverse of moving to `center`, turning, shearing and scaling, moving back and translating, as six numbers
+    (a, b, c, d, e, f): elements come from x = a x' + b y' + c, y = d x' + e y' + f."""
     turn, sx, sy = math.radians(angle), math.radians(shear[0]), math.radians(shear[1])
     a = math.cos(turn - sy) / math.cos(sy)
     b = -math.cos(turn - sy) * math.tan(sx) / math.cos(sy) - math.sin(turn)
