@@ -14,7 +14,7 @@ from ..transforms.functional import to_pil_image
 from .files import Path
 from .vision import Transform, VisionDataset
 
-__all__ = ["IMG_EXTENSIONS", "DatasetFolder", "FakeData", "ImageFolder", "default_loader"]
+__all__ = ["DatasetFolder", "FakeData", "ImageFolder"]
 
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 

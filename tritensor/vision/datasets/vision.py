@@ -10,7 +10,7 @@ from ...errors import DatasetError, explain
 from ...utils.data import Dataset
 from .files import Path
 
-__all__ = ["FetchedDataset", "StandardTransform", "VisionDataset"]
+__all__ = ["VisionDataset"]
 
 Transform = Callable[..., Any]
 

@@ -6,20 +6,9 @@ model.load_state_dict(tritensor.load("resnet18-f37072fd.pth"))
 
 from __future__ import annotations
 
-from .mobilenetv2 import MobileNetV2, mobilenet_v2
-from .plain import VGG, AlexNet, alexnet, vgg11, vgg16
-from .resnet import ResNet, resnet18, resnet34, resnet50
+from . import mobilenetv2, plain, resnet
+from .mobilenetv2 import *
+from .plain import *
+from .resnet import *
 
-__all__ = [
-    "VGG",
-    "AlexNet",
-    "MobileNetV2",
-    "ResNet",
-    "alexnet",
-    "mobilenet_v2",
-    "resnet18",
-    "resnet34",
-    "resnet50",
-    "vgg11",
-    "vgg16",
-]
+__all__ = [*mobilenetv2.__all__, *plain.__all__, *resnet.__all__]

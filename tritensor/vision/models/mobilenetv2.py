@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import nn
 from ...tensor import Tensor
-from .weights import initialise, refuse_weights
+from .weights import initialise, made
 
 __all__ = ["MobileNetV2", "mobilenet_v2"]
 
@@ -97,5 +97,4 @@ def mobilenet_v2(*, weights: None = None, progress: bool = True, **kwargs: Any) 
     >>> sum(parameter.numel() for parameter in mobilenet_v2().parameters())
     3504872
     """
-    refuse_weights("mobilenet_v2", weights)
-    return MobileNetV2(**kwargs)
+    return made("mobilenet_v2", weights, MobileNetV2, **kwargs)

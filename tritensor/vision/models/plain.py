@@ -8,7 +8,7 @@ from typing import Any
 
 from ... import nn
 from ...tensor import Tensor
-from .weights import initialise, refuse_weights
+from .weights import initialise, made
 
 __all__ = ["VGG", "AlexNet", "alexnet", "vgg11", "vgg16"]
 
@@ -73,17 +73,14 @@ class VGG(_Plain):
 
 def alexnet(*, weights: None = None, progress: bool = True, **kwargs: Any) -> AlexNet:
     """AlexNet, with the keywords of `AlexNet`; 61,100,840 parameters for 1000 classes. For errors see `resnet18`."""
-    refuse_weights("alexnet", weights)
-    return AlexNet(**kwargs)
+    return made("alexnet", weights, AlexNet, **kwargs)
 
 
 def vgg11(*, weights: None = None, progress: bool = True, **kwargs: Any) -> VGG:
     """VGG-11, with the keywords of `VGG`; 132,863,336 parameters for 1000 classes. For errors see `resnet18`."""
-    refuse_weights("vgg11", weights)
-    return VGG(_features(VGG11, 2), **kwargs)
+    return made("vgg11", weights, VGG, _features(VGG11, 2), **kwargs)
 
 
 def vgg16(*, weights: None = None, progress: bool = True, **kwargs: Any) -> VGG:
     """VGG-16, with the keywords of `VGG`; 138,357,544 parameters for 1000 classes. For errors see `resnet18`."""
-    refuse_weights("vgg16", weights)
-    return VGG(_features(VGG16, 2), **kwargs)
+    return made("vgg16", weights, VGG, _features(VGG16, 2), **kwargs)

@@ -7,9 +7,9 @@ from typing import Any
 
 from ... import nn
 from ...tensor import Tensor
-from .weights import initialise, refuse_weights
+from .weights import initialise, made
 
-__all__ = ["BasicBlock", "Bottleneck", "ResNet", "resnet18", "resnet34", "resnet50"]
+__all__ = ["ResNet", "resnet18", "resnet34", "resnet50"]
 
 Norm = Callable[[int], nn.Module]
 
@@ -124,17 +124,14 @@ def resnet18(*, weights: None = None, progress: bool = True, **kwargs: Any) -> R
     Raises:
         ValueError: weights, of which there are none; see `tritensor.vision.models`.
     """
-    refuse_weights("resnet18", weights)
-    return ResNet(BasicBlock, [2, 2, 2, 2], **kwargs)
+    return made("resnet18", weights, ResNet, BasicBlock, [2, 2, 2, 2], **kwargs)
 
 
 def resnet34(*, weights: None = None, progress: bool = True, **kwargs: Any) -> ResNet:
     """ResNet-34, with the keywords of `ResNet`; 21,797,672 parameters for 1000 classes. For errors see `resnet18`."""
-    refuse_weights("resnet34", weights)
-    return ResNet(BasicBlock, [3, 4, 6, 3], **kwargs)
+    return made("resnet34", weights, ResNet, BasicBlock, [3, 4, 6, 3], **kwargs)
 
 
 def resnet50(*, weights: None = None, progress: bool = True, **kwargs: Any) -> ResNet:
     """ResNet-50, with the keywords of `ResNet`; 25,557,032 parameters for 1000 classes. For errors see `resnet18`."""
-    refuse_weights("resnet50", weights)
-    return ResNet(Bottleneck, [3, 4, 6, 3], **kwargs)
+    return made("resnet50", weights, ResNet, Bottleneck, [3, 4, 6, 3], **kwargs)

@@ -1,25 +1,25 @@
-"""How a model's parameters start."""
+"""How a model is made, and how its parameters start."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ... import nn
 from ...errors import explain
 
-__all__ = ["initialise", "refuse_weights"]
+__all__ = ["initialise", "made"]
+
+Model = TypeVar("Model", bound=nn.Module)
 
 
-def refuse_weights(name: str, weights: Any) -> None:
-    """Raise if weights are asked for: there are none here to give.
-
-    Raises:
-        ValueError: `weights` is not None.
-    """
+def made(name: str, weights: Any, kind: Callable[..., Model], *args: Any, **kwargs: Any) -> Model:
+    """`kind(*args, **kwargs)`, unless weights are asked for: there are none here to give."""
     if weights is not None:
         fact = f"weights={weights!r} would have to be fetched, and tritensor has no weights to fetch"
         remedy = f'model = {name}(); model.load_state_dict(tritensor.load("checkpoint.pth")) takes one of torchvision'
         raise ValueError(explain(f"{name} has no pretrained weights", fact, remedy=remedy))
+    return kind(*args, **kwargs)
 
 
 def initialise(model: nn.Module, linear: bool = True) -> None:
