@@ -30,8 +30,7 @@ def make_grid(
     Args:
         tensor: (pictures, channels, height, width), a list of pictures of one size, or one picture; grey ones get three
             channels.
-        nrow: how many pictures a row has.
-        padding: how many elements are between them, of the value `pad_value`.
+        nrow: how many pictures a row has. padding: how many elements are between them, of the value `pad_value`.
         normalize: whether the elements are scaled to 0 to 1, from `value_range` or, for None, from the least and the
             largest of all, or of each picture with `scale_each`.
 

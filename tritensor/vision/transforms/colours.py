@@ -53,11 +53,7 @@ def adjust_brightness(img: Any, brightness_factor: float) -> Any:
 
 
 def adjust_contrast(img: Any, contrast_factor: float) -> Any:
-    """The picture moved from its mean grey by a factor: 0 gives that grey, 1 the picture itself.
-
-    Raises:
-        ValueError, TypeError: see `adjust_brightness`.
-    """
+    """The picture moved from its mean grey by a factor, of which 0 gives that grey; see `adjust_brightness`."""
 
     def mean(img: Tensor) -> Tensor:
         grey = rgb_to_grayscale(img) if img.ndim > 2 else img
@@ -68,11 +64,7 @@ def adjust_contrast(img: Any, contrast_factor: float) -> Any:
 
 
 def adjust_saturation(img: Any, saturation_factor: float) -> Any:
-    """The picture moved from its own grey by a factor: 0 gives grey, 1 the picture itself.
-
-    Raises:
-        ValueError, TypeError: see `adjust_brightness`.
-    """
+    """The picture moved from its own grey by a factor, of which 0 gives grey; see `adjust_brightness`."""
 
     def grey(img: Tensor) -> Tensor:
         return img if img.ndim == 2 or img.shape[-3] == 1 else rgb_to_grayscale(img)

@@ -274,12 +274,8 @@ class RandomAffine(Transform):
 
 @dataclass(eq=False, repr=False)
 class ColorJitter(Transform):
-    """Brightness, contrast, saturation and hue changed at random, in random order.
-
-    Args:
-        brightness, contrast, saturation: (least, most) of the factor, or one number for 1 - number to 1 + number.
-        hue: (least, most) of the turn, within -0.5 and 0.5, or one number for -number to number.
-    """
+    """Brightness, contrast, saturation and hue changed in random order, by factors from (least, most), or from
+    1 - number to 1 + number for one number; the hue by a turn within -0.5 and 0.5, or from -number to number."""
 
     brightness: Any = 0
     contrast: Any = 0

@@ -75,11 +75,7 @@ def _as_before(made: Tensor, img: Tensor) -> Tensor:
 
 
 def transformed(img: Tensor, matrix: list[float], mode: str, fill: Any, expand: bool = False) -> Tensor:
-    """`functional.rotate` and `functional.affine` of a tensor.
-
-    Args:
-        matrix: where an element comes from, both counted from the middle; see `functional`.
-    """
+    """`functional.rotate` and `functional.affine` of a tensor, counted from its middle."""
     channels = 1 if img.ndim == 2 else img.shape[-3]
     values = list(fill) if isinstance(fill, (list, tuple)) else [] if fill is None else [fill]
     if len(values) > 1 and len(values) != channels:
