@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from ... import nn
 from ...errors import explain
 
 __all__ = ["initialise", "made"]
 
-Model = TypeVar("Model", bound=nn.Module)
 
-
-def made(name: str, weights: Any, kind: Callable[..., Model], *args: Any, **kwargs: Any) -> Model:
+def made(name: str, weights: Any, kind: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """`kind(*args, **kwargs)`, unless weights are asked for: there are none here to give."""
     if weights is not None:
         fact = f"weights={weights!r} would have to be fetched, and tritensor has no weights to fetch"

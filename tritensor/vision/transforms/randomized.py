@@ -28,7 +28,7 @@ __all__ = [
     "RandomVerticalFlip",
 ]
 
-Range = tuple[float, float] | None
+Range = Sequence[float] | None
 
 
 def _uniform(low: float, high: float) -> float:
@@ -230,8 +230,8 @@ class RandomAffine(Transform):
 
     brief = ("translate", "scale", "shear", "interpolation", "fill", "center")
     degrees: Any
-    translate: Sequence[float] | None = None
-    scale: Sequence[float] | None = None
+    translate: Range = None
+    scale: Range = None
     shear: Any = None
     interpolation: Any = InterpolationMode.NEAREST
     fill: Any = 0
@@ -252,11 +252,7 @@ class RandomAffine(Transform):
 
     @staticmethod
     def get_params(
-        degrees: Sequence[float],
-        translate: Sequence[float] | None,
-        scale_ranges: Sequence[float] | None,
-        shears: Sequence[float] | None,
-        img_size: Sequence[int],
+        degrees: Sequence[float], translate: Range, scale_ranges: Range, shears: Range, img_size: Sequence[int]
     ) -> tuple[float, tuple[int, int], float, tuple[float, float]]:
         """Draw (angle, (to the right, down), scale, (shear along x, along y)) for a picture of (width, height)."""
         angle = _uniform(degrees[0], degrees[1])
@@ -288,13 +284,10 @@ class ColorJitter(Transform):
         self.hue = _jitter(self.hue, "hue", 0.0, (-0.5, 0.5))
 
     @staticmethod
-    def get_params(
-        brightness: Range, contrast: Range, saturation: Range, hue: Range
-    ) -> tuple[Tensor, float | None, float | None, float | None, float | None]:
+    def get_params(brightness: Range, contrast: Range, saturation: Range, hue: Range) -> tuple[Any, ...]:
         """Draw the order, and a factor for each that is not None."""
-        order = randperm(4)
-        b, c, s, h = (None if part is None else _uniform(*part) for part in (brightness, contrast, saturation, hue))
-        return order, b, c, s, h
+        ranges = (brightness, contrast, saturation, hue)
+        return randperm(4), *(None if part is None else _uniform(*part) for part in ranges)
 
     def _changed(self, img: Any) -> Any:
         order, *factors = self.get_params(self.brightness, self.contrast, self.saturation, self.hue)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
@@ -60,13 +59,10 @@ class Transform(Module):
 
 def as_pair(size: Any) -> Any:
     """(height, width) from one number, a sequence of one, or one of two."""
-    if isinstance(size, numbers.Number):
-        return int(size), int(size)  # type: ignore[call-overload]
-    if isinstance(size, Sequence) and len(size) == 1:
-        return size[0], size[0]
-    if len(size) != 2:
+    both = [int(size)] if isinstance(size, (int, float)) else size
+    if len(both) not in (1, 2):
         raise ValueError("Please provide only two dimensions (h, w) for size.")
-    return size
+    return (both[0], both[0]) if len(both) == 1 else both
 
 
 @dataclass(eq=False, repr=False)
