@@ -209,11 +209,8 @@ def center_crop(img: Any, output_size: int | Sequence[int]) -> Any:
     wanted = [int(output_size)] if isinstance(output_size, (int, float)) else list(output_size)
     height, width = wanted * 2 if len(wanted) == 1 else wanted
     _, h, w = get_dimensions(img)
-    if width > w or height > h:
-        more, taller = max(width - w, 0), max(height - h, 0)
-        img = pad(img, (more // 2, taller // 2, (more + 1) // 2, (taller + 1) // 2))
-        _, h, w = get_dimensions(img)
-    return crop(img, round((h - height) / 2.0), round((w - width) / 2.0), height, width)
+    top, left = (round(much / 2) if much > 0 else -(-much // 2) for much in (h - height, w - width))
+    return crop(img, top, left, height, width)
 
 
 def resized_crop(

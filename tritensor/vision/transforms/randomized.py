@@ -73,7 +73,7 @@ def _check_ranges(scale: Any, ratio: Any) -> None:
 
 
 def _fill(fill: Any) -> Any:
-    if fill is not None and not isinstance(fill, (Sequence, numbers.Number)):
+    if not isinstance(fill, (Sequence, numbers.Number, type(None))):
         raise TypeError("Fill should be either a sequence or a number.")
     return 0 if fill is None else fill
 
