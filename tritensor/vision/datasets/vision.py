@@ -22,8 +22,6 @@ class VisionDataset(Dataset[Any]):
     changes a picture and `target_transform` its target; a ValueError for both.
     """
 
-    _repr_indent = 4
-
     def __init__(
         self,
         root: Path | None = None,
@@ -53,7 +51,7 @@ class VisionDataset(Dataset[Any]):
         body += self.extra_repr().splitlines()
         if self.transforms is not None:
             body.append(repr(self.transforms))
-        return "\n".join([f"Dataset {type(self).__name__}", *(" " * self._repr_indent + line for line in body)])
+        return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
 
     def extra_repr(self) -> str:
         """Further lines of the representation."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any
@@ -114,9 +113,7 @@ def _extents(matrix: list[float], height: int, width: int) -> tuple[int, int]:
     where it is."""
     corners = np.array([[x * width, y * height, 1] for x in (-0.5, 0.5) for y in (-0.5, 0.5)], np.float32)
     places = corners @ np.array(matrix, np.float32).reshape(2, 3).T
-    sizes = []
-    for column, length in ((places[:, 1], height), (places[:, 0], width)):
-        ends = np.array([column.min(), column.max()]) + np.float32(length * 0.5)
-        low, high = np.trunc(ends / np.float32(1e-4)) * np.float32(1e-4)
-        sizes.append(math.ceil(high) - math.floor(low))
-    return sizes[0], sizes[1]
+    ends = np.stack([places.min(0), places.max(0)]) + np.array([width * 0.5, height * 0.5], np.float32)
+    low, high = np.trunc(ends / np.float32(1e-4)) * np.float32(1e-4)
+    columns, rows = (np.ceil(high) - np.floor(low)).astype(int).tolist()
+    return rows, columns
