@@ -10,7 +10,7 @@ import pytest
 import tritensor as torch
 from tritensor import nn
 from tritensor.vision import models
-from tritensor.vision.models.resnet import BasicBlock
+from tritensor.vision.models import BasicBlock
 
 
 def count(model: nn.Module) -> int:

@@ -86,21 +86,18 @@ class DatasetFolder(VisionDataset):
         if (extensions is None) == (is_valid_file is None):
             raise ValueError("Both extensions and is_valid_file cannot be None or not None at the same time")
         is_valid = is_valid_file or (lambda path: path.lower().endswith(tuple(extensions or ())))
-        found, empty = [], []
-        for name in sorted(class_to_idx):
-            files = [
-                os.path.join(folder, file)
-                for folder, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=True))
-                for file in sorted(files)
-            ]
-            valid = [(path, class_to_idx[name]) for path in files if is_valid(path)]
-            found += valid
-            empty += [] if valid else [name]
+        found = [
+            (path, class_to_idx[name])
+            for name in sorted(class_to_idx)
+            for folder, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=True))
+            for path in (os.path.join(folder, file) for file in sorted(files))
+            if is_valid(path)
+        ]
+        empty = sorted(set(class_to_idx.values()) - {number for _, number in found})
         if empty and not allow_empty:
-            words = f"Found no valid file for the classes {', '.join(empty)}. "
-            raise FileNotFoundError(
-                words + (f"Supported extensions are: {', '.join(extensions)}" if extensions else "")
-            )
+            names = ", ".join(sorted(name for name in class_to_idx if class_to_idx[name] in empty))
+            known = f"Supported extensions are: {', '.join(extensions)}" if extensions else ""
+            raise FileNotFoundError(f"Found no valid file for the classes {names}. {known}")
         return found
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
