@@ -8,8 +8,8 @@ made; for what a picture raises see `functional`.
 from __future__ import annotations
 
 from . import functional, randomized, transforms
+from .functional import InterpolationMode
 from .randomized import *
-from .resampling import InterpolationMode
 from .transforms import *
 
 __all__ = ["InterpolationMode", "functional"]

@@ -13,7 +13,7 @@ from ...functional.creation import empty, tensor
 from ...random import rand, randint, randn, randperm
 from ...tensor import Tensor
 from . import functional as F
-from .resampling import InterpolationMode, as_mode
+from .functional import InterpolationMode, as_mode
 from .transforms import Compose, Transform, as_pair
 
 __all__ = [

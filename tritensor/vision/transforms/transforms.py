@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from ...dtypes import dtype as Dtype
 from ...nn.module import Module
 from . import functional as F
-from .resampling import InterpolationMode, as_mode
+from .functional import InterpolationMode, as_mode
 
 __all__ = [
     "CenterCrop",
