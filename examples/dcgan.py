@@ -8,13 +8,11 @@ of both losses, and digits that the generator draws from the same codes after ev
 """
 
 import argparse
-import itertools
 import sys
 from pathlib import Path
 
 from handwriting import folder
-from matplotlib.figure import Figure
-from tqdm import tqdm
+from training import draw_losses, passes
 
 import tritensor as torch
 import tritensor.nn.functional as F
@@ -99,26 +97,18 @@ def main():
     optimizers = [torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.5, 0.999)) for model in models]
     codes = torch.randn(64 if device == "cpu" else 4, CODES, 1, 1, device=device)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    losses = []
-    total = arguments.epochs * min(len(loader), arguments.batches or len(loader))
-    with tqdm(total=total, desc=f"training on {device}", unit="batch", mininterval=0.25) as bar:
-        for epoch in range(1, arguments.epochs + 1):
-            for images, _ in itertools.islice(loader, arguments.batches):
-                noise = torch.randn(len(images), CODES, 1, 1, device=device)
-                losses.append(step(models, optimizers, images.to(device), noise))
-                bar.set_postfix(discriminator=f"{losses[-1][0]:.3f}", generator=f"{losses[-1][1]:.3f}", refresh=False)
-                bar.update()
-            if epoch % 4 == 0 or epoch == arguments.epochs:
-                with torch.no_grad():
-                    drawn = models[0](codes).cpu()
-                save_image(drawn, arguments.out / f"epoch-{epoch:02}.png", normalize=True, value_range=(-1, 1))
-    figure = Figure(figsize=(5, 4), layout="constrained")
-    axes = figure.subplots()
-    for curve, name in zip(zip(*losses, strict=True), ("discriminator", "generator"), strict=True):
-        axes.plot(curve, label=name)
-    axes.set(xlabel="batch", ylabel="loss")
-    axes.legend()
-    figure.savefig(arguments.out / "loss.png", dpi=150)
+
+    def train(images, _):
+        return step(models, optimizers, images, torch.randn(len(images), CODES, 1, 1, device=device))
+
+    def draw(epoch):
+        if epoch % 4 == 0 or epoch == arguments.epochs:
+            with torch.no_grad():
+                drawn = models[0](codes).cpu()
+            save_image(drawn, arguments.out / f"epoch-{epoch:02}.png", normalize=True, value_range=(-1, 1))
+
+    losses = passes(train, loader, arguments.epochs, device, arguments.batches, after=draw)
+    draw_losses(losses, arguments.out / "loss.png", "discriminator", "generator")
     print(f"{len(losses)} steps; wrote loss.png and epoch-*.png in {arguments.out}")
 
 

@@ -11,11 +11,12 @@ import argparse
 import itertools
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from handwriting import folder
 from matplotlib.figure import Figure
-from tqdm import tqdm
+from training import passes
 
 import tritensor as torch
 import tritensor.nn.functional as F
@@ -61,21 +62,6 @@ def step(model, optimizer, images, labels):
     return loss.item()
 
 
-def train(model, loader, epochs, device, batches):
-    """Train in place; returns the loss of every batch."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    losses = []
-    model.train()
-    total = epochs * min(len(loader), batches or len(loader))
-    with tqdm(total=total, desc=f"training on {device}", unit="batch", mininterval=0.25) as bar:
-        for _ in range(epochs):
-            for images, labels in itertools.islice(loader, batches):
-                losses.append(step(model, optimizer, images.to(device), labels.to(device)))
-                bar.set_postfix(loss=f"{losses[-1]:.4f}", refresh=False)
-                bar.update()
-    return losses
-
-
 def confusion(model, loader, device, batches):
     """How often a digit (row) was taken for another (column)."""
     counts = torch.zeros(10, 10, dtype=torch.int64)
@@ -115,8 +101,10 @@ def main():
     tests = DataLoader(test, batch_size=250, num_workers=arguments.workers)
 
     model = Net().to(arguments.device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     start = time.perf_counter()
-    losses = train(model, loader, arguments.epochs, arguments.device, arguments.batches)
+    train = partial(step, model, optimizer)
+    losses = passes(train, loader, arguments.epochs, arguments.device, arguments.batches)
     print(f"{len(losses)} steps in {time.perf_counter() - start:.1f} s, loss {losses[0]:.3f} to {losses[-1]:.3f}")
     counts = confusion(model, tests, arguments.device, arguments.batches)
     right, count = sum(int(counts[digit, digit]) for digit in range(10)), int(counts.sum())

@@ -10,10 +10,10 @@ It writes the loss curve, and beside it a checkpoint in torchvision's names.
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
-from matplotlib.figure import Figure
-from tqdm import tqdm
+from training import draw_losses, passes
 
 import tritensor as torch
 import tritensor.nn.functional as F
@@ -63,23 +63,11 @@ def main():
     loader = DataLoader(pictures, batch_size=arguments.batch, shuffle=True)
     model = models.resnet18(num_classes=classes).to(arguments.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.005, momentum=0.9, weight_decay=1e-4)
-    losses = []
-    model.train()
     start = time.perf_counter()
-    description = f"training on {arguments.device}"
-    with tqdm(total=arguments.epochs * len(loader), desc=description, unit="batch", mininterval=0.25) as bar:
-        for _ in range(arguments.epochs):
-            for images, labels in loader:
-                losses.append(step(model, optimizer, images.to(arguments.device), labels.to(arguments.device)))
-                bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
-                bar.update()
+    losses = passes(partial(step, model, optimizer), loader, arguments.epochs, arguments.device)
     print(f"{len(losses)} steps in {time.perf_counter() - start:.1f} s, loss {losses[0]:.3f} to {losses[-1]:.3f}")
     torch.save(model.state_dict(), arguments.save)
-    figure = Figure(figsize=(5, 4), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(losses)
-    axes.set(xlabel="batch", ylabel="loss")
-    figure.savefig(arguments.save.with_suffix(".png"), dpi=150)
+    draw_losses(losses, arguments.save.with_suffix(".png"))
     print(f"wrote {arguments.save} and {arguments.save.with_suffix('.png')}")
 
 

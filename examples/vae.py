@@ -8,13 +8,11 @@ pictures: the loss curve, test digits above their reconstructions, and digits dr
 """
 
 import argparse
-import itertools
 import sys
 from pathlib import Path
 
 from handwriting import folder
-from matplotlib.figure import Figure
-from tqdm import tqdm
+from training import draw_losses, passes
 
 import tritensor as torch
 import tritensor.nn.functional as F
@@ -83,15 +81,11 @@ def main():
     loader = DataLoader(datasets.MNIST(root, train=True, transform=transform), batch_size=64, shuffle=True)
     model = VAE().to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    losses = []
-    total = arguments.epochs * min(len(loader), arguments.batches or len(loader))
-    with tqdm(total=total, desc=f"training on {device}", unit="batch", mininterval=0.25) as bar:
-        for _ in range(arguments.epochs):
-            for images, _ in itertools.islice(loader, arguments.batches):
-                noise = torch.randn(len(images), CODES, device=device)
-                losses.append(step(model, optimizer, images.to(device), noise))
-                bar.set_postfix(loss=f"{losses[-1]:.1f}", refresh=False)
-                bar.update()
+
+    def train(images, _):
+        return step(model, optimizer, images, torch.randn(len(images), CODES, device=device))
+
+    losses = passes(train, loader, arguments.epochs, device, arguments.batches)
     print(f"{len(losses)} steps, loss {losses[0]:.1f} to {losses[-1]:.1f}")
 
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -102,11 +96,7 @@ def main():
         imagined = model.decoder(torch.randn(64 if device == "cpu" else 16, CODES, device=device))
         save_image(torch.cat([images, again.sigmoid().cpu()]), arguments.out / "reconstructions.png", nrow=len(images))
         save_image(imagined.sigmoid().cpu(), arguments.out / "samples.png")
-    figure = Figure(figsize=(5, 4), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(losses)
-    axes.set(xlabel="batch", ylabel="loss per picture")
-    figure.savefig(arguments.out / "loss.png", dpi=150)
+    draw_losses(losses, arguments.out / "loss.png")
     print(f"wrote loss.png, reconstructions.png and samples.png in {arguments.out}")
 
 

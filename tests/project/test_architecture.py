@@ -211,7 +211,6 @@ MODULES = [
     "devices",
     "vision",
     "vision.datasets",
-    "vision.datasets.utils",
     "vision.io",
     "vision.models",
     "vision.transforms",

@@ -47,7 +47,7 @@ def calls() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
         yield "crop", box, {}
     for size in (5, (5,), (7, 9), (30, 9), (30, 40), (18, 24), 17):
         yield "center_crop", (size,), {}
-    for name in ("hflip", "vflip", "get_dimensions", "get_image_size", "get_image_num_channels"):
+    for name in ("hflip", "vflip", "get_dimensions", "get_image_size"):
         yield name, (), {}
     for factor in (0, 0.3, 1, 1.7):
         for name in ("adjust_brightness", "adjust_contrast", "adjust_saturation"):
@@ -56,7 +56,6 @@ def calls() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
         yield "adjust_hue", (factor,), {}
     yield "rgb_to_grayscale", (1,), {}
     yield "rgb_to_grayscale", (2,), {}
-    yield "to_grayscale", (3,), {}
 
 
 def moves() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import lzma
@@ -18,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritensor.errors import DatasetError
-from tritensor.vision.datasets import archives
-from tritensor.vision.datasets.utils import extract_archive
+from tritensor.vision.datasets import files
+from tritensor.vision.datasets.files import extract_archive
 
 OUTSIDE = ["../x", "/tmp/x", "a/../../x", "..", "C:\\x", "C:x", "\\x", "a\\..\\..\\x", "\\\\host\\share\\x", "//host/x"]
 
@@ -52,42 +51,40 @@ MEMBERS = (("one.txt", b"1"), ("sub/two.txt", b"22" * 5000), ("sub/deep/empty", 
 
 @pytest.mark.parametrize(
     ("name", "mode"),
-    [("x.tar", "w"), ("x.tar.gz", "w:gz"), ("x.tgz", "w:gz"), ("x.tar.bz2", "w:bz2"), ("x.tar.xz", "w:xz")],
+    [("x.tar", "w"), ("x.tar.gz", "w:gz"), ("x.tar.xz", "w:xz")],
 )
 def test_tar(tmp_path: Path, name: str, mode: str) -> None:
     folder = tarfile.TarInfo("alone")
     folder.type = tarfile.DIRTYPE
     path = tar_of(tmp_path / name, *MEMBERS, folder, mode=mode)
-    assert extract_archive(path, tmp_path / "to", remove_finished=True) == str(tmp_path / "to")
+    extract_archive(str(path), str(tmp_path / "to"))
     assert files_of(tmp_path / "to") == dict(MEMBERS)
     assert (tmp_path / "to" / "alone").is_dir()
-    assert not path.exists()
 
 
 def test_zip(tmp_path: Path) -> None:
     path = zip_of(tmp_path / "x.zip", *MEMBERS, ("alone/", b""))
-    extract_archive(str(path))
+    extract_archive(str(path), str(tmp_path))
     assert files_of(tmp_path) == {**dict(MEMBERS), "x.zip": path.read_bytes()}
     assert (tmp_path / "alone").is_dir()
 
 
-@pytest.mark.parametrize(("end", "compress"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
+@pytest.mark.parametrize(("end", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress)])
 def test_one_compressed_file(tmp_path: Path, end: str, compress: Callable[[bytes], bytes]) -> None:
     path = tmp_path / f"a.bin{end}"
     path.write_bytes(compress(b"data" * 99999))
-    assert extract_archive(path) == str(tmp_path / "a.bin")
+    extract_archive(str(path), str(tmp_path))
     assert (tmp_path / "a.bin").read_bytes() == b"data" * 99999
-    assert extract_archive(path, tmp_path / "to") == str(tmp_path / "to" / "a.bin")
     path.write_bytes(compress(b"other" * 999)[:-7])
     with pytest.raises(DatasetError, match=rf"^File not found or corrupted: .*a.bin\{end}"):
-        extract_archive(path)
+        extract_archive(str(path), str(tmp_path))
     assert (tmp_path / "a.bin").read_bytes() == b"data" * 99999  # a damaged file replaces nothing
 
 
 def test_kinds_that_are_not_known(tmp_path: Path) -> None:
     (tmp_path / "x.rar").write_bytes(b"")
     with pytest.raises(RuntimeError, match=r"^Unknown compression or archive type: '\.rar'\."):
-        extract_archive(tmp_path / "x.rar")
+        extract_archive(str(tmp_path / "x.rar"), str(tmp_path))
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
@@ -96,7 +93,7 @@ def test_members_outside_of_the_folder(tmp_path: Path, kind: str, name: str) -> 
     members = (("good", b"1"), (name, b"2"))
     path = (tar_of if kind == "tar" else zip_of)(tmp_path / f"x.{kind}", *members)
     with pytest.raises(DatasetError, match="has a member that is refused") as caught:
-        extract_archive(path, tmp_path / "a" / "b")
+        extract_archive(str(path), str(tmp_path / "a" / "b"))
     assert "outside of the folder" in str(caught.value) and str(path) in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == [path.name]  # nothing was written, not the good one either
 
@@ -108,7 +105,7 @@ def test_links_and_devices_in_tar(tmp_path: Path, kind: bytes, target: str) -> N
     link.type, link.linkname = kind, target
     path = tar_of(tmp_path / "x.tar", ("good", b"1"), link, ("link/below", b"2"))
     with pytest.raises(DatasetError, match="no plain file"):
-        extract_archive(path, tmp_path / "to")
+        extract_archive(str(path), str(tmp_path / "to"))
     assert not (tmp_path / "to").exists()
 
 
@@ -117,7 +114,7 @@ def test_a_sparse_file_in_tar(tmp_path: Path) -> None:
     sparse.type = tarfile.GNUTYPE_SPARSE
     path = tar_of(tmp_path / "x.tar", sparse)
     with pytest.raises(DatasetError, match=r"no plain file|corrupted"):
-        extract_archive(path, tmp_path / "to")
+        extract_archive(str(path), str(tmp_path / "to"))
 
 
 def test_links_in_zip(tmp_path: Path) -> None:
@@ -125,7 +122,7 @@ def test_links_in_zip(tmp_path: Path) -> None:
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     path = zip_of(tmp_path / "x.zip", (link, b"../../outside"))
     with pytest.raises(DatasetError, match="no plain file"):
-        extract_archive(path, tmp_path / "to")
+        extract_archive(str(path), str(tmp_path / "to"))
     assert not (tmp_path / "to").exists()
 
 
@@ -137,7 +134,7 @@ def test_a_member_of_zip_without_a_name(tmp_path: Path) -> None:
     data[at + 30 : at + 32] = b"\1\0"  # the name is an extra field now
     path.write_bytes(data)
     with pytest.raises(DatasetError, match=r"x\.zip"):
-        extract_archive(path, tmp_path / "to")
+        extract_archive(str(path), str(tmp_path / "to"))
 
 
 def test_an_encrypted_member_of_zip(tmp_path: Path) -> None:
@@ -146,47 +143,48 @@ def test_an_encrypted_member_of_zip(tmp_path: Path) -> None:
     data[data.index(b"PK\x01\x02") + 8] |= 1
     path.write_bytes(data)
     with pytest.raises(DatasetError, match="encrypted files are not unpacked"):
-        extract_archive(path, tmp_path / "to")
+        extract_archive(str(path), str(tmp_path / "to"))
 
 
-@pytest.mark.parametrize("name", ["x.gz", "x.xz", "x.bz2", "x.tar", "x.tar.gz", "x.zip"])
+@pytest.mark.parametrize("name", ["x.gz", "x.xz", "x.tar", "x.tar.gz", "x.zip"])
 def test_bombs(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that unpacks to more than its size lets expect; the limit is lower here to keep the test quick."""
-    monkeypatch.setattr(archives, "ANY_ARCHIVE", 10_000)
-    monkeypatch.setattr(archives, "RATIO", 2 if name == "x.tar" else 20)
+    monkeypatch.setattr(files, "ANY_ARCHIVE", 10_000)
+    monkeypatch.setattr(files, "RATIO", 2 if name == "x.tar" else 20)
     path, zeros = tmp_path / name, bytes(3_000_000)
     if name.endswith(".tar"):
         tar_of(path, ("a", zeros))
-        monkeypatch.setattr(archives, "RATIO", 0)
+        monkeypatch.setattr(files, "RATIO", 0)
     elif name.endswith(".tar.gz"):
         tar_of(path, ("a", zeros[:1_500_000]), ("b", zeros[:1_500_000]), mode="w:gz")
     elif name.endswith(".zip"):
         zip_of(path, ("a", zeros[:40_000]), ("b", zeros[:1_500_000]))
     else:
-        path.write_bytes({"x.gz": gzip.compress, "x.xz": lzma.compress, "x.bz2": bz2.compress}[name](zeros))
+        path.write_bytes({"x.gz": gzip.compress, "x.xz": lzma.compress}[name](zeros))
     with pytest.raises(DatasetError, match="unpacks to too many bytes") as caught:
-        extract_archive(path, tmp_path / "to")
+        extract_archive(str(path), str(tmp_path / "to"))
     assert name in str(caught.value)
     assert sum(len(data) for data in files_of(tmp_path / "to").values()) <= max(10_000, 20 * path.stat().st_size)
-    extract_archive(path, tmp_path / "to", max_bytes=4_000_000)
+    monkeypatch.setattr(files, "ANY_ARCHIVE", 4_000_000)
+    extract_archive(str(path), str(tmp_path / "to"))
     assert sum(len(data) for data in files_of(tmp_path / "to").values()) >= 1_500_000
 
 
 def test_a_header_of_tar_that_asks_for_much_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "ANY_ARCHIVE", 100_000)
+    monkeypatch.setattr(files, "ANY_ARCHIVE", 100_000)
     header = tarfile.TarInfo("x")
     header.type, header.size = tarfile.XHDTYPE, 2**32
     (tmp_path / "x.tar.gz").write_bytes(gzip.compress(header.tobuf() + bytes(10_000_000)))
     with pytest.raises(DatasetError, match="too many bytes"):
-        extract_archive(tmp_path / "x.tar.gz", tmp_path / "to")
+        extract_archive(str(tmp_path / "x.tar.gz"), str(tmp_path / "to"))
 
 
 def test_xz_that_asks_for_much_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "x.xz").write_bytes(lzma.compress(b"x" * 100))  # asks for 8 MiB
-    extract_archive(tmp_path / "x.xz")
-    monkeypatch.setattr(archives, "XZ_MEMORY", 2**20)
+    extract_archive(str(tmp_path / "x.xz"), str(tmp_path))
+    monkeypatch.setattr(files, "XZ_MEMORY", 2**20)
     with pytest.raises(DatasetError, match=r"corrupted: .*x\.xz\n  Memory usage limit exceeded"):
-        extract_archive(tmp_path / "x.xz")
+        extract_archive(str(tmp_path / "x.xz"), str(tmp_path))
 
 
 GOOD: dict[str, bytes] = {}
@@ -214,7 +212,7 @@ def test_mutated_archives(tmp_path_factory: pytest.TempPathFactory, kind: str, d
     before = set(folder.rglob("*"))
     with suppress(OSError):  # a name that the file system does not have
         try:
-            extract_archive(folder / "in" / f"x.{kind}", folder / "in" / "to", max_bytes=2**24)
+            extract_archive(str(folder / "in" / f"x.{kind}"), str(folder / "in" / "to"))
         except DatasetError as refused:
             named = f"x.{kind}" in str(refused)
             assert named

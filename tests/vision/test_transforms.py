@@ -30,7 +30,7 @@ def both(call: Any) -> np.ndarray[Any, Any]:
 def test_pictures_to_tensors_and_back() -> None:
     assert F.get_dimensions(PICTURE) == F.get_dimensions(TENSOR) == [3, 4, 6]
     assert F.get_image_size(PICTURE) == F.get_image_size(TENSOR) == [6, 4]
-    assert F.get_image_num_channels(TENSOR[0]) == 1
+    assert F.get_dimensions(TENSOR[0]) == [1, 4, 6]
     tensor = transforms.ToTensor()(PICTURE)
     assert tensor.dtype is torch.float32 and tensor.is_contiguous()
     np.testing.assert_array_equal(tensor.numpy(), TENSOR.numpy() / np.float32(255))
@@ -88,8 +88,7 @@ def test_deep_pictures() -> None:
         (lambda: F.adjust_brightness(TENSOR[:2], 1), TypeError, r"permitted channel values are \[1, 3\], but found 2"),
         (lambda: F.rgb_to_grayscale(TENSOR, 2), ValueError, "num_output_channels should be either 1 or 3"),
         (lambda: F.rgb_to_grayscale(TENSOR[0]), TypeError, "should have at least 3 dimensions, but found 2"),
-        (lambda: F.to_grayscale(TENSOR), TypeError, "Input should be PIL Image"),
-        (lambda: F.to_grayscale(PICTURE, 2), ValueError, "num_output_channels should be either 1 or 3"),
+        (lambda: F.rgb_to_grayscale(PICTURE, 2), ValueError, "num_output_channels should be either 1 or 3"),
         (lambda: F.erase(PICTURE, 0, 0, 1, 1, TENSOR), TypeError, "img should be Tensor Image"),
         (lambda: F.pad(PICTURE, "x"), TypeError, "Got inappropriate padding arg"),
         (lambda: F.pad(TENSOR, 1, (1, 2, 3)), TypeError, "Got inappropriate fill arg"),
@@ -105,7 +104,8 @@ def test_deep_pictures() -> None:
             ValueError,
             r"The number of elements in 'fill' does not match .*\(2 != 3\)",
         ),
-        (lambda: F.pad(TENSOR, 5, 0, "symmetric"), ValueError, "symmetric padding of 5 needs as many elements"),
+        (lambda: F.pad(TENSOR, 5, 0, "symmetric"), IndexError, r"Padding size should be less than .* \(5, 5\)"),
+        (lambda: F.pad(TENSOR, (6, 0), 0, "reflect"), RuntimeError, "Padding size should be less than the"),
         (
             lambda: F.resize(PICTURE, (1, 2, 3)),
             ValueError,
@@ -118,7 +118,7 @@ def test_deep_pictures() -> None:
         ),
         (lambda: F.resize(PICTURE, (3, 3), max_size=3), ValueError, "max_size should only be passed if size specifies"),
         (lambda: F.resize(PICTURE, 3, "bilinear"), TypeError, "Argument interpolation should be a InterpolationMode"),
-        (lambda: F.resize(PICTURE, 3, 17), ValueError, "Pillow has no interpolation with the number 17"),
+        (lambda: F.resize(PICTURE, 3, 17), ValueError, "17 is not a valid Resampling"),
         (lambda: F.rotate(PICTURE, "x"), TypeError, "Argument angle should be int or float"),
         (lambda: F.rotate(PICTURE, 3, center=3), TypeError, "Argument center should be a sequence"),
         (lambda: F.affine(PICTURE, "x", (0, 0), 1, 0), TypeError, "Argument angle should be int or float"),
@@ -135,8 +135,6 @@ def test_deep_pictures() -> None:
         (lambda: transforms.Pad(1, 0, "x"), ValueError, "Padding mode should be either"),
         (lambda: transforms.Pad((1, 2, 3)), ValueError, "Padding must be an int or a 1, 2, or 4 element tuple"),
         (lambda: transforms.Lambda(3), TypeError, "Argument lambd should be callable, got 'int'"),
-        (lambda: transforms.RandomChoice(3), TypeError, "Argument transforms should be a sequence"),
-        (lambda: transforms.RandomChoice([], 3), TypeError, "Argument p should be a sequence"),
         (lambda: transforms.RandomCrop(9)(PICTURE), ValueError, r"Required crop size \(9, 9\) is larger than input"),
         (lambda: transforms.RandomResizedCrop(3, 1), TypeError, "Scale should be a sequence"),
         (lambda: transforms.RandomResizedCrop(3, (1, 1), 1), TypeError, "Ratio should be a sequence"),
@@ -304,7 +302,7 @@ def test_colours() -> None:
     grey = torch.full((1, 2, 2), 7, dtype=torch.uint8)
     assert F.adjust_hue(grey, 0.2) is grey and F.adjust_saturation(grey, 3.0) is grey
     assert F.rgb_to_grayscale(grey, 3).shape == (3, 2, 2)
-    assert F.to_grayscale(PICTURE).mode == "L" and F.to_grayscale(PICTURE, 3).mode == "RGB"
+    assert F.rgb_to_grayscale(PICTURE).mode == "L" and F.rgb_to_grayscale(PICTURE, 3).mode == "RGB"
     assert F.adjust_hue(PICTURE.convert("L"), 0.2).mode == "L"
     unchanged = transforms.ColorJitter()
     assert unchanged(PICTURE) is PICTURE and unchanged(TENSOR) is TENSOR
@@ -357,7 +355,6 @@ def test_random_places() -> None:
     [
         (transforms.RandomHorizontalFlip, F.hflip),
         (transforms.RandomVerticalFlip, F.vflip),
-        (transforms.RandomGrayscale, lambda x: F.rgb_to_grayscale(x, 3)),
         (lambda p: transforms.RandomApply([F.hflip, F.vflip], p), lambda x: F.vflip(F.hflip(x))),
     ],
 )
@@ -372,14 +369,6 @@ def test_with_a_probability(transform: Any, changed: Any) -> None:
     assert 70 < count < 130
 
 
-def test_one_of_several() -> None:
-    torch.manual_seed(0)
-    chosen = [transforms.RandomChoice([lambda x: 1, lambda x: 2, lambda x: 3])(0) for _ in range(300)]
-    assert all(70 < chosen.count(number) < 130 for number in (1, 2, 3))
-    weighted = transforms.RandomChoice([lambda x: 1, lambda x: 2], p=[1, 3])
-    assert 190 < [weighted(0) for _ in range(300)].count(2) < 260
-
-
 RANDOM = [
     transforms.RandomCrop(3),
     transforms.RandomResizedCrop(5),
@@ -387,9 +376,7 @@ RANDOM = [
     transforms.RandomRotation(90),
     transforms.RandomAffine(90, (0.5, 0.5), (0.5, 2), 30),
     transforms.ColorJitter(0.9, 0.9, 0.9, 0.5),
-    transforms.RandomChoice([F.hflip, F.vflip]),
     transforms.RandomApply([F.hflip]),
-    transforms.RandomGrayscale(0.5),
 ]
 
 
@@ -435,7 +422,6 @@ MODES_SHOWN = [
     (transforms.Pad((1, 2)), "Pad(padding=(1, 2), fill=0, padding_mode=constant)"),
     (transforms.Lambda(str), "Lambda()"),
     (transforms.RandomApply([transforms.ToTensor()]), "RandomApply(\n    p=0.5\n    ToTensor()\n)"),
-    (transforms.RandomChoice([transforms.ToTensor()]), "RandomChoice(\n    ToTensor()\n)(p=None)"),
     (transforms.RandomCrop(5, 1), "RandomCrop(size=(5, 5), padding=1)"),
     (transforms.RandomHorizontalFlip(), "RandomHorizontalFlip(p=0.5)"),
     (transforms.RandomVerticalFlip(0.1), "RandomVerticalFlip(p=0.1)"),
@@ -459,7 +445,6 @@ MODES_SHOWN = [
         "ColorJitter(brightness=(0.5, 1.5), contrast=None, saturation=None, hue=(-0.1, 0.1))",
     ),
     (transforms.Grayscale(), "Grayscale(num_output_channels=1)"),
-    (transforms.RandomGrayscale(), "RandomGrayscale(p=0.1)"),
     (
         transforms.RandomErasing(),
         "RandomErasing(p=0.5, scale=(0.02, 0.33), ratio=(0.3, 3.3), value=0, inplace=False)",

@@ -8,9 +8,6 @@ torchvision, in the same folders: a data set that torchvision downloaded is used
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 from ..errors import explain
 
 try:
@@ -20,15 +17,6 @@ except ImportError as error:
         explain("tritensor.vision needs Pillow", str(error), remedy='pip install "tritensor[vision]"')
     ) from error
 
+from . import datasets, io, models, transforms, utils
+
 __all__ = ["datasets", "io", "models", "transforms", "utils"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a part on first access."""
-    if name in __all__:
-        return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -30,8 +30,7 @@ def make_grid(
     Args:
         tensor: (pictures, channels, height, width), a list of pictures of one size, or one picture; grey ones get three
             channels.
-        nrow: how many pictures a row has.
-        padding: how many elements are between them, of the value `pad_value`.
+        nrow: how many pictures a row has. padding: how many elements are between them, of the value `pad_value`.
         normalize: whether the elements are scaled to 0 to 1, from `value_range` or, for None, from the least and the
             largest of all, or of each picture with `scale_each`.
 
@@ -42,34 +41,29 @@ def make_grid(
     Raises:
         TypeError: neither a tensor nor a list of tensors, or a range that is no tuple.
     """
-    if isinstance(tensor, list):
-        for each in tensor:
-            if not isinstance(each, Tensor):
-                raise TypeError(f"tensor or list of tensors expected, got a list containing {type(each)}")
-        tensor = stack(tensor)
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"tensor or list of tensors expected, got {type(tensor)}")
+    for each in tensor if isinstance(tensor, list) else [tensor]:
+        if not isinstance(each, Tensor):
+            within = "a list containing " if isinstance(tensor, list) else ""
+            raise TypeError(f"tensor or list of tensors expected, got {within}{type(each)}")
     if value_range is not None and not isinstance(value_range, tuple):
         raise TypeError("value_range has to be a tuple (min, max) if specified. min and max are numbers")
-    if tensor.ndim == 2:
-        tensor = tensor.unsqueeze(0)
-    if tensor.ndim == 3:
-        tensor = tensor.unsqueeze(0)
-    if tensor.ndim == 4 and tensor.shape[1] == 1:
-        tensor = cat((tensor, tensor, tensor), 1)
+    pictures = tensor if isinstance(tensor, Tensor) else stack(list(tensor))
+    pictures = pictures.reshape(*[1] * (4 - pictures.ndim), *pictures.shape)
+    if pictures.shape[1] == 1:
+        pictures = cat((pictures, pictures, pictures), 1)
     if normalize:
-        parts = [_scaled(part, value_range) for part in (tensor if scale_each else [tensor])]
-        tensor = stack(parts) if scale_each else parts[0]
-    count, channels = tensor.shape[:2]
+        parts = [_scaled(part, value_range) for part in (pictures if scale_each else [pictures])]
+        pictures = stack(parts) if scale_each else parts[0]
+    count, channels = pictures.shape[:2]
     if count == 1:
-        return tensor.squeeze(0)
+        return pictures.squeeze(0)
     columns = min(nrow, count)
-    height, width = tensor.shape[2] + padding, tensor.shape[3] + padding
+    height, width = pictures.shape[2] + padding, pictures.shape[3] + padding
     shape = (channels, height * -(-count // columns) + padding, width * columns + padding)
-    grid = tensor.new_full(shape, pad_value)
+    grid = pictures.new_full(shape, pad_value)
     for place in range(count):
         top, left = place // columns * height + padding, place % columns * width + padding
-        grid[:, top : top + height - padding, left : left + width - padding] = tensor[place]
+        grid[:, top : top + height - padding, left : left + width - padding] = pictures[place]
     return grid
 
 
@@ -80,10 +74,7 @@ def _scaled(part: Tensor, value_range: tuple[float, float] | None) -> Tensor:
 
 @no_grad()
 def save_image(
-    tensor: Tensor | Sequence[Tensor],
-    fp: str | os.PathLike[str] | BinaryIO,
-    format: str | None = None,
-    **kwargs: Any,
+    tensor: Tensor | Sequence[Tensor], fp: str | os.PathLike[str] | BinaryIO, format: str | None = None, **kwargs: Any
 ) -> None:
     """Save a picture, or the grid that `make_grid(tensor, **kwargs)` makes of several; elements are from 0 to 1.
 

@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from . import utils
-from .cifar import CIFAR10, CIFAR100
-from .fake import FakeData
-from .folder import DatasetFolder, ImageFolder
-from .mnist import EMNIST, KMNIST, MNIST, QMNIST, FashionMNIST
-from .vision import VisionDataset
+from . import cifar, folder, mnist, vision
+from .cifar import *
+from .folder import *
+from .mnist import *
+from .vision import *
 
-__all__ = [
-    "CIFAR10",
-    "CIFAR100",
-    "EMNIST",
-    "KMNIST",
-    "MNIST",
-    "QMNIST",
-    "DatasetFolder",
-    "FakeData",
-    "FashionMNIST",
-    "ImageFolder",
-    "VisionDataset",
-    "utils",
-]
+__all__ = [*cifar.__all__, *folder.__all__, *mnist.__all__, *vision.__all__]

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from ...errors import DatasetError, explain
 from ...serialization.builder import Builder
 from ...serialization.malformed import Malformed
 from ...serialization.unpickler import Unpickler
-from .archives import extract_archive
-from .download import check_integrity, download_url
-from .vision import Transform, VisionDataset, not_found
+from .files import check_integrity, corrupted, extract_archive, fetch
+from .vision import FetchedDataset
 
 __all__ = ["CIFAR10", "CIFAR100"]
 
@@ -35,53 +33,51 @@ class _Reader(Unpickler):
         super()._push_global(module, name)
 
 
-def _read(path: str, keys: tuple[str, ...]) -> list[Any]:
-    """The values of `keys` in the dict of a file; of a key that has a `|` in it, of the first of its parts."""
-    size = os.path.getsize(path)
+def _entries(path: str, *keys: str) -> list[Any]:
+    """What the dict in a file has for each of the keys; of a key that has a `|` in it, for the first of its parts."""
     try:
         with open(path, "rb") as stream:
-            reader = _Reader(stream, size, Builder(SimpleNamespace(file_size=size, claim=None)), path)
-            entry = reader.load()
-        if type(entry) is not dict:
-            raise Malformed(f"it holds a {type(entry).__name__}, and files of CIFAR hold a dict")
-        found = [next((entry[part] for part in key.split("|") if part in entry), None) for key in keys]
-        if None in [type(value) if value is not None else None for value in found]:
-            raise Malformed(f"it lacks one of the entries {', '.join(keys)}")
+            size = os.path.getsize(path)
+            entry = _Reader(stream, size, Builder(SimpleNamespace(file_size=size, claim=None)), path).load()
     except Malformed as error:
-        raise _damaged(path, error.first, *error.facts) from None
+        raise corrupted(path, error.first, *error.facts) from None
+    if type(entry) is not dict:
+        raise corrupted(path, f"it holds a {type(entry).__name__}, and files of CIFAR hold a dict")
+    found = [next((entry[part] for part in key.split("|") if part in entry), None) for key in keys]
+    if any(value is None for value in found):
+        raise corrupted(path, f"it lacks one of the entries {', '.join(keys)}")
     return found
 
 
-def _damaged(path: str, *facts: str) -> DatasetError:
-    remedy = "delete it, and fetch it again with download=True"
-    return DatasetError(explain(f"File not found or corrupted: {path}", *facts, remedy=remedy))
+def _names(path: str, key: str) -> list[str]:
+    (names,) = _entries(path, key)
+    if type(names) is not list or any(type(name) is not str for name in names):
+        raise corrupted(path, "its names of classes are no list of text")
+    return names
 
 
-class CIFAR10(VisionDataset):
+def _batch(path: str, classes: int) -> tuple[np.ndarray[Any, Any], list[int]]:
+    """Rows of 3 x 32 x 32 bytes, and a class for each."""
+    rows, labels = _entries(path, "data", "labels|fine_labels")
+    if type(rows) is not np.ndarray or rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != 3 * 32 * 32:
+        raise corrupted(path, "its data are no rows of 3072 bytes")
+    if type(labels) is not list or any(type(label) is not int or not 0 <= label < classes for label in labels):
+        raise corrupted(path, f"its labels are no list of numbers from 0 to {classes - 1}")
+    if len(rows) != len(labels):
+        raise corrupted(path, f"it has {len(rows)} pictures and {len(labels)} labels")
+    return rows, labels
+
+
+class CIFAR10(FetchedDataset):
     """Colour pictures of 32 x 32 in 10 classes (https://www.cs.toronto.edu/~kriz/cifar.html): 50,000 to train with,
-    10,000 to test with.
+    10,000 to test with; for parameters and errors see `MNIST`.
 
-    An example is a PIL picture of mode "RGB" and its class, an int.
-
-    Args:
-        root: the folder that holds the folder `cifar-10-batches-py`.
-        train: whether the examples are those to train with.
-        transform: what changes a picture, such as `transforms.ToTensor()`.
-        target_transform: what changes a class.
-        download: whether the archive is fetched and unpacked if files are missing or have another MD5 than they should.
-
-    Attributes:
-        data: the pictures, a NumPy array of uint8 of shape (examples, 32, 32, 3).
-        targets: the classes, a list of ints.
-        classes, class_to_idx: the names of the classes, and their numbers.
-
-    Raises:
-        DatasetError: files are missing or damaged; the message names them.
+    An example is a PIL picture of mode "RGB" and its class, an int. The files, all of which must have their MD5, are in
+    `root/cifar-10-batches-py`. `data` is a NumPy array of uint8 (examples, 32, 32, 3), `targets` a list.
     """
 
     base_folder = "cifar-10-batches-py"
     url = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
-    filename = "cifar-10-python.tar.gz"
     tgz_md5 = "c58f30108f718f92721af3b95e74349a"
     train_list = [
         ["data_batch_1", "c99cafc152244af753f735de768cd75f"],
@@ -93,33 +89,13 @@ class CIFAR10(VisionDataset):
     test_list = [["test_batch", "40351d587109b95175f43aff81a1287e"]]
     meta = {"filename": "batches.meta", "key": "label_names", "md5": "5ff9c542aee3614f3951f8cda6e48888"}
 
-    def __init__(
-        self,
-        root: str | os.PathLike[str],
-        train: bool = True,
-        transform: Transform | None = None,
-        target_transform: Transform | None = None,
-        download: bool = False,
-    ) -> None:
-        super().__init__(root, transform=transform, target_transform=target_transform)
-        self.train = train
-        if download:
-            self.download()
-        if wrong := self._wrong_files():
-            raise not_found("Dataset not found or corrupted.", wrong, [self.url])
-        (self.classes,) = _read(self._path(self.meta["filename"]), (self.meta["key"],))
-        if type(self.classes) is not list or any(type(name) is not str for name in self.classes):
-            raise _damaged(self._path(self.meta["filename"]), "its names of classes are no list of text")
-        self.class_to_idx = {name: number for number, name in enumerate(self.classes)}
-        pictures: list[np.ndarray[Any, Any]] = []
-        self.targets: list[int] = []
-        for name, _ in self.train_list if train else self.test_list:
-            path = self._path(name)
-            rows, labels = _read(path, ("data", "labels|fine_labels"))
-            _check(path, rows, labels, len(self.classes))
-            pictures.append(rows)
-            self.targets.extend(labels)
-        self.data = np.vstack(pictures).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    def _load(self) -> None:
+        self._refuse("Dataset not found or corrupted.", self._wrong_files(), [self.url])
+        self.classes = _names(self._path(self.meta["filename"]), self.meta["key"])
+        names = [name for name, _ in (self.train_list if self.train else self.test_list)]
+        batches = [_batch(self._path(name), len(self.classes)) for name in names]
+        self.targets = [label for _, labels in batches for label in labels]
+        self.data = np.vstack([rows for rows, _ in batches]).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
 
     def _path(self, name: str) -> str:
         return os.path.join(self.root, self.base_folder, name)
@@ -132,32 +108,10 @@ class CIFAR10(VisionDataset):
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         return self._transformed(Image.fromarray(self.data[index]), self.targets[index])
 
-    def __len__(self) -> int:
-        return len(self.data)
-
     def download(self) -> None:
-        """Fetch and unpack the archive, if a file is missing or has another checksum than it should.
-
-        Raises:
-            DatasetError: what came is another file. OSError: nothing came.
-        """
+        """Fetch and unpack the archive, if a file is missing or has another checksum than it should."""
         if self._wrong_files():
-            download_url(self.url, self.root, self.filename, self.tgz_md5)
-            extract_archive(os.path.join(self.root, self.filename), self.root)
-
-    def extra_repr(self) -> str:
-        """Which part of the data it is."""
-        return f"Split: {'Train' if self.train is True else 'Test'}"
-
-
-def _check(path: str, rows: Any, labels: Any, classes: int) -> None:
-    """Raise unless a file has rows of 3 x 32 x 32 bytes and a class for each."""
-    if type(rows) is not np.ndarray or rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != 3 * 32 * 32:
-        raise _damaged(path, "its data are no rows of 3072 bytes")
-    if type(labels) is not list or any(type(label) is not int or not 0 <= label < classes for label in labels):
-        raise _damaged(path, f"its labels are no list of numbers from 0 to {classes - 1}")
-    if len(rows) != len(labels):
-        raise _damaged(path, f"it has {len(rows)} pictures and {len(labels)} labels")
+            extract_archive(fetch([self.url], self.root, self.tgz_md5), self.root)
 
 
 class CIFAR100(CIFAR10):
@@ -165,7 +119,6 @@ class CIFAR100(CIFAR10):
 
     base_folder = "cifar-100-python"
     url = "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz"
-    filename = "cifar-100-python.tar.gz"
     tgz_md5 = "eb9058c3a382ffc7106e4002c42a8d85"
     train_list = [["train", "16019d7e3df5f24257cddd939b257f8d"]]
     test_list = [["test", "f0ef6b0ae62326f3e7ffdfab6717acfc"]]

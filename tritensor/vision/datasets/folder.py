@@ -1,4 +1,4 @@
-"""Data sets of files in folders, a folder for each class."""
+"""Data sets of files in folders, a folder for each class, and one of noise."""
 
 from __future__ import annotations
 
@@ -8,77 +8,23 @@ from typing import Any
 
 from PIL import Image
 
-from ..pictures import open_picture
+from ...random import Generator, randint, randn
+from ..transforms.conversion import open_picture
+from ..transforms.functional import to_pil_image
+from .files import Path
 from .vision import Transform, VisionDataset
 
-__all__ = ["IMG_EXTENSIONS", "DatasetFolder", "ImageFolder", "default_loader", "find_classes", "make_dataset"]
+__all__ = ["DatasetFolder", "FakeData", "ImageFolder"]
 
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
-Path = str | os.PathLike[str]
 IsValid = Callable[[str], bool]
 
 
 def default_loader(path: Path) -> Image.Image:
-    """The picture in a file, in mode "RGB".
-
-    Raises:
-        OSError: the file is no picture (`PIL.UnidentifiedImageError`) or is truncated; the message names it.
-    """
+    """The picture in a file, in mode "RGB"; an OSError that names it if it is truncated or no picture."""
     with open(path, "rb") as stream:
         return open_picture(stream, os.fspath(path), "RGB")
-
-
-def find_classes(directory: Path) -> tuple[list[str], dict[str, int]]:
-    """The names of the folders in a folder, sorted, and their numbers.
-
-    Raises:
-        FileNotFoundError: there is none.
-    """
-    with os.scandir(directory) as entries:
-        classes = sorted(entry.name for entry in entries if entry.is_dir())
-    if not classes:
-        raise FileNotFoundError(f"Couldn't find any class folder in {directory}.")
-    return classes, {name: number for number, name in enumerate(classes)}
-
-
-def make_dataset(
-    directory: Path,
-    class_to_idx: dict[str, int] | None = None,
-    extensions: str | tuple[str, ...] | None = None,
-    is_valid_file: IsValid | None = None,
-    allow_empty: bool = False,
-) -> list[tuple[str, int]]:
-    """The files below the folder of each class, sorted, with the number of the class; see `DatasetFolder`.
-
-    Raises:
-        FileNotFoundError: a class without files, unless `allow_empty`. ValueError: no class; not exactly one of
-            `extensions` and `is_valid_file`.
-    """
-    directory = os.path.expanduser(directory)
-    if class_to_idx is None:
-        _, class_to_idx = find_classes(directory)
-    elif not class_to_idx:
-        raise ValueError("'class_to_index' must have at least one entry to collect any samples.")
-    if (extensions is None) == (is_valid_file is None):
-        raise ValueError("Both extensions and is_valid_file cannot be None or not None at the same time")
-    endings = (extensions,) if isinstance(extensions, str) else tuple(extensions or ())
-    is_valid = is_valid_file or (lambda path: path.lower().endswith(endings))
-    found, empty = [], []
-    for name in sorted(class_to_idx):
-        files = [
-            os.path.join(folder, file)
-            for folder, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=True))
-            for file in sorted(files)
-        ]
-        valid = [(path, class_to_idx[name]) for path in files if is_valid(path)]
-        found += valid
-        if not valid:
-            empty.append(name)
-    if empty and not allow_empty:
-        words = f"Found no valid file for the classes {', '.join(empty)}. "
-        raise FileNotFoundError(words + (f"Supported extensions are: {', '.join(endings)}" if extensions else ""))
-    return found
 
 
 class DatasetFolder(VisionDataset):
@@ -87,18 +33,17 @@ class DatasetFolder(VisionDataset):
     Args:
         root: the folder of the classes' folders.
         loader: what makes an example of a path.
-        extensions: how names of files end that are examples (in lower case), or
-        is_valid_file: which paths are.
+        extensions: how names of files end that are examples (in lower case); or is_valid_file: which paths are.
         transform, target_transform: what changes an example, and the number of its class.
         allow_empty: whether a class may have no files.
 
     Attributes:
         classes, class_to_idx: the names of the classes, sorted, and their numbers.
-        samples: (path, number of the class) of each example.
-        targets: the number of the class of each example.
+        samples, targets: (path, number of the class) of each example, and the number alone.
 
     Raises:
-        FileNotFoundError: no class, or one without files. ValueError: see `make_dataset`.
+        FileNotFoundError: no class, or one without files. ValueError: not exactly one of `extensions` and
+            `is_valid_file`.
     """
 
     def __init__(
@@ -118,6 +63,14 @@ class DatasetFolder(VisionDataset):
         self.extensions = extensions
         self.targets = [number for _, number in self.samples]
 
+    def find_classes(self, directory: Path) -> tuple[list[str], dict[str, int]]:
+        """The names of the folders in a folder, sorted, and their numbers; a subclass may name classes otherwise."""
+        with os.scandir(directory) as entries:
+            classes = sorted(entry.name for entry in entries if entry.is_dir())
+        if not classes:
+            raise FileNotFoundError(f"Couldn't find any class folder in {directory}.")
+        return classes, {name: number for number, name in enumerate(classes)}
+
     @staticmethod
     def make_dataset(
         directory: Path,
@@ -126,14 +79,26 @@ class DatasetFolder(VisionDataset):
         is_valid_file: IsValid | None = None,
         allow_empty: bool = False,
     ) -> list[tuple[str, int]]:
-        """`make_dataset`; a subclass may find its examples in another way."""
+        """The files below the folder of each class, sorted, with the number of the class; a subclass may find its
+        examples otherwise."""
         if class_to_idx is None:
             raise ValueError("The class_to_idx parameter cannot be None.")
-        return make_dataset(directory, class_to_idx, extensions, is_valid_file, allow_empty)
-
-    def find_classes(self, directory: Path) -> tuple[list[str], dict[str, int]]:
-        """`find_classes`; a subclass may name its classes in another way."""
-        return find_classes(directory)
+        if (extensions is None) == (is_valid_file is None):
+            raise ValueError("Both extensions and is_valid_file cannot be None or not None at the same time")
+        is_valid = is_valid_file or (lambda path: path.lower().endswith(tuple(extensions or ())))
+        found = [
+            (path, class_to_idx[name])
+            for name in sorted(class_to_idx)
+            for folder, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=True))
+            for path in (os.path.join(folder, file) for file in sorted(files))
+            if is_valid(path)
+        ]
+        empty = sorted(set(class_to_idx.values()) - {number for _, number in found})
+        if empty and not allow_empty:
+            names = ", ".join(sorted(name for name in class_to_idx if class_to_idx[name] in empty))
+            known = f"Supported extensions are: {', '.join(extensions)}" if extensions else ""
+            raise FileNotFoundError(f"Found no valid file for the classes {names}. {known}")
+        return found
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         path, target = self.samples[index]
@@ -144,23 +109,11 @@ class DatasetFolder(VisionDataset):
 
 
 class ImageFolder(DatasetFolder):
-    """Pictures in folders, a folder for each class: `root/dog/one.png`, `root/cat/two.jpg`.
+    """Pictures in folders, a folder for each class: `root/dog/one.png`, `root/cat/two.jpg`; see `DatasetFolder`.
 
-    An example is a PIL picture of mode "RGB" and the number of its class.
-
-    Args:
-        root: the folder of the classes' folders.
-        transform, target_transform: what changes a picture, and the number of its class.
-        loader: what reads a picture.
-        is_valid_file: which paths are read; None for those that end with one of `IMG_EXTENSIONS`.
-        allow_empty: whether a class may have no pictures.
-
-    Attributes:
-        imgs: (path, number of the class) of each picture; the others are those of `DatasetFolder`.
-
-    Raises:
-        FileNotFoundError: no class, or one without pictures. OSError: of an example whose file is truncated or no
-            picture; it names the file.
+    An example is a PIL picture of mode "RGB" and the number of its class; an OSError names a file that is truncated or
+    no picture. `is_valid_file` says which paths are read; None for those that end with one of `IMG_EXTENSIONS`. `imgs`
+    are the `samples`.
     """
 
     def __init__(
@@ -175,3 +128,41 @@ class ImageFolder(DatasetFolder):
         extensions = IMG_EXTENSIONS if is_valid_file is None else None
         super().__init__(root, loader, extensions, transform, target_transform, is_valid_file, allow_empty)
         self.imgs = self.samples
+
+
+class FakeData(VisionDataset):
+    """Pictures of noise with random classes, the same for an index each time.
+
+    Args:
+        size, num_classes: how many pictures and classes there are. image_size: (channels, height, width).
+        transform, target_transform: what changes a PIL picture, and its class, an int64 tensor of no dimension.
+        random_offset: what is added to an index before it seeds the noise.
+
+    >>> FakeData(3, (3, 8, 8))[0][0].size
+    (8, 8)
+    """
+
+    def __init__(
+        self,
+        size: int = 1000,
+        image_size: tuple[int, int, int] = (3, 224, 224),
+        num_classes: int = 10,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
+        random_offset: int = 0,
+    ) -> None:
+        super().__init__(transform=transform, target_transform=target_transform)
+        self.size, self.image_size = size, image_size
+        self.num_classes, self.random_offset = num_classes, random_offset
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        if index >= len(self):
+            raise IndexError(f"{type(self).__name__} index out of range")
+        generator = Generator().manual_seed(index + self.random_offset)  # the default one is left as it is
+        noise = randn(*self.image_size, generator=generator)
+        target = randint(0, self.num_classes, (1,), generator=generator)[0]
+        picture, target = self._transformed(to_pil_image(noise), target)
+        return picture, target.item()
+
+    def __len__(self) -> int:
+        return self.size

@@ -1,4 +1,4 @@
-"""The base of data sets of pictures."""
+"""The bases of data sets of pictures."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 from ...errors import DatasetError, explain
 from ...utils.data import Dataset
+from .files import Path
 
-__all__ = ["StandardTransform", "VisionDataset", "choice", "not_found"]
+__all__ = ["VisionDataset"]
 
 Transform = Callable[..., Any]
 
@@ -17,21 +18,13 @@ Transform = Callable[..., Any]
 class VisionDataset(Dataset[Any]):
     """The base of data sets of pictures: a subclass defines `__getitem__` and `__len__`.
 
-    Args:
-        root: the folder of the data.
-        transforms: changes picture and target together; or pass, in its place,
-        transform: what changes a picture, and
-        target_transform: what changes its target.
-
-    Raises:
-        ValueError: `transforms` and one of the others.
+    `root` is the folder of the data; `transforms` changes picture and target together or, in its place, `transform`
+    changes a picture and `target_transform` its target; a ValueError for both.
     """
-
-    _repr_indent = 4
 
     def __init__(
         self,
-        root: str | os.PathLike[str] | None = None,
+        root: Path | None = None,
         transforms: Transform | None = None,
         transform: Transform | None = None,
         target_transform: Transform | None = None,
@@ -58,7 +51,7 @@ class VisionDataset(Dataset[Any]):
         body += self.extra_repr().splitlines()
         if self.transforms is not None:
             body.append(repr(self.transforms))
-        return "\n".join([f"Dataset {type(self).__name__}", *(" " * self._repr_indent + line for line in body)])
+        return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
 
     def extra_repr(self) -> str:
         """Further lines of the representation."""
@@ -74,11 +67,8 @@ class StandardTransform:
 
     def __call__(self, input: Any, target: Any) -> tuple[Any, Any]:
         """Picture and target, each changed by its transform."""
-        if self.transform is not None:
-            input = self.transform(input)
-        if self.target_transform is not None:
-            target = self.target_transform(target)
-        return input, target
+        input = input if self.transform is None else self.transform(input)
+        return input, target if self.target_transform is None else self.target_transform(target)
 
     def __repr__(self) -> str:
         body = [type(self).__name__]
@@ -88,22 +78,44 @@ class StandardTransform:
         return "\n".join(body)
 
 
-def choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
-    """An argument that is one of some words.
+class FetchedDataset(VisionDataset):
+    """The base of data sets of a part to train with and one to test with, whose files can be fetched."""
 
-    Raises:
-        ValueError: it is not, as in torchvision.
-    """
-    if not isinstance(value, str):
-        raise ValueError(f"Expected type str for argument {name}, but got type {type(value)}.")
-    if value not in choices:
-        valid = "', '".join(choices)
-        raise ValueError(f"Unknown value '{value}' for argument {name}. Valid values are {{'{valid}'}}.")
-    return value
+    data: Any
+    targets: Any
+    classes: list[str]
+    download: Callable[[], None]
+    _load: Callable[[], None]
 
+    def __init__(
+        self,
+        root: Path,
+        train: bool = True,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
+        download: bool = False,
+    ) -> None:
+        super().__init__(root, transform=transform, target_transform=target_transform)
+        self.train = train
+        if download:
+            self.download()
+        self._load()
 
-def not_found(words: str, wrong: list[str], urls: list[str], note: str = "") -> DatasetError:
-    """The error for a data set that is not there: the files that are missing or wrong, and where they come from."""
-    facts = [*(f"missing: {path}" if not os.path.exists(path) else f"corrupted: {path}" for path in wrong)]
-    facts += [f"download=True would fetch {url}" for url in urls]
-    return DatasetError(explain(f"{words} You can use download=True to download it", *facts, note))
+    def _refuse(self, words: str, wrong: list[str], urls: list[str], note: str = "") -> None:
+        """Raise if files are missing or have another checksum: which they are, and where they come from."""
+        facts = [f"{'corrupted' if os.path.exists(path) else 'missing'}: {path}{note}" for path in wrong]
+        if wrong:
+            facts += [f"download=True would fetch {url}" for url in urls]
+            raise DatasetError(explain(f"{words} You can use download=True to download it", *facts))
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def class_to_idx(self) -> dict[str, int]:
+        """The numbers of the classes."""
+        return {name: number for number, name in enumerate(self.classes)}
+
+    def extra_repr(self) -> str:
+        """Which part of the data it is."""
+        return f"Split: {'Train' if self.train is True else 'Test'}"

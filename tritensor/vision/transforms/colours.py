@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,31 +13,9 @@ from ...functional.joining import stack
 from ...functional.likeness import zeros_like
 from ...functional.pointwise import where
 from ...tensor import Tensor
-from ..pictures import from_array
-from .conversion import check_image, check_picture, convert_image_dtype, largest
+from .conversion import check_image, check_picture, convert_image_dtype, from_array, largest
 
-__all__ = [
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_hue",
-    "adjust_saturation",
-    "rgb_to_grayscale",
-    "to_grayscale",
-]
-
-
-def to_grayscale(img: Image.Image, num_output_channels: int = 1) -> Image.Image:
-    """A PIL picture in grey, of mode "L", or "RGB" for 3 channels that are alike.
-
-    Raises:
-        TypeError: it is no PIL picture. ValueError: another number of channels than 1 or 3.
-    """
-    if not isinstance(img, Image.Image):
-        raise TypeError("Input should be PIL Image")
-    if num_output_channels not in (1, 3):
-        raise ValueError("num_output_channels should be either 1 or 3")
-    grey = img.convert("L")
-    return grey if num_output_channels == 1 else Image.merge("RGB", (grey, grey, grey))
+__all__ = ["adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "rgb_to_grayscale"]
 
 
 def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
@@ -46,18 +25,22 @@ def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
         TypeError: a tensor of other than 1 or 3 channels. ValueError: another number of channels wanted than 1 or 3.
     """
     if not isinstance(img, Tensor):
-        return to_grayscale(check_picture(img), num_output_channels)
-    if img.ndim < 3:
+        check_picture(img)
+    elif img.ndim < 3:
         raise TypeError(f"Input image tensor should have at least 3 dimensions, but found {img.ndim}")
-    check_image(img, (1, 3))
+    else:
+        check_image(img, (1, 3))
     if num_output_channels not in (1, 3):
         raise ValueError("num_output_channels should be either 1 or 3")
+    if not isinstance(img, Tensor):
+        grey = img.convert("L")
+        return grey if num_output_channels == 1 else Image.merge("RGB", (grey, grey, grey))
     if img.shape[-3] == 1:
-        grey = img.clone()
+        mixed = img.clone()
     else:
         red, green, blue = img.unbind(-3)
-        grey = (0.2989 * red + 0.587 * green + 0.114 * blue).to(img.dtype).unsqueeze(-3)
-    return grey.expand(*img.shape[:-3], 3, *img.shape[-2:]) if num_output_channels == 3 else grey
+        mixed = (0.2989 * red + 0.587 * green + 0.114 * blue).to(img.dtype).unsqueeze(-3)
+    return mixed.expand(*img.shape[:-3], 3, *img.shape[-2:]) if num_output_channels == 3 else mixed
 
 
 def adjust_brightness(img: Any, brightness_factor: float) -> Any:
@@ -66,38 +49,39 @@ def adjust_brightness(img: Any, brightness_factor: float) -> Any:
     Raises:
         ValueError: a negative factor, of a tensor. TypeError: a tensor of other than 1 or 3 channels.
     """
-    if not isinstance(img, Tensor):
-        return ImageEnhance.Brightness(check_picture(img)).enhance(brightness_factor)
-    _check_factor(img, "brightness_factor", brightness_factor)
-    return _blend(img, zeros_like(img), brightness_factor)
+    return _adjusted(img, "brightness", brightness_factor, ImageEnhance.Brightness, zeros_like)
 
 
 def adjust_contrast(img: Any, contrast_factor: float) -> Any:
-    """The picture moved from its mean grey by a factor: 0 gives that grey, 1 the picture itself.
+    """The picture moved from its mean grey by a factor, of which 0 gives that grey; see `adjust_brightness`."""
 
-    Raises:
-        ValueError: a negative factor, of a tensor. TypeError: a tensor of other than 1 or 3 channels.
-    """
-    if not isinstance(img, Tensor):
-        return ImageEnhance.Contrast(check_picture(img)).enhance(contrast_factor)
-    _check_factor(img, "contrast_factor", contrast_factor)
-    grey = rgb_to_grayscale(img) if img.ndim > 2 and img.shape[-3] == 3 else img
-    grey = grey if grey.dtype.is_floating_point else grey.to(dtypes.float32)
-    return _blend(img, grey.mean(dim=tuple(range(-min(img.ndim, 3), 0)), keepdim=True), contrast_factor)
+    def mean(img: Tensor) -> Tensor:
+        grey = rgb_to_grayscale(img) if img.ndim > 2 else img
+        grey = grey if grey.dtype.is_floating_point else grey.to(dtypes.float32)
+        return grey.mean(dim=tuple(range(-min(img.ndim, 3), 0)), keepdim=True)
+
+    return _adjusted(img, "contrast", contrast_factor, ImageEnhance.Contrast, mean)
 
 
 def adjust_saturation(img: Any, saturation_factor: float) -> Any:
-    """The picture moved from its own grey by a factor: 0 gives grey, 1 the picture itself.
+    """The picture moved from its own grey by a factor, of which 0 gives grey; see `adjust_brightness`."""
 
-    Raises:
-        ValueError: a negative factor, of a tensor. TypeError: a tensor of other than 1 or 3 channels.
-    """
+    def grey(img: Tensor) -> Tensor:
+        return img if img.ndim == 2 or img.shape[-3] == 1 else rgb_to_grayscale(img)
+
+    return _adjusted(img, "saturation", saturation_factor, ImageEnhance.Color, grey)
+
+
+def _adjusted(img: Any, name: str, factor: float, enhancer: Any, other: Callable[[Tensor], Tensor]) -> Any:
+    """factor * picture + (1 - factor) * what `other` makes of it, which Pillow's enhancer does for its pictures."""
     if not isinstance(img, Tensor):
-        return ImageEnhance.Color(check_picture(img)).enhance(saturation_factor)
-    _check_factor(img, "saturation_factor", saturation_factor)
-    if img.ndim == 2 or img.shape[-3] == 1:
+        return enhancer(check_picture(img)).enhance(factor)
+    if factor < 0:
+        raise ValueError(f"{name}_factor ({factor}) is not non-negative.")
+    base = other(check_image(img, (1, 3)))
+    if base is img:
         return img
-    return _blend(img, rgb_to_grayscale(img), saturation_factor)
+    return (float(factor) * img + (1.0 - factor) * base).clamp(0, largest(img.dtype)).to(img.dtype)
 
 
 def adjust_hue(img: Any, hue_factor: float) -> Any:
@@ -119,16 +103,6 @@ def adjust_hue(img: Any, hue_factor: float) -> Any:
         return img
     h, s, v = _rgb_to_hsv(convert_image_dtype(img, dtypes.float32)).unbind(-3)
     return convert_image_dtype(_hsv_to_rgb((h + hue_factor) % 1.0, s, v), img.dtype)
-
-
-def _check_factor(img: Tensor, name: str, factor: float) -> None:
-    if factor < 0:
-        raise ValueError(f"{name} ({factor}) is not non-negative.")
-    check_image(img, (1, 3))
-
-
-def _blend(img: Tensor, other: Tensor, ratio: float) -> Tensor:
-    return (float(ratio) * img + (1.0 - ratio) * other).clamp(0, largest(img.dtype)).to(img.dtype)
 
 
 def _rgb_to_hsv(img: Tensor) -> Tensor:

@@ -1,27 +1,23 @@
-"""Pictures to tensors, tensors to pictures, and how large either is."""
+"""Pictures from files and arrays, pictures to tensors, tensors to pictures, and how large either is."""
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from ... import dtypes
 from ...errors import DtypeError, explain
 from ...functional.creation import from_numpy
 from ...tensor import Tensor
-from ..pictures import channels_of, from_array
 
 __all__ = [
-    "check_image",
-    "check_picture",
     "convert_image_dtype",
     "get_dimensions",
-    "get_image_num_channels",
     "get_image_size",
-    "largest",
     "pil_to_tensor",
     "to_pil_image",
     "to_tensor",
@@ -33,28 +29,50 @@ ONE_CHANNEL = {"uint8": "L", "int16": DEEP, "int32": "I", "float32": "F"}
 MODES = {2: ["LA"], 3: ["RGB", "YCbCr", "HSV"], 4: ["RGBA", "CMYK", "RGBX"]}
 
 
-def check_picture(img: Any) -> Image.Image:
-    """The picture itself.
-
-    Raises:
-        TypeError: it is no PIL picture.
-    """
+def check_picture(img: Any, name: str = "img") -> Image.Image:
+    """The picture itself; a TypeError if it is no PIL picture."""
     if not isinstance(img, Image.Image):
-        raise TypeError(f"img should be PIL Image. Got {type(img)}")
+        raise TypeError(f"{name} should be PIL Image. Got {type(img)}")
     return img
 
 
-def check_image(img: Tensor, channels: tuple[int, ...] = ()) -> None:
-    """Raise unless a tensor has height and width, and one of these numbers of channels.
-
-    Raises:
-        TypeError: it has not.
-    """
+def check_image(img: Any, channels: tuple[int, ...] = ()) -> Tensor:
+    """The tensor itself; a TypeError unless it has height and width, and one of these numbers of channels."""
+    if not isinstance(img, Tensor):
+        raise TypeError(f"img should be Tensor Image. Got {type(img)}")
     if img.ndim < 2:
         raise TypeError("Tensor is not a torch image.")
     found = 1 if img.ndim == 2 else img.shape[-3]
     if channels and found not in channels:
         raise TypeError(f"Input image tensor permitted channel values are {list(channels)}, but found {found}")
+    return img
+
+
+def from_array(array: np.ndarray[Any, Any], mode: str) -> Image.Image:
+    """A picture with a copy of the bytes of an array (height, width) or (height, width, channels), as they are;
+    `Image.fromarray` took a mode until Pillow 12."""
+    array = np.ascontiguousarray(array)
+    return Image.frombytes(mode, (array.shape[1], array.shape[0]), array.tobytes())
+
+
+def open_picture(source: str | os.PathLike[str] | BinaryIO, name: str, mode: str | None = None) -> Image.Image:
+    """The picture in a file, read to its end, in its own mode or converted to `mode`; errors name the file `name`: a
+    PIL.UnidentifiedImageError (no picture), OSError (damaged), or PIL.Image.DecompressionBombError (more elements than
+    `2 * PIL.Image.MAX_IMAGE_PIXELS`)."""
+    place = f"the file is {name}"
+    try:
+        with Image.open(source) as picture:
+            picture.load()
+            return picture.copy() if mode is None else picture.convert(mode)
+    except (UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise type(error)(explain(str(error), place)) from None
+    except Warning:  # one that the user made an error
+        raise
+    except Exception as error:  # Pillow's readers raise what Python does where a damaged file leads them
+        if isinstance(error, OSError) and error.errno is not None:  # of the disk
+            raise
+        words = str(error) or type(error).__name__
+        raise OSError(explain(words, place, remedy="fetch or write the file again, or leave it out")) from None
 
 
 def get_dimensions(img: Any) -> list[int]:
@@ -63,65 +81,45 @@ def get_dimensions(img: Any) -> list[int]:
     >>> import tritensor as torch
     >>> get_dimensions(torch.zeros(8, 3, 4, 5))
     [3, 4, 5]
-
-    Raises:
-        TypeError: neither a picture nor a tensor of two dimensions or more.
     """
     if isinstance(img, Tensor):
         check_image(img)
         return [1 if img.ndim == 2 else img.shape[-3], *img.shape[-2:]]
     if not isinstance(img, Image.Image):
         raise TypeError(f"Unexpected type {type(img)}")
-    return [channels_of(img), img.height, img.width]
+    return [len(img.getbands()), img.height, img.width]
 
 
 def get_image_size(img: Any) -> list[int]:
-    """[width, height]; the errors are those of `get_dimensions`."""
+    """[width, height]."""
     return get_dimensions(img)[:0:-1]
 
 
-def get_image_num_channels(img: Any) -> int:
-    """How many channels there are; the errors are those of `get_dimensions`."""
-    return get_dimensions(img)[0]
-
-
 def to_tensor(pic: Any) -> Tensor:
-    """A tensor (channels, height, width) of a PIL picture or an array (height, width, channels).
-
-    Elements of uint8 become floating numbers from 0 to 1, others stay what they are.
+    """A tensor (channels, height, width) of a PIL picture or an array (height, width, channels); elements of uint8
+    become floating numbers from 0 to 1, others stay what they are.
 
     >>> import numpy as np
     >>> to_tensor(np.array([[[0, 51, 255]]], dtype=np.uint8)).flatten()
     tensor([0.0000, 0.2000, 1.0000])
 
     Raises:
-        TypeError: neither. ValueError: an array of other than 2 or 3 dimensions.
+        ValueError: an array of other than 2 or 3 dimensions.
     """
-    if isinstance(pic, np.ndarray):
-        if pic.ndim not in (2, 3):
-            raise ValueError(f"pic should be 2/3 dimensional. Got {pic.ndim} dimensions.")
-        array = pic
-    elif isinstance(pic, Image.Image):
-        array = np.array(pic)
-        if pic.mode == "1":
-            array = array * np.uint8(255)
-        elif pic.mode == DEEP:
-            array = array.view(np.int16)
-    else:
+    if not isinstance(pic, (np.ndarray, Image.Image)):
         raise TypeError(f"pic should be PIL Image or ndarray. Got {type(pic)}")
+    array = np.array(pic)
+    if array.ndim not in (2, 3):
+        raise ValueError(f"pic should be 2/3 dimensional. Got {array.ndim} dimensions.")
+    mode = getattr(pic, "mode", None)
+    array = array * np.uint8(255) if mode == "1" else array.view(np.int16) if mode == DEEP else array
     made = from_numpy(np.ascontiguousarray(_channels_first(array)))
     return made.to(dtypes.get_default_dtype()).div(255) if made.dtype is dtypes.uint8 else made
 
 
 def pil_to_tensor(pic: Any) -> Tensor:
-    """A tensor (channels, height, width) with the elements of a PIL picture as they are.
-
-    Raises:
-        TypeError: it is no PIL picture.
-    """
-    if not isinstance(pic, Image.Image):
-        raise TypeError(f"pic should be PIL Image. Got {type(pic)}")
-    return from_numpy(_channels_first(np.array(pic)))
+    """A tensor (channels, height, width) with the elements of a PIL picture as they are."""
+    return from_numpy(_channels_first(np.array(check_picture(pic, "pic"))))
 
 
 def _channels_first(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -131,22 +129,17 @@ def _channels_first(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def to_pil_image(pic: Any, mode: str | None = None) -> Image.Image:
     """A PIL picture of a tensor (channels, height, width) or an array (height, width, channels), or of (height, width).
 
-    Floating elements are taken for numbers from 0 to 1, except for the mode "F".
-
-    Args:
-        mode: the mode of the picture; None for the usual one of the number of channels and the dtype.
+    Its mode is `mode` or, for None, the usual one of the number of channels and the dtype. Floating elements are taken
+    for numbers from 0 to 1, except for the mode "F".
 
     Raises:
-        TypeError: neither tensor nor array, or a dtype that no mode has. ValueError: other than 2 or 3 dimensions, more
-            than 4 channels, or another mode than the dtype or the number of channels can have.
+        TypeError: a dtype that no mode has. ValueError: other than 2 or 3 dimensions, more than 4 channels, or another
+            mode than the dtype or the number of channels can have.
     """
-    if isinstance(pic, Tensor):
-        array = pic.numpy(force=True)
-        array = array.transpose(1, 2, 0) if array.ndim == 3 else array
-    elif isinstance(pic, np.ndarray):
-        array = pic
-    else:
+    if not isinstance(pic, (Tensor, np.ndarray)):
         raise TypeError(f"pic should be Tensor or ndarray. Got {type(pic)}.")
+    array = pic.numpy(force=True) if isinstance(pic, Tensor) else pic
+    array = array.transpose(1, 2, 0) if isinstance(pic, Tensor) and array.ndim == 3 else array
     if array.ndim not in (2, 3):
         raise ValueError(f"pic should be 2/3 dimensional. Got {array.ndim} dimensions.")
     channels = 1 if array.ndim == 2 else array.shape[2]
@@ -182,7 +175,7 @@ def convert_image_dtype(image: Tensor, dtype: dtypes.dtype = dtypes.float32) -> 
     tensor([0.0000, 0.2000, 1.0000])
 
     Raises:
-        TypeError: it is no tensor. DtypeError: a floating dtype to an integer one that has more digits.
+        DtypeError: a floating dtype to an integer one that has more digits.
     """
     if not isinstance(image, Tensor):
         raise TypeError("Input img should be Tensor Image")
@@ -190,9 +183,7 @@ def convert_image_dtype(image: Tensor, dtype: dtypes.dtype = dtypes.float32) -> 
     if source is dtype or (source.is_floating_point and dtype.is_floating_point):
         return image.to(dtype)
     if source.is_floating_point:
-        if (source.itemsize == 4 and dtype in (dtypes.int32, dtypes.int64)) or (
-            source.itemsize == 8 and dtype is dtypes.int64
-        ):
+        if dtype in {4: (dtypes.int32, dtypes.int64), 8: (dtypes.int64,)}.get(source.itemsize, ()):
             words = f"The cast from {source} to {dtype} cannot be performed safely."
             raise DtypeError(explain(words, remedy="convert to float64 first, or to a smaller integer dtype"))
         return image.mul(largest(dtype) + 1.0 - 1e-3).to(dtype)  # so that as many numbers become 255 as become 254

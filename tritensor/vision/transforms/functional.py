@@ -1,73 +1,77 @@
 """Functions of pictures, of which each takes a PIL picture or a tensor (..., channels, height, width).
 
-Their names, parameters and results are torchvision's; a transform calls one of them with parameters that it drew.
+Their names, parameters and results are torchvision's. What is neither raises a TypeError, and so does a tensor of fewer
+than two dimensions.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageOps
 
-from ...errors import warn
-from ...functional.creation import as_tensor, tensor
+from ... import dtypes
+from ...errors import BoundsError, warn
+from ...functional.creation import as_tensor, from_numpy, tensor
 from ...functional.filling import pad as pad_tensor
+from ...functional.grid_sampling import grid_sample
+from ...functional.joining import cat
+from ...functional.likeness import ones_like
+from ...functional.pointwise import where
+from ...functional.resizing import interpolate
 from ...tensor import Tensor
-from ..pictures import channels_of
-from .arguments import InterpolationMode, as_mode
-from .colours import (
-    adjust_brightness,
-    adjust_contrast,
-    adjust_hue,
-    adjust_saturation,
-    rgb_to_grayscale,
-    to_grayscale,
-)
-from .conversion import (
-    check_image,
-    check_picture,
-    convert_image_dtype,
-    get_dimensions,
-    get_image_num_channels,
-    get_image_size,
-    pil_to_tensor,
-    to_pil_image,
-    to_tensor,
-)
-from .resampling import resized, transformed
+from . import colours, conversion
+from .colours import *
+from .conversion import *
+from .conversion import check_image, check_picture
 
 __all__ = [
     "InterpolationMode",
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_hue",
-    "adjust_saturation",
     "affine",
     "center_crop",
-    "convert_image_dtype",
     "crop",
     "erase",
-    "get_dimensions",
-    "get_image_num_channels",
-    "get_image_size",
     "hflip",
     "normalize",
     "pad",
-    "pil_to_tensor",
     "resize",
     "resized_crop",
-    "rgb_to_grayscale",
     "rotate",
-    "to_grayscale",
-    "to_pil_image",
-    "to_tensor",
     "vflip",
 ]
+__all__ += colours.__all__
+__all__ += conversion.__all__
 
-PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
+
+class InterpolationMode(Enum):
+    """How pictures are interpolated; `box`, `hamming` and `lanczos` are for PIL pictures only."""
+
+    NEAREST = "nearest"
+    NEAREST_EXACT = "nearest-exact"
+    BILINEAR = "bilinear"
+    BICUBIC = "bicubic"
+    BOX = "box"
+    HAMMING = "hamming"
+    LANCZOS = "lanczos"
+
+    @property
+    def pillow(self) -> Image.Resampling:
+        """Pillow's number of the mode."""
+        return Image.Resampling[self.name.removesuffix("_EXACT")]
+
+
+def as_mode(interpolation: Any) -> InterpolationMode:
+    """The mode that one of Pillow's numbers means (ValueError: it has no such number), or the mode itself."""
+    if isinstance(interpolation, int):
+        return InterpolationMode[Image.Resampling(interpolation).name]
+    if not isinstance(interpolation, InterpolationMode):
+        words = "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
+        raise TypeError(f"{words}, not {interpolation!r}")
+    return interpolation
 
 
 def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> Tensor:
@@ -78,24 +82,17 @@ def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inpla
     tensor([[[-1.,  1.]]])
 
     Raises:
-        TypeError: no tensor, or none of a floating dtype. ValueError: fewer than 3 dimensions, a deviation of 0.
+        TypeError: no floating dtype. ValueError: fewer than 3 dimensions, a deviation of 0.
     """
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"img should be Tensor Image. Got {type(tensor)}")
-    check_image(tensor)
-    if not tensor.dtype.is_floating_point:
+    if not check_image(tensor).dtype.is_floating_point:
         raise TypeError(f"Input tensor should be a float tensor. Got {tensor.dtype}.")
     if tensor.ndim < 3:
         words = "Expected tensor to be a tensor image of size (..., C, H, W)."
         raise ValueError(f"{words} Got tensor.size() = {tensor.shape}")
-    scale = as_tensor(std, dtype=tensor.dtype)
+    shift, scale = (as_tensor(values, dtype=tensor.dtype) for values in (mean, std))
     if 0 in scale.flatten().tolist():
-        words = f"std evaluated to zero after conversion to {tensor.dtype}, leading to division by zero."
-        raise ValueError(words)
-    shift, scale = (
-        (part.view(-1, 1, 1) if part.ndim == 1 else part).to(tensor.device)
-        for part in (as_tensor(mean, dtype=tensor.dtype), scale)
-    )
+        raise ValueError(f"std evaluated to zero after conversion to {tensor.dtype}, leading to division by zero.")
+    shift, scale = ((x.view(-1, 1, 1) if x.ndim == 1 else x).to(tensor.device) for x in (shift, scale))
     return (tensor if inplace else tensor.clone()).sub_(shift).div_(scale)
 
 
@@ -124,35 +121,42 @@ def resize(
     mode = as_mode(interpolation)
     wanted = [size] if isinstance(size, int) else list(size)
     if len(wanted) not in (1, 2):
-        words = f"Size must be an int or a 1 or 2 element tuple/list, not a {len(wanted)} element tuple/list"
-        raise ValueError(words)
+        raise ValueError(f"Size must be an int or a 1 or 2 element tuple/list, not a {len(wanted)} element tuple/list")
     if max_size is not None and len(wanted) != 1:
-        raise ValueError(
-            "max_size should only be passed if size specifies the length of the smaller edge, "
-            "i.e. size should be an int or a sequence of length 1 in torchscript mode."
-        )
+        words = "max_size should only be passed if size specifies the length of the smaller edge, i.e. size should be"
+        raise ValueError(f"{words} an int or a sequence of length 1 in torchscript mode.")
     here = get_dimensions(img)[1:]
-    there = wanted if len(wanted) == 2 else _in_proportion(here, wanted[0], max_size)
-    if here == there:
+    if len(wanted) == 1:
+        (least,), most = wanted, int(wanted[0] * max(here) / min(here))
+        if max_size is not None and max_size <= least:
+            words = f"max_size = {max_size} must be strictly greater than the requested size for the smaller edge size"
+            raise ValueError(f"{words} = {least}")
+        if max_size is not None and most > max_size:
+            least, most = int(max_size * least / most), max_size
+        wanted = [most, least] if here[1] <= here[0] else [least, most]
+    if here == wanted:
         return img
     if isinstance(img, Tensor):
-        return resized(img, there, mode.value, bool(antialias))
+        return _resized(img, wanted, mode.value, bool(antialias))
     if antialias is False:
         warn("Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.")
-    return check_picture(img).resize((there[1], there[0]), mode.pillow)
+    return check_picture(img).resize((wanted[1], wanted[0]), mode.pillow)
 
 
-def _in_proportion(here: Sequence[int], wanted: int, max_size: int | None) -> list[int]:
-    """(height, width) of a picture whose shorter edge becomes `wanted`."""
-    shorter, longer = min(here), max(here)
-    length = int(wanted * longer / shorter)
-    if max_size is not None:
-        if max_size <= wanted:
-            words = f"max_size = {max_size} must be strictly greater than the requested size for the smaller edge size"
-            raise ValueError(f"{words} = {wanted}")
-        if length > max_size:
-            wanted, length = int(max_size * wanted / length), max_size
-    return [length, wanted] if here[1] <= here[0] else [wanted, length]
+def border(padding: Any, fill: Any, padding_mode: Any) -> list[int]:
+    """[left, top, right, bottom] of the arguments of `pad`, or the errors for them."""
+    if not isinstance(padding, (int, tuple, list)):
+        raise TypeError("Got inappropriate padding arg")
+    if not isinstance(fill, (int, float, tuple, list)):
+        raise TypeError("Got inappropriate fill arg")
+    if not isinstance(padding_mode, str):
+        raise TypeError("Got inappropriate padding_mode arg")
+    around = [padding] if isinstance(padding, int) else list(padding)
+    if len(around) not in (1, 2, 4):
+        raise ValueError(f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(around)} element tuple")
+    if padding_mode not in ("constant", "edge", "reflect", "symmetric"):
+        raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
+    return around * (4 // len(around))
 
 
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
@@ -168,60 +172,45 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
 
     Raises:
         TypeError: an argument of another type. ValueError: no such mode, or other than 1, 2 or 4 numbers.
+        BoundsError: a border of a tensor that its elements do not suffice for.
     """
-    if not isinstance(padding, (int, tuple, list)):
-        raise TypeError("Got inappropriate padding arg")
-    kinds = (int, float) if isinstance(img, Tensor) else (int, float, tuple, list)
-    value: Any = fill
-    if fill is not None and not isinstance(fill, kinds):
+    fill = 0 if fill is None else fill
+    left, top, right, bottom = border(padding, fill, padding_mode)
+    is_tensor = isinstance(img, Tensor)
+    _, height, width = get_dimensions(img if is_tensor else check_picture(img))
+    if is_tensor and isinstance(fill, (tuple, list)):
         raise TypeError("Got inappropriate fill arg")
-    if not isinstance(padding_mode, str):
-        raise TypeError("Got inappropriate padding_mode arg")
-    around = [padding] if isinstance(padding, int) else list(padding)
-    if len(around) not in (1, 2, 4):
-        raise ValueError(f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(around)} element tuple")
-    if padding_mode not in PADDING_MODES:
-        raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
-    left, top, right, bottom = around * (4 // len(around))
-    if isinstance(img, Tensor):
-        check_image(img)
-        if padding_mode == "symmetric":
-            return _pad_symmetric(img, left, top, right, bottom)
-        kind = "replicate" if padding_mode == "edge" else padding_mode
-        value = float(value or 0) if kind == "constant" else None
-        return pad_tensor(img, (left, right, top, bottom), kind, value)
-    check_picture(img)
-    palette = img.getpalette() if img.mode == "P" else None
-    if padding_mode == "constant":
-        made = ImageOps.expand(img, border=(left, top, right, bottom), fill=_fill_of(fill, img))
+    if padding_mode != "constant":
+        rows = _places(img, height, top, bottom, padding_mode)
+        columns = _places(img, width, left, right, padding_mode)
+        if is_tensor:
+            rows, columns = (from_numpy(places).to(img.device) for places in (rows, columns))
+            return img.index_select(-2, rows).index_select(-1, columns)
+        made = Image.fromarray(np.asarray(img)[rows][:, columns])
+    elif is_tensor:
+        return pad_tensor(img, (left, right, top, bottom), "constant", float(fill))
     else:
-        kept = img.crop((max(-left, 0), max(-top, 0), img.width - max(-right, 0), img.height - max(-bottom, 0)))
-        array = np.asarray(kept)
-        width = [(max(top, 0), max(bottom, 0)), (max(left, 0), max(right, 0)), (0, 0)][: array.ndim]
-        made = Image.fromarray(np.pad(array, width, mode=padding_mode))  # type: ignore[call-overload]
-    if palette is not None:
-        made.putpalette(palette)
+        made = ImageOps.expand(img, border=(left, top, right, bottom), fill=_fill_of(fill, img))
+    if img.mode == "P":
+        made.putpalette(img.getpalette())
     return made
 
 
-def _pad_symmetric(img: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
-    height, width = img.shape[-2:]
-    img = img[..., max(-top, 0) : height - max(-bottom, 0), max(-left, 0) : width - max(-right, 0)]
-    for dim, before, after in ((-2, top, bottom), (-1, left, right)):
-        size = img.shape[dim]
-        if max(before, after) > size:
-            raise ValueError(f"symmetric padding of {max(before, after)} needs as many elements, and there are {size}")
-        places = [*range(before - 1, -1, -1), *range(size), *range(size - 1, size - 1 - after, -1)]
-        img = img.index_select(dim, tensor(places, device=img.device))
-    return img
+def _places(img: Any, size: int, before: int, after: int, mode: Any) -> Any:
+    """Where the elements along one edge of a picture with a border come from."""
+    kept = np.arange(max(-before, 0), size - max(-after, 0))
+    around = max(before, after, 0)
+    if isinstance(img, Tensor) and around > {"symmetric": size, "reflect": size - 1}.get(mode, around):
+        words = "Padding size should be less than the corresponding input dimension, but got: padding"
+        raise BoundsError(f"{words} ({before}, {after}) in the mode {mode} where there are {size} elements")
+    return np.pad(kept, (max(before, 0), max(after, 0)), mode)
 
 
 def _fill_of(fill: Any, img: Image.Image) -> Any:
     """A value for each channel of a picture, whole numbers unless its mode is "F"."""
-    channels = channels_of(img)
+    channels = len(img.getbands())
     values = list(fill) if isinstance(fill, (list, tuple)) else [0 if fill is None else fill]
-    if len(values) == 1:
-        values *= channels
+    values *= channels if len(values) == 1 else 1
     if len(values) != channels:
         words = "The number of elements in 'fill' does not match the number of channels of the image"
         raise ValueError(f"{words} ({len(values)} != {channels})")
@@ -237,40 +226,24 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
     >>> crop(torch.arange(9).view(3, 3), 1, 1, 2, 3)
     tensor([[4, 5, 0],
             [7, 8, 0]])
-
-    Raises:
-        TypeError: no picture.
     """
     if not isinstance(img, Tensor):
         return check_picture(img).crop((left, top, left + width, top + height))
     _, h, w = get_dimensions(img)
     bottom, right = top + height, left + width
     part = img[..., max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)]
-    if left >= 0 and top >= 0 and right <= w and bottom <= h:
-        return part
-    around = (
-        max(min(0, right) - left, 0),
-        max(min(0, bottom) - top, 0),
-        max(right - max(w, left), 0),
-        max(bottom - max(h, top), 0),
-    )
-    return pad(part, around)
+    before = max(min(0, right) - left, 0), max(min(0, bottom) - top, 0)
+    around = (*before, max(right - max(w, left), 0), max(bottom - max(h, top), 0))
+    return pad(part, around) if any(around) else part
 
 
 def center_crop(img: Any, output_size: int | Sequence[int]) -> Any:
-    """The middle of the picture, (height, width) or a square; what is beyond its edges is 0.
-
-    Raises:
-        TypeError: no picture.
-    """
+    """The middle of the picture, (height, width) or a square; what is beyond its edges is 0."""
     wanted = [int(output_size)] if isinstance(output_size, (int, float)) else list(output_size)
     height, width = wanted * 2 if len(wanted) == 1 else wanted
     _, h, w = get_dimensions(img)
-    if width > w or height > h:
-        more, taller = max(width - w, 0), max(height - h, 0)
-        img = pad(img, (more // 2, taller // 2, (more + 1) // 2, (taller + 1) // 2))
-        _, h, w = get_dimensions(img)
-    return crop(img, round((h - height) / 2.0), round((w - width) / 2.0), height, width)
+    top, left = (round(much / 2) if much > 0 else -(-much // 2) for much in (h - height, w - width))
+    return crop(img, top, left, height, width)
 
 
 def resized_crop(
@@ -288,34 +261,24 @@ def resized_crop(
 
 
 def hflip(img: Any) -> Any:
-    """The picture with left and right exchanged.
-
-    Raises:
-        TypeError: no picture.
-    """
-    if not isinstance(img, Tensor):
-        return check_picture(img).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    check_image(img)
-    return img.flip(-1)
+    """The picture with left and right exchanged."""
+    if isinstance(img, Tensor):
+        return check_image(img).flip(-1)
+    return check_picture(img).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
 
 
 def vflip(img: Any) -> Any:
-    """The picture with top and bottom exchanged.
-
-    Raises:
-        TypeError: no picture.
-    """
-    if not isinstance(img, Tensor):
-        return check_picture(img).transpose(Image.Transpose.FLIP_TOP_BOTTOM)
-    check_image(img)
-    return img.flip(-2)
+    """The picture with top and bottom exchanged."""
+    if isinstance(img, Tensor):
+        return check_image(img).flip(-2)
+    return check_picture(img).transpose(Image.Transpose.FLIP_TOP_BOTTOM)
 
 
 def _inverse_matrix(
     center: Sequence[float], angle: float, translate: Sequence[float], scale: float, shear: Sequence[float]
 ) -> list[float]:
-    """Where the elements of the result come from: the inverse of moving to `center`, turning, shearing and scaling,
-    moving back and translating, as six numbers (a, b, c, d, e, f), x = a x' + b y' + c, y = d x' + e y' + f."""
+    """The inverse of moving to `center`, turning, shearing and scaling, moving back and translating, as six numbers
+    (a, b, c, d, e, f): elements come from x = a x' + b y' + c, y = d x' + e y' + f."""
     turn, sx, sy = math.radians(angle), math.radians(shear[0]), math.radians(shear[1])
     a = math.cos(turn - sy) / math.cos(sy)
     b = -math.cos(turn - sy) * math.tan(sx) / math.cos(sy) - math.sin(turn)
@@ -348,12 +311,9 @@ def rotate(
         TypeError: an argument of another type. ValueError: a mode that tensors do not have; too many values to fill.
     """
     mode = as_mode(interpolation)
-    if not isinstance(angle, (int, float)):
-        raise TypeError("Argument angle should be int or float")
-    _check_center(center)
+    middle = _middle(img, angle, center)
     if isinstance(img, Tensor):
-        matrix = _inverse_matrix(_from_the_middle(img, center), -angle, (0.0, 0.0), 1.0, (0.0, 0.0))
-        return transformed(img, matrix, mode.value, fill, expand)
+        return _transformed(img, _inverse_matrix(middle, -angle, (0, 0), 1.0, (0, 0)), mode.value, fill, expand)
     picture: Any = check_picture(img)
     return picture.rotate(angle, mode.pillow, expand, center, fillcolor=_fill_of(fill, picture))
 
@@ -380,8 +340,7 @@ def affine(
             that tensors do not have; too many values to fill.
     """
     mode = as_mode(interpolation)
-    if not isinstance(angle, (int, float)):
-        raise TypeError("Argument angle should be int or float")
+    middle = _middle(img, angle, center)
     if not isinstance(translate, (list, tuple)):
         raise TypeError("Argument translate should be a sequence")
     if len(translate) != 2:
@@ -393,37 +352,98 @@ def affine(
     both = [shear, 0.0] if isinstance(shear, (int, float)) else list(shear) * (2 if len(shear) == 1 else 1)
     if len(both) != 2:
         raise ValueError(f"Shear should be a sequence containing two values. Got {both}")
-    _check_center(center)
-    if isinstance(img, Tensor):
-        matrix = _inverse_matrix(_from_the_middle(img, center), angle, translate, scale, both)
-        return transformed(img, matrix, mode.value, fill)
-    picture: Any = check_picture(img)
-    middle = [picture.width * 0.5, picture.height * 0.5] if center is None else center
     matrix = _inverse_matrix(middle, angle, translate, scale, both)
+    if isinstance(img, Tensor):
+        return _transformed(img, matrix, mode.value, fill)
+    picture: Any = check_picture(img)
     fill = _fill_of(fill, picture)
     return picture.transform(picture.size, Image.Transform.AFFINE, matrix, mode.pillow, fillcolor=fill)
 
 
-def _check_center(center: Any) -> None:
+def _middle(img: Any, angle: Any, center: Any) -> Sequence[float]:
+    """The point that stays where it is; of a tensor it is counted from its middle, as grids of `grid_sample` are."""
+    if not isinstance(angle, (int, float)):
+        raise TypeError("Argument angle should be int or float")
     if center is not None and not isinstance(center, (list, tuple)):
         raise TypeError("Argument center should be a sequence")
-
-
-def _from_the_middle(img: Tensor, center: Sequence[int] | None) -> list[float]:
-    """A point of a tensor, counted from its middle, as grids of `grid_sample` are."""
     _, height, width = get_dimensions(img)
-    return [0.0, 0.0] if center is None else [center[0] - width * 0.5, center[1] - height * 0.5]
+    x, y = (width * 0.5, height * 0.5) if center is None else center
+    return (x - width * 0.5, y - height * 0.5) if isinstance(img, Tensor) else (x, y)
 
 
 def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = False) -> Tensor:
-    """The tensor with a part of `h` rows from `i` on and `w` columns from `j` on set to `v`.
-
-    Raises:
-        TypeError: no tensor, or one of fewer than two dimensions.
-    """
-    if not isinstance(img, Tensor):
-        raise TypeError(f"img should be Tensor Image. Got {type(img)}")
-    check_image(img)
-    img = img if inplace else img.clone()
+    """The tensor with a part of `h` rows from `i` on and `w` columns from `j` on set to `v`; no PIL picture."""
+    img = check_image(img) if inplace else check_image(img).clone()
     img[..., i : i + h, j : j + w] = v
     return img
+
+
+def _resized(img: Tensor, size: Sequence[int], mode: str, antialias: bool) -> Tensor:
+    """`functional.resize` of a tensor, with any dimensions before height and width."""
+    if mode not in ("nearest", "nearest-exact", "bilinear", "bicubic"):
+        raise ValueError(f"Interpolation mode '{mode}' is unsupported with Tensor input")
+    smooth = mode.startswith("bi")
+    corners = False if smooth else None
+    made = interpolate(_images(img), list(size), mode=mode, align_corners=corners, antialias=smooth and antialias)
+    if mode == "bicubic" and img.dtype is dtypes.uint8:
+        made = made.clamp(0, 255)
+    return _as_before(made, img)
+
+
+def _images(img: Tensor) -> Tensor:
+    """(pictures, channels, height, width), in float32 if it is not in float32 or float64."""
+    images = img if img.ndim == 4 else img.reshape(1, -1, *img.shape[-2:])
+    return images if images.dtype in (dtypes.float32, dtypes.float64) else images.to(dtypes.float32)
+
+
+def _as_before(made: Tensor, img: Tensor) -> Tensor:
+    """A result with the dtype and the leading dimensions of the tensor that it was made of."""
+    whole = not img.dtype.is_floating_point and img.dtype is not dtypes.bool_
+    made = (made.round() if whole else made).to(img.dtype)
+    return made if img.ndim == 4 else made.reshape(*img.shape[:-2], *made.shape[-2:])
+
+
+def _transformed(img: Tensor, matrix: list[float], mode: str, fill: Any, expand: bool = False) -> Tensor:
+    """`functional.rotate` and `functional.affine` of a tensor, counted from its middle."""
+    channels = 1 if img.ndim == 2 else img.shape[-3]
+    values = list(fill) if isinstance(fill, (list, tuple)) else [] if fill is None else [fill]
+    if len(values) > 1 and len(values) != channels:
+        words = "The number of elements in 'fill' cannot broadcast to match the number of channels of the image"
+        raise ValueError(f"{words} ({len(values)} != {channels})")
+    if mode not in ("nearest", "bilinear"):
+        raise ValueError(f"Interpolation mode '{mode}' is unsupported with Tensor input")
+    images = _images(img)
+    if values:  # sampled along with a channel of ones, which says how much of an element comes from within
+        images = cat((images, ones_like(images[:, :1])), 1)
+    height, width = img.shape[-2:]
+    rows, columns = _extents(matrix, height, width) if expand else (height, width)
+    grid = from_numpy(_grid(matrix, height, width, rows, columns, images.dtype.numpy)).to(img.device)
+    grid = grid.expand(images.shape[0], -1, -1, -1)
+    made = grid_sample(images, grid, mode=mode, padding_mode="zeros", align_corners=False)
+    if values:
+        made, inside = made[:, :-1], made[:, -1:]
+        repeated = values * (made.shape[1] // len(values))  # leading dimensions are among the channels here
+        border = tensor(repeated, dtype=made.dtype, device=img.device).view(1, -1, 1, 1)
+        made = where(inside < 0.5, border, made) if mode == "nearest" else made * inside + (1.0 - inside) * border
+    return _as_before(made, img)
+
+
+def _grid(matrix: list[float], height: int, width: int, rows: int, columns: int, kind: Any) -> np.ndarray[Any, Any]:
+    """The place that each element comes from, (1, rows, columns, 2), from -1 to 1 across the tensor, in the steps in
+    which torchvision computes it: the last digit decides between neighbours where a place is halfway."""
+    base = np.ones((rows, columns, 3), kind)
+    base[..., 0] = np.arange(columns) + (0.5 - columns * 0.5)
+    base[..., 1] = (np.arange(rows) + (0.5 - rows * 0.5))[:, None]
+    theta = np.array(matrix, kind).reshape(2, 3).T / np.array([0.5 * width, 0.5 * height], kind)
+    return (base.reshape(-1, 3) @ theta).reshape(1, rows, columns, 2)
+
+
+def _extents(matrix: list[float], height: int, width: int) -> tuple[int, int]:
+    """(height, width) of what holds all of a turned tensor; where a corner is within 1e-4 of a whole number, that is
+    where it is."""
+    corners = np.array([[x * width, y * height, 1] for x in (-0.5, 0.5) for y in (-0.5, 0.5)], np.float32)
+    places = corners @ np.array(matrix, np.float32).reshape(2, 3).T
+    ends = np.stack([places.min(0), places.max(0)]) + np.array([width * 0.5, height * 0.5], np.float32)
+    low, high = np.trunc(ends / np.float32(1e-4)) * np.float32(1e-4)
+    columns, rows = (np.ceil(high) - np.floor(low)).astype(int).tolist()
+    return rows, columns
