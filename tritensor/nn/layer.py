@@ -1,0 +1,122 @@
+"""How layers without parameters are declared: by their fields, and the function that is called with them."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import Any, dataclass_transform
+
+from .. import functional as F
+from .module import Module
+
+__all__ = ["Layer", "OfRank", "compose"]
+
+_Parameter = inspect.Parameter
+
+
+@cache
+def _compiled(text: str) -> Any:
+    return compile(text, f"<{__name__}>", "exec")
+
+
+def compose(name: str, parameters: list[inspect.Parameter], result: str, lines: list[str], values: Any) -> Any:
+    """A function of `self` and `parameters` from its lines, which name `values`; Python checks its arguments."""
+    shown, values = ["self"], {**values, "__name__": __name__}
+    for each in parameters:
+        if each.kind is each.KEYWORD_ONLY and "*" not in shown:
+            shown.append("*")
+        bare = each.default is each.empty
+        shown.append(each.name if bare else f"{each.name}=default_{each.name}")
+        values[f"default_{each.name}"] = each.default
+    exec(_compiled(f"def {name}({', '.join(shown)}):\n " + "\n ".join(lines)), values)
+    values[name].__annotations__ = {each.name: each.annotation for each in parameters} | {"return": result}
+    return values[name]
+
+
+class OfRank:
+    """The part of a class that has a number of dimensions: `class Conv2d(..., rank=2)`."""
+
+    _rank = 0
+
+    def __init_subclass__(cls, *, rank: int = 0, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        cls._rank = rank or cls._rank
+
+
+@dataclass_transform(eq_default=False)
+class Layer(OfRank, Module):
+    """Base of the layers that are declared. Of a direct subclass the annotated fields, with their defaults, are
+
+    * the parameters of its constructor, in this order,
+    * its attributes; those of a `Tensor | None` are buffers,
+    * what it prints; `inplace` where it is set. With the class keyword `shown` only the fields that are named there.
+
+    The constructor calls `_prepare()` last, if the class has that: it raises for what does not fit, or changes
+    attributes. The class keyword `function` names the function of `nn.functional` that `forward` calls with its inputs
+    and the fields and `training`, where these are its parameters; `rank=2` appends "2d".
+
+    >>> class LeakyReLU(Layer, function="leaky_relu"):
+    ...     negative_slope: float = 0.01
+    ...     inplace: bool = False
+    >>> LeakyReLU(0.2, inplace=True)
+    LeakyReLU(negative_slope=0.2, inplace=True)
+    """
+
+    _fields: tuple[str, ...] = ()
+    _shown: tuple[str, ...] = ()
+    _function = ""
+
+    def __init_subclass__(
+        cls, *, function: str = "", rank: int = 0, shown: tuple[str, ...] | None = None, **rest: Any
+    ) -> None:
+        super().__init_subclass__(rank=rank, **rest)
+        cls._function = function or cls._function
+        if Layer in cls.__bases__:  # what users derive from a layer is an ordinary class
+            cls.__init__ = _constructor(cls)  # type: ignore[misc]
+            cls._shown = cls._fields if shown is None else shown
+        found = getattr(F, f"{cls._function}{cls._rank}d" if cls._rank else cls._function, None)
+        if (function or rank) and found is not None and "forward" not in vars(cls):
+            cls.forward = _forward(cls, found)
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return ", ".join(
+            [f"{name}={getattr(self, name)!r}" for name in self._shown if name != "inplace" or self.inplace]
+        )
+
+
+def _constructor(cls: type[Layer]) -> Any:
+    """Its `__init__`, and no class attributes in place of the fields: they would stand before buffers."""
+    fields, lines = inspect.get_annotations(cls), ["super(layer, self).__init__()"]
+    cls._fields, parameters = tuple(fields), []
+    for name, kind in fields.items():
+        default = vars(cls).get(name, _Parameter.empty)
+        if name in vars(cls):
+            delattr(cls, name)
+        parameters.append(_Parameter(name, _Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind))
+        lines.append(f"self.register_buffer({name!r}, {name})" if kind == "Tensor | None" else f"self.{name} = {name}")
+    if hasattr(cls, "_prepare"):
+        lines.append("self._prepare()")
+    made = compose("__init__", parameters, "None", lines, {"layer": cls})
+    made.__module__, made.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
+    return made
+
+
+def _forward(cls: type[Layer], function: Any) -> Any:
+    """Its `forward`: the function's first parameters that are no fields and have no defaults are its inputs."""
+    signature = inspect.signature(function)
+    inputs, passed, by_name = [], [], False
+    for name, each in signature.parameters.items():
+        if name in cls._fields or name == "training":
+            passed.append(f"{name}=self.{name}" if by_name else f"self.{name}")
+        elif not passed and each.default is each.empty:
+            inputs.append(each)
+        else:
+            by_name = True
+    names = ", ".join([each.name for each in inputs] + passed)
+    made = compose(
+        "forward", inputs, signature.return_annotation, [f"return function({names})"], {"function": function}
+    )
+    made.__module__, made.__qualname__ = cls.__module__, f"{cls.__qualname__}.forward"
+    made.__doc__ = f"What `nn.functional.{function.__name__}` returns."
+    return made
