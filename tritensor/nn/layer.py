@@ -6,7 +6,7 @@ import inspect
 from functools import cache
 from typing import Any, dataclass_transform
 
-from .. import functional as F
+from ..public import FUNCTIONAL, PACKAGE
 from .module import Module
 
 __all__ = ["Layer", "OfRank", "compose"]
@@ -40,7 +40,8 @@ class OfRank:
 
     def __init_subclass__(cls, *, rank: int = 0, **rest: Any) -> None:
         super().__init_subclass__(**rest)
-        cls._rank = rank or cls._rank
+        if rank:
+            cls._rank = rank
 
 
 @dataclass_transform(eq_default=False)
@@ -52,8 +53,9 @@ class Layer(OfRank, Module):
     * what it prints; `inplace` where it is set. With the class keyword `shown` only the fields that are named there.
 
     The constructor calls `_prepare()` last, if the class has that: it raises for what does not fit, or changes
-    attributes. The class keyword `function` names the function of `nn.functional` that `forward` calls with its inputs
-    and the fields and `training`, where these are its parameters; `rank=2` appends "2d".
+    attributes. It gets the parameters that `_init_only` names, which are no attributes. The class keyword `function`
+    names the public function that `forward` calls with its inputs, and with the fields and `training` where these are
+    its parameters; `rank=2` appends "2d".
 
     >>> class LeakyReLU(Layer, function="leaky_relu"):
     ...     negative_slope: float = 0.01
@@ -64,17 +66,20 @@ class Layer(OfRank, Module):
 
     _fields: tuple[str, ...] = ()
     _shown: tuple[str, ...] = ()
+    _init_only: tuple[str, ...] = ()
     _function = ""
 
     def __init_subclass__(
         cls, *, function: str = "", rank: int = 0, shown: tuple[str, ...] | None = None, **rest: Any
     ) -> None:
         super().__init_subclass__(rank=rank, **rest)
-        cls._function = function or cls._function
+        if function:
+            cls._function = function
         if Layer in cls.__bases__:  # what users derive from a layer is an ordinary class
             cls.__init__ = _constructor(cls)  # type: ignore[misc]
             cls._shown = cls._fields if shown is None else shown
-        found = getattr(F, f"{cls._function}{cls._rank}d" if cls._rank else cls._function, None)
+        name = f"{cls._function}{cls._rank}d" if cls._rank else cls._function
+        found = FUNCTIONAL.get(name) or PACKAGE.get(name)
         if (function or rank) and found is not None and "forward" not in vars(cls):
             cls.forward = _forward(cls, found)
 
@@ -88,15 +93,17 @@ class Layer(OfRank, Module):
 def _constructor(cls: type[Layer]) -> Any:
     """Its `__init__`, and no class attributes in place of the fields: they would stand before buffers."""
     fields, lines = inspect.get_annotations(cls), ["super(layer, self).__init__()"]
-    cls._fields, parameters = tuple(fields), []
+    cls._fields, parameters = tuple([name for name in fields if name not in cls._init_only]), []
     for name, kind in fields.items():
         default = vars(cls).get(name, _Parameter.empty)
         if name in vars(cls):
             delattr(cls, name)
         parameters.append(_Parameter(name, _Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind))
-        lines.append(f"self.register_buffer({name!r}, {name})" if kind == "Tensor | None" else f"self.{name} = {name}")
+        if name not in cls._init_only:
+            buffer = kind == "Tensor | None"
+            lines.append(f"self.register_buffer({name!r}, {name})" if buffer else f"self.{name} = {name}")
     if hasattr(cls, "_prepare"):
-        lines.append("self._prepare()")
+        lines.append(f"self._prepare({', '.join(cls._init_only)})")
     made = compose("__init__", parameters, "None", lines, {"layer": cls})
     made.__module__, made.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
     return made
@@ -105,7 +112,7 @@ def _constructor(cls: type[Layer]) -> Any:
 def _forward(cls: type[Layer], function: Any) -> Any:
     """Its `forward`: the function's first parameters that are no fields and have no defaults are its inputs."""
     signature = inspect.signature(function)
-    inputs, passed, by_name = [], [], False
+    inputs, passed, by_name = [], [], False  # by name after a parameter that is left out
     for name, each in signature.parameters.items():
         if name in cls._fields or name == "training":
             passed.append(f"{name}=self.{name}" if by_name else f"self.{name}")
@@ -118,5 +125,5 @@ def _forward(cls: type[Layer], function: Any) -> Any:
         "forward", inputs, signature.return_annotation, [f"return function({names})"], {"function": function}
     )
     made.__module__, made.__qualname__ = cls.__module__, f"{cls.__qualname__}.forward"
-    made.__doc__ = f"What `nn.functional.{function.__name__}` returns."
+    made.__doc__ = f"What `{function.__name__}` returns."
     return made
