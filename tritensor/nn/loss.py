@@ -21,7 +21,8 @@ class _Loss:
     _init_only: tuple[str, ...] = "size_average", "reduce"
 
     def _prepare(self, size_average: Any, reduce: Any) -> None:
-        self.reduction = reduction_of(size_average, reduce, self.reduction)
+        if not (size_average is reduce is None):
+            self.reduction = reduction_of(size_average, reduce, self.reduction)
 
 
 class MSELoss(_Loss, Layer, function="mse_loss", shown=()):

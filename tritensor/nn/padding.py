@@ -26,9 +26,9 @@ class _Padding:
     _rank: int
 
     def _prepare(self) -> None:
-        if not isinstance(self.padding, Iterable):
-            self.padding = (self.padding,) * (2 * self._rank)
-        self.padding = tuple(self.padding)
+        own = self.__dict__
+        given = own["padding"]
+        own["padding"] = tuple(given) if isinstance(given, Iterable) else (given,) * (2 * self._rank)
 
     def extra_repr(self) -> str:
         """The numbers of elements."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import ArgumentError
-from ..functional.views import unflatten
+from ..functional.views import flatten, unflatten
 from ..tensor import Tensor
 from .layer import Layer
 
 __all__ = ["ChannelShuffle", "Flatten", "PixelShuffle", "PixelUnshuffle", "Unflatten"]
 
 
-class Flatten(Layer, function="flatten"):
+class Flatten(Layer):
     """Joins the dimensions from `start_dim` to `end_dim` into one; by default all but the batch's.
 
     >>> import tritensor as torch
@@ -22,6 +22,10 @@ class Flatten(Layer, function="flatten"):
 
     start_dim: int = 1
     end_dim: int = -1
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A view where the memory allows it, else a copy."""
+        return flatten(input, self.start_dim, self.end_dim)
 
 
 class Unflatten(Layer):
