@@ -11,7 +11,8 @@ import pytest
 import tritensor as torch
 from tritensor import nn
 from tritensor.nn import functional as F
-from tritensor.nn.layer import Layer, compose
+from tritensor.nn.composing import compose
+from tritensor.nn.layer import Layer
 from tritensor.tensor import Tensor
 
 
@@ -88,7 +89,9 @@ def test_a_subclass_is_an_ordinary_class() -> None:
 def test_composed_functions_have_pythons_parameters() -> None:
     def model(a: int, *, b: str = "b") -> None: ...
 
-    made = compose("f", list(inspect.signature(model).parameters.values()), "tuple", ["return self, a, b"], {})
+    made = compose(
+        (__name__, "f"), list(inspect.signature(model).parameters.values()), "tuple", ["return self, a, b"], {}
+    )
     assert (
         made(0, 1) == (0, 1, "b") and str(inspect.signature(made)) == "(self, a: 'int', *, b: 'str' = 'b') -> 'tuple'"
     )

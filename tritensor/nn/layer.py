@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from functools import cache
 from typing import Any, dataclass_transform
 
+from ..functional.creation import empty
 from ..public import FUNCTIONAL, PACKAGE
+from .composing import compose
 from .module import Module
+from .parameter import Parameter
 
-__all__ = ["Layer", "OfRank", "compose"]
+__all__ = ["Layer", "OfRank", "add_parameters"]
 
 _Parameter = inspect.Parameter
 
 
-@cache
-def _compiled(text: str) -> Any:
-    return compile(text, f"<{__name__}>", "exec")
-
-
-def compose(name: str, parameters: list[inspect.Parameter], result: str, lines: list[str], values: Any) -> Any:
-    """A function of `self` and `parameters` from its lines, which name `values`; Python checks its arguments."""
-    shown, values = ["self"], {**values, "__name__": __name__}
-    for each in parameters:
-        if each.kind is each.KEYWORD_ONLY and "*" not in shown:
-            shown.append("*")
-        bare = each.default is each.empty
-        shown.append(each.name if bare else f"{each.name}=default_{each.name}")
-        values[f"default_{each.name}"] = each.default
-    exec(_compiled(f"def {name}({', '.join(shown)}):\n " + "\n ".join(lines)), values)
-    values[name].__annotations__ = {each.name: each.annotation for each in parameters} | {"return": result}
-    return values[name]
+def add_parameters(module: Module, device: Any, dtype: Any, **shapes: tuple[int, ...] | None) -> None:
+    """Register parameters of these shapes, whose elements are not defined, and None for those without a shape."""
+    for name, shape in shapes.items():
+        made = None if shape is None else Parameter(empty(shape, device=device, dtype=dtype))
+        module.register_parameter(name, made)
 
 
 class OfRank:
@@ -104,9 +94,7 @@ def _constructor(cls: type[Layer]) -> Any:
             lines.append(f"self.register_buffer({name!r}, {name})" if buffer else f"self.{name} = {name}")
     if hasattr(cls, "_prepare"):
         lines.append(f"self._prepare({', '.join(cls._init_only)})")
-    made = compose("__init__", parameters, "None", lines, {"layer": cls})
-    made.__module__, made.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
-    return made
+    return compose((cls.__module__, f"{cls.__qualname__}.__init__"), parameters, "None", lines, {"layer": cls})
 
 
 def _forward(cls: type[Layer], function: Any) -> Any:
@@ -121,9 +109,7 @@ def _forward(cls: type[Layer], function: Any) -> Any:
         else:
             by_name = True
     names = ", ".join([each.name for each in inputs] + passed)
-    made = compose(
-        "forward", inputs, signature.return_annotation, [f"return function({names})"], {"function": function}
-    )
-    made.__module__, made.__qualname__ = cls.__module__, f"{cls.__qualname__}.forward"
+    place, lines = (cls.__module__, f"{cls.__qualname__}.forward"), [f"return function({names})"]
+    made = compose(place, inputs, signature.return_annotation, lines, {"function": function})
     made.__doc__ = f"What `{function.__name__}` returns."
     return made

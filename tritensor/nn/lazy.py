@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec
 
 from ..devices import device as Device
 from ..dtypes import dtype as Dtype
 from ..errors import ShapeError, explain
 from ..functional.creation import empty
 from ..tensor import Tensor, blank, wrap
+from .composing import compose
 from .parameter import Buffer, Parameter
 
 __all__ = ["UninitializedBuffer", "UninitializedParameter"]
+
+P = ParamSpec("P")
 
 _slot: Any = Tensor.__dict__["_data"]
 
@@ -196,3 +201,43 @@ def _infer(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     del module._initialize_hook
     if module.cls_to_become is not None:
         module.__class__ = module.cls_to_become
+
+
+def without_size(
+    constructor: Callable[Concatenate[Any, int, P], None],
+) -> Callable[[Any], Callable[Concatenate[Any, P], None]]:
+    """A decorator that makes the constructor of a lazy layer: that of the layer, without its first parameter.
+
+    That is the size of the input, 0 at first; parameters and buffers with a shape of it get theirs later.
+    """
+
+    def forget(layer: Any) -> None:
+        for table, kind in ((layer._parameters, UninitializedParameter), (layer._buffers, UninitializedBuffer)):
+            for name, value in table.items():
+                if value is not None and value.ndim:
+                    table[name] = kind(device=value.device, dtype=value.dtype)
+
+    parameters = list(inspect.signature(constructor).parameters.values())[2:]
+    passed = ", ".join([f"{each.name}={each.name}" for each in parameters])
+    lines = [f"construct(self, 0, {passed})", "forget(self)"]
+    values = {"construct": LazyModuleMixin.__init__, "forget": forget}
+    return lambda function: compose((function.__module__, function.__qualname__), parameters, "None", lines, values)
+
+
+class LazyLayer(LazyModuleMixin):
+    """Base of the lazy layers: they become the class that is their last base."""
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        cls.cls_to_become = cls.__bases__[-1]
+
+    def initialize_parameters(self: Any, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        """Give parameters and buffers the shapes that the input asks for, or take the size from a state's."""
+        if not self.has_uninitialized_params():
+            self._shapes(None)
+            return
+        shapes = self._shapes(input)
+        for name, each in (*self._parameters.items(), *self._buffers.items()):
+            if isinstance(each, Uninitialized):
+                each.materialize(shapes[name])
+        self.reset_parameters()
