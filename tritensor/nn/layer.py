@@ -7,11 +7,12 @@ from typing import Any, dataclass_transform
 
 from ..functional.creation import empty
 from ..public import FUNCTIONAL, PACKAGE
+from . import init
 from .composing import compose
 from .module import Module
 from .parameter import Parameter
 
-__all__ = ["Layer", "OfRank", "add_parameters"]
+__all__ = ["Layer", "OfRank", "add_parameters", "one_and_zero"]
 
 _Parameter = inspect.Parameter
 
@@ -21,6 +22,13 @@ def add_parameters(module: Module, device: Any, dtype: Any, **shapes: tuple[int,
     for name, shape in shapes.items():
         made = None if shape is None else Parameter(empty(shape, device=device, dtype=dtype))
         module.register_parameter(name, made)
+
+
+def one_and_zero(module: Any) -> None:
+    """Set the scale `weight` of a layer to one and the shift `bias` to zero, where there are such parameters."""
+    for name, fill in (("weight", init.ones_), ("bias", init.zeros_)):
+        if module._parameters.get(name) is not None:
+            fill(module._parameters[name])
 
 
 class OfRank:
