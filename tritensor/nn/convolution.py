@@ -30,32 +30,31 @@ def _each(value: Any, rank: int) -> tuple[int, ...]:
 
 
 class _Convolution(OfRank, Module):
-    """The part that convolutions and transposed ones share."""
+    """What convolutions and transposed ones share.
+
+    Raises:
+        ValueError: channels that groups do not divide, or an unknown padding or padding mode.
+    """
 
     transposed = False
     weight: Parameter
     bias: Parameter | None
 
-    def _set_up(
+    def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        output_padding: Any,
-        dilation: Any,
-        groups: int,
-        bias: bool,
-        padding_mode: str,
-        device: Any,
-        dtype: Any,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
-        """Check and store the sizes, and make the parameters.
-
-        Raises:
-            ValueError: channels that groups do not divide, or an unknown padding or padding mode.
-        """
+        super().__init__()
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
         for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
@@ -63,7 +62,7 @@ class _Convolution(OfRank, Module):
                 raise ValueError(f"{name} must be divisible by groups")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size, self.stride = _each(kernel_size, self._rank), _each(stride, self._rank)
-        self.dilation, self.output_padding = _each(dilation, self._rank), _each(output_padding, self._rank)
+        self.dilation, self.output_padding = _each(dilation, self._rank), (0,) * self._rank
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(f"Invalid padding string {padding!r}, should be one of 'same', 'valid'")
@@ -107,24 +106,6 @@ class _Convolution(OfRank, Module):
 
 
 class _Forward(_Convolution):
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
-        dilation: int | Sequence[int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        steps = stride, padding, 0, dilation
-        self._set_up(in_channels, out_channels, kernel_size, *steps, groups, bias, padding_mode, device, dtype)
-
     def forward(self, input: Tensor) -> Tensor:
         """Shape (images, out_channels, *results), or without images."""
         padding: Any = self.padding
@@ -164,9 +145,9 @@ class _Transposed(_Convolution):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__()
-        steps = stride, padding, output_padding, dilation
-        self._set_up(in_channels, out_channels, kernel_size, *steps, groups, bias, padding_mode, device, dtype)
+        rest = dilation, groups, bias, padding_mode, device, dtype
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, *rest)
+        self.output_padding = _each(output_padding, self._rank)
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Shape (images, out_channels, *results), or without images.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Concatenate, ParamSpec
 
-from ..devices import device as Device
-from ..dtypes import dtype as Dtype
 from ..errors import ShapeError, explain
 from ..functional.creation import empty
 from ..tensor import Tensor, blank, wrap
@@ -79,36 +78,9 @@ class Uninitialized:
         )
 
     @property
-    def dtype(self) -> Dtype:
-        """The element type that it will have."""
-        return self.data.dtype
-
-    @property
-    def device(self) -> Device:
-        """The device that it will be on."""
-        return self.data.device
-
-    @property
-    def is_cuda(self) -> bool:
-        """Whether that is a CUDA device."""
-        return self.data.is_cuda
-
-    @property
     def ndim(self) -> int:
         """1, as of the empty tensor that it holds."""
         return 1
-
-    def is_floating_point(self) -> bool:
-        """Whether the dtype is a floating one."""
-        return self.data.is_floating_point()
-
-    def is_complex(self) -> bool:
-        """Whether the dtype is a complex one."""
-        return self.data.is_complex()
-
-    def to(self, *args: Any, **kwargs: Any) -> Tensor:
-        """An empty tensor of another dtype or on another device, for the module's conversion."""
-        return self.data.to(*args, **kwargs)
 
     def detach(self) -> Any:
         """Itself: what a state dict has of it."""
@@ -122,8 +94,12 @@ class Uninitialized:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         made: Any = type(self)
-        memo[id(self)] = copied = made(self._needs, self.device, self.dtype)  # type: ignore[attr-defined]
+        memo[id(self)] = copied = made(self._needs, self.data.device, self.data.dtype)  # type: ignore[attr-defined]
         return copied
+
+
+for _name in ("dtype", "device", "is_cuda", "is_floating_point", "is_complex", "to"):  # of the empty tensor
+    setattr(Uninitialized, _name, property(attrgetter(f"data.{_name}")))
 
 
 class UninitializedParameter(Uninitialized, Parameter):
