@@ -23,27 +23,18 @@ __all__ = [
 ]
 
 
-class _Cache:
-    """Computed values by module and name, within `cached`."""
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self.values: dict[tuple[int, str], Tensor] = {}
-
-
-_cache = _Cache()
+# Computed values by module and name, one entry for each `cached` that is entered; all are the outermost one's.
+_caches: list[dict[tuple[int, str], Tensor]] = []
 
 
 @contextmanager
 def cached() -> Iterator[None]:
     """Compute a parametrized tensor once within this context, and not at each use."""
-    _cache.depth += 1
+    _caches.append(_caches[0] if _caches else {})
     try:
         yield
     finally:
-        _cache.depth -= 1
-        if not _cache.depth:
-            _cache.values = {}
+        _caches.pop()
 
 
 def _register(module: Module, name: str, value: Tensor) -> None:
@@ -85,11 +76,7 @@ class ParametrizationList(ModuleList):
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
-        with no_grad():
-            new: Any = original
-            for module in modules[::-1]:
-                if hasattr(module, "right_inverse"):
-                    new = module.right_inverse(new)
+        new = self._inverted(original, False)
         if not isinstance(new, (Tensor, list, tuple)):
             raise ValueError(
                 "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
@@ -117,6 +104,15 @@ class ParametrizationList(ModuleList):
         if not unsafe:
             _check_alike(self(), wanted, "A parametrization", "unparametrized")
 
+    @no_grad()
+    def _inverted(self, value: Any, required: bool) -> Any:
+        """What a value is computed from: each parametrization's `right_inverse`, where there is one."""
+        for module in list(self)[::-1]:
+            if required and not hasattr(module, "right_inverse"):
+                raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
+            value = module.right_inverse(value) if hasattr(module, "right_inverse") else value
+        return value
+
     def _originals(self) -> list[Tensor]:
         names = ["original"] if self.is_tensor else [f"original{each}" for each in range(self.ntensors)]
         return [getattr(self, name) for name in names]
@@ -128,11 +124,7 @@ class ParametrizationList(ModuleList):
             RuntimeError: a parametrization has no `right_inverse`. ValueError: it returns what does not fit.
         """
         with no_grad():
-            found: Any = value
-            for module in list(self)[::-1]:
-                if not hasattr(module, "right_inverse"):
-                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
-                found = module.right_inverse(found)
+            found = self._inverted(value, True)
             parts = [found] if self.is_tensor else list(found)
             originals = self._originals()
             if len(parts) != len(originals) or any(x.dtype is not y.dtype for x, y in zip(parts, originals)):
@@ -172,12 +164,12 @@ def _parametrized_class(kind: type) -> type:
 
 def _property(name: str) -> property:
     def get(self: Any) -> Any:
-        if not _cache.depth:
+        if not _caches:
             return self.parametrizations[name]()
         key = id(self), name
-        if key not in _cache.values:
-            _cache.values[key] = self.parametrizations[name]()
-        return _cache.values[key]
+        if key not in _caches[0]:
+            _caches[0][key] = self.parametrizations[name]()
+        return _caches[0][key]
 
     def put(self: Any, value: Tensor) -> None:
         self.parametrizations[name].right_inverse(value)
