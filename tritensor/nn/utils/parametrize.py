@@ -76,7 +76,11 @@ class ParametrizationList(ModuleList):
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
-        new = self._inverted(original, False)
+        with no_grad():
+            new: Any = original
+            for module in modules[::-1]:
+                if hasattr(module, "right_inverse"):
+                    new = module.right_inverse(new)
         if not isinstance(new, (Tensor, list, tuple)):
             raise ValueError(
                 "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
@@ -104,15 +108,6 @@ class ParametrizationList(ModuleList):
         if not unsafe:
             _check_alike(self(), wanted, "A parametrization", "unparametrized")
 
-    @no_grad()
-    def _inverted(self, value: Any, required: bool) -> Any:
-        """What a value is computed from: each parametrization's `right_inverse`, where there is one."""
-        for module in list(self)[::-1]:
-            if required and not hasattr(module, "right_inverse"):
-                raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
-            value = module.right_inverse(value) if hasattr(module, "right_inverse") else value
-        return value
-
     def _originals(self) -> list[Tensor]:
         names = ["original"] if self.is_tensor else [f"original{each}" for each in range(self.ntensors)]
         return [getattr(self, name) for name in names]
@@ -124,7 +119,11 @@ class ParametrizationList(ModuleList):
             RuntimeError: a parametrization has no `right_inverse`. ValueError: it returns what does not fit.
         """
         with no_grad():
-            found = self._inverted(value, True)
+            found: Any = value
+            for module in list(self)[::-1]:
+                if not hasattr(module, "right_inverse"):
+                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
+                found = module.right_inverse(found)
             parts = [found] if self.is_tensor else list(found)
             originals = self._originals()
             if len(parts) != len(originals) or any(x.dtype is not y.dtype for x, y in zip(parts, originals)):
