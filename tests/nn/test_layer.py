@@ -12,11 +12,12 @@ import tritensor as torch
 from tritensor import nn
 from tritensor.nn import functional as F
 from tritensor.nn.composing import compose
-from tritensor.nn.layer import Layer
+from tritensor.nn.layer import Layer, declared
 from tritensor.tensor import Tensor
 
 
-class Pooled(Layer, function="max_pool", shown=("kernel_size",)):
+@declared("max_pool", shown=("kernel_size",))
+class Pooled(Layer):
     """A pool of any number of dimensions."""
 
     kernel_size: int
@@ -28,7 +29,8 @@ class Pooled1d(Pooled, rank=1):
     """Of one."""
 
 
-class Weighted(Layer, function="binary_cross_entropy_with_logits"):
+@declared("binary_cross_entropy_with_logits")
+class Weighted(Layer):
     """A loss with two inputs, of which one option is a buffer and one is checked."""
 
     pos_weight: Tensor | None = None

@@ -2,45 +2,51 @@
 
 from __future__ import annotations
 
-from .layer import Layer
+from .layer import Layer, declared
 
 __all__ = ["ELU", "GELU", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "ReLU", "ReLU6", "SiLU"]
 __all__ += ["Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh", "Tanhshrink"]
 
 
-class ReLU(Layer, function="relu"):
+@declared("relu")
+class ReLU(Layer):
     """`max(x, 0)`."""
 
     inplace: bool = False
 
 
-class SiLU(Layer, function="silu"):
+@declared("silu")
+class SiLU(Layer):
     """`x * sigmoid(x)`."""
 
     inplace: bool = False
 
 
-class Mish(Layer, function="mish"):
+@declared("mish")
+class Mish(Layer):
     """`x * tanh(softplus(x))`."""
 
     inplace: bool = False
 
 
-class LeakyReLU(Layer, function="leaky_relu"):
+@declared("leaky_relu")
+class LeakyReLU(Layer):
     """`x` where positive, `negative_slope * x` elsewhere."""
 
     negative_slope: float = 0.01
     inplace: bool = False
 
 
-class ELU(Layer, function="elu"):
+@declared("elu")
+class ELU(Layer):
     """`x` where positive, `alpha * (exp(x) - 1)` elsewhere."""
 
     alpha: float = 1.0
     inplace: bool = False
 
 
-class Hardtanh(Layer, function="hardtanh"):
+@declared("hardtanh")
+class Hardtanh(Layer):
     """`x`, held between `min_val` and `max_val`.
 
     Raises:
@@ -65,46 +71,55 @@ class ReLU6(Hardtanh):
         super().__init__(0.0, 6.0, inplace)
 
 
-class GELU(Layer, function="gelu"):
+@declared("gelu")
+class GELU(Layer):
     """`x` times the normal distribution's share below it; `approximate="tanh"` for the cheaper formula."""
 
     approximate: str = "none"
 
 
-class Softplus(Layer, function="softplus"):
+@declared("softplus")
+class Softplus(Layer):
     """`log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is above `threshold`."""
 
     beta: float = 1.0
     threshold: float = 20.0
 
 
-class Sigmoid(Layer, function="sigmoid"):
+@declared("sigmoid")
+class Sigmoid(Layer):
     """`1 / (1 + exp(-x))`."""
 
 
-class Tanh(Layer, function="tanh"):
+@declared("tanh")
+class Tanh(Layer):
     """The hyperbolic tangent."""
 
 
-class Tanhshrink(Layer, function="tanhshrink"):
+@declared("tanhshrink")
+class Tanhshrink(Layer):
     """`x - tanh(x)`."""
 
 
-class LogSigmoid(Layer, function="logsigmoid"):
+@declared("logsigmoid")
+class LogSigmoid(Layer):
     """The logarithm of the sigmoid, computed without overflow."""
 
 
-class Softsign(Layer, function="softsign"):
+@declared("softsign")
+class Softsign(Layer):
     """`x / (1 + |x|)`."""
 
 
-class Softmax(Layer, function="softmax"):
+@declared("softmax")
+class Softmax(Layer):
     """exp(x), scaled to add up to 1 along `dim`; without it, PyTorch's old choice and its warning."""
 
     dim: int | None = None
 
 
-class LogSoftmax(Layer, function="log_softmax"):
+@declared("log_softmax")
+class LogSoftmax(Layer):
     """The logarithm of softmax along `dim`, computed without overflow; without it as for `Softmax`."""
 
     dim: int | None = None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from .. import functional as F
 from ..tensor import Tensor
-from .layer import Layer
+from .layer import Layer, declared
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
+@declared("dropout")
 class _Dropout(Layer):
     """Base of the layers that drop with probability `p` in training mode; in evaluation mode they return their input.
 
@@ -28,7 +29,7 @@ class _Dropout(Layer):
         return f"p={self.p}, inplace={self.inplace}"
 
 
-class Dropout(_Dropout, function="dropout"):
+class Dropout(_Dropout):
     """In training mode sets each element to zero with probability `p` and scales the others by 1 / (1 - p).
 
     In evaluation mode it returns its input.
@@ -38,7 +39,7 @@ class Dropout(_Dropout, function="dropout"):
     """
 
 
-class Dropout1d(_Dropout, function="dropout", rank=1):
+class Dropout1d(_Dropout, rank=1):
     """In training mode sets whole channels of (N, C, L) or (C, L) to zero with probability `p`; see `Dropout`.
 
     >>> import tritensor as torch
@@ -47,11 +48,11 @@ class Dropout1d(_Dropout, function="dropout", rank=1):
     """
 
 
-class Dropout2d(_Dropout, function="dropout", rank=2):
+class Dropout2d(_Dropout, rank=2):
     """In training mode sets whole channels of (N, C, H, W) or (N, C, L) to zero with probability `p`."""
 
 
-class Dropout3d(_Dropout, function="dropout", rank=3):
+class Dropout3d(_Dropout, rank=3):
     """In training mode sets whole channels of (N, C, D, H, W) or (C, D, H, W) to zero with probability `p`."""
 
 

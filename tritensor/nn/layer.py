@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, dataclass_transform
+from collections.abc import Callable
+from typing import Any, TypeVar, dataclass_transform
 
 from ..functional.creation import empty
 from ..public import FUNCTIONAL, PACKAGE
@@ -12,8 +13,9 @@ from .composing import compose
 from .module import Module
 from .parameter import Parameter
 
-__all__ = ["Layer", "OfRank", "add_parameters", "one_and_zero"]
+__all__ = ["Layer", "OfRank", "add_parameters", "declared", "one_and_zero"]
 
+Kind = TypeVar("Kind", bound="Layer")
 _Parameter = inspect.Parameter
 
 
@@ -42,43 +44,25 @@ class OfRank:
             cls._rank = rank
 
 
-@dataclass_transform(eq_default=False)
 class Layer(OfRank, Module):
-    """Base of the layers that are declared. Of a direct subclass the annotated fields, with their defaults, are
-
-    * the parameters of its constructor, in this order,
-    * its attributes; those of a `Tensor | None` are buffers,
-    * what it prints; `inplace` where it is set. With the class keyword `shown` only the fields that are named there.
-
-    The constructor calls `_prepare()` last, if the class has that: it raises for what does not fit, or changes
-    attributes. It gets the parameters that `_init_only` names, which are no attributes. The class keyword `function`
-    names the public function that `forward` calls with its inputs, and with the fields and `training` where these are
-    its parameters; `rank=2` appends "2d".
-
-    >>> class LeakyReLU(Layer, function="leaky_relu"):
-    ...     negative_slope: float = 0.01
-    ...     inplace: bool = False
-    >>> LeakyReLU(0.2, inplace=True)
-    LeakyReLU(negative_slope=0.2, inplace=True)
-    """
+    """Base of the layers that are `declared`."""
 
     _fields: tuple[str, ...] = ()
     _shown: tuple[str, ...] = ()
     _init_only: tuple[str, ...] = ()
     _function = ""
 
-    def __init_subclass__(
-        cls, *, function: str = "", rank: int = 0, shown: tuple[str, ...] | None = None, **rest: Any
-    ) -> None:
+    def __init_subclass__(cls, *, rank: int = 0, **rest: Any) -> None:
         super().__init_subclass__(rank=rank, **rest)
-        if function:
-            cls._function = function
-        if Layer in cls.__bases__:  # what users derive from a layer is an ordinary class
-            cls.__init__ = _constructor(cls)  # type: ignore[misc]
-            cls._shown = cls._fields if shown is None else shown
+        if rank:
+            cls._call_function()
+
+    @classmethod
+    def _call_function(cls) -> None:
+        """Let `forward` call the function, if there is one of that name and the class defines no `forward`."""
         name = f"{cls._function}{cls._rank}d" if cls._rank else cls._function
         found = FUNCTIONAL.get(name) or PACKAGE.get(name)
-        if (function or rank) and found is not None and "forward" not in vars(cls):
+        if found is not None and "forward" not in vars(cls):
             cls.forward = _forward(cls, found)
 
     def extra_repr(self) -> str:
@@ -86,6 +70,41 @@ class Layer(OfRank, Module):
         return ", ".join(
             [f"{name}={getattr(self, name)!r}" for name in self._shown if name != "inplace" or self.inplace]
         )
+
+
+@dataclass_transform(eq_default=False)
+def declared(function: str = "", shown: tuple[str, ...] | None = None) -> Callable[[type[Kind]], type[Kind]]:
+    """A decorator of layers, of which the annotated fields, with their defaults, are
+
+    * the parameters of the constructor, in this order,
+    * attributes; those of a `Tensor | None` are buffers,
+    * what is printed; `inplace` where it is set.
+
+    The constructor calls `_prepare()` last, if the class has that: it raises for what does not fit, or changes
+    attributes. It gets the parameters that `_init_only` names, which are no attributes. Classes derived from a declared
+    one are ordinary ones.
+
+    >>> @declared("leaky_relu")
+    ... class LeakyReLU(Layer):
+    ...     negative_slope: float = 0.01
+    ...     inplace: bool = False
+    >>> LeakyReLU(0.2, inplace=True)
+    LeakyReLU(negative_slope=0.2, inplace=True)
+
+    Args:
+        function: the public function that `forward` calls with its inputs, and with the fields and `training` where
+            these are its parameters; derived classes of a number of dimensions, `rank=2`, append "2d".
+        shown: the fields that are printed, all unless given.
+    """
+
+    def declare(cls: type[Kind]) -> type[Kind]:
+        cls._function = function
+        cls.__init__ = _constructor(cls)  # type: ignore[misc]
+        cls._shown = cls._fields if shown is None else shown
+        cls._call_function()
+        return cls
+
+    return declare
 
 
 def _constructor(cls: type[Layer]) -> Any:

@@ -28,6 +28,9 @@ class Uninitialized:
 
     cls_to_become: type = Tensor
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """What there is to do has been done when it was made."""
+
     @property
     def _data(self) -> Any:
         raise ValueError(
@@ -118,9 +121,6 @@ class UninitializedParameter(Uninitialized, Parameter):
         made._needs = requires_grad
         return made
 
-    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
-        pass
-
 
 class UninitializedBuffer(Uninitialized, Buffer):
     """A buffer of a lazy module before its first call: without elements and shape."""
@@ -132,11 +132,6 @@ class UninitializedBuffer(Uninitialized, Buffer):
         made: UninitializedBuffer = blank(cls, empty(0, device=device, dtype=dtype)._data)
         made._needs, made.persistent = requires_grad, persistent
         return made
-
-    def __init__(
-        self, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
-    ) -> None:
-        pass
 
 
 class LazyModuleMixin:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..functional.losses import reduction_of
 from ..tensor import Tensor
-from .layer import Layer
+from .layer import Layer, declared
 
 __all__ = ["BCEWithLogitsLoss", "CrossEntropyLoss", "L1Loss", "MSELoss", "NLLLoss"]
 
@@ -25,7 +25,8 @@ class _Loss:
             self.reduction = reduction_of(size_average, reduce, self.reduction)
 
 
-class MSELoss(_Loss, Layer, function="mse_loss", shown=()):
+@declared("mse_loss", shown=())
+class MSELoss(_Loss, Layer):
     """The mean (or sum) of the squared differences."""
 
     size_average: Any = None
@@ -33,7 +34,8 @@ class MSELoss(_Loss, Layer, function="mse_loss", shown=()):
     reduction: str = "mean"
 
 
-class L1Loss(_Loss, Layer, function="l1_loss", shown=()):
+@declared("l1_loss", shown=())
+class L1Loss(_Loss, Layer):
     """The mean (or sum) of the distances."""
 
     size_average: Any = None
@@ -41,7 +43,8 @@ class L1Loss(_Loss, Layer, function="l1_loss", shown=()):
     reduction: str = "mean"
 
 
-class BCEWithLogitsLoss(_Loss, Layer, function="binary_cross_entropy_with_logits", shown=()):
+@declared("binary_cross_entropy_with_logits", shown=())
+class BCEWithLogitsLoss(_Loss, Layer):
     """Cross entropy of probabilities against the sigmoid of the input, computed without overflow.
 
     Args:
@@ -59,7 +62,8 @@ class BCEWithLogitsLoss(_Loss, Layer, function="binary_cross_entropy_with_logits
     pos_weight: Tensor | None = None
 
 
-class NLLLoss(_Loss, Layer, function="nll_loss", shown=()):
+@declared("nll_loss", shown=())
+class NLLLoss(_Loss, Layer):
     """The negative of the target class's entry, for inputs that are logarithms of probabilities.
 
     The arguments, and the shapes, are `CrossEntropyLoss`'s.
@@ -72,7 +76,8 @@ class NLLLoss(_Loss, Layer, function="nll_loss", shown=()):
     reduction: str = "mean"
 
 
-class CrossEntropyLoss(_Loss, Layer, function="cross_entropy", shown=()):
+@declared("cross_entropy", shown=())
+class CrossEntropyLoss(_Loss, Layer):
     """Softmax over the classes and the negative logarithm of the target class's probability.
 
     The input is (N, C, ...) or (C,), the target class indices of shape (N, ...) or (), or probabilities of the input's

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import functional as F
 from ..tensor import Tensor
-from .layer import Layer, add_parameters, one_and_zero
+from .layer import Layer, add_parameters, declared, one_and_zero
 from .module import Module
 from .parameter import Parameter
 
@@ -150,7 +150,8 @@ class GroupNorm(Module):
         )
 
 
-class LocalResponseNorm(Layer, function="local_response_norm"):
+@declared("local_response_norm")
+class LocalResponseNorm(Layer):
     """Divides each element of (N, C, ...) by a power of the mean square of `size` neighbouring channels.
 
     >>> import tritensor as torch

@@ -12,7 +12,7 @@ from typing import Any
 from .. import functional as F
 from ..errors import explain
 from ..tensor import Tensor
-from .layer import Layer
+from .layer import Layer, declared
 
 __all__ = ["CircularPad1d", "CircularPad2d", "CircularPad3d"]
 __all__ += ["ConstantPad1d", "ConstantPad2d", "ConstantPad3d"]
@@ -35,6 +35,7 @@ class _Padding:
         return f"{self.padding}"
 
 
+@declared()
 class _ConstantPad(_Padding, Layer):
     padding: int | Iterable[int]
     value: float
@@ -92,6 +93,7 @@ class ZeroPad3d(_ZeroPad, ConstantPad3d):
     """Adds zeros around the last three dimensions: left, right, top, bottom, front, back."""
 
 
+@declared()
 class _OwnElements(_Padding, Layer):
     """Base of the layers that repeat elements of the input. PyTorch's have one more dimension than they pad, or two."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import functional as F
 from ..tensor import Tensor
-from .layer import Layer
+from .layer import Layer, declared
 
 __all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"]
 __all__ += ["AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"]
@@ -49,7 +49,8 @@ class _Each(_Strided):
 _WINDOW = "kernel_size", "stride", "padding"
 
 
-class _MaxPool(_Strided, Layer, function="max_pool", shown=(*_WINDOW, "dilation", "ceil_mode")):
+@declared("max_pool", shown=(*_WINDOW, "dilation", "ceil_mode"))
+class _MaxPool(_Strided, Layer):
     kernel_size: Sizes
     stride: Sizes | None = None
     padding: Sizes = 0
@@ -75,7 +76,8 @@ class MaxPool3d(_MaxPool, rank=3):
     """The largest element of each window along the last three dimensions."""
 
 
-class AvgPool1d(_Each, Layer, function="avg_pool", rank=1, shown=_WINDOW):
+@declared("avg_pool", shown=_WINDOW)
+class AvgPool1d(_Each, Layer, rank=1):
     """The average of each window along the last dimension.
 
     >>> import tritensor as torch
@@ -90,7 +92,8 @@ class AvgPool1d(_Each, Layer, function="avg_pool", rank=1, shown=_WINDOW):
     count_include_pad: bool = True
 
 
-class _AvgPool(_Strided, Layer, function="avg_pool", shown=_WINDOW):
+@declared("avg_pool", shown=_WINDOW)
+class _AvgPool(_Strided, Layer):
     kernel_size: Sizes
     stride: Sizes | None = None
     padding: Sizes = 0
@@ -107,7 +110,8 @@ class AvgPool3d(_AvgPool, rank=3):
     """The average of each window along the last three dimensions."""
 
 
-class _AdaptiveAvgPool(Layer, function="adaptive_avg_pool"):
+@declared("adaptive_avg_pool")
+class _AdaptiveAvgPool(Layer):
     output_size: Any
 
 
@@ -123,7 +127,8 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool, rank=3):
     """The averages of `output_size` windows that cover the last three dimensions."""
 
 
-class _AdaptiveMaxPool(Layer, function="adaptive_max_pool", shown=("output_size",)):
+@declared("adaptive_max_pool", shown=("output_size",))
+class _AdaptiveMaxPool(Layer):
     output_size: Any
     return_indices: bool = False
 
@@ -140,7 +145,8 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool, rank=3):
     """The largest elements of `output_size` windows that cover the last three dimensions."""
 
 
-class _LPPool(Layer, function="lp_pool"):
+@declared("lp_pool")
+class _LPPool(Layer):
     norm_type: float
     kernel_size: Sizes
     stride: Sizes | None = None
@@ -159,7 +165,8 @@ class LPPool3d(_LPPool, rank=3):
     """(sum of x^p)^(1/p) of each window along the last three dimensions, with p `norm_type`."""
 
 
-class _FractionalMaxPool(Layer, function="fractional_max_pool", shown=()):
+@declared("fractional_max_pool", shown=())
+class _FractionalMaxPool(Layer):
     kernel_size: Sizes
     output_size: Sizes | None = None
     output_ratio: float | Sequence[float] | None = None
@@ -189,6 +196,7 @@ class FractionalMaxPool3d(_FractionalMaxPool, rank=3):
     """The largest element of each of `output_size` windows placed at random along the last three dimensions."""
 
 
+@declared()
 class _MaxUnpool(_Each, Layer):
     kernel_size: Sizes
     stride: Sizes | None = None
@@ -212,7 +220,8 @@ class MaxUnpool3d(_MaxUnpool, rank=3):
     """Elements put back to where a pool along the last three dimensions found them."""
 
 
-class Unfold(Layer, function="unfold"):
+@declared("unfold")
+class Unfold(Layer):
     """The windows of pictures as columns, (N, C * positions of a window, windows).
 
     >>> import tritensor as torch
@@ -226,7 +235,8 @@ class Unfold(Layer, function="unfold"):
     stride: Sizes = 1
 
 
-class Fold(Layer, function="fold"):
+@declared("fold")
+class Fold(Layer):
     """Pictures of `output_size`, each element the sum of what stands for it in the columns of its windows."""
 
     output_size: Sizes

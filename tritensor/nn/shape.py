@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from ..errors import ArgumentError
 from ..functional.views import flatten, unflatten
 from ..tensor import Tensor
-from .layer import Layer
+from .layer import Layer, declared
 
 __all__ = ["ChannelShuffle", "Flatten", "PixelShuffle", "PixelUnshuffle", "Unflatten"]
 
 
+@declared()
 class Flatten(Layer):
     """Joins the dimensions from `start_dim` to `end_dim` into one; by default all but the batch's.
 
@@ -28,6 +29,7 @@ class Flatten(Layer):
         return flatten(input, self.start_dim, self.end_dim)
 
 
+@declared()
 class Unflatten(Layer):
     """Takes dimension `dim` apart into several of the sizes `unflattened_size`, of which one may be -1.
 
@@ -56,7 +58,8 @@ class Unflatten(Layer):
         return unflatten(input, self.dim, self.unflattened_size)
 
 
-class PixelShuffle(Layer, function="pixel_shuffle"):
+@declared("pixel_shuffle")
+class PixelShuffle(Layer):
     """Makes squares of r x r pixels of r * r channels, r the factor: (*, C * r * r, H, W) to (*, C, H * r, W * r).
 
     >>> import tritensor as torch
@@ -67,13 +70,15 @@ class PixelShuffle(Layer, function="pixel_shuffle"):
     upscale_factor: int
 
 
-class PixelUnshuffle(Layer, function="pixel_unshuffle"):
+@declared("pixel_unshuffle")
+class PixelUnshuffle(Layer):
     """Makes r * r channels of squares of r x r pixels, r the factor: (*, C, H * r, W * r) to (*, C * r * r, H, W)."""
 
     downscale_factor: int
 
 
-class ChannelShuffle(Layer, function="channel_shuffle"):
+@declared("channel_shuffle")
+class ChannelShuffle(Layer):
     """Puts the channels of `groups` groups in turn: the first of each, then the second of each, and so on."""
 
     groups: int

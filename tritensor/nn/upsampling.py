@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .layer import Layer
+from .layer import Layer, declared
 
 __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
-class Upsample(Layer, function="interpolate"):
+@declared("interpolate")
+class Upsample(Layer):
     """Resizes (N, C, *sizes), of one to three sizes, to `size` or by `scale_factor`; see `functional.interpolate`.
 
     >>> import tritensor as torch
