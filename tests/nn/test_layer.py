@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+from typing import get_type_hints
 
 import pytest
 
@@ -68,6 +69,16 @@ def test_forward_passes_fields_by_their_names() -> None:
         assert values.tolist() == [[[2, 4]]] and places.tolist() == [[[2, 4]]]
     assert str(inspect.signature(layer.forward)) == "(input: 'Tensor') -> 'Any'"
     assert not hasattr(Pooled, "forward") or Pooled.forward is nn.Module.forward  # there is no such function
+
+
+def test_annotations_are_understood() -> None:
+    """As tools that make layers from configurations do."""
+    for name in nn.__all__:
+        kind = getattr(nn, name)
+        if inspect.isclass(kind) and issubclass(kind, nn.Module):
+            assert get_type_hints(kind.__init__) and get_type_hints(kind.forward)
+    assert get_type_hints(nn.CrossEntropyLoss.forward) == {"input": Tensor, "target": Tensor, "return": Tensor}
+    assert get_type_hints(nn.MaxPool2d.__init__)["ceil_mode"] is bool
 
 
 def test_tensors_are_buffers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from functools import cache
 from typing import Any
 
@@ -19,18 +20,19 @@ def compose(
 ) -> Any:
     """A function of `self` and `parameters`, which Python checks, from its lines, which name `values`.
 
-    Its place is its module and its qualified name.
+    Its place is its module, by whose names its annotations are understood, and its qualified name.
     """
-    name = place[1].rpartition(".")[2]
-    shown, values = ["self"], {**values, "__name__": __name__}
+    name, shown, values = place[1].rpartition(".")[2], ["self"], dict(values)
     for each in parameters:
         if each.kind is each.KEYWORD_ONLY and "*" not in shown:
             shown.append("*")
         bare = each.default is each.empty
         shown.append(each.name if bare else f"{each.name}=default_{each.name}")
         values[f"default_{each.name}"] = each.default
-    exec(_compiled(f"def {name}({', '.join(shown)}):\n " + "\n ".join(lines)), values)
-    made = values[name]
-    made.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": result}
-    made.__module__, made.__qualname__ = place
-    return made
+    head = f"def made({', '.join(values)}):\n def {name}({', '.join(shown)}):\n  "
+    found: dict[str, Any] = {}
+    exec(_compiled(head + "\n  ".join(lines) + f"\n return {name}"), vars(sys.modules[place[0]]), found)
+    function = found["made"](**values)
+    function.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": result}
+    function.__module__, function.__qualname__ = place
+    return function

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 from ..functional.creation import empty
 from ..public import FUNCTIONAL, PACKAGE
+from ..tensor import Tensor  # noqa: F401 - what the annotations of `forward` name
 from . import init
 from .composing import compose
 from .module import Module
@@ -109,7 +110,7 @@ def declared(function: str = "", shown: tuple[str, ...] | None = None) -> Callab
 
 def _constructor(cls: type[Layer]) -> Any:
     """Its `__init__`, and no class attributes in place of the fields: they would stand before buffers."""
-    fields, lines = inspect.get_annotations(cls), ["super(layer, self).__init__()"]
+    fields, lines = inspect.get_annotations(cls), ["super().__init__()"]
     cls._fields, parameters = tuple([name for name in fields if name not in cls._init_only]), []
     for name, kind in fields.items():
         default = vars(cls).get(name, _Parameter.empty)
@@ -121,7 +122,7 @@ def _constructor(cls: type[Layer]) -> Any:
             lines.append(f"self.register_buffer({name!r}, {name})" if buffer else f"self.{name} = {name}")
     if hasattr(cls, "_prepare"):
         lines.append(f"self._prepare({', '.join(cls._init_only)})")
-    return compose((cls.__module__, f"{cls.__qualname__}.__init__"), parameters, "None", lines, {"layer": cls})
+    return compose((cls.__module__, f"{cls.__qualname__}.__init__"), parameters, "None", lines, {"__class__": cls})
 
 
 def _forward(cls: type[Layer], function: Any) -> Any:
@@ -136,7 +137,8 @@ def _forward(cls: type[Layer], function: Any) -> Any:
         else:
             by_name = True
     names = ", ".join([each.name for each in inputs] + passed)
-    place, lines = (cls.__module__, f"{cls.__qualname__}.forward"), [f"return function({names})"]
+    place, lines = (__name__, f"{cls.__qualname__}.forward"), [f"return function({names})"]
     made = compose(place, inputs, signature.return_annotation, lines, {"function": function})
+    made.__module__ = cls.__module__
     made.__doc__ = f"What `{function.__name__}` returns."
     return made

@@ -192,7 +192,7 @@ def without_size(
     passed = ", ".join([f"{each.name}={each.name}" for each in parameters])
     lines = [f"construct(self, 0, {passed})", "forget(self)"]
     values = {"construct": LazyModuleMixin.__init__, "forget": forget}
-    return lambda function: compose((function.__module__, function.__qualname__), parameters, "None", lines, values)
+    return lambda function: compose((constructor.__module__, function.__qualname__), parameters, "None", lines, values)
 
 
 class LazyLayer(LazyModuleMixin):
