@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .. import functional as F
@@ -22,11 +22,6 @@ __all__ += ["LazyConv1d", "LazyConv2d", "LazyConv3d"]
 __all__ += ["LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d"]
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
-
-
-def _each(value: Any, rank: int) -> tuple[int, ...]:
-    """A number for each dimension."""
-    return tuple(value) if isinstance(value, Iterable) else (value,) * rank
 
 
 class _Convolution(OfRank, Module):
@@ -61,8 +56,8 @@ class _Convolution(OfRank, Module):
             if channels % groups:
                 raise ValueError(f"{name} must be divisible by groups")
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.kernel_size, self.stride = _each(kernel_size, self._rank), _each(stride, self._rank)
-        self.dilation, self.output_padding = _each(dilation, self._rank), (0,) * self._rank
+        self.kernel_size, self.stride = self._each(kernel_size), self._each(stride)
+        self.dilation, self.output_padding = self._each(dilation), (0,) * self._rank
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(f"Invalid padding string {padding!r}, should be one of 'same', 'valid'")
@@ -72,7 +67,7 @@ class _Convolution(OfRank, Module):
             raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'")
         if self.transposed and padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        self.padding = padding if isinstance(padding, str) else _each(padding, self._rank)
+        self.padding = padding if isinstance(padding, str) else self._each(padding)
         self.groups, self.padding_mode = groups, padding_mode
         add_parameters(self, device, dtype, weight=self._weight_shape(), bias=(out_channels,) if bias else None)
         self.reset_parameters()
@@ -147,7 +142,7 @@ class _Transposed(_Convolution):
     ) -> None:
         rest = dilation, groups, bias, padding_mode, device, dtype
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, *rest)
-        self.output_padding = _each(output_padding, self._rank)
+        self.output_padding = self._each(output_padding)
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Shape (images, out_channels, *results), or without images.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, dataclass_transform
 
 from ..functional.creation import empty
@@ -43,6 +43,10 @@ class OfRank:
         super().__init_subclass__(**rest)
         if rank:
             cls._rank = rank
+
+    def _each(self, value: Any) -> tuple[Any, ...]:
+        """A value for each dimension."""
+        return tuple(value) if isinstance(value, Iterable) else (value,) * self._rank
 
 
 class Layer(OfRank, Module):

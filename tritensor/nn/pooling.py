@@ -24,11 +24,6 @@ __all__ += ["MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Unfold"]
 Sizes = int | Sequence[int]
 
 
-def _each(value: Any, rank: int) -> Any:
-    """One value for each dimension."""
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
-
-
 class _Strided:
     """The stride is the kernel's size unless given."""
 
@@ -43,7 +38,7 @@ class _Each(_Strided):
     def _prepare(self: Any) -> None:
         super()._prepare()
         for name in self._shown:
-            setattr(self, name, _each(getattr(self, name), self._rank))
+            setattr(self, name, self._each(getattr(self, name)))
 
 
 _WINDOW = "kernel_size", "stride", "padding"
@@ -177,14 +172,14 @@ class _FractionalMaxPool(Layer):
         kernel, ratio = self.kernel_size, self.output_ratio
         for name in ("kernel_size", "output_size", "output_ratio"):
             if (value := getattr(self, name)) is not None:
-                setattr(self, name, _each(value, self._rank))
+                setattr(self, name, self._each(value))
         if self._rank == 3 and min(self.kernel_size) <= 0:  # type: ignore[arg-type]
             raise ValueError(f"kernel_size must be greater than 0, but got {kernel}")
         if self.output_size is None and ratio is None:
             raise ValueError(f"{type(self).__name__} requires specifying either an output size, or a pooling ratio")
         if self.output_size is not None and ratio is not None:
             raise ValueError("only one of output_size and output_ratio may be specified")
-        if ratio is not None and not all(0 < each < 1 for each in _each(ratio, 1)):
+        if ratio is not None and not all(0 < each < 1 for each in self._each(ratio)):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {ratio})")
 
 
