@@ -2,7 +2,31 @@
 
 from __future__ import annotations
 
-from . import functional, init, parallel, parameter, utils
+from . import (
+    activation,
+    batch_normalization,
+    containers,
+    convolution,
+    dropout,
+    embedding,
+    functional,
+    init,
+    lazy,
+    lazy_normalization,
+    linear,
+    loss,
+    module,
+    normalization,
+    padding,
+    parallel,
+    parameter,
+    parameter_containers,
+    pooling,
+    shape,
+    sync_batch_normalization,
+    upsampling,
+    utils,
+)
 from .activation import *
 from .audit import audit
 from .batch_normalization import *
@@ -27,10 +51,22 @@ from .sync_batch_normalization import *
 from .upsampling import *
 
 __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
-# and what came with a star
-_own = globals()
-_parts = [each for each in list(_own.values()) if isinstance(each, type(init))]
-_names = {
-    name for part in _parts for name in getattr(part, "__all__", ()) if _own.get(name, init) is vars(part).get(name)
-}
-__all__ += _names.difference(__all__)
+__all__ += activation.__all__
+__all__ += batch_normalization.__all__
+__all__ += containers.__all__
+__all__ += convolution.__all__
+__all__ += dropout.__all__
+__all__ += embedding.__all__
+__all__ += lazy.__all__
+__all__ += lazy_normalization.__all__
+__all__ += linear.__all__
+__all__ += loss.__all__
+__all__ += module.__all__
+__all__ += normalization.__all__
+__all__ += padding.__all__
+__all__ += parameter.__all__
+__all__ += parameter_containers.__all__
+__all__ += pooling.__all__
+__all__ += shape.__all__
+__all__ += sync_batch_normalization.__all__
+__all__ += upsampling.__all__
