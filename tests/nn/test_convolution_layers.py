@@ -47,11 +47,11 @@ def test_layers_print_hold_and_compute(printed: str) -> None:
     layer = PRINTED[printed](nn)
     assert repr(layer) == printed
     assert list(layer.state_dict()) == ["weight"] + ["bias"] * ("bias=False" not in printed)
-    x = torch.randn(2, 4, *[5] * layer.rank)
+    x = torch.randn(2, 4, *[5] * layer._rank)
     y = layer(x)
     assert y.shape[:2] == (2, 6) and y.requires_grad
     torch.testing.assert_close(layer(x[0]), y[0])
-    call = getattr(F, f"conv{'_transpose' * layer.transposed}{layer.rank}d")
+    call = getattr(F, f"conv{'_transpose' * layer.transposed}{layer._rank}d")
     if layer.transposed:
         rest = layer.stride, layer.padding, layer.output_padding, layer.groups, layer.dilation
     elif layer.padding_mode == "zeros":
@@ -217,7 +217,7 @@ def test_layers_beside_pytorch(printed: str) -> None:
     assert repr(ours) == repr(theirs)
     theirs.load_state_dict({name: peer.from_numpy(value.numpy()) for name, value in ours.state_dict().items()})
     assert list(ours.state_dict()) == list(theirs.state_dict())
-    array = np.random.default_rng(0).standard_normal((2, 4, *[5] * ours.rank)).astype(np.float32)
+    array = np.random.default_rng(0).standard_normal((2, 4, *[5] * ours._rank)).astype(np.float32)
     found = []
     for library, layer, tensor in ((torch, ours, torch.tensor(array)), (peer, theirs, peer.tensor(array))):
         tensor.requires_grad_()

@@ -93,11 +93,7 @@ def instance_norm(
 
 @public(package=False)
 def group_norm(
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """Groups of channels of each example of (N, C, ...) with zero mean and unit variance, then scaled and shifted.
 

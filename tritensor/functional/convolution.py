@@ -11,59 +11,11 @@ from ..autograd.mode import recording
 from ..errors import ArgumentError, ShapeError, explain
 from ..kernels.window.convolution import convolution, convolution_transposed
 from ..kernels.window.geometry import forward_size, same_padding, transposed_size
-from ..public import public
 from ..tensor import Tensor
 from .linear_algebra import fused_activation
+from .pooling_arguments import declare
 
 __all__ = ["convolve", "convolve_transposed", "numbers"]
-
-_CONVOLUTION = """The sums of the products of a kernel and what it lies on, at each place of an input of {n} dimensions.
-
-    Args:
-        input: shape (images, in, {sizes}), or (in, {sizes}) for one image; channels-last memory gives a result in
-            channels-last memory.
-        weight: shape (out, in / groups, {kernels}), of the input's dtype.
-        bias: shape (out,).
-        stride: steps between places; a number, or one for each dimension, as for the next two.
-        padding: zeros around the input; "valid" for none, "same" for as many as give the result the input's sizes.
-        dilation: steps between the elements that a kernel lies on.
-        groups: into how many parts, computed apart, the channels are divided.
-        activation: the name of an operator of one input, such as "relu", to apply to the result. On a CUDA device it
-            runs inside the kernel, unless a gradient is needed.
-
-    >>> import tritensor as torch
-    >>> torch.conv{n}d(torch.ones(8, 3, {sevens}), torch.ones(4, 3, {threes}), padding=1).shape
-    tritensor.Size([8, 4, {sevens}])
-
-    Raises:
-        ShapeError: ranks, channels or groups that do not fit (`Given groups=1, weight of size [4, 3, 3, 3], expected
-            input[2, 5, 5, 5] to have 3 channels`), a kernel larger than the padded input, steps that are not positive.
-        DtypeError: different dtypes, or booleans.
-    """
-
-_TRANSPOSED = """The sums of a kernel multiplied by each element of an input of {n} dimensions, at the element's place.
-
-    It is the gradient of `conv{n}d` with respect to its input: that of the same stride, padding and dilation.
-
-    Args:
-        input: shape (images, in, {sizes}), or (in, {sizes}) for one image.
-        weight: shape (in, out / groups, {kernels}), of the input's dtype.
-        bias: shape (out,).
-        stride: steps between the places of neighbours; a number, or one for each dimension, as for the next ones.
-        padding: how much of the result is left out at each side.
-        output_padding: how much larger the result is at its end.
-        groups: into how many parts, computed apart, the channels are divided.
-        dilation: steps between the elements that a kernel is added to.
-        activation: the name of an operator of one input, as for `conv{n}d`.
-
-    >>> import tritensor as torch
-    >>> torch.conv_transpose{n}d(torch.ones(8, 3, {sevens}), torch.ones(3, 4, {threes}), padding=1).shape
-    tritensor.Size([8, 4, {sevens}])
-
-    Raises:
-        ShapeError: ranks, channels or groups that do not fit, or an output padding that is not smaller than the stride.
-        DtypeError: different dtypes, or booleans.
-    """
 
 
 def numbers(call: str, name: str, value: Any, count: int) -> tuple[int, ...]:
@@ -283,6 +235,31 @@ def _declare(rank: int) -> None:
         *,
         activation: str | None = None,
     ) -> Tensor:
+        """The sums of the products of a kernel and what it lies on, at each place of an input of {rank} dimensions.
+
+        Args:
+            input: shape (N, in, {sizes}), or (in, {sizes}) for one image; channels-last memory gives a result in
+                channels-last memory.
+            weight: shape (out, in / groups, *kernel), of the input's dtype.
+            bias: shape (out,).
+            stride: steps between places; a number, or one for each dimension, as for the next two.
+            padding: zeros around the input; "valid" for none, "same" for as many as give the result the input's sizes.
+            dilation: steps between the elements that a kernel lies on.
+            groups: into how many parts, computed apart, the channels are divided.
+            activation: the name of an operator of one input, such as "relu", to apply to the result. On a CUDA device
+                it runs inside the kernel, unless a gradient is needed.
+
+        >>> import tritensor as torch
+        >>> x, kernel = torch.ones(8, 3, *[7] * {rank}), torch.ones(4, 3, *[3] * {rank})
+        >>> torch.conv{rank}d(x, kernel, padding=1).shape == (8, 4, *[7] * {rank})
+        True
+
+        Raises:
+            ShapeError: ranks, channels or groups that do not fit (`Given groups=1, weight of size [4, 3, 3, 3],
+                expected input[2, 5, 5, 5] to have 3 channels`), a kernel larger than the padded input, steps that are
+                not positive.
+            DtypeError: different dtypes, or booleans.
+        """
         return convolve(rank, input, weight, bias, stride, padding, dilation, groups, activation)
 
     def conv_transpose(
@@ -297,21 +274,36 @@ def _declare(rank: int) -> None:
         *,
         activation: str | None = None,
     ) -> Tensor:
+        """The sums of a kernel multiplied by each element of an input of {rank} dimensions, at the element's place.
+
+        It is the gradient of `conv{rank}d` with respect to its input: that of the same stride, padding and dilation.
+
+        Args:
+            input: shape (N, in, {sizes}), or (in, {sizes}) for one image.
+            weight: shape (in, out / groups, *kernel), of the input's dtype.
+            bias: shape (out,).
+            stride: steps between the places of neighbours; a number, or one for each dimension, as for the next ones.
+            padding: how much of the result is left out at each side.
+            output_padding: how much larger the result is at its end.
+            groups: into how many parts, computed apart, the channels are divided.
+            dilation: steps between the elements that a kernel is added to.
+            activation: the name of an operator of one input, as for `conv{rank}d`.
+
+        >>> import tritensor as torch
+        >>> x, kernel = torch.ones(8, 3, *[7] * {rank}), torch.ones(3, 4, *[3] * {rank})
+        >>> torch.conv_transpose{rank}d(x, kernel, padding=1).shape == (8, 4, *[7] * {rank})
+        True
+
+        Raises:
+            ShapeError: ranks, channels or groups that do not fit, or an output padding that is not below the stride.
+            DtypeError: different dtypes, or booleans.
+        """
         return convolve_transposed(
             rank, input, weight, bias, stride, padding, output_padding, groups, dilation, activation
         )
 
-    words = {
-        "n": rank,
-        "sizes": ", ".join(("depth", "height", "width")[3 - rank :]),
-        "kernels": ", ".join(f"kernel{'' if rank == 1 else f'[{i}]'}" for i in range(rank)),
-        "sevens": ", ".join(["7"] * rank),
-        "threes": ", ".join(["3"] * rank),
-    }
-    for function, text in ((conv, _CONVOLUTION), (conv_transpose, _TRANSPOSED)):
-        function.__name__ = function.__qualname__ = f"{function.__name__}{rank}d"
-        function.__doc__ = text.format(**words)
-        public()(function)
+    declare(conv, f"conv{rank}d", rank, package=True)
+    declare(conv_transpose, f"conv_transpose{rank}d", rank, package=True)
 
 
 for _rank in (1, 2, 3):

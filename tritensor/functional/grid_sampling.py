@@ -93,9 +93,7 @@ def _check(input: Tensor, grid: Tensor, mode: str) -> None:
             f"{list(grid.shape)}"
         )
     if input.ndim not in (4, 5) or grid.ndim != input.ndim:
-        raise ShapeError(
-            f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, {sizes}",
-        )
+        raise ShapeError(f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, {sizes}")
     for dim, size in enumerate(input._data.shape[2:], 2):
         if not size:
             raise ShapeError(

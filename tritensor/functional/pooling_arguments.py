@@ -27,11 +27,12 @@ _NUMBERS = {2: "two ints", 3: "three ints"}
 _AXES = "THW"
 
 
-def declare(function: Any, name: str, rank: int) -> Any:
+def declare(function: Any, name: str, rank: int, package: bool = False) -> Any:
     """Make a function public under the name with the number of dimensions, with its docstring's fields filled in.
 
     Fields: `{rank}`, `{sizes}` (the dimensions' names), and for examples of a single row `{ones}` (the sizes before
-    its elements, with the channels), `{unit}` (the same of a window) and `{open}` and `{close}` (brackets).
+    its elements, with the channels), `{unit}` (the same of a window) and `{open}` and `{close}` (brackets). With
+    `package` it is a name of tritensor too.
     """
     function.__name__ = function.__qualname__ = name
     function.__doc__ = function.__doc__.format(
@@ -42,7 +43,7 @@ def declare(function: Any, name: str, rank: int) -> Any:
         open="[" * (rank + 1),
         close="]" * (rank + 1),
     )
-    return public(package=False)(function)
+    return public(package=package)(function)
 
 
 def list_of(sizes: Sequence[int]) -> str:

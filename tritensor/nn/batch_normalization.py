@@ -8,27 +8,20 @@ from typing import Any
 from .. import functional as F
 from ..dtypes import int64
 from ..errors import warn
-from ..functional.creation import empty, ones, tensor, zeros
+from ..functional.creation import ones, tensor, zeros
 from ..tensor import Tensor
-from . import init
+from .layer import OfRank, add_parameters, one_and_zero
 from .module import Module
 from .parameter import Parameter
 
-__all__ = [
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "InstanceNorm1d",
-    "InstanceNorm2d",
-    "InstanceNorm3d",
-]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 
 
-class _NormBase(Module):
+class _NormBase(OfRank, Module):
     """Base of the layers that have a scale, a shift and running statistics for each channel."""
 
     _version = 2
-    _ranks: tuple[int, ...] = ()  # that inputs may have; any from 2 on if there are none
+    _alone = False  # whether the input may be one example
 
     num_features: int
     eps: float
@@ -54,17 +47,12 @@ class _NormBase(Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.num_features = num_features
-        self.eps = eps
-        self.momentum = momentum
-        self.affine = affine
-        self.track_running_stats = track_running_stats
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            made = Parameter(empty(num_features, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, made)
-        tracked = track_running_stats
-        self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype) if tracked else None)
-        self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype) if tracked else None)
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        shape, tracked = (num_features,), track_running_stats
+        add_parameters(self, device, dtype, weight=shape if affine else None, bias=shape if affine and bias else None)
+        self.register_buffer("running_mean", zeros(shape, device=device, dtype=dtype) if tracked else None)
+        self.register_buffer("running_var", ones(shape, device=device, dtype=dtype) if tracked else None)
         self.register_buffer("num_batches_tracked", tensor(0, dtype=int64, device=device) if tracked else None)
         self.reset_parameters()
 
@@ -78,17 +66,14 @@ class _NormBase(Module):
     def reset_parameters(self) -> None:
         """Forget the statistics, and set the scale to one and the shift to zero."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        one_and_zero(self)
 
     def _check_input_dim(self, input: Tensor) -> None:
-        if input.ndim not in (self._ranks or (input.ndim,)):
-            wanted = " or ".join([f"{rank}D" for rank in self._ranks])
+        """Raise for an input without the layer's dimensions, those of one example where it takes that, or (N, C)."""
+        alone = self._alone or self._rank == 1
+        if input.ndim - self._rank not in ((1, 2) if alone else (2,)):
+            wanted = f"{self._rank + 1}D or " * alone + f"{self._rank + 2}D"
             raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
-        if not self._ranks and input.ndim < 2:
-            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
 
     def extra_repr(self) -> str:
         """The arguments."""
@@ -133,7 +118,7 @@ class _BatchNorm(_NormBase):
         return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
 
 
-class BatchNorm1d(_BatchNorm):
+class BatchNorm1d(_BatchNorm, rank=1):
     """Brings each of `num_features` channels of (N, C) or (N, C, L) to zero mean and unit variance over the batch.
 
     In training statistics are the batch's, and running ones move towards them; in evaluation the running ones are used.
@@ -151,10 +136,8 @@ class BatchNorm1d(_BatchNorm):
         ValueError: an input of another rank, or one value per channel in training.
     """
 
-    _ranks = (2, 3)
 
-
-class BatchNorm2d(_BatchNorm):
+class BatchNorm2d(_BatchNorm, rank=2):
     """`BatchNorm1d` for (N, C, H, W).
 
     >>> import tritensor as torch
@@ -162,10 +145,8 @@ class BatchNorm2d(_BatchNorm):
     tritensor.Size([2, 3, 4, 4])
     """
 
-    _ranks = (4,)
 
-
-class BatchNorm3d(_BatchNorm):
+class BatchNorm3d(_BatchNorm, rank=3):
     """`BatchNorm1d` for (N, C, D, H, W).
 
     >>> import tritensor as torch
@@ -173,11 +154,11 @@ class BatchNorm3d(_BatchNorm):
     BatchNorm3d(3, eps=1e-05, momentum=None, affine=False, bias=False, track_running_stats=True)
     """
 
-    _ranks = (5,)
-
 
 class _InstanceNorm(_NormBase):
     """Base of the layers that normalise in each example."""
+
+    _alone = True
 
     def __init__(
         self,
@@ -209,7 +190,7 @@ class _InstanceNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         """The shape of the input, which may be that of one example, without N."""
         self._check_input_dim(input)
-        alone = input.ndim == self._ranks[0]
+        alone = input.ndim == self._rank + 1
         dim = 0 if alone else 1
         if input.shape[dim] != self.num_features:
             if self.affine:
@@ -234,7 +215,7 @@ class _InstanceNorm(_NormBase):
         return out.squeeze(0) if alone else out  # type: ignore[no-any-return]
 
 
-class InstanceNorm1d(_InstanceNorm):
+class InstanceNorm1d(_InstanceNorm, rank=1):
     """Brings each channel of each example of (N, C, L), or of one example (C, L), to zero mean and unit variance.
 
     >>> import tritensor as torch
@@ -250,10 +231,8 @@ class InstanceNorm1d(_InstanceNorm):
         ValueError: an input of another rank, of other than `num_features` channels, or with one element in each.
     """
 
-    _ranks = (2, 3)
 
-
-class InstanceNorm2d(_InstanceNorm):
+class InstanceNorm2d(_InstanceNorm, rank=2):
     """`InstanceNorm1d` for (N, C, H, W) or (C, H, W).
 
     >>> import tritensor as torch
@@ -261,15 +240,11 @@ class InstanceNorm2d(_InstanceNorm):
     tritensor.Size([3, 4, 4])
     """
 
-    _ranks = (3, 4)
 
-
-class InstanceNorm3d(_InstanceNorm):
+class InstanceNorm3d(_InstanceNorm, rank=3):
     """`InstanceNorm1d` for (N, C, D, H, W) or (C, D, H, W).
 
     >>> import tritensor as torch
     >>> torch.nn.InstanceNorm3d(3, affine=True)
     InstanceNorm3d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=False)
     """
-
-    _ranks = (4, 5)

@@ -3,78 +3,61 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .. import functional as F
 from ..errors import ShapeError, explain
 from ..functional.convolution import convolve, convolve_transposed
-from ..functional.creation import empty
 from ..kernels.window.geometry import same_padding, transposed_size
 from ..tensor import Tensor
 from . import init
-from .lazy import LazyModuleMixin, UninitializedParameter
+from .layer import OfRank, add_parameters
+from .lazy import LazyLayer, without_size
 from .module import Module
 from .parameter import Parameter
 
-__all__ = [
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "LazyConv1d",
-    "LazyConv2d",
-    "LazyConv3d",
-    "LazyConvTranspose1d",
-    "LazyConvTranspose2d",
-    "LazyConvTranspose3d",
-]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+__all__ += ["LazyConv1d", "LazyConv2d", "LazyConv3d"]
+__all__ += ["LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d"]
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-def _each(value: Any, rank: int) -> tuple[int, ...]:
-    """A number for each dimension."""
-    return tuple(value) if isinstance(value, Iterable) else (value,) * rank
+class _Convolution(OfRank, Module):
+    """What convolutions and transposed ones share.
 
+    Raises:
+        ValueError: channels that groups do not divide, or an unknown padding or padding mode.
+    """
 
-class _Convolution(Module):
-    """The part that convolutions and transposed ones share."""
-
-    rank: int
     transposed = False
     weight: Parameter
     bias: Parameter | None
 
-    def _set_up(
+    def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        output_padding: Any,
-        dilation: Any,
-        groups: int,
-        bias: bool,
-        padding_mode: str,
-        options: dict[str, Any],
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] | str = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
-        """Check and store the sizes, and make the parameters.
-
-        Raises:
-            ValueError: channels that groups do not divide, or an unknown padding or padding mode.
-        """
+        super().__init__()
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
         for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
             if channels % groups:
                 raise ValueError(f"{name} must be divisible by groups")
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.kernel_size, self.stride = _each(kernel_size, self.rank), _each(stride, self.rank)
-        self.dilation, self.output_padding = _each(dilation, self.rank), _each(output_padding, self.rank)
+        self.kernel_size, self.stride = self._each(kernel_size), self._each(stride)
+        self.dilation, self.output_padding = self._each(dilation), (0,) * self._rank
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(f"Invalid padding string {padding!r}, should be one of 'same', 'valid'")
@@ -84,13 +67,9 @@ class _Convolution(Module):
             raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'")
         if self.transposed and padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        self.padding = padding if isinstance(padding, str) else _each(padding, self.rank)
+        self.padding = padding if isinstance(padding, str) else self._each(padding)
         self.groups, self.padding_mode = groups, padding_mode
-        self.weight = Parameter(empty(*self._weight_shape(), **options))
-        if bias:
-            self.bias = Parameter(empty(out_channels, **options))
-        else:
-            self.register_parameter("bias", None)
+        add_parameters(self, device, dtype, weight=self._weight_shape(), bias=(out_channels,) if bias else None)
         self.reset_parameters()
 
     def _weight_shape(self) -> tuple[int, ...]:
@@ -122,37 +101,18 @@ class _Convolution(Module):
 
 
 class _Forward(_Convolution):
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
-        dilation: int | Sequence[int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        steps = stride, padding, 0, dilation
-        options = {"device": device, "dtype": dtype}
-        self._set_up(in_channels, out_channels, kernel_size, *steps, groups, bias, padding_mode, options)
-
     def forward(self, input: Tensor) -> Tensor:
         """Shape (images, out_channels, *results), or without images."""
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._around(), mode=self.padding_mode), 0
         rest = self.stride, padding, self.dilation, self.groups
-        return convolve(self.rank, input, self.weight, self.bias, *rest)
+        return convolve(self._rank, input, self.weight, self.bias, *rest)
 
     def _around(self) -> list[int]:
         """The padding before and behind each dimension, the last one first."""
         pairs: list[tuple[int, int]] = []
-        for dim in reversed(range(self.rank)):
+        for dim in reversed(range(self._rank)):
             reach = (self.kernel_size[dim] - 1) * self.dilation[dim]
             if isinstance(self.padding, str):
                 before = same_padding(self.kernel_size[dim], self.dilation[dim]) if self.padding == "same" else 0
@@ -180,10 +140,9 @@ class _Transposed(_Convolution):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__()
-        steps = stride, padding, output_padding, dilation
-        options = {"device": device, "dtype": dtype}
-        self._set_up(in_channels, out_channels, kernel_size, *steps, groups, bias, padding_mode, options)
+        rest = dilation, groups, bias, padding_mode, device, dtype
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, *rest)
+        self.output_padding = self._each(output_padding)
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Shape (images, out_channels, *results), or without images.
@@ -196,11 +155,11 @@ class _Transposed(_Convolution):
         """
         more = self.output_padding if output_size is None else self._more(input, output_size)
         rest = self.stride, self.padding, more, self.groups, self.dilation
-        return convolve_transposed(self.rank, input, self.weight, self.bias, *rest)
+        return convolve_transposed(self._rank, input, self.weight, self.bias, *rest)
 
     def _more(self, input: Tensor, output_size: Sequence[int]) -> list[int]:
         """The output padding that gives results of these sizes."""
-        rank, sizes = self.rank, list(output_size)
+        rank, sizes = self._rank, list(output_size)
         others = 2 if input.ndim == rank + 2 else 1
         if len(sizes) == others + rank:
             sizes = sizes[others:]
@@ -220,85 +179,40 @@ class _Transposed(_Convolution):
         return [size - low for size, low in zip(sizes, least, strict=True)]
 
 
-class _Lazy(LazyModuleMixin):
+class _Lazy(LazyLayer, _Convolution):
     """What both lazy kinds share: the input's channels become those of the weight."""
 
-    weight: Parameter
-    bias: Parameter | None
-
-    def _forget_channels(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
-        """After both were made with 0 channels."""
-        self.out_channels = out_channels
-        self.weight = UninitializedParameter(device=device, dtype=dtype)
-        if bias:
-            self.bias = UninitializedParameter(device=device, dtype=dtype)
-
-    def initialize_parameters(self: Any, input: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Give weight and bias the shapes that the input asks for.
-
-        Raises:
-            ShapeError: an input of another rank. ValueError: channels that groups do not divide.
-        """
-        if not self.has_uninitialized_params():
+    def _shapes(self, input: Tensor | None) -> dict[str, tuple[int, ...]]:
+        if input is None:
             shape = self.weight.shape  # that of a state that was loaded
             self.in_channels = shape[0] if self.transposed else shape[1] * self.groups
-            return
-        if input.ndim not in (self.rank + 1, self.rank + 2):
+            return {}
+        rank = self._rank
+        if input.ndim not in (rank + 1, rank + 2):
             raise ShapeError(
                 explain(
-                    f"Expected {self.rank + 1}D (unbatched) or {self.rank + 2}D (batched) input to "
-                    f"{type(self).__name__}, but got input of size: {list(input.shape)}"
+                    f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {type(self).__name__}, but "
+                    f"got input of size: {list(input.shape)}"
                 )
             )
-        channels = input.shape[-self.rank - 1]
+        channels = input.shape[-rank - 1]
         if channels % self.groups:
             raise ValueError("in_channels must be divisible by groups")
         self.in_channels = channels
-        for parameter, shape in ((self.weight, self._weight_shape()), (self.bias, (self.out_channels,))):
-            if parameter is not None:
-                parameter.materialize(shape)
-        self.reset_parameters()
+        return {"weight": self._weight_shape(), "bias": (self.out_channels,)}
 
 
 class _LazyForward(_Lazy):
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0,
-        dilation: int | Sequence[int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
-        self._forget_channels(out_channels, bias, device, dtype)
+    @without_size(_Forward.__init__)
+    def __init__(self) -> None: ...
 
 
 class _LazyTransposed(_Lazy):
-    def __init__(
-        self,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
-        output_padding: int | Sequence[int] = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: int | Sequence[int] = 1,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        rest = stride, padding, output_padding, groups, False, dilation, padding_mode
-        super().__init__(0, 0, kernel_size, *rest)
-        self._forget_channels(out_channels, bias, device, dtype)
+    @without_size(_Transposed.__init__)
+    def __init__(self) -> None: ...
 
 
-class Conv1d(_Forward):
+class Conv1d(_Forward, rank=1):
     """A convolution of (images, in_channels, length) inputs with a kernel of its own for each result's channel.
 
     >>> import tritensor as torch
@@ -316,10 +230,8 @@ class Conv1d(_Forward):
         ValueError: channels that groups do not divide, or an unknown padding or padding mode.
     """
 
-    rank = 1
 
-
-class Conv2d(_Forward):
+class Conv2d(_Forward, rank=2):
     """A convolution of (images, in_channels, height, width) inputs with a kernel for each result's channel.
 
     Parameters, and what is raised, are those of `Conv1d`, with a number for each dimension or one for both.
@@ -329,10 +241,8 @@ class Conv2d(_Forward):
     tritensor.Size([2, 33, 28, 100])
     """
 
-    rank = 2
 
-
-class Conv3d(_Forward):
+class Conv3d(_Forward, rank=3):
     """A convolution of (images, in_channels, depth, height, width) inputs with a kernel for each result's channel.
 
     Parameters, and what is raised, are those of `Conv1d`, with a number for each dimension or one for all.
@@ -342,10 +252,8 @@ class Conv3d(_Forward):
     tritensor.Size([1, 3, 3, 4, 5])
     """
 
-    rank = 3
 
-
-class ConvTranspose1d(_Transposed):
+class ConvTranspose1d(_Transposed, rank=1):
     """A transposed convolution, the gradient of `Conv1d`: each element of the input adds a kernel to the result.
 
     >>> import tritensor as torch
@@ -364,10 +272,8 @@ class ConvTranspose1d(_Transposed):
         ValueError: channels that groups do not divide, or another padding mode.
     """
 
-    rank = 1
 
-
-class ConvTranspose2d(_Transposed):
+class ConvTranspose2d(_Transposed, rank=2):
     """A transposed convolution, the gradient of `Conv2d`: each element of the input adds a kernel to the result.
 
     Parameters, and what is raised, are those of `ConvTranspose1d`, with a number for each dimension or one for both.
@@ -377,10 +283,8 @@ class ConvTranspose2d(_Transposed):
     tritensor.Size([2, 33, 14, 14])
     """
 
-    rank = 2
 
-
-class ConvTranspose3d(_Transposed):
+class ConvTranspose3d(_Transposed, rank=3):
     """A transposed convolution, the gradient of `Conv3d`: each element of the input adds a kernel to the result.
 
     Parameters, and what is raised, are those of `ConvTranspose1d`, with a number for each dimension or one for all.
@@ -389,8 +293,6 @@ class ConvTranspose3d(_Transposed):
     >>> torch.nn.ConvTranspose3d(2, 3, 2, stride=2)(torch.ones(1, 2, 3, 4, 5)).shape
     tritensor.Size([1, 3, 6, 8, 10])
     """
-
-    rank = 3
 
 
 class LazyConv1d(_LazyForward, Conv1d):
@@ -402,34 +304,22 @@ class LazyConv1d(_LazyForward, Conv1d):
     (tritensor.Size([20, 33, 48]), Conv1d(16, 33, kernel_size=(3,), stride=(1,)))
     """
 
-    cls_to_become = Conv1d
-
 
 class LazyConv2d(_LazyForward, Conv2d):
     """A `Conv2d` that takes its number of input channels from its first input, and is an ordinary one from then on."""
-
-    cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyForward, Conv3d):
     """A `Conv3d` that takes its number of input channels from its first input, and is an ordinary one from then on."""
 
-    cls_to_become = Conv3d
-
 
 class LazyConvTranspose1d(_LazyTransposed, ConvTranspose1d):
     """A `ConvTranspose1d` that takes its number of input channels from its first input, and is then an ordinary one."""
-
-    cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyTransposed, ConvTranspose2d):
     """A `ConvTranspose2d` that takes its number of input channels from its first input, and is then an ordinary one."""
 
-    cls_to_become = ConvTranspose2d
-
 
 class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
     """A `ConvTranspose3d` that takes its number of input channels from its first input, and is then an ordinary one."""
-
-    cls_to_become = ConvTranspose3d

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from .. import functional as F
 from ..tensor import Tensor
-from .module import Module
+from .layer import Layer, declared
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
-class _Dropout(Module):
+@declared("dropout")
+class _Dropout(Layer):
     """Base of the layers that drop with probability `p` in training mode; in evaluation mode they return their input.
 
     Raises:
         ValueError: a probability outside 0 to 1.
     """
 
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        if not 0 <= p <= 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p = p
-        self.inplace = inplace
+    p: float = 0.5
+    inplace: bool = False
+
+    def _prepare(self) -> None:
+        if not 0 <= self.p <= 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {self.p}")
 
     def extra_repr(self) -> str:
         """The probability and whether it works in place."""
@@ -37,38 +38,22 @@ class Dropout(_Dropout):
         ValueError: a probability outside 0 to 1.
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """The shape of the input."""
-        return F.dropout(input, self.p, self.training, self.inplace)
 
-
-class Dropout1d(_Dropout):
-    """In training mode sets whole channels to zero with probability `p` and scales the others by 1 / (1 - p).
+class Dropout1d(_Dropout, rank=1):
+    """In training mode sets whole channels of (N, C, L) or (C, L) to zero with probability `p`; see `Dropout`.
 
     >>> import tritensor as torch
     >>> torch.nn.Dropout1d(0.2)
     Dropout1d(p=0.2, inplace=False)
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Shape (N, C, L) or (C, L)."""
-        return F.dropout1d(input, self.p, self.training, self.inplace)
+
+class Dropout2d(_Dropout, rank=2):
+    """In training mode sets whole channels of (N, C, H, W) or (N, C, L) to zero with probability `p`."""
 
 
-class Dropout2d(_Dropout):
-    """In training mode sets whole channels to zero with probability `p` and scales the others by 1 / (1 - p)."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Shape (N, C, H, W), or (N, C, L)."""
-        return F.dropout2d(input, self.p, self.training, self.inplace)
-
-
-class Dropout3d(_Dropout):
-    """In training mode sets whole channels to zero with probability `p` and scales the others by 1 / (1 - p)."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Shape (N, C, D, H, W) or (C, D, H, W)."""
-        return F.dropout3d(input, self.p, self.training, self.inplace)
+class Dropout3d(_Dropout, rank=3):
+    """In training mode sets whole channels of (N, C, D, H, W) or (C, D, H, W) to zero with probability `p`."""
 
 
 class AlphaDropout(_Dropout):

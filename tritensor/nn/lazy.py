@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, Concatenate, ParamSpec
 
-from ..devices import device as Device
-from ..dtypes import dtype as Dtype
 from ..errors import ShapeError, explain
 from ..functional.creation import empty
 from ..tensor import Tensor, blank, wrap
+from .composing import compose
 from .parameter import Buffer, Parameter
 
 __all__ = ["UninitializedBuffer", "UninitializedParameter"]
+
+P = ParamSpec("P")
 
 _slot: Any = Tensor.__dict__["_data"]
 
@@ -23,6 +27,9 @@ class Uninitialized:
     """
 
     cls_to_become: type = Tensor
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """What there is to do has been done when it was made."""
 
     @property
     def _data(self) -> Any:
@@ -74,36 +81,9 @@ class Uninitialized:
         )
 
     @property
-    def dtype(self) -> Dtype:
-        """The element type that it will have."""
-        return self.data.dtype
-
-    @property
-    def device(self) -> Device:
-        """The device that it will be on."""
-        return self.data.device
-
-    @property
-    def is_cuda(self) -> bool:
-        """Whether that is a CUDA device."""
-        return self.data.is_cuda
-
-    @property
     def ndim(self) -> int:
         """1, as of the empty tensor that it holds."""
         return 1
-
-    def is_floating_point(self) -> bool:
-        """Whether the dtype is a floating one."""
-        return self.data.is_floating_point()
-
-    def is_complex(self) -> bool:
-        """Whether the dtype is a complex one."""
-        return self.data.is_complex()
-
-    def to(self, *args: Any, **kwargs: Any) -> Tensor:
-        """An empty tensor of another dtype or on another device, for the module's conversion."""
-        return self.data.to(*args, **kwargs)
 
     def detach(self) -> Any:
         """Itself: what a state dict has of it."""
@@ -117,8 +97,12 @@ class Uninitialized:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         made: Any = type(self)
-        memo[id(self)] = copied = made(self._needs, self.device, self.dtype)  # type: ignore[attr-defined]
+        memo[id(self)] = copied = made(self._needs, self.data.device, self.data.dtype)  # type: ignore[attr-defined]
         return copied
+
+
+for _name in ("dtype", "device", "is_cuda", "is_floating_point", "is_complex", "to"):  # of the empty tensor
+    setattr(Uninitialized, _name, property(attrgetter(f"data.{_name}")))
 
 
 class UninitializedParameter(Uninitialized, Parameter):
@@ -137,9 +121,6 @@ class UninitializedParameter(Uninitialized, Parameter):
         made._needs = requires_grad
         return made
 
-    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
-        pass
-
 
 class UninitializedBuffer(Uninitialized, Buffer):
     """A buffer of a lazy module before its first call: without elements and shape."""
@@ -151,11 +132,6 @@ class UninitializedBuffer(Uninitialized, Buffer):
         made: UninitializedBuffer = blank(cls, empty(0, device=device, dtype=dtype)._data)
         made._needs, made.persistent = requires_grad, persistent
         return made
-
-    def __init__(
-        self, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
-    ) -> None:
-        pass
 
 
 class LazyModuleMixin:
@@ -196,3 +172,43 @@ def _infer(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     del module._initialize_hook
     if module.cls_to_become is not None:
         module.__class__ = module.cls_to_become
+
+
+def without_size(
+    constructor: Callable[Concatenate[Any, int, P], None],
+) -> Callable[[Any], Callable[Concatenate[Any, P], None]]:
+    """A decorator that makes the constructor of a lazy layer: that of the layer, without its first parameter.
+
+    That is the size of the input, 0 at first; parameters and buffers with a shape of it get theirs later.
+    """
+
+    def forget(layer: Any) -> None:
+        for table, kind in ((layer._parameters, UninitializedParameter), (layer._buffers, UninitializedBuffer)):
+            for name, value in table.items():
+                if value is not None and value.ndim:
+                    table[name] = kind(device=value.device, dtype=value.dtype)
+
+    parameters = list(inspect.signature(constructor).parameters.values())[2:]
+    passed = ", ".join([f"{each.name}={each.name}" for each in parameters])
+    lines = [f"construct(self, 0, {passed})", "forget(self)"]
+    values = {"construct": LazyModuleMixin.__init__, "forget": forget}
+    return lambda function: compose((constructor.__module__, function.__qualname__), parameters, "None", lines, values)
+
+
+class LazyLayer(LazyModuleMixin):
+    """Base of the lazy layers: they become the class that is their last base."""
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        cls.cls_to_become = cls.__bases__[-1]
+
+    def initialize_parameters(self: Any, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        """Give parameters and buffers the shapes that the input asks for, or take the size from a state's."""
+        if not self.has_uninitialized_params():
+            self._shapes(None)
+            return
+        shapes = self._shapes(input)
+        for name, each in (*self._parameters.items(), *self._buffers.items()):
+            if isinstance(each, Uninitialized):
+                each.materialize(shapes[name])
+        self.reset_parameters()

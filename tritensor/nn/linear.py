@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from .. import functional as F
-from ..functional.creation import empty
 from ..tensor import Tensor
 from . import init
-from .lazy import LazyModuleMixin, UninitializedParameter
+from .layer import add_parameters
+from .lazy import LazyLayer, without_size
 from .module import Module
 from .parameter import Parameter
 
@@ -46,11 +46,7 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(empty(out_features, in_features, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        add_parameters(self, device, dtype, weight=(out_features, in_features), bias=(out_features,) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -70,7 +66,7 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-class LazyLinear(LazyModuleMixin, Linear):
+class LazyLinear(LazyLayer, Linear):
     """A `Linear` that takes its number of input features from its first input, and is an ordinary one from then on.
 
     >>> import tritensor as torch
@@ -79,25 +75,9 @@ class LazyLinear(LazyModuleMixin, Linear):
     (tritensor.Size([5, 2]), Linear(in_features=3, out_features=2, bias=True))
     """
 
-    cls_to_become = Linear
+    @without_size(Linear.__init__)
+    def __init__(self) -> None: ...
 
-    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
-        super().__init__(0, 0, False)
-        self.out_features = out_features
-        self.weight = UninitializedParameter(device=device, dtype=dtype)
-        if bias:
-            self.bias = UninitializedParameter(device=device, dtype=dtype)
-
-    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
-        """Give weight and bias the shapes that the input asks for."""
-        if self.has_uninitialized_params():
-            self.in_features = input.shape[-1]
-            for parameter, shape in (
-                (self.weight, (self.out_features, self.in_features)),
-                (self.bias, (self.out_features,)),
-            ):
-                if parameter is not None:
-                    parameter.materialize(shape)  # type: ignore[attr-defined]
-            self.reset_parameters()
-        elif not self.in_features:  # loaded
-            self.in_features = self.weight.shape[-1]
+    def _shapes(self, input: Tensor | None) -> dict[str, tuple[int, ...]]:
+        self.in_features = (self.weight if input is None else input).shape[-1]
+        return {"weight": (self.out_features, self.in_features), "bias": (self.out_features,)}

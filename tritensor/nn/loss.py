@@ -4,42 +4,47 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import functional as F
 from ..functional.losses import reduction_of
 from ..tensor import Tensor
-from .module import Module
+from .layer import Layer, declared
 
 __all__ = ["BCEWithLogitsLoss", "CrossEntropyLoss", "L1Loss", "MSELoss", "NLLLoss"]
 
 
-class _Loss(Module):
+class _Loss:
     """A loss with a reduction: "mean", "sum" or "none".
 
     PyTorch's older `size_average` and `reduce` are accepted at PyTorch's positions, with a warning.
     """
 
-    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
-        super().__init__()
-        self.reduction = reduction_of(size_average, reduce, reduction)
+    reduction: str
+    _init_only: tuple[str, ...] = "size_average", "reduce"
+
+    def _prepare(self, size_average: Any, reduce: Any) -> None:
+        if not (size_average is reduce is None):
+            self.reduction = reduction_of(size_average, reduce, self.reduction)
 
 
-class MSELoss(_Loss):
+@declared("mse_loss", shown=())
+class MSELoss(_Loss, Layer):
     """The mean (or sum) of the squared differences."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """A scalar; with `reduction="none"` the differences' shape."""
-        return F.mse_loss(input, target, reduction=self.reduction)
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
 
 
-class L1Loss(_Loss):
+@declared("l1_loss", shown=())
+class L1Loss(_Loss, Layer):
     """The mean (or sum) of the distances."""
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """A scalar; with `reduction="none"` the distances' shape."""
-        return F.l1_loss(input, target, reduction=self.reduction)
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
 
 
-class BCEWithLogitsLoss(_Loss):
+@declared("binary_cross_entropy_with_logits", shown=())
+class BCEWithLogitsLoss(_Loss, Layer):
     """Cross entropy of probabilities against the sigmoid of the input, computed without overflow.
 
     Args:
@@ -50,55 +55,33 @@ class BCEWithLogitsLoss(_Loss):
         pos_weight: scales the part that comes from the positive class.
     """
 
-    weight: Tensor | None
-    pos_weight: Tensor | None
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-        pos_weight: Tensor | None = None,
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
-        self.register_buffer("pos_weight", pos_weight)
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """A scalar; with `reduction="none"` the input's shape."""
-        return F.binary_cross_entropy_with_logits(
-            input, target, weight=self.weight, reduction=self.reduction, pos_weight=self.pos_weight
-        )
+    weight: Tensor | None = None
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+    pos_weight: Tensor | None = None
 
 
-class NLLLoss(_Loss):
+@declared("nll_loss", shown=())
+class NLLLoss(_Loss, Layer):
     """The negative of the target class's entry, for inputs that are logarithms of probabilities.
 
-    The arguments are `CrossEntropyLoss`'s.
+    The arguments, and the shapes, are `CrossEntropyLoss`'s.
     """
 
-    weight: Tensor | None
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        ignore_index: int = -100,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
-        self.ignore_index = ignore_index
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """`input` (N, C, ...) or (C,); `target` class indices of shape (N, ...) or ()."""
-        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
+    weight: Tensor | None = None
+    size_average: Any = None
+    ignore_index: int = -100
+    reduce: Any = None
+    reduction: str = "mean"
 
 
-class CrossEntropyLoss(_Loss):
+@declared("cross_entropy", shown=())
+class CrossEntropyLoss(_Loss, Layer):
     """Softmax over the classes and the negative logarithm of the target class's probability.
+
+    The input is (N, C, ...) or (C,), the target class indices of shape (N, ...) or (), or probabilities of the input's
+    shape.
 
     Args:
         weight: a weight per class.
@@ -113,30 +96,9 @@ class CrossEntropyLoss(_Loss):
     tensor(1.3863)
     """
 
-    weight: Tensor | None
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        ignore_index: int = -100,
-        reduce: Any = None,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """`input` (N, C, ...) or (C,); `target` class indices of shape (N, ...) or (), or probabilities of input's
-        shape."""
-        return F.cross_entropy(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
-        )
+    weight: Tensor | None = None
+    size_average: Any = None
+    ignore_index: int = -100
+    reduce: Any = None
+    reduction: str = "mean"
+    label_smoothing: float = 0.0

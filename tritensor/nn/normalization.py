@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import functional as F
-from ..functional.creation import empty
 from ..tensor import Tensor
-from . import init
+from .layer import Layer, add_parameters, declared, one_and_zero
 from .module import Module
 from .parameter import Parameter
 
@@ -22,29 +21,22 @@ class _RowNorm(Module):
     eps: Any
     elementwise_affine: bool
 
-    def _set_up(
-        self,
-        normalized_shape: int | Sequence[int],
-        eps: float | None,
-        elementwise_affine: bool,
-        wanted: dict[str, bool],
-        device: Any,
-        dtype: Any,
-    ) -> None:
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.normalized_shape = shape
-        self.eps = eps
-        self.elementwise_affine = elementwise_affine
-        for name, present in wanted.items():
-            self.register_parameter(name, Parameter(empty(shape, device=device, dtype=dtype)) if present else None)
+    def _set_up(self, shape: int | Sequence[int], eps: float | None, affine: bool, place: Any, **wanted: bool) -> None:
+        """Store the options, and make the parameters that are wanted."""
+        self.normalized_shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.eps, self.elementwise_affine = eps, affine
+        made = {name: self.normalized_shape if each else None for name, each in wanted.items()}
+        add_parameters(self, *place, **made)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Set the scale to one, and the shift (if there is one) to zero."""
-        for name, fill in (("weight", init.ones_), ("bias", init.zeros_)):
-            parameter = self._parameters.get(name)
-            if parameter is not None:
-                fill(parameter)
+        one_and_zero(self)
+
+    def extra_repr(self: Any) -> str:
+        """The shape, epsilon and whether there is a scale, and a shift."""
+        shift = f", bias={self.bias is not None}" if "bias" in self._parameters else ""
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}{shift}"
 
 
 class LayerNorm(_RowNorm):
@@ -70,18 +62,11 @@ class LayerNorm(_RowNorm):
     ) -> None:
         super().__init__()
         wanted = {"weight": elementwise_affine, "bias": elementwise_affine and bias}
-        self._set_up(normalized_shape, eps, elementwise_affine, wanted, device, dtype)
+        self._set_up(normalized_shape, eps, elementwise_affine, (device, dtype), **wanted)
 
     def forward(self, input: Tensor) -> Tensor:
         """The shape of the input."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:
-        """The shape, epsilon and whether there is a scale and a shift."""
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
-            f"bias={self.bias is not None}"
-        )
 
 
 class RMSNorm(_RowNorm):
@@ -104,15 +89,11 @@ class RMSNorm(_RowNorm):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self._set_up(normalized_shape, eps, elementwise_affine, {"weight": elementwise_affine}, device, dtype)
+        self._set_up(normalized_shape, eps, elementwise_affine, (device, dtype), weight=elementwise_affine)
 
     def forward(self, input: Tensor) -> Tensor:
         """The shape of the input."""
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
-
-    def extra_repr(self) -> str:
-        """The shape, epsilon and whether the scale is learned."""
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
 class GroupNorm(Module):
@@ -148,21 +129,14 @@ class GroupNorm(Module):
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
-        self.num_groups = num_groups
-        self.num_channels = num_channels
-        self.eps = eps
-        self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            made = Parameter(empty(num_channels, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, made)
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        shape = (num_channels,) if affine else None
+        add_parameters(self, device, dtype, weight=shape, bias=shape if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Set the scale to one and the shift to zero."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        one_and_zero(self)
 
     def forward(self, input: Tensor) -> Tensor:
         """The shape of the input."""
@@ -176,7 +150,8 @@ class GroupNorm(Module):
         )
 
 
-class LocalResponseNorm(Module):
+@declared("local_response_norm")
+class LocalResponseNorm(Layer):
     """Divides each element of (N, C, ...) by a power of the mean square of `size` neighbouring channels.
 
     >>> import tritensor as torch
@@ -184,16 +159,10 @@ class LocalResponseNorm(Module):
     LocalResponseNorm(2, alpha=0.0001, beta=0.75, k=1.0)
     """
 
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
-        super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The shape of the input."""
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0
 
     def extra_repr(self) -> str:
         """The arguments."""

@@ -1,69 +1,55 @@
-"""Layers that add elements around their input: a number, or its own elements."""
+"""Layers that add elements around their input: a number, or its own elements.
+
+`padding` is a number for all sides, or two for each dimension from the last one on; negative numbers take away. Shapes
+are (N, C, *sizes) or (C, *sizes).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from .. import functional as F
 from ..errors import explain
 from ..tensor import Tensor
-from .module import Module
+from .layer import Layer, declared
 
-__all__ = [
-    "CircularPad1d",
-    "CircularPad2d",
-    "CircularPad3d",
-    "ConstantPad1d",
-    "ConstantPad2d",
-    "ConstantPad3d",
-    "ReflectionPad1d",
-    "ReflectionPad2d",
-    "ReflectionPad3d",
-    "ReplicationPad1d",
-    "ReplicationPad2d",
-    "ReplicationPad3d",
-    "ZeroPad1d",
-    "ZeroPad2d",
-    "ZeroPad3d",
-]
+__all__ = ["CircularPad1d", "CircularPad2d", "CircularPad3d"]
+__all__ += ["ConstantPad1d", "ConstantPad2d", "ConstantPad3d"]
+__all__ += ["ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d"]
+__all__ += ["ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d"]
+__all__ += ["ZeroPad1d", "ZeroPad2d", "ZeroPad3d"]
 
 
-class _Padding(Module):
-    """Base of the padding layers. `padding` is a number for all sides, or two for each dimension from the last one on.
+class _Padding:
+    padding: Any
+    _rank: int
 
-    Shapes: (N, C, *sizes) or (C, *sizes), and the same with larger sizes (smaller ones, where a number is negative).
-    """
-
-    dims: int
-    mode: str
-    padding: tuple[int, ...]
-
-    def __init__(self, padding: int | Iterable[int]) -> None:
-        super().__init__()
-        self.padding = tuple(padding) if isinstance(padding, Iterable) else (padding,) * (2 * self.dims)
+    def _prepare(self) -> None:
+        own = self.__dict__
+        given = own["padding"]
+        own["padding"] = tuple(given) if isinstance(given, Iterable) else (given,) * (2 * self._rank)
 
     def extra_repr(self) -> str:
         """The numbers of elements."""
         return f"{self.padding}"
 
 
-class _ConstantPad(_Padding):
+@declared()
+class _ConstantPad(_Padding, Layer):
+    padding: int | Iterable[int]
     value: float
-
-    def __init__(self, padding: int | Iterable[int], value: float) -> None:
-        super().__init__(padding)
-        self.value = value
 
     def forward(self, input: Tensor) -> Tensor:
         """Any number of dimensions, of which the last are padded."""
-        return F.pad(input, self.padding, "constant", self.value)
+        return F.pad(input, self.padding, "constant", self.value)  # type: ignore[arg-type]
 
     def extra_repr(self) -> str:
         """The numbers of elements and their value."""
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPad, rank=1):
     """Adds elements of `value` before and after the last dimension.
 
     >>> import tritensor as torch
@@ -71,19 +57,13 @@ class ConstantPad1d(_ConstantPad):
     tensor([[7., 7., 0., 0., 7.]])
     """
 
-    dims = 1
 
-
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPad, rank=2):
     """Adds elements of `value` around the last two dimensions; `padding` is left, right, top, bottom."""
 
-    dims = 2
 
-
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPad, rank=3):
     """Adds elements of `value` around the last three dimensions: left, right, top, bottom, front, back."""
-
-    dims = 3
 
 
 class _ZeroPad(_ConstantPad):
@@ -113,29 +93,31 @@ class ZeroPad3d(_ZeroPad, ConstantPad3d):
     """Adds zeros around the last three dimensions: left, right, top, bottom, front, back."""
 
 
-class _OwnElements(_Padding):
+@declared()
+class _OwnElements(_Padding, Layer):
     """Base of the layers that repeat elements of the input. PyTorch's have one more dimension than they pad, or two."""
+
+    padding: int | Iterable[int]
+    _mode = ""
 
     def forward(self, input: Tensor) -> Tensor:
         """Shape (N, C, *sizes) or (C, *sizes)."""
-        if input.ndim - self.dims not in (1, 2):
-            self._refuse(input.ndim)
-        return F.pad(input, self.padding, self.mode)
+        if input.ndim - self._rank not in (1, 2):
+            raise self._refusal(input.ndim, f"{self._rank + 1}D or {self._rank + 2}D")
+        return F.pad(input, self.padding, self._mode)  # type: ignore[arg-type]
 
-    def _refuse(self, rank: int) -> None:
-        """Raise for an input of another rank."""
-        name, wanted = type(self).__name__, f"{self.dims + 1}D or {self.dims + 2}D"
-        words = f"Padding size {2 * self.dims} is not supported for {rank}D input tensor."
-        raise NotImplementedError(
-            explain(words, f"{name} expects {wanted} input, (C, *sizes) or (N, C, *sizes)", remedy="use functional.pad")
-        )
+    def _refusal(self, rank: int, wanted: str) -> Exception:
+        """The error for an input of another rank."""
+        words = f"Padding size {2 * self._rank} is not supported for {rank}D input tensor."
+        fact = f"{type(self).__name__} expects {wanted} input, (C, *sizes) or (N, C, *sizes)"
+        return NotImplementedError(explain(words, fact, remedy="use functional.pad"))
 
 
 class _ReflectionPad(_OwnElements):
-    mode = "reflect"
+    _mode = "reflect"
 
 
-class ReflectionPad1d(_ReflectionPad):
+class ReflectionPad1d(_ReflectionPad, rank=1):
     """Mirrors the last dimension at its ends, which are not repeated.
 
     >>> import tritensor as torch
@@ -146,26 +128,20 @@ class ReflectionPad1d(_ReflectionPad):
         NotImplementedError: an input of another rank. ShapeError: fewer elements than are to be added.
     """
 
-    dims = 1
 
-
-class ReflectionPad2d(_ReflectionPad):
+class ReflectionPad2d(_ReflectionPad, rank=2):
     """Mirrors the last two dimensions at their ends; `padding` is left, right, top, bottom."""
 
-    dims = 2
 
-
-class ReflectionPad3d(_ReflectionPad):
+class ReflectionPad3d(_ReflectionPad, rank=3):
     """Mirrors the last three dimensions at their ends: left, right, top, bottom, front, back."""
-
-    dims = 3
 
 
 class _ReplicationPad(_OwnElements):
-    mode = "replicate"
+    _mode = "replicate"
 
 
-class ReplicationPad1d(_ReplicationPad):
+class ReplicationPad1d(_ReplicationPad, rank=1):
     """Repeats the first and the last element of the last dimension.
 
     >>> import tritensor as torch
@@ -176,30 +152,24 @@ class ReplicationPad1d(_ReplicationPad):
         NotImplementedError: an input of another rank.
     """
 
-    dims = 1
 
-
-class ReplicationPad2d(_ReplicationPad):
+class ReplicationPad2d(_ReplicationPad, rank=2):
     """Repeats the edges of the last two dimensions; `padding` is left, right, top, bottom."""
 
-    dims = 2
 
-
-class ReplicationPad3d(_ReplicationPad):
+class ReplicationPad3d(_ReplicationPad, rank=3):
     """Repeats the faces of the last three dimensions: left, right, top, bottom, front, back."""
-
-    dims = 3
 
 
 class _CircularPad(_OwnElements):
-    mode = "circular"
+    _mode = "circular"
 
-    def _refuse(self, rank: int) -> None:
-        """Raise for an input of another rank."""
-        raise ValueError(f"expected {self.dims + 1}D or {self.dims + 2}D input (got {rank}D input)")
+    def _refusal(self, rank: int, wanted: str) -> Exception:
+        """The error for an input of another rank."""
+        return ValueError(f"expected {wanted} input (got {rank}D input)")
 
 
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPad, rank=1):
     """Continues the last dimension with the elements of its other end.
 
     >>> import tritensor as torch
@@ -210,16 +180,10 @@ class CircularPad1d(_CircularPad):
         ValueError: an input of another rank. ShapeError: fewer elements than are to be added.
     """
 
-    dims = 1
 
-
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPad, rank=2):
     """Continues the last two dimensions with the elements of their other ends: left, right, top, bottom."""
 
-    dims = 2
 
-
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPad, rank=3):
     """Continues the last three dimensions with their other ends: left, right, top, bottom, front, back."""
-
-    dims = 3

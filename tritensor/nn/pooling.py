@@ -11,184 +11,54 @@ from typing import Any
 
 from .. import functional as F
 from ..tensor import Tensor
-from .module import Module
+from .layer import Layer, declared
 
-__all__ = [
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "Fold",
-    "FractionalMaxPool2d",
-    "FractionalMaxPool3d",
-    "LPPool1d",
-    "LPPool2d",
-    "LPPool3d",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "MaxUnpool1d",
-    "MaxUnpool2d",
-    "MaxUnpool3d",
-    "Unfold",
-]
+__all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"]
+__all__ += ["AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"]
+__all__ += ["AvgPool1d", "AvgPool2d", "AvgPool3d"]
+__all__ += ["Fold", "FractionalMaxPool2d", "FractionalMaxPool3d"]
+__all__ += ["LPPool1d", "LPPool2d", "LPPool3d"]
+__all__ += ["MaxPool1d", "MaxPool2d", "MaxPool3d"]
+__all__ += ["MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Unfold"]
 
 Sizes = int | Sequence[int]
 
 
-class _OfWindows(Module):
-    """Base of the layers that pass their options to a function."""
+class _Strided:
+    """The stride is the kernel's size unless given."""
 
-    _rank: int
-    _function: str  # the name of the function, without the number of dimensions
-    _options: tuple[str, ...]  # the attributes that are passed to it by name
-    _shown: tuple[str, ...]  # those that are printed
-
-    def forward(self, input: Tensor) -> Any:
-        """What the function makes of the input and the layer's options."""
-        function = getattr(F, f"{self._function}{self._rank}d" if self._rank else self._function)
-        return function(input, **{name: getattr(self, name) for name in self._options})
-
-    def extra_repr(self) -> str:
-        """The options."""
-        return ", ".join([f"{name}={getattr(self, name)}" for name in self._shown])
-
-    def _each(self, value: Any) -> Any:
-        """One value for each dimension."""
-        return tuple(value) if isinstance(value, (tuple, list)) else (value,) * self._rank
+    def _prepare(self: Any) -> None:
+        if self.stride is None:
+            self.stride = self.kernel_size
 
 
-class _MaxPool(_OfWindows):
-    _function = "max_pool"
-    _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
-    _options = (*_shown, "return_indices")
+class _Each(_Strided):
+    """What is shown is kept as one number for each dimension."""
 
-    def __init__(
-        self,
-        kernel_size: Sizes,
-        stride: Sizes | None = None,
-        padding: Sizes = 0,
-        dilation: Sizes = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding, self.dilation = padding, dilation
-        self.return_indices, self.ceil_mode = return_indices, ceil_mode
+    def _prepare(self: Any) -> None:
+        super()._prepare()
+        for name in self._shown:
+            setattr(self, name, self._each(getattr(self, name)))
 
 
-class _AvgPool(_OfWindows):
-    _function = "avg_pool"
-    _shown = ("kernel_size", "stride", "padding")
-    _options: tuple[str, ...] = (*_shown, "ceil_mode", "count_include_pad", "divisor_override")
-
-    def __init__(
-        self,
-        kernel_size: Sizes,
-        stride: Sizes | None = None,
-        padding: Sizes = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
-        self.divisor_override = divisor_override
+_WINDOW = "kernel_size", "stride", "padding"
 
 
-class _AdaptiveAvgPool(_OfWindows):
-    _function = "adaptive_avg_pool"
-    _options = _shown = ("output_size",)
-
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-
-class _AdaptiveMaxPool(_OfWindows):
-    _function = "adaptive_max_pool"
-    _shown = ("output_size",)
-    _options = ("output_size", "return_indices")
-
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__()
-        self.output_size, self.return_indices = output_size, return_indices
+@declared("max_pool", shown=(*_WINDOW, "dilation", "ceil_mode"))
+class _MaxPool(_Strided, Layer):
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    padding: Sizes = 0
+    dilation: Sizes = 1
+    return_indices: bool = False
+    ceil_mode: bool = False
 
 
-class _LPPool(_OfWindows):
-    _function = "lp_pool"
-    _options = _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
-
-    def __init__(
-        self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
-    ) -> None:
-        super().__init__()
-        self.norm_type, self.kernel_size = norm_type, kernel_size
-        self.stride, self.ceil_mode = stride, ceil_mode
-
-
-class _FractionalMaxPool(_OfWindows):
-    _function = "fractional_max_pool"
-    _shown = ()
-    _options = ("kernel_size", "output_size", "output_ratio", "return_indices", "_random_samples")
-
-    def __init__(
-        self,
-        kernel_size: Sizes,
-        output_size: Sizes | None = None,
-        output_ratio: float | Sequence[float] | None = None,
-        return_indices: bool = False,
-        _random_samples: Tensor | None = None,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = self._each(kernel_size)
-        if self._rank == 3 and min(self.kernel_size) <= 0:
-            raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
-        self.return_indices = return_indices
-        self.register_buffer("_random_samples", _random_samples)
-        self.output_size = None if output_size is None else self._each(output_size)
-        self.output_ratio = None if output_ratio is None else self._each(output_ratio)
-        if output_size is None and output_ratio is None:
-            raise ValueError(f"{type(self).__name__} requires specifying either an output size, or a pooling ratio")
-        if output_size is not None and output_ratio is not None:
-            raise ValueError("only one of output_size and output_ratio may be specified")
-        if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
-            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
-
-
-class _MaxUnpool(_OfWindows):
-    _function = "max_unpool"
-    _options = _shown = ("kernel_size", "stride", "padding")
-
-    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
-        super().__init__()
-        self.kernel_size = self._each(kernel_size)
-        self.stride = self._each(kernel_size if stride is None else stride)
-        self.padding = self._each(padding)
-
-    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:  # type: ignore[override]
-        """The input's elements at the places that the pool returned with them, zeros elsewhere."""
-        function = getattr(F, f"max_unpool{self._rank}d")
-        return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)  # type: ignore[no-any-return]
-
-
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPool, rank=1):
     """The largest element of each window along the last dimension."""
 
-    _rank = 1
 
-
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPool, rank=2):
     """The largest element of each window along the last two dimensions.
 
     >>> import tritensor as torch
@@ -196,16 +66,13 @@ class MaxPool2d(_MaxPool):
     tritensor.Size([8, 64, 28, 28])
     """
 
-    _rank = 2
 
-
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPool, rank=3):
     """The largest element of each window along the last three dimensions."""
 
-    _rank = 3
 
-
-class AvgPool1d(_AvgPool):
+@declared("avg_pool", shown=_WINDOW)
+class AvgPool1d(_Each, Layer, rank=1):
     """The average of each window along the last dimension.
 
     >>> import tritensor as torch
@@ -213,119 +80,143 @@ class AvgPool1d(_AvgPool):
     AvgPool1d(kernel_size=(2,), stride=(2,), padding=(0,))
     """
 
-    _rank = 1
-    _options = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
-
-    def __init__(
-        self,
-        kernel_size: Sizes,
-        stride: Sizes | None = None,
-        padding: Sizes = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        kernel_size, padding = self._each(kernel_size), self._each(padding)
-        stride = kernel_size if stride is None else self._each(stride)
-        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    padding: Sizes = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
 
 
-class AvgPool2d(_AvgPool):
+@declared("avg_pool", shown=_WINDOW)
+class _AvgPool(_Strided, Layer):
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    padding: Sizes = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+    divisor_override: int | None = None
+
+
+class AvgPool2d(_AvgPool, rank=2):
     """The average of each window along the last two dimensions."""
 
-    _rank = 2
 
-
-class AvgPool3d(_AvgPool):
+class AvgPool3d(_AvgPool, rank=3):
     """The average of each window along the last three dimensions."""
 
-    _rank = 3
+
+@declared("adaptive_avg_pool")
+class _AdaptiveAvgPool(Layer):
+    output_size: Any
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+class AdaptiveAvgPool1d(_AdaptiveAvgPool, rank=1):
     """The averages of `output_size` windows that cover the last dimension."""
 
-    _rank = 1
 
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+class AdaptiveAvgPool2d(_AdaptiveAvgPool, rank=2):
     """The averages of `output_size` windows that cover the last two dimensions."""
 
-    _rank = 2
 
-
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+class AdaptiveAvgPool3d(_AdaptiveAvgPool, rank=3):
     """The averages of `output_size` windows that cover the last three dimensions."""
 
-    _rank = 3
+
+@declared("adaptive_max_pool", shown=("output_size",))
+class _AdaptiveMaxPool(Layer):
+    output_size: Any
+    return_indices: bool = False
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPool, rank=1):
     """The largest elements of `output_size` windows that cover the last dimension."""
 
-    _rank = 1
 
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPool, rank=2):
     """The largest elements of `output_size` windows that cover the last two dimensions."""
 
-    _rank = 2
 
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPool, rank=3):
     """The largest elements of `output_size` windows that cover the last three dimensions."""
 
-    _rank = 3
+
+@declared("lp_pool")
+class _LPPool(Layer):
+    norm_type: float
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    ceil_mode: bool = False
 
 
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPool, rank=1):
     """(sum of x^p)^(1/p) of each window along the last dimension, with p `norm_type`."""
 
-    _rank = 1
 
-
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPool, rank=2):
     """(sum of x^p)^(1/p) of each window along the last two dimensions, with p `norm_type`."""
 
-    _rank = 2
 
-
-class LPPool3d(_LPPool):
+class LPPool3d(_LPPool, rank=3):
     """(sum of x^p)^(1/p) of each window along the last three dimensions, with p `norm_type`."""
 
-    _rank = 3
+
+@declared("fractional_max_pool", shown=())
+class _FractionalMaxPool(Layer):
+    kernel_size: Sizes
+    output_size: Sizes | None = None
+    output_ratio: float | Sequence[float] | None = None
+    return_indices: bool = False
+    _random_samples: Tensor | None = None
+
+    def _prepare(self) -> None:
+        kernel, ratio = self.kernel_size, self.output_ratio
+        for name in ("kernel_size", "output_size", "output_ratio"):
+            if (value := getattr(self, name)) is not None:
+                setattr(self, name, self._each(value))
+        if self._rank == 3 and min(self.kernel_size) <= 0:  # type: ignore[arg-type]
+            raise ValueError(f"kernel_size must be greater than 0, but got {kernel}")
+        if self.output_size is None and ratio is None:
+            raise ValueError(f"{type(self).__name__} requires specifying either an output size, or a pooling ratio")
+        if self.output_size is not None and ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if ratio is not None and not all(0 < each < 1 for each in self._each(ratio)):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {ratio})")
 
 
-class FractionalMaxPool2d(_FractionalMaxPool):
+class FractionalMaxPool2d(_FractionalMaxPool, rank=2):
     """The largest element of each of `output_size` windows placed at random along the last two dimensions."""
 
-    _rank = 2
 
-
-class FractionalMaxPool3d(_FractionalMaxPool):
+class FractionalMaxPool3d(_FractionalMaxPool, rank=3):
     """The largest element of each of `output_size` windows placed at random along the last three dimensions."""
 
-    _rank = 3
+
+@declared()
+class _MaxUnpool(_Each, Layer):
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    padding: Sizes = 0
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """The input's elements at the places that the pool returned with them, zeros elsewhere."""
+        function = getattr(F, f"max_unpool{self._rank}d")
+        return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)  # type: ignore[no-any-return]
 
 
-class MaxUnpool1d(_MaxUnpool):
+class MaxUnpool1d(_MaxUnpool, rank=1):
     """Elements put back to where a pool along the last dimension found them."""
 
-    _rank = 1
 
-
-class MaxUnpool2d(_MaxUnpool):
+class MaxUnpool2d(_MaxUnpool, rank=2):
     """Elements put back to where a pool along the last two dimensions found them."""
 
-    _rank = 2
 
-
-class MaxUnpool3d(_MaxUnpool):
+class MaxUnpool3d(_MaxUnpool, rank=3):
     """Elements put back to where a pool along the last three dimensions found them."""
 
-    _rank = 3
 
-
-class Unfold(_OfWindows):
+@declared("unfold")
+class Unfold(Layer):
     """The windows of pictures as columns, (N, C * positions of a window, windows).
 
     >>> import tritensor as torch
@@ -333,24 +224,18 @@ class Unfold(_OfWindows):
     tritensor.Size([1, 30, 4])
     """
 
-    _rank, _function = 0, "unfold"
-    _options = _shown = ("kernel_size", "dilation", "padding", "stride")
-
-    def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> None:
-        super().__init__()
-        self.kernel_size, self.dilation = kernel_size, dilation
-        self.padding, self.stride = padding, stride
+    kernel_size: Sizes
+    dilation: Sizes = 1
+    padding: Sizes = 0
+    stride: Sizes = 1
 
 
-class Fold(_OfWindows):
+@declared("fold")
+class Fold(Layer):
     """Pictures of `output_size`, each element the sum of what stands for it in the columns of its windows."""
 
-    _rank, _function = 0, "fold"
-    _options = _shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
-
-    def __init__(
-        self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
-    ) -> None:
-        super().__init__()
-        self.output_size, self.kernel_size = output_size, kernel_size
-        self.dilation, self.padding, self.stride = dilation, padding, stride
+    output_size: Sizes
+    kernel_size: Sizes
+    dilation: Sizes = 1
+    padding: Sizes = 0
+    stride: Sizes = 1

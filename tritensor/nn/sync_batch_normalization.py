@@ -116,7 +116,8 @@ class SyncBatchNorm(_BatchNorm):
         """The shape of the input."""
         from .. import distributed as dist
 
-        self._check_input_dim(input)
+        if input.ndim < 2:
+            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
         if input.shape[1] == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
         together = self.training and dist.is_initialized() and dist.get_world_size(self.process_group) > 1

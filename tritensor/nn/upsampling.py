@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import functional as F
-from ..tensor import Tensor
-from .module import Module
+from .layer import Layer, declared
 
 __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
-class Upsample(Module):
+@declared("interpolate")
+class Upsample(Layer):
     """Resizes (N, C, *sizes), of one to three sizes, to `size` or by `scale_factor`; see `functional.interpolate`.
 
     >>> import tritensor as torch
@@ -19,31 +18,18 @@ class Upsample(Module):
     tensor([[[1., 1., 2., 2.]]])
     """
 
-    scale_factor: float | tuple[float, ...] | None
+    size: int | Sequence[int] | None = None
+    scale_factor: float | tuple[float, ...] | None = None
+    mode: str = "nearest"
+    align_corners: bool | None = None
+    recompute_scale_factor: bool | None = None
 
-    def __init__(
-        self,
-        size: int | Sequence[int] | None = None,
-        scale_factor: float | tuple[float, ...] | None = None,
-        mode: str = "nearest",
-        align_corners: bool | None = None,
-        recompute_scale_factor: bool | None = None,
-    ) -> None:
-        super().__init__()
-        self.name = type(self).__name__
-        self.size = size
-        if isinstance(scale_factor, tuple):
-            self.scale_factor = tuple(float(factor) for factor in scale_factor)
+    def _prepare(self) -> None:
+        self.name, factor = type(self).__name__, self.scale_factor
+        if isinstance(factor, tuple):
+            self.scale_factor = tuple(map(float, factor))
         else:
-            self.scale_factor = float(scale_factor) if scale_factor else None
-        self.mode = mode
-        self.align_corners = align_corners
-        self.recompute_scale_factor = recompute_scale_factor
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Shape (N, C, *new sizes)."""
-        again = self.recompute_scale_factor
-        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners, again)
+            self.scale_factor = float(factor) if factor else None
 
     def extra_repr(self) -> str:
         """The factor or the size, and the mode."""

@@ -24,27 +24,18 @@ __all__ = [
 ]
 
 
-class _Cache:
-    """Computed values by module and name, within `cached`."""
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self.values: dict[tuple[int, str], Tensor] = {}
-
-
-_cache = _Cache()
+# Computed values by module and name, one entry for each `cached` that is entered; all are the outermost one's.
+_caches: list[dict[tuple[int, str], Tensor]] = []
 
 
 @contextmanager
 def cached() -> Iterator[None]:
     """Compute a parametrized tensor once within this context, and not at each use."""
-    _cache.depth += 1
+    _caches.append(_caches[0] if _caches else {})
     try:
         yield
     finally:
-        _cache.depth -= 1
-        if not _cache.depth:
-            _cache.values = {}
+        _caches.pop()
 
 
 def _register(module: Module, name: str, value: Tensor) -> None:
@@ -176,12 +167,12 @@ def _parametrized_class(kind: type) -> type:
 
 def _property(name: str) -> property:
     def get(self: Any) -> Any:
-        if not _cache.depth:
+        if not _caches:
             return self.parametrizations[name]()
         key = id(self), name
-        if key not in _cache.values:
-            _cache.values[key] = self.parametrizations[name]()
-        return _cache.values[key]
+        if key not in _caches[0]:
+            _caches[0][key] = self.parametrizations[name]()
+        return _caches[0][key]
 
     def put(self: Any, value: Tensor) -> None:
         self.parametrizations[name].right_inverse(value)

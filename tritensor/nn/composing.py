@@ -1,0 +1,38 @@
+"""Methods that are made of other declarations: functions from their parameters and lines."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from functools import cache
+from typing import Any
+
+__all__ = ["compose"]
+
+
+@cache
+def _compiled(text: str) -> Any:
+    return compile(text, f"<{__name__}>", "exec")
+
+
+def compose(
+    place: tuple[str, str], parameters: list[inspect.Parameter], result: str, lines: list[str], values: dict[str, Any]
+) -> Any:
+    """A function of `self` and `parameters`, which Python checks, from its lines, which name `values`.
+
+    Its place is its module, by whose names its annotations are understood, and its qualified name.
+    """
+    name, shown, values = place[1].rpartition(".")[2], ["self"], dict(values)
+    for each in parameters:
+        if each.kind is each.KEYWORD_ONLY and "*" not in shown:
+            shown.append("*")
+        bare = each.default is each.empty
+        shown.append(each.name if bare else f"{each.name}=default_{each.name}")
+        values[f"default_{each.name}"] = each.default
+    head = f"def made({', '.join(values)}):\n def {name}({', '.join(shown)}):\n  "
+    found: dict[str, Any] = {}
+    exec(_compiled(head + "\n  ".join(lines) + f"\n return {name}"), vars(sys.modules[place[0]]), found)
+    function = found["made"](**values)
+    function.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": result}
+    function.__module__, function.__qualname__ = place
+    return function
