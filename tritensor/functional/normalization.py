@@ -16,6 +16,7 @@ from ..public import public
 from ..rules import compute_dtype
 from ..tensor import Tensor
 from . import complex_reductions
+from .view_operators import standing_alone
 
 
 @public(package=False, guard=False)
@@ -86,7 +87,7 @@ def layer_norm(
     flat = len(input_shape) == 2 and len(shape) == 1
     rows = input if flat else input.reshape(prod(input_shape[: len(input_shape) - len(shape)]), width)
     out = _layer_norm(rows, weight, bias, eps=float(eps))[0]
-    return out if flat else out.reshape(input_shape)
+    return out if flat else standing_alone(out.reshape(input_shape), "layer_norm")
 
 
 @public()

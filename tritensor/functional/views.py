@@ -24,6 +24,8 @@ from .view_operators import (
     _reshape_alias,
     _slice,
     _squeeze,
+    _squeeze_dim,
+    _squeeze_dims,
     _t,
     _transpose,
     _unsafe_view,
@@ -316,7 +318,8 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Without the dimensions of size 1 (among `dim`, when given)."""
     shape = input._data.shape
     dims = layout.normalize_dims(dim, len(shape))
-    return _squeeze(input, tuple([n for i, n in enumerate(shape) if n != 1 or i not in dims]))
+    operator = _squeeze if dim is None else _squeeze_dims if isinstance(dim, (tuple, list)) else _squeeze_dim
+    return operator(input, tuple([n for i, n in enumerate(shape) if n != 1 or i not in dims]))
 
 
 @public(functional=False, method=True)

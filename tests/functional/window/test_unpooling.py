@@ -71,6 +71,12 @@ def test_unpooling_undoes_pooling(rank):
     assert torch.autograd.gradgradcheck(lambda x: unpool(x, places, 2, output_size=tuple(weight.shape)) ** 2, (leaf,))
 
 
+def test_unpooled_pictures_keep_channels_last():
+    x = torch.randn(2, 3, 4, 4, requires_grad=True).contiguous(memory_format=torch.channels_last)
+    out = F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)
+    assert out.stride() == (48, 1, 12, 3) and out.grad_fn.name() == "MaxUnpool2DBackward0"
+
+
 def test_empty_batches():
     assert F.fractional_max_pool2d(torch.zeros(0, 2, 5, 5), 2, 3).shape == (0, 2, 3, 3)
     assert F.max_unpool2d(torch.zeros(0, 2, 5, 5), torch.zeros(0, 2, 5, 5).long(), 2).shape == (0, 2, 10, 10)
