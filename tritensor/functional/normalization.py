@@ -119,7 +119,7 @@ def rms_norm(
         eps = finfo(compute_dtype(input.dtype)).eps if input.dtype.is_floating_point else 0.0
     rows = input.reshape(prod(input_shape[: len(input_shape) - len(shape)]), width)
     scale = weight if weight is None else weight.reshape(width)
-    return _rms_norm(rows, scale, eps=float(eps))[0].reshape(input_shape)
+    return standing_alone(_rms_norm(rows, scale, eps=float(eps))[0].reshape(input_shape), "mul")
 
 
 def _check_normalized(shape: tuple[int, ...], input_shape: tuple[int, ...], **parameters: Tensor | None) -> None:
