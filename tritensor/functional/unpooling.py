@@ -138,7 +138,7 @@ def _places_of_largest(input: Tensor, kernel: tuple[int, ...], size: tuple[int, 
         number = ranges.arange(count, device=input.device)
         start = number.new_full((*lead, count), last)
         if count > 1:
-            step = last / (count - 1)
+            step = float(sample.dtype.numpy.type(last / (count - 1)))  # PyTorch's is of the samples' dtype
             moved = ((number + sample) * step).to(int64) - (sample * step).to(int64)
             start = start.where(number == count - 1, moved)
         taps = ranges.arange(kernel[dim], device=input.device)
