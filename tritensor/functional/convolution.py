@@ -205,7 +205,7 @@ def convolve(
     else:
         padding = (0,) * rank if words else numbers(call, "padding", padding, rank)
     groups = whole(call, "groups", groups)
-    _check_numbers(stride, (0,) if words else padding, dilation, groups)
+    _check_numbers(stride, padding, dilation, groups)
     _check_channels(x, weight._data.shape, None if bias is None else bias._data.shape, groups, False)
     if words == "same":
         size = x[2:]
