@@ -14,6 +14,14 @@ VALUES: tuple[Known, ...] = (
         "torch.optim.Adam([x], weight_decay=0.1).step()  # where the gradient is about -0.1 x",
     ),
     Known(
+        "Names of nodes",
+        VALUE,
+        "^result of nodes",
+        "`grad_fn` has the name of the operator that ran; PyTorch has several for one of ours, and by the shape of the "
+        "operands others.",
+        "torch.nn.Linear(3, 3, bias=False)(x).grad_fn",
+    ),
+    Known(
         "Gradients after a step",
         VALUE,
         r"grad's value of",
