@@ -262,12 +262,18 @@ def t(input: Tensor) -> Tensor:
 def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Dimensions `source` at the places `destination`, the others in their order."""
     rank = input.ndim
-    origin, target = layout.normalize_dims(source, rank), layout.normalize_dims(destination, rank)
+    given: list[list[Any]] = [
+        list(dims) if isinstance(dims, (tuple, list)) else [dims] for dims in (source, destination)
+    ]
+    origin, target = ([layout.normalize_dim(dim, rank) for dim in dims] for dims in given)
     if len(origin) != len(target):
         raise ShapeError(
-            f"movedim: Invalid source or destination dims: source ({source} dims) should contain the same "
-            f"number of dims as destination ({destination} dims)"
+            f"movedim: Invalid source or destination dims: source ({given[0]} dims) should contain the same "
+            f"number of dims as destination ({given[1]} dims)"
         )
+    for name, dims, shown in zip(("source", "destination"), (origin, target), given, strict=True):
+        if len(set(dims)) < len(dims):
+            raise ShapeError(f"movedim: repeated dim in `{name}` ({shown})")
     rest = iter(dim for dim in range(rank) if dim not in origin)
     placed = dict(zip(target, origin, strict=True))
     return _permute(input, tuple(placed[dim] if dim in placed else next(rest) for dim in range(rank)))
@@ -346,7 +352,9 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     first = start + extent if start < 0 else start
     if not 0 <= first <= extent:
         raise RangeError(f"start out of range (expected to be in range of [{-extent}, {extent}], but got {start})")
-    if length < 0 or first + length > extent:
+    if length < 0:
+        raise ShapeError("narrow(): length must be non-negative.")
+    if first + length > extent:
         raise ShapeError(f"start ({first}) + length ({length}) exceeds dimension size ({extent}).")
     return _slice(input, (*(slice(None),) * dim, slice(first, first + length), Ellipsis))
 
