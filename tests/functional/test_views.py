@@ -143,6 +143,8 @@ def q() -> torch.Tensor:
         (lambda x: x.flatten(2, 1), RuntimeError, r"flatten\(\) has invalid args: start_dim cannot come after end_dim"),
         (lambda x: x.narrow(1, 2, 2), RuntimeError, r"start \(2\) \+ length \(2\) exceeds dimension size \(3\)"),
         (lambda x: x.narrow(1, 4, 0), IndexError, "start out of range"),
+        (lambda x: x.narrow(1, torch.tensor(1.0), 1), RuntimeError, "start must be an 0-dim integral Tensor"),
+        (lambda x: x.narrow(1, torch.tensor([1]), 1), RuntimeError, "start must be an 0-dim integral Tensor"),
         (lambda x: x.narrow(1, 0, -1), RuntimeError, r"narrow\(\): length must be non-negative\."),
         (lambda x: x[0, 0, 0].narrow(0, 0, 1), RuntimeError, r"narrow\(\) cannot be applied to a 0-dim tensor"),
         (lambda x: x.select(0, 2), IndexError, "out of"),

@@ -348,6 +348,8 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
     dim = layout.normalize_dim(dim, input.ndim)
     extent = input._data.shape[dim]
+    if isinstance(start, Tensor) and (start.ndim or start.dtype.category != dtypes.INTEGER):
+        raise ShapeError("start must be an 0-dim integral Tensor.")
     start, length = whole("narrow", "start", start), whole("narrow", "length", length)
     first = start + extent if start < 0 else start
     if not 0 <= first <= extent:
