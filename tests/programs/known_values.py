@@ -186,7 +186,7 @@ VALUES: tuple[Known, ...] = (
         "^value of",
         "What a new tensor holds that nothing was written to differs from run to run.",
         "torch.Tensor(3)",
-        r"torch\.Tensor\(\d",
+        r"torch\.Tensor\(\d|torch\.(new_)?empty\w*\(",
     ),
     Known(
         "Changes through .data of what a gradient reads",
@@ -220,6 +220,15 @@ VALUES: tuple[Known, ...] = (
         "one anywhere PyTorch multiplies the other factors.",
         "torch.tensor([torch.inf, 0.0], requires_grad=True).prod().backward()",
         program=r"(?s)\binf\b.*prod\(",
+    ),
+    Known(
+        "Gradients of random numbers",
+        VALUE,
+        "^requires_grad of result",
+        "What is drawn does not require grad; in PyTorch it does where the tensors do that it is drawn by, and its "
+        "gradient is 0.",
+        "torch.bernoulli(x).requires_grad",
+        r"(normal|bernoulli|poisson|binomial)\w*\(",
     ),
     Known(
         "Random numbers",

@@ -24,7 +24,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     names = chosen(options.table, options.names)
     how = options.device, options.most, options.dtype
     rows = [run(options.table, name, *how) for name in tqdm(names, mininterval=5)]
-    print(report(row for row in rows if row.samples or options.all))
+    print(report(row for row in rows if row.samples > row.missing or options.all))
     return 1 if any(row.found for row in rows) else 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -57,8 +58,8 @@ def compared(case: Case, device: str = "cpu") -> Difference | None:
         found, our_error = attempted(case, ours(device))
     except Untranslated as error:
         return Difference(MISSING, case.statement, "", f"no counterpart of {error}")
-    if isinstance(our_error, AttributeError) and re.search(ABSENT, str(our_error)) and their_error is None:
-        return Difference(MISSING, case.statement, "", words_of(our_error))
+    if isinstance(our_error, AttributeError) and re.search(ABSENT, str(our_error)):
+        return Difference(MISSING, case.statement, "", words_of(our_error))  # a lambda calls what is not there
     differ, words = of_errors(our_error, their_error), case.words or "^$"
     if differ is None and re.search(words, str(their_error)) and not re.search(words, str(our_error)):
         differ = (ERROR, f"{words_of(our_error)}\n    torch: {words_of(their_error)}")
@@ -105,18 +106,29 @@ class Row:
     """What came of the samples of one entry of PyTorch's tables."""
 
     name: str
-    samples: int = 0
     agree: int = 0
-    listed: dict[str, int] = field(default_factory=dict)
+    missing: int = 0  # samples that call or pass what is not there
+    listed: Counter[str] = field(default_factory=Counter)
     found: list[Difference] = field(default_factory=list)
+
+    @property
+    def samples(self) -> int:
+        """How many there were."""
+        return self.agree + self.missing + self.listed.total() + len(self.found)
 
     def add(self, found: Difference | None) -> None:
         """Count a sample."""
-        self.samples += 1
         entry = found and known.entry(found, (found.statement,))
         if found is None:
             self.agree += 1
+        elif found.outcome == MISSING:
+            self.missing += 1
         elif entry:
-            self.listed[entry.title] = self.listed.get(entry.title, 0) + 1
+            self.listed[entry.title] += 1
         else:
             self.found.append(found)
+
+    def __str__(self) -> str:
+        first = " ".join(self.found[0].detail.split())[:100] if self.found else "" if self.samples else MISSING
+        numbers = (self.samples, self.agree, self.listed.total(), self.missing, len(self.found))
+        return f"| {self.name} | {' | '.join(map(str, numbers))} | {first} |"

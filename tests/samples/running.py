@@ -10,7 +10,7 @@ import torch as reference
 
 from ..programs.running import devices
 from . import modules, operators
-from .cases import MISSING, Row, compared
+from .cases import Row, compared
 
 TABLES: dict[str, ModuleType] = {"modules": modules, "operators": operators}
 
@@ -44,20 +44,18 @@ def run(table: str, name: str, device: str = "cpu", most: int | None = None, dty
 
 def report(rows: Iterable[Row]) -> str:
     """The table, and under it the first difference of each kind."""
-    lines = ["| entry | samples | agree | listed | differ | first difference |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| entry | samples | agree | listed | missing | differ | first difference |",
+        "|---|---|---|---|---|---|---|",
+    ]
     whole = Row("all")
     for row in rows:
-        first = " ".join(row.found[0].detail.split())[:100] if row.found else "" if row.samples else MISSING
-        listed = sum(row.listed.values())
-        lines.append(f"| {row.name} | {row.samples} | {row.agree} | {listed} | {len(row.found)} | {first} |")
-        whole.samples += row.samples
+        lines.append(str(row))
         whole.agree += row.agree
+        whole.missing += row.missing
+        whole.listed += row.listed
         whole.found += row.found
-        for title, count in row.listed.items():
-            whole.listed[title] = whole.listed.get(title, 0) + count
-    listed = sum(whole.listed.values())
-    lines.append(f"| all | {whole.samples} | {whole.agree} | {listed} | {len(whole.found)} | |")
-    lines += [f"listed: {title}: {count}" for title, count in whole.listed.items()]
+    lines += [str(whole), *(f"listed: {title}: {count}" for title, count in whole.listed.items())]
     kinds = {(each.statement.split("(")[0], each.kind): each for each in reversed(whole.found)}
     for each in reversed(list(kinds.values())):
         lines += ["", f"## {each.outcome} [{each.place}]", each.statement]

@@ -10,6 +10,8 @@ import torch as reference
 
 import tritensor
 
+MOST_DIMENSIONS = 64  # of NumPy's arrays
+
 
 class Untranslated(Exception):
     """A value that has no counterpart."""
@@ -63,13 +65,20 @@ def ours(device: str = "cpu") -> Side:
             return tensor(value, device)
         if isinstance(value, reference.device) or value == "cpu":
             return tritensor.device(device)
-        if isinstance(value, (reference.dtype, reference.memory_format)):
-            return getattr(tritensor, str(value).rpartition(".")[2])
-        if callable(value) or type(value).__module__.startswith("torch"):
-            return counterpart(value)
+        if isinstance(value, (reference.dtype, reference.memory_format, reference.layout)):
+            value = named(tritensor, str(value).rpartition(".")[2])
+        elif callable(value) or type(value).__module__.startswith("torch"):
+            value = counterpart(value)
         return value
 
     return Side(tritensor, leaf)
+
+
+def named(library: Any, name: str) -> Any:
+    """What has a name in a library."""
+    if not hasattr(library, name):
+        raise Untranslated(name)
+    return getattr(library, name)
 
 
 def counterpart(value: Any) -> Any:
@@ -94,8 +103,8 @@ def copied(value: Any) -> Any:
 
 def tensor(value: Any, device: str) -> Any:
     """A leaf of ours with the elements and strides of PyTorch's tensor."""
-    if value.layout is not reference.strided or value.is_quantized:
-        raise Untranslated(f"a tensor of layout {value.layout}")
+    if value.layout is not reference.strided or value.is_quantized or value.ndim > MOST_DIMENSIONS:
+        raise Untranslated(f"a tensor of layout {value.layout} and {value.ndim} dimensions")
     if value.dtype in (reference.bfloat16, reference.float16):
         made = tensor(value.detach().float(), device).to(ours().leaf(value.dtype))
     else:
