@@ -11,9 +11,10 @@ from torch.testing._internal.common_modules import ModuleErrorEnum, ModuleInput,
 import tritensor
 
 from .cases import Case, facts_of_call
+from .more_modules import ADDED
 from .sides import Side, written
 
-ENTRIES = {info.module_cls.__name__: info for info in module_db}
+ENTRIES = {info.module_cls.__name__: info for info in (*module_db, *ADDED)}
 
 
 class ModuleCase:
