@@ -320,6 +320,16 @@ VALUES: tuple[Known, ...] = (
         r"(std|var)_mean\(",
     ),
     Known(
+        "Grids in half precision",
+        VALUE,
+        r"^value of result",
+        "`grid_sample` computes places and elements in float32 and rounds once; PyTorch rounds each place to the "
+        "grid's dtype on the CPU, which may be another element.",
+        "torch.nn.functional.grid_sample(torch.ones(1, 1, 5, 5).half(), grid.half())",
+        r"grid_sample\(",
+        r"float16",
+    ),
+    Known(
         "Products in half precision",
         VALUE,
         r"inf",

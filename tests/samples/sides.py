@@ -113,13 +113,14 @@ def tensor(value: Any, device: str) -> Any:
 
 
 def written(args: Iterable[Any], kwargs: dict[str, Any]) -> str:
-    """The arguments of a call as text, tensors by their shapes."""
+    """The arguments of a call as text, tensors by their shapes, and their dtypes unless that is float64."""
     return ", ".join([*map(_text, args), *(f"{name}={_text(value)}" for name, value in kwargs.items())])
 
 
 def _text(value: Any) -> str:
     if isinstance(value, reference.Tensor):
-        return f"randn{tuple(value.shape)}"
+        kind = "" if value.dtype is reference.float64 else f", dtype={value.dtype}"
+        return f"torch.ones({list(value.shape)}{kind})"
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(map(_text, value))}]"
     return repr(value)

@@ -16,6 +16,7 @@ from tritensor.errors import ShapeError, TritensorError
 from tritensor.nn import functional
 
 from ..needs import needs_triton
+from ..programs.drawing import words
 from ..programs.kinds import CRASH, ERROR
 from . import modules, operators
 from .__main__ import main
@@ -26,19 +27,16 @@ from .sides import Untranslated, ours, theirs
 pytestmark = pytest.mark.peer
 
 MODULES = [name for name in modules.ENTRIES if modules.is_there(name)]
-PICTURES = chosen(
-    "operators",
-    [
-        *("conv*", "*_pool?d", "max_unpool*", "unfold", "fold", "interpolate.*", "upsample_*", "grid_sample"),
-        *("*_shuffle", "*_unshuffle", "*_norm", "nn.functional.pad.*", "*dropout*"),
-    ],
-)
-PICTURES = [name for name in PICTURES if name.startswith("nn.functional.")]
+FAMILIES = words("""
+    conv* *_pool?d max_unpool?d* fractional* *fold interpolate* upsample_* grid_sample *_shuffle *_unshuffle
+    *batch_norm *instance_norm *group_norm *layer_norm *rms_norm local_response_norm pad* *dropout*
+    """)
+PICTURES = chosen("operators", [f"nn.functional.{family}" for family in FAMILIES])
 ON_DEVICES = [name for name in MODULES if any(each in name for each in ("Conv", "Pool", "Norm", "Pad"))]
 
 
 def assert_alike(row: Row) -> None:
-    assert row.samples or row.name.endswith("without_cudnn")
+    assert row.samples, f"{row.name} has no samples"
     assert not row.found and not row.missing, report([row])
 
 
@@ -52,6 +50,12 @@ def test_operators_of_pictures(name: str) -> None:
     row = run("operators", name)
     assert_alike(row)
     assert not row.listed, report([row])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", [name for name in PICTURES if name != "nn.functional.avg_pool3d"])
+def test_operators_of_pictures_in_half_precision(name: str, dtype: str) -> None:
+    assert_alike(run("operators", name, most=20, dtype=dtype))
 
 
 @needs_triton
