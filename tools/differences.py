@@ -24,7 +24,8 @@ def page() -> str:
         "",
         "Made from the table in `tests/programs/known.py` by `python -m tools.generate`; do not edit. Random programs",
         "run in both libraries, statement by statement (`python -m tests.programs`): hundreds in the tests, a hundred",
-        "thousand every night. What differs is one of these kinds, or a defect.",
+        "thousand every night. So do the samples of PyTorch's own tests (`python -m tests.samples`). What differs is",
+        "of one of these kinds, or a defect.",
     ]
     for outcome, (heading, text) in HEADINGS.items():
         kinds = [kind for kind in known.KNOWN if kind.outcome == outcome]

@@ -351,19 +351,21 @@ def multinomial(
     tensor([1])
 
     Raises:
-        ShapeError: another rank, a negative, infinite or NaN weight, a row of zeros, more samples than there are
-            elements (or elements above 0).
+        DtypeError: integers. ShapeError: another rank, too many samples, a weight below 0 or not finite, only zeros.
     """
     if input.ndim not in (1, 2):
         raise ShapeError("prob_dist must be 1 or 2 dim")
-    _floating(input.dtype, "multinomial")
+    if not input.dtype.is_floating_point:
+        raise DtypeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype.legacy}")
     weights = np.atleast_2d(input.detach()._to_host().astype(np.float64))
     if num_samples <= 0:
         raise ShapeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > weights.shape[1]:
         raise ShapeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ShapeError("probability tensor contains either `inf`, `nan` or element < 0")
+        found = f"encountering probability entry {'= infinity or NaN' if (weights >= 0).all() else '< 0'}"
+        several = f"invalid multinomial distribution ({found})" if replacement and num_samples > 1 else ""
+        raise ShapeError(several or "probability tensor contains either `inf`, `nan` or element < 0")
     if not (weights.sum(1) > 0).all():
         raise ShapeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if not replacement and ((weights > 0).sum(1) < num_samples).any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,21 +36,32 @@ def evaluated(library: Any, text: str, arrays: dict[str, np.ndarray], last: bool
     facts = {"shape": tuple(out.shape), "dtype": str(out.dtype).split(".")[1], "strides": out.stride(), "value": out}
     facts["warnings"] = [str(each.message)[:60] for each in told]
     if out.requires_grad and out.numel():
-        name = out.grad_fn.name() if callable(out.grad_fn.name) else out.grad_fn.name
-        facts["node"] = name.replace("torch::autograd::", "")
-        cotangent = library.from_numpy(cotangents(tuple(out.shape)).astype(str(out.dtype).split(".")[1]))
-        cotangent.requires_grad_(orders > 1)
-        first = library.autograd.grad(out, leaves, cotangent, create_graph=orders > 1)
-        facts["first"] = list(first)
-        if orders > 1:
-            total = sum((part * library.from_numpy(cotangents(tuple(part.shape)))).sum() for part in first)
-            facts["second"] = library.autograd.grad(total, [*leaves, cotangent], allow_unused=True)
-            zeros = library.zeros_like
-            facts["second"] = [
-                zeros(leaf) if part is None else part
-                for part, leaf in zip(facts["second"], [*leaves, cotangent], strict=True)
-            ]
+        facts["node"] = name_of(out.grad_fn)
+        facts |= gradients(library, [out], leaves, orders)
     return {key: plain(value) for key, value in facts.items()}
+
+
+def name_of(node: Any) -> str:
+    """The name of a result's node, without PyTorch's namespace."""
+    name = node.name() if callable(node.name) else node.name
+    return str(name).replace("torch::autograd::", "")
+
+
+def gradients(library: Any, outs: list[Any], leaves: list[Any], orders: int) -> dict[str, list[Any]]:
+    """The gradients of `outs` by `leaves`, and for two orders those of these by leaves and cotangents."""
+    several = [library.from_numpy(cotangents(tuple(out.shape))).to(out.dtype).to(out.device) for out in outs]
+    several = [cotangent.requires_grad_(orders > 1) for cotangent in several]
+    grad = partial(library.autograd.grad, allow_unused=True)
+    facts = {"first": list(grad(outs, leaves, several, create_graph=orders > 1))}
+    parts = [part for part in facts["first"] if part is not None and part.requires_grad]
+    if orders > 1 and parts:
+        sums = [(part * library.from_numpy(cotangents(tuple(part.shape))).to(part.device)).sum() for part in parts]
+        leaves = [*leaves, *several]
+        second = grad(sum(sums), leaves)
+        facts["second"] = [
+            library.zeros_like(leaf) if part is None else part for part, leaf in zip(second, leaves, strict=True)
+        ]
+    return facts
 
 
 KINDS = (IndexError, TypeError, ValueError, NotImplementedError, AssertionError, RuntimeError, AttributeError)

@@ -135,6 +135,13 @@ def test_running_statistics_in_half_precision(device):
     torch.testing.assert_close(mean.cpu().float(), T([0.2, 0.2]), atol=1e-3, rtol=0)
 
 
+def test_a_row_without_elements_has_no_channels_to_normalise() -> None:
+    x = torch.zeros(0, requires_grad=True)
+    for training in (True, False):
+        out = F.batch_norm(x, torch.zeros(0), torch.zeros(0), training=training)
+        assert out.shape == (0,) and out is not x and out.grad_fn.name() == "CloneBackward0"
+
+
 @pytest.mark.parametrize("shape", [(0, 3, 2), (4, 3, 0), (2, 0, 4)], ids=str)
 def test_no_elements(device, shape):
     x = torch.zeros(shape, device=device, requires_grad=True)

@@ -180,7 +180,8 @@ REFUSED = [
     (lambda: F.conv2d(x2, w2, groups=0), "non-positive groups is not supported"),
     (lambda: F.conv2d(x2, w2, padding=-1), "negative padding is not supported"),
     (lambda: F.conv2d(x2, w2, stride=(1, 0)), "non-positive stride is not supported"),
-    (lambda: F.conv2d(x2, w2, dilation=0), "non-positive dilation is not supported"),
+    (lambda: F.conv2d(x2, w2, dilation=-1), "dilation should be greater than zero"),
+    (lambda: F.conv1d(x2[0], w2[0, 0]), "weight should have at least three dimensions"),
     (lambda: F.conv2d(x2, w2, stride=(1, 2, 3)), r"expected stride to be a single integer value or a list of 2 values"),
     (
         lambda: F.conv2d(x2[:, :, :2], w2),

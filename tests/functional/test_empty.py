@@ -156,3 +156,9 @@ def test_attention_without_features_by_blocks_of_scores():
 def test_attention_refuses_tensors_of_one_dimension():
     with pytest.raises(RuntimeError, match="Expected query, key, and value to all be  at least 2 dimensional, but got"):
         F.scaled_dot_product_attention(torch.ones(1), torch.ones(1, 1), torch.ones(1, 1))
+
+
+def test_a_product_of_nothing_has_gradients_of_second_order():
+    x = torch.zeros(0, requires_grad=True)
+    (grad,) = torch.autograd.grad(x.prod() * 2, x, create_graph=True)
+    assert grad.shape == (0,)

@@ -100,6 +100,15 @@ def test_cross_entropy_against_probabilities(device):
     torch.autograd.gradgradcheck(lambda x: F.cross_entropy(x, shares.cpu().double(), label_smoothing=0.1), (x,))
 
 
+def test_no_row_counts() -> None:
+    """The gradient is divided by 0 rows where none counts: as a gradient of first order it and its own are 0."""
+    x, grad = torch.randn(2, 3, requires_grad=True), torch.ones((), requires_grad=True)
+    loss = F.cross_entropy(x, torch.tensor([1, 1]), ignore_index=1)
+    (first,) = torch.autograd.grad(loss, x, grad, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert np.isnan(loss.item()) and first.tolist() == second.tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
 def test_cross_entropy_special_values(device):
     rows = torch.tensor(
         [[-INF, 0.0, 1.0], [-INF, -INF, -INF], [INF, 0.0, 1.0], [NAN, 0.0, 1.0], [1e4, 0.0, -1e4]], device=device

@@ -181,6 +181,11 @@ REFUSED = [
     ("i.std(5)", RuntimeError, "std and var only support floating point and complex dtypes"),
     ("i.amax(5)", IndexError, "Dimension out of range (expected to be in range of [-2, 1], but got 5)"),
     ("torch.aminmax(x, keepdim=None)", TypeError, "aminmax(): argument 'keepdim' must be bool, not NoneType"),
+    (
+        "torch.aminmax(x[:0])",
+        RuntimeError,
+        "aminmax(): cannot compute aminmax over an empty dimension as the operation",
+    ),
     ("torch.aminmax(x, dim=1.5)", TypeError, "aminmax(): argument 'dim' must be int, not float"),
     ("torch.aminmax(x, dim=(0,))", TypeError, "aminmax(): argument 'dim' must be int, not tuple"),
     ("b.argmax()", RuntimeError, "argmax(): does not support bool input"),

@@ -136,6 +136,15 @@ def test_one_process_needs_no_others():
         layer(torch.ones(3, 0))
 
 
+def test_a_lazy_layer_that_was_moved_takes_its_channels_from_the_first_input(device):
+    for kind in (nn.LazyBatchNorm1d, nn.LazyInstanceNorm1d):
+        layer = kind(track_running_stats=True).to(device, torch.float64)
+        assert layer.has_uninitialized_params() and layer.running_mean.dtype is torch.float64
+        layer(torch.ones(4, 3, 2, dtype=torch.float64, device=device))
+        assert layer.running_mean.shape == (3,) and layer.running_mean.device == layer.weight.device
+        assert {each.dtype for each in (layer.running_var, layer.weight)} == {torch.float64}
+
+
 def test_a_lazy_layer_is_an_ordinary_one_after_its_first_input():
     for name in RANKS:
         layer = getattr(nn, f"Lazy{name}")(momentum=0.5, bias=False)

@@ -14,6 +14,14 @@ VALUES: tuple[Known, ...] = (
         "torch.optim.Adam([x], weight_decay=0.1).step()  # where the gradient is about -0.1 x",
     ),
     Known(
+        "Names of nodes",
+        VALUE,
+        "^result of nodes",
+        "`grad_fn` has the name of the operator that ran; PyTorch has several for one of ours, and by the shape of the "
+        "operands others.",
+        "torch.nn.Linear(3, 3, bias=False)(x).grad_fn",
+    ),
+    Known(
         "Gradients after a step",
         VALUE,
         r"grad's value of",
@@ -178,7 +186,7 @@ VALUES: tuple[Known, ...] = (
         "^value of",
         "What a new tensor holds that nothing was written to differs from run to run.",
         "torch.Tensor(3)",
-        r"torch\.Tensor\(\d",
+        r"torch\.Tensor\(\d|torch\.(new_)?empty\w*\(",
     ),
     Known(
         "Changes through .data of what a gradient reads",
@@ -212,6 +220,15 @@ VALUES: tuple[Known, ...] = (
         "one anywhere PyTorch multiplies the other factors.",
         "torch.tensor([torch.inf, 0.0], requires_grad=True).prod().backward()",
         program=r"(?s)\binf\b.*prod\(",
+    ),
+    Known(
+        "Gradients of random numbers",
+        VALUE,
+        "^requires_grad of result",
+        "What is drawn does not require grad; in PyTorch it does where the tensors do that it is drawn by, and its "
+        "gradient is 0.",
+        "torch.bernoulli(x).requires_grad",
+        r"(normal|bernoulli|poisson|binomial)\w*\(",
     ),
     Known(
         "Random numbers",
@@ -301,6 +318,16 @@ VALUES: tuple[Known, ...] = (
         "It is `mean`'s, and infinite where one element is; PyTorch's comes out of the formula for the variance.",
         "torch.var_mean(torch.tensor([1.0, torch.inf, 2.0]))",
         r"(std|var)_mean\(",
+    ),
+    Known(
+        "Grids in half precision",
+        VALUE,
+        r"^value of result",
+        "`grid_sample` computes places and elements in float32 and rounds once; PyTorch rounds each place to the "
+        "grid's dtype on the CPU, which may be another element.",
+        "torch.nn.functional.grid_sample(torch.ones(1, 1, 5, 5).half(), grid.half())",
+        r"grid_sample\(",
+        r"float16",
     ),
     Known(
         "Products in half precision",

@@ -103,14 +103,14 @@ class Session:
         self._note(statement)
         ours = _attempt(code, self.ours)
         self.accepted += theirs is None
-        found = _of_errors(ours, theirs)
+        found = of_errors(ours, theirs)
         place = ""
         if found is None:
             found = self._values()
             if theirs is not None and found is not None:
                 raise Changed(statement)  # by PyTorch, before it refused
         elif ours is not None:
-            place = _place(ours)
+            place = place_of(ours)
         if found is None:
             return None
         return Difference(found[0], statement, operator_of(statement), found[1], place)
@@ -183,20 +183,20 @@ def _attempt(code: Any, scope: dict[str, Any]) -> BaseException | None:
     return None
 
 
-def _of_errors(ours: BaseException | None, theirs: BaseException | None) -> tuple[str, str] | None:
+def of_errors(ours: BaseException | None, theirs: BaseException | None) -> tuple[str, str] | None:
     """The outcome and its words, None where both ran or both refused alike."""
     if ours is not None and is_crash(ours) and not _of_python(ours, theirs):
-        return CRASH, f"{_words(ours)}\n    torch: {_words(theirs)}"
+        return CRASH, f"{words_of(ours)}\n    torch: {words_of(theirs)}"
     if ours is None and theirs is None:
         return None
     if theirs is None:
-        return REFUSED, _words(ours)
+        return REFUSED, words_of(ours)
     if ours is None:
-        return ACCEPTED, f"torch: {_words(theirs)}"
+        return ACCEPTED, f"torch: {words_of(theirs)}"
     expected = next((kind for kind in KINDS if isinstance(theirs, kind)), type(theirs))
     if isinstance(ours, expected):
         return None
-    return ERROR, f"{_words(ours)}\n    torch: {_words(theirs)}"
+    return ERROR, f"{words_of(ours)}\n    torch: {words_of(theirs)}"
 
 
 def _of_python(ours: BaseException, theirs: BaseException | None) -> bool:
@@ -208,7 +208,7 @@ def _of_python(ours: BaseException, theirs: BaseException | None) -> bool:
     return str(ours) == str(theirs) or all(WRONG_KIND.search(str(error)) for error in (ours, theirs))
 
 
-def _words(error: BaseException | None) -> str:
+def words_of(error: BaseException | None) -> str:
     if error is None:
         return "runs"
     kind = next((kind for kind in KINDS if isinstance(error, kind)), type(error)).__name__
@@ -232,7 +232,7 @@ def is_crash(error: BaseException) -> bool:
     return not (last.line or "").lstrip().startswith("raise")
 
 
-def _place(error: BaseException) -> str:
+def place_of(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     inner = [frame for frame in frames if "/tritensor/" in frame.filename] or frames
     last = inner[-1] if inner else None

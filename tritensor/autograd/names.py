@@ -37,8 +37,11 @@ def node_name(operator: str) -> str:
 
     >>> node_name("log_softmax"), node_name("log1p"), node_name("copy")
     ('LogSoftmaxBackward0', 'Log1PBackward0', 'CloneBackward0')
+    >>> node_name("squeeze.1")  # with the number of an overload
+    'SqueezeBackward1'
     """
-    return (_PYTORCH.get(operator) or operator.title().replace("_", "")) + "Backward0"
+    name, _, number = operator.partition(".")
+    return f"{_PYTORCH.get(name) or name.title().replace('_', '')}Backward{number or 0}"
 
 
 def _of_tensors(*names: str) -> Callable[[dict[Any, Any]], int]:

@@ -50,6 +50,9 @@ def batch_norm(
         ValueError: one value per channel in training, or an `eps` that is not positive. ShapeError: sizes that do not
             fit. DtypeError: dtypes that do not fit together, or are not floating.
     """
+    check_tensor("batch_norm", "input", 1, input)
+    if input._data.shape == (0,):  # PyTorch takes that, too
+        return input.clone()
     shape = _at_least_two("batch_norm", input)
     if training and shape[0] * prod(shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")

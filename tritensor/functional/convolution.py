@@ -52,6 +52,8 @@ def _check_operands(call: str, rank: int, input: Any, weight: Any, bias: Any) ->
             )
         )
     if weight.ndim != rank + 2:
+        if weight.ndim < 3:
+            raise ShapeError(explain("weight should have at least three dimensions", f"got {list(weight.shape)}"))
         raise ShapeError(
             explain(
                 f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {list(weight.shape)}, "
@@ -69,10 +71,11 @@ def _check_numbers(stride: Any, padding: Any, dilation: Any, groups: int, more: 
         ("negative padding is", min(padding) < 0, padding),
         ("negative output_padding is", min(more, default=0) < 0, more),
         ("non-positive stride is", min(stride) <= 0, stride),
-        ("non-positive dilation is", min(dilation) <= 0, dilation),
     ):
         if wrong:
             raise ShapeError(explain(f"{words} not supported", f"got {values}"))
+    if min(dilation) <= 0:
+        raise ShapeError(f"dilation should be greater than zero, but got {dilation}")
 
 
 def _check_channels(

@@ -43,7 +43,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
                 remedy="use dropout2d, dropout3d or dropout",
             )
         )
-    return _by_channel(input, p, training, inplace, 2 if input.ndim == 3 else 1)
+    return _by_channel(input, p, training, inplace, 1)
 
 
 @public(package=False)
@@ -74,7 +74,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """
     _check("dropout3d", input, p)
     _warn_of_rank(input, 3)
-    return _by_channel(input, p, training, inplace, 2 if input.ndim == 5 else 1)
+    return _by_channel(input, p, training, inplace, 3)
 
 
 @public(package=False)
@@ -177,9 +177,12 @@ def _drawn(input: Tensor, p: float, dims: int) -> Tensor:
 
 
 def _by_channel(input: Tensor, p: float, training: bool, inplace: bool, dims: int) -> Tensor:
+    batched = dims == 2 or input.ndim == dims + 2
+    if not (batched or inplace):
+        return _by_channel(input.unsqueeze(0), p, training, False, dims).squeeze(0)
     if not training or p == 0 or not input.numel():
         return input
-    factor = _drawn(input, p, dims)
+    factor = _drawn(input, p, 2 if batched else 1)
     return input.mul_(factor) if inplace else input * factor
 
 

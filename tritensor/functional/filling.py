@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import dtypes, layout
 from ..arguments import check_tensor, check_tensors, wrong_type
+from ..autograd.gradients import called
 from ..errors import ArgumentError, ShapeError, explain, warn
 from ..formats import suggested
 from ..kernels.window.resampling_maps import Map, rule
@@ -72,11 +73,13 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if isinstance(value, complex):
         raise ArgumentError("pad(): argument 'value' (position 4) must be float, not complex")
     if max(pad, default=0) <= 0:  # nothing is added, and PyTorch does not look at the value
-        return input[tuple(cropped)].clone()
+        return called("ConstantPadNdBackward0", input[tuple(cropped)].clone())  # type: ignore[no-any-return]
     format = suggested(tuple(input.shape), input.stride())
     framed = empty(shape, dtype=input.dtype, device=input.device, memory_format=format)
     framed.fill_(0 if value is None else float(value))
     framed[tuple(inner)] = input[tuple(cropped)]
+    if framed._node is not None:  # the node of the copy, which is this tensor's alone
+        framed._node.backward.name = "ConstantPadNdBackward0"
     return framed
 
 

@@ -278,6 +278,11 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
             )
         )
     number = _number_for(input, value)
+    if isinstance(number, Tensor) and number._needs and recording.enabled and input.ndim:
+        # a slice that is named twice is filled once, and counts once in the number's gradient
+        row = index.new_zeros(input._data.shape[dim], dtype=dtypes.bool_)
+        named = _put_slices(row, 0, index, True, negative=True).reshape(-1, *(1,) * (input.ndim - dim - 1))
+        return called("IndexFillBackward0", registry["where"](named, number, input))
     return called("IndexFillBackward0", _put_slices(input, dim, index, number, negative=True))
 
 
@@ -330,6 +335,14 @@ def _put_slices(
     return kernels.index_put(input, _row(index), value, dims=(dim,), accumulate=accumulate)
 
 
+def _places(name: str, index: Tensor) -> Tensor:
+    """The index of gather or scatter, which without elements may be of any dtype, as in PyTorch."""
+    if isinstance(index, Tensor) and not index._data.size:
+        return index.to(dtypes.int64)
+    _integer_index(name, index, "int32/int64")
+    return index
+
+
 @public(method=True, out=takes_out(SELECTED))
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others.
@@ -343,7 +356,7 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
         BoundsError: an index out of bounds; negative ones are.
     """
     layout.normalize_dim(dim, input.ndim)
-    _integer_index("gather", index, "int32/int64")
+    index = _places("gather", index)
     return kernels.gather(input, index, dim=dim)
 
 
@@ -383,7 +396,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, accumulate: bool) -> Tensor:
     layout.normalize_dim(dim, input.ndim)
-    _integer_index("scatter", index, "int32/int64")
+    index = _places("scatter", index)
     if isinstance(src, Tensor) and src.dtype is not input.dtype:
         raise DtypeError("scatter(): Expected self.dtype to be equal to src.dtype")
     if not index.numel():  # PyTorch looks at no shape then

@@ -24,6 +24,8 @@ def _tensors(name: str, tensors: Any) -> list[Any]:
     for position, x in enumerate(tensors):
         if not isinstance(x, Tensor):
             raise ArgumentError(f"expected Tensor as element {position} in argument 0, but got {type(x).__name__}")
+    if not tensors and name != "cat":
+        raise ShapeError(f"{name} expects a non-empty TensorList")
     return list(tensors)
 
 
@@ -57,8 +59,6 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
             [0., 1.]])
     """
     found = _tensors("stack", tensors)
-    if not found:
-        raise ShapeError("stack expects a non-empty TensorList")
     first = found[0]._data.shape
     for position, x in enumerate(found):
         if x._data.shape != first:

@@ -9,7 +9,7 @@ from ..arguments import check_tensor
 from ..autograd.gradients import called
 from ..autograd.mode import recording
 from ..dtypes import INTEGER
-from ..errors import ArgumentError, RangeError, ShapeError, explain
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..kernels.matmul import precision as _precision  # noqa: F401 - its functions are public
 from ..kernels.matmul.family import linear as linear_operator
 from ..kernels.matmul.family import quick_linear, quick_matmul
@@ -101,6 +101,9 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     check_tensor("dot", "tensor", 2, tensor)
     if input.ndim != 1 or tensor.ndim != 1:
         raise ShapeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
+    if input.dtype is not tensor.dtype:
+        found = f"{input.dtype.legacy} and {tensor.dtype.legacy}"
+        raise DtypeError(f"dot : expected both vectors to have same dtype, but found {found}")
     return called("DotBackward0", quick_matmul(input, tensor))  # type: ignore[no-any-return]
 
 

@@ -14,6 +14,7 @@ from ..layout import broadcast_shapes, normalize_dim
 from ..public import public
 from ..tensor import Tensor
 from .properties import result_type
+from .view_operators import standing_alone
 
 
 def reduction_of(size_average: Any, reduce: Any, reduction: str) -> str:
@@ -95,7 +96,7 @@ def cross_entropy(
     loss = operator(
         rows, targets, weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=float(label_smoothing)
     )[0]
-    return loss.reshape(back) if reduction == "none" else loss
+    return _at_targets(loss, back, reduction, input.ndim)
 
 
 def _check_scores(name: str, input: Any, target: Any) -> None:
@@ -136,6 +137,13 @@ def _as_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor, tuple[int, 
         raise ShapeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(wanted)}")
     losses.check_target_dtype(target)
     return input.movedim(1, -1).flatten(0, -2), target.reshape(-1), tuple(wanted)
+
+
+def _at_targets(loss: Tensor, shape: tuple[int, ...], reduction: str, ndim: int) -> Tensor:
+    """The loss, one for each target in the targets' shape; PyTorch has an operator of its own for pictures."""
+    if reduction == "none":
+        return standing_alone(loss.reshape(shape), "nll_loss2d" if ndim > 2 else "nll_loss")
+    return called("NllLoss2DBackward0", loss) if ndim > 2 else loss  # type: ignore[no-any-return]
 
 
 def _against_probabilities(
@@ -188,7 +196,7 @@ def nll_loss(
     rows, targets, back = _as_rows(input, target)
     _check_weight(weight, rows.shape[1])
     loss = losses.nll_loss(rows, targets, weight, ignore_index=ignore_index, reduction=reduction)[0]
-    return loss.reshape(back) if reduction == "none" else loss
+    return _at_targets(loss, back, reduction, input.ndim)
 
 
 def _compared(

@@ -16,6 +16,7 @@ from ..public import public
 from ..rules import compute_dtype
 from ..tensor import Tensor
 from . import complex_reductions
+from .view_operators import standing_alone
 
 
 @public(package=False, guard=False)
@@ -115,7 +116,7 @@ def _with_moments(
     flat = len(input_shape) == 2 and len(shape) == 1
     rows = input if flat else input.reshape(prod(input_shape[: len(input_shape) - len(shape)]), width)
     out, mean, rstd = _layer_norm(rows, weight, bias, eps=float(eps))
-    return out if flat else out.reshape(input_shape), mean, rstd
+    return out if flat else standing_alone(out.reshape(input_shape), "layer_norm"), mean, rstd
 
 
 @public()
@@ -147,7 +148,7 @@ def rms_norm(
         eps = finfo(compute_dtype(input.dtype)).eps if input.dtype.is_floating_point else 0.0
     rows = input.reshape(prod(input_shape[: len(input_shape) - len(shape)]), width)
     scale = weight if weight is None else weight.reshape(width)
-    return _rms_norm(rows, scale, eps=float(eps))[0].reshape(input_shape)
+    return standing_alone(_rms_norm(rows, scale, eps=float(eps))[0].reshape(input_shape), "mul")
 
 
 def _check_normalized(shape: tuple[int, ...], input_shape: tuple[int, ...], **parameters: Tensor | None) -> None:

@@ -228,8 +228,9 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     check_tensor("isclose", "other", 2, other)
     if input.dtype is not other.dtype:
         raise DtypeError(explain(f"{input.dtype} did not match {other.dtype}", remedy="convert one with .to(dtype)"))
-    if rtol < 0 or atol < 0:
-        raise ShapeError(f"rtol and atol must be greater than or equal to zero, but got {rtol} and {atol}")
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance < 0:
+            raise ShapeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
     close = input == other
     if input.dtype.category >= dtypes.FLOATING:
         near = arithmetic.abs(input - other) <= arithmetic.abs(other) * rtol + atol

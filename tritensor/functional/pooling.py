@@ -18,6 +18,7 @@ from ..kernels.window import pooling
 from ..tensor import Tensor
 from .activations import relu
 from .pooling_arguments import (
+    INDEXED,
     adaptive_size,
     check_dtype,
     declare,
@@ -74,8 +75,9 @@ def _max_pool(rank: int) -> Any:
         Raises:
             ShapeError: sizes that fit no window, or an input of another rank. DtypeError: booleans or complex numbers.
         """
+        call = name + INDEXED if rank == 1 and return_indices else name
         size, kernel, steps, pads, gaps = window_arguments(
-            name, input, rank, kernel_size, stride, padding, dilation, ceil_mode
+            call, input, rank, kernel_size, stride, padding, dilation, ceil_mode
         )
         check_dtype(words, input, lambda kind: INTEGER <= kind.category <= FLOATING)
         return _largest(

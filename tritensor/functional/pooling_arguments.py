@@ -13,6 +13,7 @@ from ..public import public
 from ..tensor import Tensor
 
 __all__ = [
+    "INDEXED",
     "adaptive_size",
     "check_dtype",
     "declare",
@@ -25,6 +26,7 @@ __all__ = [
 Sizes = tuple[int, ...]
 _NUMBERS = {2: "two ints", 3: "three ints"}
 _AXES = "THW"
+INDEXED = "_with_indices"  # what PyTorch's `max_pool1d` with indices is called inside
 
 
 def declare(function: Any, name: str, rank: int, package: bool = False) -> Any:
@@ -71,7 +73,7 @@ def sizes_of(call: str, rank: int, name: str, position: int, value: Any) -> Size
             also = "None, an int, list of ints, or" if name == "stride" else "an int, list of ints or"
             words = f"max_pool1d() {name} must be {also} tuple of ints of size 1 but got size {len(found)}"
         elif rank == 1:
-            words = f"{call}() argument '{name}' should contain one int (got {len(found)})"
+            words = f"{call.removesuffix(INDEXED)}() argument '{name}' should contain one int (got {len(found)})"
         else:
             also = "omitted, " if name == "stride" else ""
             words = f"{call}: {name} must either be {also}a single int, or a tuple of {_NUMBERS[rank]}"
@@ -91,8 +93,13 @@ def window_arguments(
     steps = kernel if stride is None or stride == () else sizes_of(call, rank, "stride", 3, stride)
     pads = sizes_of(call, rank, "padding", 4, padding)
     gaps = sizes_of(call, rank, "dilation", 5, dilation)
-    _check_input(call, input, rank)
-    _check_windows(call, kernel, steps, pads, gaps)
+    if call == "max_pool1d":
+        _check_elements(call, input, rank)
+        _check_row(kernel[0], steps[0], pads[0], gaps[0])
+    else:
+        _check_rank(call, input, rank)
+        _check_windows(kernel, steps, pads, gaps)
+        _check_elements(call, input, rank)
     extents = tuple(input._data.shape[-rank:])
     size = tuple(map(_count, extents, kernel, steps, pads, gaps, (ceil_mode,) * rank))
     if min(size) < 1:
@@ -126,58 +133,75 @@ def _by_axis(letter: str, values: Sizes) -> str:
     return " ".join(f"{letter}{axis}: {value}" for axis, value in zip(_AXES[-len(values) :], values))
 
 
-def _check_windows(call: str, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> None:
-    one = call == "max_pool1d"
-    if 0 in stride and not one:
+def _check_windows(kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> None:
+    """Raise for sizes that make no windows, in the order in which PyTorch looks at them."""
+    if 0 in stride:
         raise ShapeError("stride should not be zero")
+    for pad, size, gap in zip(padding, kernel, dilation):
+        if pad < 0:
+            raise ShapeError(f"pad must be non-negative, but got pad: {pad}")
+        if pad > int((gap * (size - 1) + 1) / 2):
+            words = "pad should be at most half of effective kernel size, but got "
+            raise ShapeError(f"{words}pad={pad}, kernel_size={size} and dilation={gap}")
     for name, letter, values in (
         ("kernel size", "k", kernel),
         ("stride", "d", stride),
         ("dilation", "dilation", dilation),
     ):
         if min(values) < 1:
-            words = f"{name} should be greater than zero, but got {_by_axis(letter, values)}"
-            if one:
-                words = f"max_pool1d() {name.replace(' ', '_')} must be greater than zero, but got {values[0]}"
-            raise ShapeError(words)
-    for pad, size, gap in zip(padding, kernel, dilation):
-        words = ""
-        if pad < 0:
-            words = f"max_pool1d() padding must be non-negative, but got {pad}" if one else ""
-            words = words or f"pad must be non-negative, but got pad: {pad}"
-        elif pad > (gap * (size - 1) + 1) // 2:
-            words = "pad should be at most half of effective kernel size, but got "
-            words += f"pad={pad}, kernel_size={size} and dilation={gap}"
-            if one:
-                words = "max_pool1d() padding should be at most half of kernel size, but got "
-                words += f"padding={pad} and kernel_size={size}"
-        if words:
-            raise ShapeError(words)
+            raise ShapeError(f"{name} should be greater than zero, but got {_by_axis(letter, values)}")
 
 
-def _check_input(call: str, input: Tensor, rank: int) -> None:
+def _check_row(kernel: int, stride: int, padding: int, dilation: int) -> None:
+    """The same of `max_pool1d` without indices, which PyTorch computes and checks by code of its own."""
+    words = ""
+    if kernel < 1:
+        words = f"kernel_size must be greater than zero, but got {kernel}"
+    elif stride < 1:
+        words = f"stride must be greater than zero, but got {stride}"
+    elif padding < 0:
+        words = f"padding must be non-negative, but got {padding}"
+    elif padding > kernel // 2:
+        words = f"padding should be at most half of kernel size, but got padding={padding} and kernel_size={kernel}"
+    elif dilation < 1:
+        words = f"dilation must be greater than zero, but got {dilation}"
+    if words:
+        raise ShapeError(f"max_pool1d() {words}")
+
+
+def _check_rank(call: str, input: Tensor, rank: int) -> None:
+    """Raise for a number of dimensions that PyTorch refuses before it looks at the windows."""
+    ndim = input.ndim
+    if rank < ndim < rank + 3 or (call == "avg_pool2d" and ndim > 2):
+        return
+    words = f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input"
+    if rank == 1:
+        words = f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' (while checking "
+        words += f"arguments for {call.removesuffix(INDEXED)})"
+    elif call == "avg_pool2d":
+        layout.normalize_dim(-3, ndim)
+    raise ShapeError(_said(words, call, input, rank))
+
+
+def _check_elements(call: str, input: Tensor, rank: int) -> None:
     """Raise unless the input is (N, C, *dimensions) or (C, *dimensions), of which only N may be 0."""
     shape, ndim = list(input._data.shape), input.ndim
-    fits = rank < ndim < rank + 3
-    if fits and 0 not in shape[ndim - rank - 1 :]:
+    if rank < ndim < rank + 3 and 0 not in shape[ndim - rank - 1 :]:
         return
     batched = f"Expected {max(rank, 2) + 1}D or {max(rank, 2) + 2}D (batch mode) tensor with optional 0 dim batch size"
+    words = f"{batched} for input, but got:{[*shape[:-1], 1, *shape[-1:]] if rank == 1 else shape}"
     if call == "max_pool1d":
         words = "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:"
         words += str(shape)
-    elif rank == 1 and not fits:
-        words = f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' (while checking "
-        words += f"arguments for {call})"
-    elif call == "avg_pool2d" and ndim < 3:
-        layout.normalize_dim(-3, ndim)
-    elif not fits and call != "avg_pool2d":
-        words = f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input"
     elif rank == 3:
         words = f"{call}(): Expected input's non-batch dimensions to have positive length, but input has a shape of "
         words += f"{shape} and non-batch dimension {shape.index(0, ndim - 4) - ndim + 4} has length zero!"
-    else:
-        words = f"{batched} for input, but got:{[*shape[:-1], 1, *shape[-1:]] if rank == 1 else shape}"
-    raise ShapeError(explain(words, f"{call} takes (N, C, *) or (C, *) with {rank} further dimensions, got {shape}"))
+    raise ShapeError(_said(words, call, input, rank))
+
+
+def _said(words: str, call: str, input: Tensor, rank: int) -> str:
+    fact = f"{call} takes (N, C, *) or (C, *) with {rank} further dimensions, got {list(input.shape)}"
+    return explain(words, fact)
 
 
 def adaptive_size(call: str, input: Tensor, rank: int, output_size: Any) -> Sizes:

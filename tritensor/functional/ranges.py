@@ -12,7 +12,7 @@ from ..arguments import wrong_type
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..extents import check_extents
 from ..kernels.random import ranges as kernels
-from ..layout import check_shape
+from ..layout import integers
 from ..outputs import MADE, takes_out
 from ..public import public
 from ..rules import Number
@@ -179,7 +179,11 @@ def logspace(
 @public(functional=False, out=takes_out(MADE))
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A matrix with ones on the diagonal."""
-    shape = check_shape("eye", "n", (n, n if m is None else m))
+    shape = integers("eye", "n", (n, n if m is None else m))
+    for name, size in zip("nm", shape, strict=True):
+        if size < 0:
+            raise ShapeError(f"{name} must be greater or equal to 0, got {size}")
+    check_extents(shape)
     kind, where = numpy_dtype(dtype), devices.resolve(device)
     if where is devices.cpu:
         return place(np.eye(*shape, dtype=kind), where, requires_grad)

@@ -226,6 +226,8 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     if dim is not None and not hasattr(dim, "__index__"):
         raise ArgumentError(f"aminmax(): argument 'dim' must be int, not {type(dim).__name__}")
     keepdim = as_flag("aminmax", keepdim)
+    if dim is None and not input.numel():
+        raise ShapeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
     return AminmaxResult(extremes.amin.reduce(input, dim, keepdim), extremes.amax.reduce(input, dim, keepdim))
 
 

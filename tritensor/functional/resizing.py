@@ -155,6 +155,8 @@ def _interpolate(
         return x.to(dtypes.uint8)
     if mode == "nearest-exact":
         words = f"upsample_nearest{'_exact'}{rank}d"
+    if mode == "area" and rank == 1:
+        words = "squeeze.1"  # as PyTorch's, which takes its means in two dimensions
     return resized(x, maps, f"{words}_aa" if smooth else words)
 
 

@@ -7,15 +7,18 @@ from math import prod
 from typing import Any
 
 from ..arguments import check_tensor
+from ..autograd.gradients import called
 from ..autograd.mode import no_grad
 from ..dtypes import int64
 from ..errors import BoundsError, DtypeError, RangeError, ShapeError, explain
+from ..formats import channels_last, suggested
 from ..kernels.indexing.family import gather, scatter, value_range
 from ..kernels.window.pooling import at_places
 from ..random import rand
 from ..tensor import Tensor
 from . import creation, ranges
 from .pooling_arguments import check_dtype, declare, floating, list_of, sizes_of
+from .view_operators import standing_alone
 
 _NAMES = ("time", "height", "width")
 
@@ -67,7 +70,7 @@ def _fractional_max_pool(rank: int) -> Any:
         samples = _checked_samples(name, input, rank, kernel, size, _random_samples)
         with no_grad():
             places = _places_of_largest(input, kernel, size, samples)
-        out = at_places(input, places, rank)
+        out = standing_alone(at_places(input, places, rank), name)
         return (out, places) if return_indices else out
 
     fractional_max_pool.__doc__ = fractional_max_pool.__doc__.replace("{four}", ", ".join("4" * rank))  # type: ignore[union-attr]
@@ -137,7 +140,7 @@ def _places_of_largest(input: Tensor, kernel: tuple[int, ...], size: tuple[int, 
         number = ranges.arange(count, device=input.device)
         start = number.new_full((*lead, count), last)
         if count > 1:
-            step = last / (count - 1)
+            step = float(sample.dtype.numpy.type(last / (count - 1)))  # PyTorch's is of the samples' dtype
             moved = ((number + sample) * step).to(int64) - (sample * step).to(int64)
             start = start.where(number == count - 1, moved)
         taps = ranges.arange(kernel[dim], device=input.device)
@@ -220,7 +223,10 @@ def _max_unpool(rank: int) -> Any:
         plane = (*shape[:lead], prod(shape[-rank:]))
         zeros = creation.zeros(*shape[:lead], prod(size), dtype=input.dtype, device=input.device)
         out = scatter(zeros, indices.reshape(plane), input.reshape(plane), dim=-1)
-        return out.reshape(*shape[:lead], *size)  # type: ignore[no-any-return]
+        out = standing_alone(out.reshape(*shape[:lead], *size), name if rank > 1 else "squeeze.1")
+        if rank == 2 and suggested(shape, input.stride()) is channels_last:
+            return called("MaxUnpool2DBackward0", out.contiguous(memory_format=channels_last))  # type: ignore[no-any-return]
+        return out
 
     return declare(max_unpool, name, rank)
 

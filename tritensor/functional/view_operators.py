@@ -170,7 +170,7 @@ _reshape_alias = _view.named("reshape_alias")
 _unsafe_view = _view.named("unsafe_view")
 _transpose = _permute.named("transpose")
 _t = _permute.named("t")
-_squeeze = _view.named("squeeze")
+_squeeze, _squeeze_dim, _squeeze_dims = (_view.named(f"squeeze.{number}") for number in range(3))
 _unsqueeze = _view.named("unsqueeze")
 
 

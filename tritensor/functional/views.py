@@ -24,6 +24,8 @@ from .view_operators import (
     _reshape_alias,
     _slice,
     _squeeze,
+    _squeeze_dim,
+    _squeeze_dims,
     _t,
     _transpose,
     _unsafe_view,
@@ -260,12 +262,18 @@ def t(input: Tensor) -> Tensor:
 def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Dimensions `source` at the places `destination`, the others in their order."""
     rank = input.ndim
-    origin, target = layout.normalize_dims(source, rank), layout.normalize_dims(destination, rank)
+    given: list[list[Any]] = [
+        list(dims) if isinstance(dims, (tuple, list)) else [dims] for dims in (source, destination)
+    ]
+    origin, target = ([layout.normalize_dim(dim, rank) for dim in dims] for dims in given)
     if len(origin) != len(target):
         raise ShapeError(
-            f"movedim: Invalid source or destination dims: source ({source} dims) should contain the same "
-            f"number of dims as destination ({destination} dims)"
+            f"movedim: Invalid source or destination dims: source ({given[0]} dims) should contain the same "
+            f"number of dims as destination ({given[1]} dims)"
         )
+    for name, dims, shown in zip(("source", "destination"), (origin, target), given, strict=True):
+        if len(set(dims)) < len(dims):
+            raise ShapeError(f"movedim: repeated dim in `{name}` ({shown})")
     rest = iter(dim for dim in range(rank) if dim not in origin)
     placed = dict(zip(target, origin, strict=True))
     return _permute(input, tuple(placed[dim] if dim in placed else next(rest) for dim in range(rank)))
@@ -316,7 +324,8 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Without the dimensions of size 1 (among `dim`, when given)."""
     shape = input._data.shape
     dims = layout.normalize_dims(dim, len(shape))
-    return _squeeze(input, tuple([n for i, n in enumerate(shape) if n != 1 or i not in dims]))
+    operator = _squeeze if dim is None else _squeeze_dims if isinstance(dim, (tuple, list)) else _squeeze_dim
+    return operator(input, tuple([n for i, n in enumerate(shape) if n != 1 or i not in dims]))
 
 
 @public(functional=False, method=True)
@@ -339,11 +348,15 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
     dim = layout.normalize_dim(dim, input.ndim)
     extent = input._data.shape[dim]
+    if isinstance(start, Tensor) and (start.ndim or start.dtype.category != dtypes.INTEGER):
+        raise ShapeError("start must be an 0-dim integral Tensor.")
     start, length = whole("narrow", "start", start), whole("narrow", "length", length)
     first = start + extent if start < 0 else start
     if not 0 <= first <= extent:
         raise RangeError(f"start out of range (expected to be in range of [{-extent}, {extent}], but got {start})")
-    if length < 0 or first + length > extent:
+    if length < 0:
+        raise ShapeError("narrow(): length must be non-negative.")
+    if first + length > extent:
         raise ShapeError(f"start ({first}) + length ({length}) exceeds dimension size ({extent}).")
     return _slice(input, (*(slice(None),) * dim, slice(first, first + length), Ellipsis))
 

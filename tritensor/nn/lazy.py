@@ -133,6 +133,11 @@ class UninitializedBuffer(Uninitialized, Buffer):
         made._needs, made.persistent = requires_grad, persistent
         return made
 
+    def to(self, *args: Any, **kwargs: Any) -> Tensor:
+        """One of another dtype or on another device, which a module's conversion puts in this one's place."""
+        data = super().to(*args, **kwargs)
+        return UninitializedBuffer(self._needs, data.device, data.dtype, self.persistent)
+
 
 class LazyModuleMixin:
     """The part of a module that gets the shapes of its parameters from its first input.

@@ -135,3 +135,17 @@ def test_large_unsigned_numbers_are_written(device, number):
         x = torch.zeros(3, dtype=torch.uint64, device=device)
         x[places] = number
         assert x.tolist() == [2**64 - 1, 0, 2**64 - 1]
+
+
+def test_a_slice_that_is_filled_twice_counts_once(device: str) -> None:
+    x, number = torch.zeros(2, 3, device=device), torch.tensor(2.0, device=device, requires_grad=True)
+    for place in (1, -2):
+        filled = x.index_fill(1, torch.tensor([1, place, 0], device=device), number)
+        assert filled.tolist() == [[2, 2, 0], [2, 2, 0]]
+        assert torch.autograd.grad(filled.sum(), number)[0].item() == 4
+
+
+def test_an_index_without_elements_may_be_of_any_dtype() -> None:
+    x, nothing = torch.ones(3), torch.zeros(0)
+    assert x.gather(0, nothing).shape == (0,)
+    assert x.scatter(0, nothing, 5.0).tolist() == x.scatter_add(0, nothing, nothing).tolist() == [1, 1, 1]

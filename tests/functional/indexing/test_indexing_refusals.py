@@ -161,6 +161,8 @@ Z = torch.zeros(2, 3)
             "input and indices should have the same number of dimensions",
         ),
         (ValueError, lambda: torch.cat([]), "expected a non-empty list of Tensors"),
+        (RuntimeError, lambda: torch.hstack([]), "hstack expects a non-empty TensorList"),
+        (RuntimeError, lambda: torch.column_stack([]), "column_stack expects a non-empty TensorList"),
         (
             TypeError,
             lambda: torch.cat(Z),

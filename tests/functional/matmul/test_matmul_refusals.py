@@ -79,6 +79,10 @@ def test_a_number_is_no_matrix():
             lambda: linear(ones(2, 3), ones(4, 3), ones(4, dtype=torch.float64)),
             "to have the same dtype, but got: float != double",
         ),
+        (
+            lambda: torch.dot(ones(3), ones(2, dtype=torch.float16)),
+            "dot : expected both vectors to have same dtype, but found Float and Half",
+        ),
         (lambda: ones(2, 2, dtype=torch.bool) @ ones(2, 2, dtype=torch.bool), "not implemented for 'Bool'"),
     ],
 )

@@ -301,6 +301,17 @@ REFUSED = [
     (lambda: torch.multinomial(torch.ones(2), 0), RuntimeError, "cannot sample n_sample <= 0 samples"),
     (lambda: torch.multinomial(torch.ones(2), 3), RuntimeError, r"cannot sample n_sample > prob_dist.size\(-1\)"),
     (lambda: torch.multinomial(torch.tensor([1.0, -1.0]), 1), RuntimeError, "probability tensor contains either `inf`"),
+    (
+        lambda: torch.multinomial(torch.tensor([1.0, -1.0]), 2, replacement=True),
+        RuntimeError,
+        r"invalid multinomial distribution \(encountering probability entry < 0\)",
+    ),
+    (
+        lambda: torch.multinomial(torch.tensor([1.0, float("inf")]), 2, replacement=True),
+        RuntimeError,
+        r"invalid multinomial distribution \(encountering probability entry = infinity or NaN\)",
+    ),
+    (lambda: torch.multinomial(torch.ones(2).long(), 1), RuntimeError, "multinomial only supports floating-point dty"),
     (lambda: torch.multinomial(torch.zeros(2), 1), RuntimeError, r"invalid multinomial distribution \(sum of"),
     (lambda: torch.multinomial(torch.tensor([1.0, 0.0]), 2), RuntimeError, "not enough non-negative category"),
     (lambda: torch.Generator().set_state(torch.zeros(16)), TypeError, "RNG state must be a torch.ByteTensor"),

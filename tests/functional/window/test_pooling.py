@@ -221,6 +221,26 @@ REFUSED = [
         "max_pool1d() padding should be at most half of kernel size, but",
     ),
     (lambda: F.max_pool1d(X1, 2, 2, -1), RuntimeError, "max_pool1d() padding must be non-negative, but got -1"),
+    (lambda: F.max_pool1d(X1, 2, 2, 0, 0), RuntimeError, "max_pool1d() dilation must be greater than zero, but got 0"),
+    (
+        lambda: F.max_pool1d(X1, 2, 2, -1, return_indices=True),
+        RuntimeError,
+        "pad must be non-negative, but got pad: -1",
+    ),
+    (lambda: F.max_pool1d(X1, 2, 0, return_indices=True), RuntimeError, "stride should not be zero"),
+    (
+        lambda: F.max_pool1d(X1[0, 0], 2, return_indices=True),
+        RuntimeError,
+        "Expected 2 to 3 dimensions, but got 1-dimensional tensor for argument #1 'self' (while checking arguments for "
+        "max_pool1d)",
+    ),
+    (
+        lambda: F.max_pool1d(X1, (2, 2), return_indices=True),
+        RuntimeError,
+        "max_pool1d() argument 'kernel_size' should contain one int (got 2)",
+    ),
+    (lambda: F.max_pool2d(X2[:0, :, 0, 0], 2), RuntimeError, "non-empty 3D or 4D (batch mode) tensor expected for"),
+    (lambda: F.max_pool2d(X2[:, :0], 2, 2, -1), RuntimeError, "pad must be non-negative, but got pad: -1"),
     (lambda: F.max_pool1d(X1, 9), RuntimeError, "max_pool1d() Invalid computed output size: 0"),
     (lambda: F.max_pool1d(X1, (2, 2)), RuntimeError, "max_pool1d() kernel_size must be an int, list of ints or tuple"),
     (lambda: F.max_pool1d(X1, 2, (2, 2)), RuntimeError, "max_pool1d() stride must be None, an int, list of ints, or"),
@@ -341,7 +361,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "words"), REFUSED, ids=[words for _, _, words in REFUSED])
+@pytest.mark.parametrize(("call", "error", "words"), REFUSED, ids=[words[:60] for _, _, words in REFUSED])
 def test_refusals(call, error, words):
     with pytest.raises(error) as caught:
         call()

@@ -71,6 +71,19 @@ def test_unpooling_undoes_pooling(rank):
     assert torch.autograd.gradgradcheck(lambda x: unpool(x, places, 2, output_size=tuple(weight.shape)) ** 2, (leaf,))
 
 
+def test_windows_of_half_precision_are_those_of_pytorch():
+    """The distance of windows, 5 / 3, is rounded to the samples' dtype: the second begins at 1, and not at 2."""
+    x, sample = torch.arange(7.0).bfloat16().expand(1, 1, 1, 7), torch.full((1, 1, 2), 0.796875, dtype=torch.bfloat16)
+    places = F.fractional_max_pool2d(x, (1, 2), (1, 4), return_indices=True, _random_samples=sample)[1]
+    assert places.tolist() == [[[[1, 2, 4, 6]]]]
+
+
+def test_unpooled_pictures_keep_channels_last():
+    x = torch.randn(2, 3, 4, 4, requires_grad=True).contiguous(memory_format=torch.channels_last)
+    out = F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)
+    assert out.stride() == (48, 1, 12, 3) and out.grad_fn.name() == "MaxUnpool2DBackward0"
+
+
 def test_empty_batches():
     assert F.fractional_max_pool2d(torch.zeros(0, 2, 5, 5), 2, 3).shape == (0, 2, 3, 3)
     assert F.max_unpool2d(torch.zeros(0, 2, 5, 5), torch.zeros(0, 2, 5, 5).long(), 2).shape == (0, 2, 10, 10)

@@ -176,6 +176,8 @@ def _(grad, out, x, dim, keepdim):
 
 def _product_of_others(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """For each element the product of all others, without division: correct and differentiable for zeros too."""
+    if not x._data.size:
+        return x.new_ones(x.shape)
     kept = tuple(dim for dim in range(x.ndim) if dim not in dims)
     moved = x.permute(kept + dims)
     rows = moved.reshape(*[x.shape[dim] for dim in kept], -1)

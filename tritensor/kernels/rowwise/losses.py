@@ -221,7 +221,9 @@ def _(grad, x, target, weight, total, lse, ignore_index, reduction, label_smooth
         smooth = shares * sum(weight) - weight
     if label_smoothing:
         change = change * (1 - label_smoothing) + smooth * (label_smoothing / x.shape[1])
-    return where(counts, change * _row_gradient(grad, total, reduction), 0), None, None
+    # both where no row counts, and the gradient is divided by 0: nor is there then a gradient of this one
+    of_rows = where(counts, _row_gradient(grad, total, reduction), 0)
+    return where(counts, change * of_rows, 0), None, None
 
 
 def _one_hot(target: Tensor, classes: int) -> Tensor:

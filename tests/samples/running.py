@@ -1,0 +1,63 @@
+"""The entries of PyTorch's tables that are asked for, each run and told in a row of one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatch
+from types import ModuleType
+
+import torch as reference
+
+from ..programs.running import devices
+from . import modules, operators
+from .cases import Row, compared
+
+TABLES: dict[str, ModuleType] = {"modules": modules, "operators": operators}
+
+
+def chosen(table: str, patterns: Sequence[str]) -> list[str]:
+    """The names of entries that match one of the patterns, whole or after their last dot."""
+    return [
+        name
+        for name in TABLES[table].ENTRIES
+        if not patterns or any(fnmatch(text, each) for each in patterns for text in (name, name.split(".")[-1]))
+    ]
+
+
+def run(table: str, name: str, device: str = "cpu", most: int | None = None, dtype: str = "float64") -> Row:
+    """Run the samples of an entry, of more than `most` so many that are spread over all.
+
+    In float64 nothing but the definition decides a value; half precision has no gradients.
+    """
+    row = Row(name)
+    if not TABLES[table].is_there(name):
+        return row
+    with devices(device):
+        reference.manual_seed(0)
+        orders = 2 if "32" in dtype or "64" in dtype else 0
+        cases = list(TABLES[table].cases(name, getattr(reference, dtype), orders))
+        step = max(1, -(-len(cases) // most)) if most else 1
+        for case in cases[::step]:
+            row.add(compared(case, "cuda" if device == "simulated" else device))
+    return row
+
+
+def report(rows: Iterable[Row]) -> str:
+    """The table, and under it the first difference of each kind."""
+    lines = [
+        "| entry | samples | agree | listed | missing | differ | first difference |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    whole = Row("all")
+    for row in rows:
+        lines.append(str(row))
+        whole.agree += row.agree
+        whole.missing += row.missing
+        whole.listed += row.listed
+        whole.found += row.found
+    lines += [str(whole), *(f"listed: {title}: {count}" for title, count in whole.listed.items())]
+    kinds = {(each.statement.split("(")[0], each.kind): each for each in reversed(whole.found)}
+    for each in reversed(list(kinds.values())):
+        lines += ["", f"## {each.outcome} [{each.place}]", each.statement]
+        lines += [f"# {line}" for line in each.detail.splitlines()]
+    return "\n".join(lines)
