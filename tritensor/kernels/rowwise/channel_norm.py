@@ -29,7 +29,7 @@ from ..elementwise.methods import in_place_method
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import mean, merge_moments, sum
-from .channel_host import channel_norm_arrays, channel_norm_backward_arrays
+from .channel_host import channel_norm_arrays, channel_norm_backward_arrays, scale_channels
 from .kernel import contiguous
 
 if TYPE_CHECKING:
@@ -69,7 +69,29 @@ def _normalize_channels(x, mean, var, weight, bias, *, eps=1e-5):
     return (x - mean) * (weight / np.sqrt(var + var.dtype.type(eps))) + bias
 
 
-normalize_channels = _LikeFirst("normalize_channels", _normalize_channels, _RULE)
+class _Normalize(_LikeFirst):
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
+        """In two passes, x * scale + shift, where all others are numbers per channel."""
+        kind, eps = call.compute.numpy, call.metadata["eps"]
+        x, *others = call.arrays
+        channels = (*x.shape[1:2], *[1] * (x.ndim - 2))
+        if (
+            x.ndim < 2
+            or not x.size
+            or x.dtype != kind
+            or any(getattr(each, "shape", channels) != channels for each in others)
+        ):
+            return super().on_host(call)
+
+        def run(x: np.ndarray, *others: Any) -> tuple[np.ndarray, ...]:
+            mean, var, weight, bias = (np.asarray(each, kind) for each in others)
+            scale = weight / np.sqrt(var + kind.type(eps))
+            return (scale_channels(x, scale, bias - mean * scale),)
+
+        return lambda *arrays: quietly(run, *arrays)  # type: ignore[no-any-return]
+
+
+normalize_channels = _Normalize("normalize_channels", _normalize_channels, _RULE)
 normalize_channels.domain = {"var": (0.1, 3.0)}
 
 
