@@ -34,8 +34,10 @@ _CHUNK = 256
 def channel_norm_arrays(
     x: ndarray, weight: ndarray | None, bias: ndarray | None, *, groups: int | None, eps: float, dtype: np.dtype
 ) -> tuple[ndarray, ...]:
-    """(N, C, ...), contiguous, normalised over the batch or in groups; and means and variances in the compute dtype."""
-    out = np.empty(x.shape, x.dtype)
+    """(N, C, ...) normalised over the batch or in groups; and means and variances in the compute dtype."""
+    out, x = np.empty(x.shape, x.dtype), np.ascontiguousarray(x)
+    if not x.size:
+        return out, *np.zeros((2, *(x.shape[1:2] if groups is None else (len(x), groups))), dtype)
     weight, bias = (each if each is None else each.astype(dtype, copy=False) for each in (weight, bias))
     if _in_columns(x, groups):
         columns = _Columns(x)
@@ -54,10 +56,11 @@ def channel_norm_backward_arrays(
     groups: int | None,
     eps: float,
     dtype: np.dtype,
-    result: np.dtype,
 ) -> tuple[ndarray, ...]:
     """The gradients of the input, weight and bias."""
-    out = np.empty(x.shape, result)
+    out, x, grad = np.empty(x.shape, x.dtype), np.ascontiguousarray(x), np.ascontiguousarray(grad)
+    if not x.size:
+        return out, *np.zeros((2, x.shape[1]), dtype)
     scale = weight if weight is None else weight.astype(dtype, copy=False)
     statistics = mean.reshape(-1).astype(dtype, copy=False), var.reshape(-1).astype(dtype, copy=False), scale
     if _in_columns(x, groups):
