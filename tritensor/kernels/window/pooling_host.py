@@ -1,6 +1,6 @@
 """The NumPy half of pooling: windows along each dimension, and sweeps over one dimension after the other.
 
-Sums and maxima over a box are those over its sides in turn, so a window of 3 x 3 takes 3 + 3 passes and not 9. A sweep
+Maxima over a box are those over its sides in turn, so a window of 3 x 3 takes 3 + 3 passes and not 9. A sweep
 works on strided views of a few planes.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from ... import formats
 from ...threads import in_pieces
 
-__all__ = ["Windows", "average", "is_channels_last", "largest", "spread_average", "spread_largest", "windows_of"]
+__all__ = ["Windows", "is_channels_last", "largest", "spread_largest", "windows_of"]
 
 ndarray = np.ndarray
 Taps = Iterator[tuple[int, slice, slice]]
@@ -54,11 +54,6 @@ class Windows(NamedTuple):
         """The first position of an adaptive window, and the one after its last."""
         return window * self.extent // self.number, -(-(window + 1) * self.extent // self.number)
 
-    def apart(self) -> list[tuple[slice, slice]]:
-        """Each adaptive window and its positions: 5 of 56 elements take a fifth of the time that `taps` need."""
-        numbers = () if self.kernel else range(self.number)
-        return [(slice(window, window + 1), slice(*self.bounds(window))) for window in numbers]
-
     def taps(self) -> Taps:
         """A number k, windows, and their positions number k, until all positions inside have occurred; k rises."""
         if self.kernel:
@@ -67,9 +62,9 @@ class Windows(NamedTuple):
                 if found is not None:
                     yield k, *found
         else:
-            for window, inside in self.apart():
-                for k, position in enumerate(range(inside.start, inside.stop)):
-                    yield k, window, slice(position, position + 1)
+            for window in range(self.number):
+                for k, position in enumerate(range(*self.bounds(window))):
+                    yield k, slice(window, window + 1), slice(position, position + 1)
 
     def firsts(self) -> Taps:
         """The same for the first position inside of each window; the positions are empty where none is."""
@@ -96,15 +91,6 @@ class Windows(NamedTuple):
     def most(self) -> int:
         """The most positions that a window has."""
         return self.kernel or max([stop - start for start, stop in map(self.bounds, range(self.number))], default=0)
-
-    def lengths(self, padded: bool) -> ndarray:
-        """How many positions each window has; with `padded` those in the padding count."""
-        if not self.kernel:
-            return np.array([stop - start for start, stop in map(self.bounds, range(self.number))])
-        start = self.starts()
-        if padded:
-            return np.minimum(start + self.kernel, self.extent + self.padding) - start
-        return np.minimum(start + self.kernel, self.extent) - np.maximum(start, 0)
 
 
 def windows_of(
@@ -307,65 +293,6 @@ def spread_largest(grad: ndarray, places: ndarray, extents: tuple[int, ...]) -> 
         sums = np.zeros(target[block].size, values.dtype)
         np.add.at(sums, flat.reshape(-1), values.reshape(-1))  # in the order of the windows
         target[block] = sums.reshape(target[block].shape)
-
-    planes.each(work)
-    return out
-
-
-def _divisors(windows: list[Windows], divisor: int | None, padded: bool, kind: Any, last: bool) -> Any:
-    """What the sum of each window is divided by: one number, or one for each window of a plane."""
-    if divisor is not None:
-        return kind.type(divisor)
-    found = np.ones((1,) * len(windows), np.int64)
-    for axis, each in enumerate(windows):
-        found = found * each.lengths(padded).reshape((-1,) + (1,) * (len(windows) - axis - 1))
-    return found.astype(kind)[..., None] if last else found.astype(kind)
-
-
-def average(x: ndarray, windows: list[Windows], divisor: int | None, padded: bool, keeps: bool) -> ndarray:
-    """The sum of each window, divided by `divisor`, or by how many elements it has."""
-    planes = _Planes(x, len(windows), keeps)
-    source = planes.of(x)
-    out, target = planes.new([each.number for each in windows], x.dtype)
-    divisors = _divisors(windows, divisor, padded, x.dtype, planes.last)
-
-    def work(block: tuple[Any, ...]) -> None:
-        total = source[block]
-        for axis, each in enumerate(windows, 1):
-            read, sums = _reader(total, each, axis), np.zeros(_sized(total.shape, axis, each.number), total.dtype)
-            for window, positions in each.apart():
-                np.add.reduce(total[_at(axis, positions)], axis, out=sums[_at(axis, window)], keepdims=True)
-            for _, where, positions in each.taps() if each.kernel else ():
-                sums[_at(axis, where)] += read(positions)
-            total = sums
-        if total.dtype.kind in "iu":  # C's division, towards zero
-            total = total - np.fmod(total, divisors)
-            target[block] = total // divisors
-        else:
-            np.divide(total, divisors, out=target[block])
-
-    planes.each(work)
-    return out
-
-
-def spread_average(
-    grad: ndarray, extents: tuple[int, ...], windows: list[Windows], divisor: int | None, padded: bool
-) -> ndarray:
-    """For each element the sum of the windows' gradients that it is in, each divided as in `average`."""
-    planes = _Planes(grad, len(windows), True)
-    source = planes.of(grad)
-    out, target = planes.new(extents, grad.dtype)
-    divisors = _divisors(windows, divisor, padded, grad.dtype, planes.last)
-
-    def work(block: tuple[Any, ...]) -> None:
-        total = source[block] / divisors
-        for axis in range(len(windows), 0, -1):  # the last first, whose neighbours are few as long as the rows are
-            each = windows[axis - 1]
-            sums = np.zeros(_sized(total.shape, axis, each.extent), total.dtype)
-            for where, positions in each.apart() or (tap[1:] for tap in each.taps()):
-                sums[_at(axis, positions)] += total[_at(axis, where)]
-            total = sums
-        target[block] = total
 
     planes.each(work)
     return out
