@@ -145,23 +145,6 @@ def _avg_pool(rank: int) -> Any:
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> Tensor:
-        """The average of each window along the last dimension.
-
-        >>> import tritensor as torch
-        >>> torch.nn.functional.avg_pool1d(torch.tensor([[[1., 3., 5., 7.]]]), 2)
-        tensor([[[2., 6.]]])
-
-        Args:
-            input: (N, C, L) or (C, L), of a floating dtype or int64.
-            kernel_size: the size of a window.
-            stride: from one window to the next; the kernel's size unless given.
-            padding: zeros on both sides, at most half of a window.
-            ceil_mode: take a last window that goes beyond the end too.
-            count_include_pad: whether the zeros of the padding count.
-
-        Raises:
-            ShapeError: sizes that fit no window, or an input of another rank. DtypeError: another dtype.
-        """
         return _averaged(name, input, 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
     def avg_pool(
@@ -196,6 +179,8 @@ def _avg_pool(rank: int) -> Any:
             name, input, rank, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
         )
 
+    words = [line for line in str(avg_pool.__doc__).splitlines(True) if "divisor_override" not in line]
+    avg_pool1d.__doc__ = "".join(words)
     return declare(avg_pool1d if rank == 1 else avg_pool, name, rank)
 
 

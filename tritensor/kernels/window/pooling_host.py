@@ -194,37 +194,26 @@ def largest(x: ndarray, windows: list[Windows], places: bool, keeps: bool) -> tu
     planes = _Planes(x, len(windows), keeps)
     source, sizes = planes.of(x), [each.number for each in windows]
     out, target = planes.new(sizes, x.dtype)
-    if not places:
-
-        def work(block: tuple[Any, ...]) -> None:
-            best = source[block]
-            for axis, each in enumerate(windows, 1):
-                best = _sweep(best, None, each, axis, 1, False)[0]
-            target[block] = best
-
-        planes.each(work)
-        return (out,)
-
-    found, found_target = planes.new(sizes, np.int64)
+    made, size = planes.new(sizes, np.int64) if places else None, prod(each.extent for each in windows)
     table, starts, counts = _places_by_code(windows, planes.last)
-    kind, size = np.min_scalar_type(len(table) - 1), prod(each.extent for each in windows)
-    outside = any(each.dilation > 1 for each in windows)
+    kind, outside = np.min_scalar_type(len(table) - 1), any(each.dilation > 1 for each in windows)
+    # with places from the innermost on: of equal elements the first of each row, and then the first row
+    order = range(1, len(windows) + 1)[:: -1 if places else 1]
 
-    def work_with_places(block: tuple[Any, ...]) -> None:
-        best, code = source[block], None
-        nan = best.dtype.kind == "f" and bool(np.isnan(best.max()))
-        # from the innermost on: of equal elements the first of each row, and then the first row
-        for axis in range(len(windows), 0, -1):
-            if code is None:
-                code = np.zeros((1,) * best.ndim, kind)
+    def work(block: tuple[Any, ...]) -> None:
+        best, code, nan = source[block], None, False
+        if made is not None:
+            nan, code = best.dtype.kind == "f" and bool(np.isnan(best.max())), np.zeros((1,) * best.ndim, kind)
+        for axis in order:
             best, code = _sweep(best, code, windows[axis - 1], axis, prod(counts[axis:]), nan)
         target[block] = best
-        np.add(table.take(code, mode="clip"), starts, out=found_target[block])  # type: ignore[call-overload]
-        if outside:  # of a window without any element inside
-            np.clip(found_target[block], 0, size - 1, out=found_target[block])
+        if made is not None:
+            np.add(table.take(code, mode="clip"), starts, out=made[1][block])  # type: ignore[call-overload]
+            if outside:  # of a window without any element inside
+                np.clip(made[1][block], 0, size - 1, out=made[1][block])
 
-    planes.each(work_with_places)
-    return out, found
+    planes.each(work)
+    return (out,) if made is None else (out, made[0])
 
 
 def _places_by_code(windows: list[Windows], last: bool) -> tuple[ndarray, ndarray, list[int]]:

@@ -98,7 +98,7 @@ def _plan_of(table: Table, kind: np.dtype, inner: int) -> Plan:
     """The plan for a table; `inner` elements are neighbours along the other dimensions."""
     (places, weights), taps, scale = table, [], None
     bands = _bands(places, weights, kind) if inner == 1 and kind.kind == "f" else ()
-    used = () if weights is None else weights[places >= 0]
+    used: Any = () if weights is None else weights[places >= 0]
     if len(used) and np.ptp(used) == 0:  # all weights are the same
         scale, weights = kind.type(used[0]), None
     for column in range(places.shape[1]):
