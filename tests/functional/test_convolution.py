@@ -184,6 +184,16 @@ def test_pieces_give_what_the_reference_gives(seed: int, monkeypatch: pytest.Mon
         done += 1
 
 
+def test_depthwise_weights_of_what_is_not_finite() -> None:
+    """What lies between rows is multiplied with zeros, and does not count even where it is infinite."""
+    x, y = (np.random.default_rng(seed).normal(size=(2, 3, 5, 6)) for seed in range(2))
+    x[0, 1, 2, 5], x[1, 2, 0, 0] = np.inf, np.nan
+    metadata: dict[str, Any] = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 3, "size": (3, 3)}
+    found = convolution_weight(torch.from_numpy(x), torch.from_numpy(y), **metadata)
+    np.testing.assert_allclose(found.numpy(), plain_convolution_weight(x, y, **metadata), rtol=1e-9, atol=1e-9)
+    assert np.isfinite(found.numpy()[0]).all() and np.isfinite(found.numpy()[1, 0, :, 0]).all()
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_halves_are_summed_in_float32(dtype: Any) -> None:
     torch.manual_seed(0)
