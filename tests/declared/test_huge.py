@@ -20,7 +20,6 @@ from tritensor import nn, optim, settings
 from tritensor.drivers.simulator import Simulator
 from tritensor.errors import KernelError
 from tritensor.nn import functional as F
-from tritensor.operator import registry
 from tritensor.runtime.launch import kernel, launch
 
 if TYPE_CHECKING:
@@ -184,9 +183,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "dropout": lambda: F.dropout(huge(FLAT, dtype=torch.float16)),
     "largest of windows": lambda: F.max_pool2d(huge(ROWS, 1, 8, 8), 2),
     "windows with channels innermost": lambda: F.max_pool2d(huge(ROWS, 4, 4, 4).permute(0, 3, 1, 2), 2),
-    "gradients of windows": lambda: registry["avg_pool_backward"](
-        huge(ROWS, 1, 4, 4, dtype=torch.float16), extents=(8, 8), kernel=(2, 2), stride=(2, 2), padding=(0, 0)
-    ),
+    "averages of windows": lambda: F.avg_pool2d(huge(ROWS, 1, 8, 8, dtype=torch.float16), 2),
     "unfolded": lambda: F.unfold(huge(ROWS // 9 + 9, 1, 10, 10, dtype=torch.bool), 3),
     "folded": lambda: F.fold(huge(ROWS // 9 + 9, 9, 64, dtype=torch.bool), 10, 3),
     "sgd": lambda: step(lambda given: optim.SGD(given, lr=0.1)),

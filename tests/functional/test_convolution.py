@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import tracemalloc
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,8 @@ import tritensor as torch
 from tritensor.kernels.window import convolution as family
 from tritensor.kernels.window import convolution_host as host
 from tritensor.kernels.window.convolution import convolution, convolution_transposed, convolution_weight
-from tritensor.kernels.window.geometry import forward_size
+from tritensor.kernels.window.geometry import forward_size, grouped, last
 from tritensor.nn import functional as F
-from tritensor.operator import Operator
 
 ONE, TWO, THREE = (
     [1.0, 2.0, 3.0, 4.0, 5.0],
@@ -58,11 +58,76 @@ def test_an_activation_is_applied_with_and_without_gradients() -> None:
         convolution(x, w, activation="relu", **geometry)
 
 
-def whole(operator: Any, *inputs: np.ndarray, **metadata: Any) -> np.ndarray:
-    """The result of the reference."""
-    call = operator.prepared(tuple(map(torch.from_numpy, inputs)), {**operator.metadata, **metadata})
-    call.arrays = operator.arrays_of(call)
-    return Operator.on_host(operator, call)(*call.arrays)[0]
+def shifted(
+    x: np.ndarray,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> Iterator[tuple[Any, np.ndarray]]:
+    """For each tap its index and the elements of x, in zeros, that it is multiplied with; first the x in zeros."""
+    ends = [
+        max((count - 1) * step + (taps - 1) * reach + 1, before + each)
+        for count, taps, step, before, reach, each in zip(
+            size, kernel, stride, padding, dilation, x.shape[3:], strict=True
+        )
+    ]
+    padded = np.zeros((*x.shape[:3], *ends), x.dtype)
+    inner = padded[last([slice(before, before + each) for before, each in zip(padding, x.shape[3:], strict=True)])]
+    inner[...] = x
+    yield None, inner
+    for tap in np.ndindex(*kernel):
+        along = zip(tap, dilation, size, stride, strict=True)
+        key = [slice(at * reach, at * reach + (count - 1) * step + 1, step) for at, reach, count, step in along]
+        yield (..., *tap), padded[last(key if 0 not in size else [slice(0)] * len(size))]
+
+
+def plain_convolution(
+    input: Any, weight: Any, bias: Any = None, *, stride: Any, padding: Any, dilation: Any, groups: Any, size: Any
+) -> np.ndarray:
+    """The sums of the products of a kernel and what it lies on, at each place, and the bias of each channel."""
+    weight = weight.reshape(groups, -1, *weight.shape[1:])
+    out = np.zeros((len(input), groups, weight.shape[1], *size), input.dtype)
+    for tap, x in shifted(grouped(input, groups), size, weight.shape[3:], stride, padding, dilation):
+        if tap is not None:
+            out += np.einsum("ngc...,grc->ngr...", x, weight[tap])
+    return with_bias(out.reshape(len(input), -1, *size), bias)
+
+
+def plain_convolution_transposed(
+    input: Any, weight: Any, bias: Any = None, *, stride: Any, padding: Any, dilation: Any, groups: Any, size: Any
+) -> np.ndarray:
+    """The sums of a kernel multiplied by each element of the input, at its place, and the bias of each channel."""
+    y, weight = grouped(input, groups), weight.reshape(groups, -1, *weight.shape[1:])
+    x = np.zeros((len(input), groups, weight.shape[2], *size), input.dtype)
+    (_, inner), *rest = shifted(x, input.shape[2:], weight.shape[3:], stride, padding, dilation)
+    for tap, place in rest:
+        place += np.einsum("ngr...,grc->ngc...", y, weight[tap])
+    return with_bias(inner.reshape(len(input), -1, *size), bias)
+
+
+def with_bias(out: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    return out if bias is None else out + bias.reshape(-1, *[1] * (out.ndim - 2))
+
+
+def plain_convolution_weight(
+    input: Any, result: Any, *, stride: Any, padding: Any, dilation: Any, groups: Any, size: Any
+) -> np.ndarray:
+    """The sums of the products of all results and what each element of the kernel lies on for them."""
+    y, x = grouped(result, groups), grouped(input, groups)
+    weight = np.zeros((groups, y.shape[2], x.shape[2], *size), input.dtype)
+    for tap, place in shifted(x, result.shape[2:], size, stride, padding, dilation):
+        if tap is not None:
+            weight[tap] = np.einsum("ngrp,ngcp->grc", y.reshape(*y.shape[:3], -1), place.reshape(*x.shape[:3], -1))
+    return weight.reshape(-1, *weight.shape[2:])
+
+
+PLAIN = {
+    "convolution": plain_convolution,
+    "convolution_transposed": plain_convolution_transposed,
+    "convolution_weight": plain_convolution_weight,
+}
 
 
 def shown(x: Any, wanted: np.ndarray, case: Any) -> None:
@@ -92,9 +157,16 @@ def test_pieces_give_what_the_reference_gives(seed: int, monkeypatch: pytest.Mon
         size = tuple([forward_size(*each) for each in zip(sizes, kernel, *geometry, strict=True)])
         if min(size) < 1:
             continue
-        for name, values in {"CACHE": (1 << 9, 1 << 13, 1 << 19), "_LEAST": (1, 16), "_WORTH": (1, 1 << 9)}.items():
+        for name, values in {
+            "CACHE": (1 << 9, 1 << 13, 1 << 19),
+            "_LEAST": (1, 16),
+            "_WORTH": (1, 1 << 9),
+            "_ROWS": (1, 8),
+            "_WEIGHTS": (8, 1152),
+            "_SINGLE": (1 << 5, 1 << 17),
+            "_TILE": (2, 4096),
+        }.items():
             monkeypatch.setattr(host, name, pick(*values))
-        monkeypatch.setattr(host, "_ROWS", pick(1, 8))
         images, last = pick(1, 2, 5), bool(pick(0, 1))
         x, y = rng.normal(size=(images, groups * channels, *sizes)), rng.normal(size=(images, groups * rows, *size))
         w = rng.normal(size=(groups * rows, channels, *kernel))
@@ -106,8 +178,20 @@ def test_pieces_give_what_the_reference_gives(seed: int, monkeypatch: pytest.Mon
         ):
             tensors = [in_order(each, last) if each.ndim > 1 else torch.from_numpy(each.copy()) for each in operands]
             found = sum(*tensors, **metadata, size=wanted)
-            shown(found, whole(sum, *operands, **metadata, size=wanted), (sum.name, last, metadata, x.shape, w.shape))
+            shown(
+                found, PLAIN[sum.name](*operands, **metadata, size=wanted), (sum.name, last, metadata, x.shape, w.shape)
+            )
         done += 1
+
+
+def test_depthwise_weights_of_what_is_not_finite() -> None:
+    """What lies between rows is multiplied with zeros, and does not count even where it is infinite."""
+    x, y = (np.random.default_rng(seed).normal(size=(2, 3, 5, 6)) for seed in range(2))
+    x[0, 1, 2, 5], x[1, 2, 0, 0] = np.inf, np.nan
+    metadata: dict[str, Any] = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 3, "size": (3, 3)}
+    found = convolution_weight(torch.from_numpy(x), torch.from_numpy(y), **metadata)
+    np.testing.assert_allclose(found.numpy(), plain_convolution_weight(x, y, **metadata), rtol=1e-9, atol=1e-9)
+    assert np.isfinite(found.numpy()[0]).all() and np.isfinite(found.numpy()[1, 0, :, 0]).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)

@@ -15,7 +15,10 @@ from ..autograd.mode import recording
 from ..dtypes import FLOATING, INTEGER, int64
 from ..errors import ShapeError
 from ..kernels.window import pooling
+from ..kernels.window.resampling import resampled
+from ..kernels.window.resampling_maps import Map, rule
 from ..tensor import Tensor
+from . import creation
 from .activations import relu
 from .pooling_arguments import (
     INDEXED,
@@ -26,6 +29,7 @@ from .pooling_arguments import (
     sizes_of,
     window_arguments,
 )
+from .resizing import resized
 
 RANKS = (1, 2, 3)
 
@@ -98,6 +102,7 @@ def _averaged(
     count_include_pad: bool,
     divisor: int | None,
 ) -> Tensor:
+    """The input resampled: a sum over each dimension's windows in turn, with weights that make it an average."""
     size, kernel, steps, pads, _ = window_arguments(name, input, rank, kernel_size, stride, padding, 1, ceil_mode)
     if divisor is not None:
         (divisor,) = sizes_of(name, 1, "divisor_override", 7, divisor)
@@ -105,10 +110,30 @@ def _averaged(
             raise ShapeError("divisor must be not zero")
     words = "avg_pool3d_out_frame" if rank == 3 else "avg_pool2d"
     check_dtype(words, input, lambda kind: kind is int64 or floating(kind))
-    out = pooling.avg_pool(
-        input, size=size, kernel=kernel, stride=steps, padding=pads, divisor=divisor, padded=bool(count_include_pad)
-    )
-    return out if out._node is None else called(f"AvgPool{rank}DBackward0" if rank > 1 else "SqueezeBackward1", out)
+
+    def maps(extents: Any, pads: Any, divisors: Any) -> list[Map]:
+        along = zip(extents, size, kernel, steps, pads, divisors)
+        rules = [(*each[:2], rule("windows", *each[2:5], bool(count_include_pad), each[5])) for each in along]
+        return [Map(dim, *each) for dim, each in enumerate(rules, input.ndim - rank)]
+
+    extents, ones = input._data.shape[-rank:], (1,) * rank
+    if input.dtype is not int64:
+        divisors = (None,) * rank if divisor is None else (divisor, *ones[1:])
+        return _named(f"avg_pool{rank}d", rank, input, maps(extents, pads, divisors))
+    sums = _named(f"avg_pool{rank}d", rank, input, maps(extents, pads, ones))
+    count: Any = divisor
+    if divisor is None:
+        counted = [each + 2 * pad * bool(count_include_pad) for each, pad in zip(extents, pads)]
+        pads = (0,) * rank if count_include_pad else pads
+        lead = (1,) * (input.ndim - rank)
+        count = resampled(creation.ones(*lead, *counted, dtype=int64, device=input.device), maps(counted, pads, ones))
+    return sums.div(count, rounding_mode="trunc")  # type: ignore[no-any-return]
+
+
+def _named(name: str, rank: int, input: Tensor, maps: list[Map]) -> Tensor:
+    """The input resampled; PyTorch keeps the memory format of pictures alone."""
+    out = resized(input, maps, name, rank == 2)
+    return out if rank > 1 else called("SqueezeBackward1", out)  # type: ignore[no-any-return]
 
 
 def _avg_pool(rank: int) -> Any:
@@ -122,23 +147,6 @@ def _avg_pool(rank: int) -> Any:
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> Tensor:
-        """The average of each window along the last dimension.
-
-        >>> import tritensor as torch
-        >>> torch.nn.functional.avg_pool1d(torch.tensor([[[1., 3., 5., 7.]]]), 2)
-        tensor([[[2., 6.]]])
-
-        Args:
-            input: (N, C, L) or (C, L), of a floating dtype or int64.
-            kernel_size: the size of a window.
-            stride: from one window to the next; the kernel's size unless given.
-            padding: zeros on both sides, at most half of a window.
-            ceil_mode: take a last window that goes beyond the end too.
-            count_include_pad: whether the zeros of the padding count.
-
-        Raises:
-            ShapeError: sizes that fit no window, or an input of another rank. DtypeError: another dtype.
-        """
         return _averaged(name, input, 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
     def avg_pool(
@@ -173,6 +181,8 @@ def _avg_pool(rank: int) -> Any:
             name, input, rank, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
         )
 
+    words = [line for line in str(avg_pool.__doc__).splitlines(True) if "divisor_override" not in line]
+    avg_pool1d.__doc__ = "".join(words)
     return declare(avg_pool1d if rank == 1 else avg_pool, name, rank)
 
 
@@ -227,9 +237,8 @@ def _adaptive_avg_pool(rank: int) -> Any:
         if size == (1,) * rank and rank > 1:
             return input.mean(tuple(range(-rank, 0)), keepdim=True)
         check_dtype(words, input, floating)
-        out = pooling.avg_pool(input, size=size)
-        node = f"AdaptiveAvgPool{rank}DBackward0" if rank > 1 else "SqueezeBackward1"
-        return out if out._node is None else called(node, out)  # type: ignore[no-any-return]
+        along = zip(range(input.ndim - rank, input.ndim), input._data.shape[-rank:], size)
+        return _named(name, rank, input, [Map(*each, rule("area")) for each in along])
 
     return declare(adaptive_avg_pool, name, rank)
 

@@ -2,7 +2,8 @@
 
 Arrays are seen in one of two forms. *Planes*, (B, R, D, L): each of the R rows has its statistics over all else, and D
 parameters, each for B times L elements. Pieces are ranges of rows, so memory is read once. *Columns*, (N, C * L), where
-few elements of a channel are neighbours: pieces are ranges of the N rows, whose sums are added.
+few elements of a channel are neighbours: pieces are ranges of the N rows, whose sums are added. Several short rows are
+taken as one, so that NumPy's inner loops are long.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ...blocks import in_blocks
 from ..reduction.host import add_up
-from .host import PIECE, block, by_rows, place_for, row_step, store
+from .host import LARGE, PIECE, block, by_rows, place_for, row_step, store
 
-__all__ = ["channel_norm_arrays", "channel_norm_backward_arrays"]
+__all__ = ["channel_norm_arrays", "channel_norm_backward_arrays", "scale_channels"]
 
 ndarray = np.ndarray
 Moments = tuple[ndarray, ndarray]
@@ -23,6 +25,8 @@ Given = tuple[ndarray, ndarray, ndarray | None]  # mean, variance and weight
 
 # Elements of a channel in sequence from which planes are faster; 32 channels of 256x49 take as long either way.
 _SEQUENCE = 49
+# Columns up to which rows are put together: 25,088 rows of 64 take half of the time.
+_WIDE = 4096
 # Elements that one einsum sums: the float32 error is then that of NumPy's pairwise sum.
 _CHUNK = 256
 
@@ -30,13 +34,14 @@ _CHUNK = 256
 def channel_norm_arrays(
     x: ndarray, weight: ndarray | None, bias: ndarray | None, *, groups: int | None, eps: float, dtype: np.dtype
 ) -> tuple[ndarray, ...]:
-    """(N, C, ...), contiguous, normalised over the batch or in groups; and means and variances in the compute dtype."""
-    out = np.empty(x.shape, x.dtype)
+    """(N, C, ...) normalised over the batch or in groups; and means and variances in the compute dtype."""
+    out, x = np.empty(x.shape, x.dtype), np.ascontiguousarray(x)
+    if not x.size:
+        return out, *np.zeros((2, *(x.shape[1:2] if groups is None else (len(x), groups))), dtype)
     weight, bias = (each if each is None else each.astype(dtype, copy=False) for each in (weight, bias))
     if _in_columns(x, groups):
-        return out, *_column_forward(
-            x.reshape(len(x), -1), out.reshape(len(x), -1), x.shape[1], weight, bias, eps, dtype
-        )
+        columns = _Columns(x)
+        return out, *_column_forward(columns, columns.of(out), weight, bias, eps, dtype)
     found = _plane_forward(_planes(x, groups), _planes(out, groups), weight, bias, eps, dtype)
     return out, *[each if groups is None else each.reshape(len(x), groups) for each in found]
 
@@ -51,15 +56,16 @@ def channel_norm_backward_arrays(
     groups: int | None,
     eps: float,
     dtype: np.dtype,
-    result: np.dtype,
 ) -> tuple[ndarray, ...]:
     """The gradients of the input, weight and bias."""
-    out = np.empty(x.shape, result)
+    out, x, grad = np.empty(x.shape, x.dtype), np.ascontiguousarray(x), np.ascontiguousarray(grad)
+    if not x.size:
+        return out, *np.zeros((2, x.shape[1]), dtype)
     scale = weight if weight is None else weight.astype(dtype, copy=False)
     statistics = mean.reshape(-1).astype(dtype, copy=False), var.reshape(-1).astype(dtype, copy=False), scale
     if _in_columns(x, groups):
-        columns = [each.reshape(len(x), -1) for each in (grad, x, out)]
-        return out, *_column_backward(columns[0], columns[1], columns[2], statistics, eps, dtype)
+        columns = _Columns(x)
+        return out, *_column_backward(columns.of(grad), columns, columns.of(out), statistics, eps, dtype)
     planes = [_planes(each, groups) for each in (grad, x, out)]
     found = _plane_backward(planes[0], planes[1], planes[2], statistics, eps, dtype)
     return out, *[each[:, 0] if groups is None else each.reshape(x.shape[:2]).sum(0) for each in found]
@@ -176,30 +182,60 @@ def _plane_backward(grad: ndarray, x: ndarray, out: ndarray, statistics: Given, 
 # ---- columns --------------------------------------------------------------------------------------------------
 
 
-def _totals(run: Callable[[slice, Any], ndarray], x: ndarray, channels: int, dtype: np.dtype) -> ndarray:
-    """Each channel's sum of what `run(rows, new)` computes for pieces of the rows of x."""
-    rows, cols = x.shape
-    step = row_step(cols)
-    parts = np.empty((-(-rows // step), cols), dtype)
+class _Columns:
+    """An array (N, C, ...) as columns, `x`; and how numbers per channel belong to them."""
 
-    def piece(start: int, stop: int, new: Any) -> None:
-        parts[start // step] = add_up(run(slice(start, stop), new), 0)
+    def __init__(self, x: ndarray) -> None:
+        rows, self.channels = x.shape[:2]
+        self.each = x.size // max(rows * self.channels, 1)
+        most = max(min(_WIDE // max(self.channels * self.each, 1), rows), 1)
+        self.times = next(times for times in range(most, 0, -1) if rows % times == 0)
+        self.x = self.of(x)
 
-    by_rows(piece, rows, cols, step)
-    return np.asarray(np.add.reduce(parts.reshape(len(parts), channels, -1), (0, 2)))
+    def of(self, array: ndarray) -> ndarray:
+        """Another array of the same shape as columns."""
+        return array.reshape(len(array) // self.times, -1)
+
+    def wide(self, each: ndarray) -> ndarray:
+        """A number per channel as one per column."""
+        found = each if self.each == 1 else np.repeat(each, self.each)
+        return found if self.times == 1 else np.tile(found, self.times)
+
+    def totals(self, run: Callable[[slice, Any], ndarray], dtype: np.dtype) -> ndarray:
+        """Each channel's sum of what `run(rows, new)` computes for pieces of the rows."""
+        rows, cols = self.x.shape
+        step = row_step(cols)
+        parts = np.empty((-(-rows // step), cols), dtype)
+
+        def piece(start: int, stop: int, new: Any) -> None:
+            parts[start // step] = add_up(run(slice(start, stop), new), 0)
+
+        by_rows(piece, rows, cols, step)
+        return np.asarray(np.add.reduce(parts.reshape(len(parts) * self.times, self.channels, -1), (0, 2)))
 
 
-def _wide(each: ndarray, x: ndarray) -> ndarray:
-    """A number per channel as one per column."""
-    return each if len(each) == x.shape[1] else np.repeat(each, x.shape[1] // len(each))
+def scale_channels(x: ndarray, scale: ndarray, shift: ndarray) -> ndarray:
+    """x * scale + shift for numbers per channel, in the order of x's memory."""
+    if x.size < LARGE:
+        out = x * scale
+        return np.add(out, shift, out=out)
+    out = np.empty_like(x)
+    blocks, turned = [out, x], [np.moveaxis(each, 1, -1) for each in (out, x)]
+    if turned[1].flags.c_contiguous:
+        columns = _Columns(turned[1].reshape(-1, x.shape[1]))
+        blocks = [columns.of(turned[0].reshape(-1, x.shape[1])), columns.x]
+        scale, shift = columns.wide(scale.reshape(-1)), columns.wide(shift.reshape(-1))
+    blocks += [np.broadcast_to(each, blocks[0].shape) for each in (scale, shift)]
+    in_blocks(lambda out, x, scale, shift: np.add(np.multiply(x, scale, out=out), shift, out=out), *blocks)
+    return out
 
 
 def _column_forward(
-    x: ndarray, out: ndarray, channels: int, weight: ndarray | None, bias: ndarray | None, eps: float, dtype: np.dtype
+    columns: _Columns, out: ndarray, weight: ndarray | None, bias: ndarray | None, eps: float, dtype: np.dtype
 ) -> Moments:
-    count = dtype.type(x.size // channels)
-    mean = _totals(lambda rows, new: block(x[rows], dtype, new), x, channels, dtype) / count
-    centre = _wide(mean, x)
+    x, wide, count = columns.x, columns.wide, dtype.type(columns.x.size // columns.channels)
+    mean = columns.totals(lambda rows, new: block(x[rows], dtype, new), dtype) / count
+    centre = wide(mean)
 
     def apart(rows: slice, place: ndarray, new: Any) -> ndarray:
         return np.subtract(block(x[rows], dtype, new), centre, out=place)
@@ -208,9 +244,9 @@ def _column_forward(
         found = apart(rows, new(x[rows].shape, dtype), new)
         return np.square(found, out=found)
 
-    var = _totals(squares, x, channels, dtype) / count
-    scale = _wide(_rstd(var, eps) if weight is None else _rstd(var, eps) * weight, x)
-    shift = bias if bias is None else _wide(bias, x)
+    var = columns.totals(squares, dtype) / count
+    scale = wide(_rstd(var, eps) if weight is None else _rstd(var, eps) * weight)
+    shift = bias if bias is None else wide(bias)
 
     def run(start: int, stop: int, new: Any) -> None:
         part = out[start:stop]
@@ -225,10 +261,11 @@ def _column_forward(
 
 
 def _column_backward(
-    grad: ndarray, x: ndarray, out: ndarray, statistics: Given, eps: float, dtype: np.dtype
+    grad: ndarray, columns: _Columns, out: ndarray, statistics: Given, eps: float, dtype: np.dtype
 ) -> Moments:
     mean, var, weight = statistics
-    channels, centre = len(mean), _wide(mean, x)
+    x, wide = columns.x, columns.wide
+    centre = wide(mean)
 
     def apart(rows: slice, new: Any) -> ndarray:
         return np.subtract(block(x[rows], dtype, new), centre, out=new(x[rows].shape, dtype))
@@ -237,11 +274,11 @@ def _column_backward(
         found = apart(rows, new)
         return np.multiply(found, block(grad[rows], dtype, new), out=found)
 
-    shifts = _totals(lambda rows, new: block(grad[rows], dtype, new), x, channels, dtype)
-    dots = _totals(products, x, channels, dtype)
-    rstd, count = _rstd(var, eps), dtype.type(x.size // channels)
-    scale = _wide(rstd if weight is None else rstd * weight, x)
-    slope, level = _wide(dots * rstd * rstd / count, x), _wide(shifts / count, x)
+    shifts = columns.totals(lambda rows, new: block(grad[rows], dtype, new), dtype)
+    dots = columns.totals(products, dtype)
+    rstd, count = _rstd(var, eps), dtype.type(x.size // columns.channels)
+    scale = wide(rstd if weight is None else rstd * weight)
+    slope, level = wide(dots * rstd * rstd / count), wide(shifts / count)
 
     def run(start: int, stop: int, new: Any) -> None:
         rows = slice(start, stop)

@@ -29,7 +29,7 @@ from ..elementwise.methods import in_place_method
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import mean, merge_moments, sum
-from .channel_host import channel_norm_arrays, channel_norm_backward_arrays
+from .channel_host import channel_norm_arrays, channel_norm_backward_arrays, scale_channels
 from .kernel import contiguous
 
 if TYPE_CHECKING:
@@ -69,7 +69,29 @@ def _normalize_channels(x, mean, var, weight, bias, *, eps=1e-5):
     return (x - mean) * (weight / np.sqrt(var + var.dtype.type(eps))) + bias
 
 
-normalize_channels = _LikeFirst("normalize_channels", _normalize_channels, _RULE)
+class _Normalize(_LikeFirst):
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
+        """In two passes, x * scale + shift, where all others are numbers per channel."""
+        kind, eps = call.compute.numpy, call.metadata["eps"]
+        x, *others = call.arrays
+        channels = (*x.shape[1:2], *[1] * (x.ndim - 2))
+        if (
+            x.ndim < 2
+            or not x.size
+            or x.dtype != kind
+            or any(getattr(each, "shape", channels) != channels for each in others)
+        ):
+            return super().on_host(call)
+
+        def run(x: np.ndarray, *others: Any) -> tuple[np.ndarray, ...]:
+            mean, var, weight, bias = (np.asarray(each, kind) for each in others)
+            scale = weight / np.sqrt(var + kind.type(eps))
+            return (scale_channels(x, scale, bias - mean * scale),)
+
+        return lambda *arrays: quietly(run, *arrays)  # type: ignore[no-any-return]
+
+
+normalize_channels = _Normalize("normalize_channels", _normalize_channels, _RULE)
 normalize_channels.domain = {"var": (0.1, 3.0)}
 
 
@@ -203,7 +225,7 @@ class _ByChannel(Operator):
     family = "channel_norm"
     repeatable = True
     main = 0
-    by_piece: Callable[..., tuple[np.ndarray, ...]]  # the reference in pieces
+    by_piece: Callable[..., tuple[np.ndarray, ...]]  # the reference, and the dtype to compute in
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
         """The input's dtype; the further results have the compute dtype."""
@@ -211,18 +233,9 @@ class _ByChannel(Operator):
         return compute, (result, compute, compute)
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
-        """The reference in pieces."""
-        if not call.arrays[self.main].size:
-            return super().on_host(call)
-        by_piece, more = self.by_piece, {**call.metadata, "dtype": call.compute.numpy}
-        if self.main:
-            more["result"] = call.results[0].numpy
-
-        def run(*arrays: Any) -> tuple[np.ndarray, ...]:
-            dense = [np.ascontiguousarray(each) for each in arrays[: self.main + 1]]
-            return quietly(by_piece, *dense, *arrays[self.main + 1 :], **more)  # type: ignore[no-any-return]
-
-        return run
+        """The reference, which converts halves a piece at a time."""
+        kind, more = call.compute.numpy, call.metadata
+        return lambda *arrays: quietly(self.by_piece, *arrays, **more, dtype=kind)  # type: ignore[no-any-return]
 
     def allocate(self, call: Call) -> Shapes:
         """The input's shape, and that of statistics or of parameters."""
@@ -280,28 +293,12 @@ class _Backward(_ByChannel):
 
 def _channel_norm(x, weight=None, bias=None, *, groups=None, eps=1e-5):
     """Channels of (N, C, ...), or groups of them in each example, with zero mean and unit variance; then scaled."""
-    shape, dims, found = _seen(x, groups)
-    seen = x.reshape(shape)
-    count = prod([shape[dim] for dim in dims])
-    average = seen.mean(dims, keepdims=True) if count else np.zeros((*found, 1, 1), x.dtype)
-    variance = seen.var(dims, keepdims=True) if count else average
-    scale, shift = (
-        missing if each is None else each.reshape(*shape[1:3], 1) for each, missing in ((weight, 1), (bias, 0))
-    )
-    out = (seen - average) / np.sqrt(variance + x.dtype.type(eps)) * scale + shift
-    return out.reshape(x.shape), average.reshape(found), variance.reshape(found)
+    return channel_norm_arrays(x, weight, bias, groups=groups, eps=eps, dtype=x.dtype)
 
 
 def _channel_norm_backward(grad, x, mean, var, weight=None, *, groups=None, eps=1e-5):
     """The gradients of channel_norm's input, weight and bias."""
-    shape, dims, _ = _seen(x, groups)
-    seen, grad = x.reshape(shape), grad.reshape(shape)
-    rstd = 1 / np.sqrt(var[..., None, None] + x.dtype.type(eps))
-    normal = (seen - mean[..., None, None]) * rstd
-    scaled = grad if weight is None else grad * weight.reshape(*shape[1:3], 1)
-    inner = scaled.sum(dims, keepdims=True) + normal * (scaled * normal).sum(dims, keepdims=True)
-    found = (scaled - inner / max(1, prod([shape[dim] for dim in dims]))) * rstd
-    return found.reshape(x.shape), *[each.sum((0, 3)).reshape(-1) for each in (grad * normal, grad)]
+    return channel_norm_backward_arrays(grad, x, mean, var, weight, groups=groups, eps=eps, dtype=x.dtype)
 
 
 channel_norm = _Forward("channel_norm", _channel_norm, _RULE, outputs=("out", "mean", "var"))

@@ -107,24 +107,24 @@ class Convolution(Operator):
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The sum in pieces; halves are converted a piece at a time."""
-        metadata, kind, name = call.metadata, call.compute.numpy, call.metadata.get("activation")
-        after = None if name is None else registry[name].reference
+        return lambda *arrays: (self.computed(arrays, call.compute.numpy, **call.metadata),)
 
-        def run(first: np.ndarray, second: np.ndarray, bias: Any = None) -> tuple[np.ndarray, ...]:
-            shape: Any = self.shape(first.shape, second.shape, metadata["groups"], metadata["size"])
-            steps = [first.itemsize * step for step in self.strides_of(shape, first, second)]
-            out = np.lib.stride_tricks.as_strided(np.empty(shape, first.dtype), shape, steps)
-            result, x, third, several = self.correlation(out, first, second, metadata)
-            if self is convolution_weight:
-                correlate_weights(result, x, third, [each for (each,) in several], kind)
-                return (out,)
-            bias = None if bias is None else bias.reshape(result.shape[1:3]).astype(kind)
-            for lines in product(*several):
-                here, taps = last([line.results for line in lines]), last([line.weights for line in lines])
-                correlate(result[here], x, third[taps], bias, lines, kind, after)
-            return (out,)
-
-        return run
+    def computed(self, arrays: Sequence[Any], kind: Any, activation: str | None = None, **metadata: Any) -> np.ndarray:
+        """The sum on the CPU, of operands and a bias or None, computed in the dtype `kind`."""
+        (first, second), bias = arrays[:2], arrays[2] if len(arrays) > 2 else None
+        shape: Any = self.shape(first.shape, second.shape, metadata["groups"], metadata["size"])
+        steps = [first.itemsize * step for step in self.strides_of(shape, first, second)]
+        out = np.lib.stride_tricks.as_strided(np.empty(shape, first.dtype), shape, steps)
+        result, x, third, several = self.correlation(out, first, second, metadata)
+        if self is convolution_weight:
+            correlate_weights(result, x, third, [each for (each,) in several], kind)
+            return out
+        bias = None if bias is None else bias.reshape(result.shape[1:3]).astype(kind)
+        after = None if activation is None else registry[activation].reference
+        for lines in product(*several):
+            here, taps = last([line.results for line in lines]), last([line.weights for line in lines])
+            correlate(result[here], x, third[taps], bias, lines, kind, after)
+        return out
 
     def launch(self, call: Call) -> None:
         """One kernel for the sum, the bias and the activation; for a transposed one, a kernel for each phase."""
@@ -186,64 +186,25 @@ class Convolution(Operator):
         return max(super().terms(call), self.cost(call)[1] // max(2 * call.outs[0].size, 1))
 
 
-# ---- the references: sums over the taps of the kernel --------------------------------------------------------------
-
-
-def _shifted(
-    x: np.ndarray, size: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape
-) -> Iterator[tuple[Any, np.ndarray]]:
-    """For each tap its index and the elements of x, in zeros, that it is multiplied with; first the x in zeros."""
-    ends = [
-        max((count - 1) * step + (taps - 1) * reach + 1, before + each)
-        for count, taps, step, before, reach, each in zip(
-            size, kernel, stride, padding, dilation, x.shape[3:], strict=True
-        )
-    ]
-    padded = np.zeros((*x.shape[:3], *ends), x.dtype)
-    inner = padded[last([slice(before, before + each) for before, each in zip(padding, x.shape[3:], strict=True)])]
-    inner[...] = x
-    yield None, inner
-    for tap in np.ndindex(*kernel):
-        along = zip(tap, dilation, size, stride, strict=True)
-        key = [slice(at * reach, at * reach + (count - 1) * step + 1, step) for at, reach, count, step in along]
-        yield (..., *tap), padded[last(key if 0 not in size else [slice(0)] * len(size))]
+# ---- the three sums ------------------------------------------------------------------------------------------------
 
 
 def _convolution(input, weight, bias=None, *, stride, padding, dilation, groups, size, activation=None):
     """The sums of the products of a kernel and what it lies on, at each place, and the bias of each channel."""
-    weight = weight.reshape(groups, -1, *weight.shape[1:])
-    out = np.zeros((len(input), groups, weight.shape[1], *size), input.dtype)
-    for tap, x in _shifted(grouped(input, groups), size, weight.shape[3:], stride, padding, dilation):
-        if tap is not None:
-            out += np.einsum("ngc...,grc->ngr...", x, weight[tap])
-    return _finished(out.reshape(len(input), -1, *size), bias, activation)
+    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "size": size}
+    return convolution.computed((input, weight, bias), input.dtype, activation, **geometry)
 
 
 def _convolution_transposed(input, weight, bias=None, *, stride, padding, dilation, groups, size, activation=None):
     """The sums of a kernel multiplied by each element of the input, at its place, and the bias of each channel."""
-    y, weight = grouped(input, groups), weight.reshape(groups, -1, *weight.shape[1:])
-    x = np.zeros((len(input), groups, weight.shape[2], *size), input.dtype)
-    shifted = _shifted(x, input.shape[2:], weight.shape[3:], stride, padding, dilation)
-    (_, inner), *rest = shifted
-    for tap, place in rest:
-        place += np.einsum("ngr...,grc->ngc...", y, weight[tap])
-    return _finished(inner.reshape(len(input), -1, *size), bias, activation)
-
-
-def _finished(out: np.ndarray, bias: Any, activation: str | None) -> np.ndarray:
-    if bias is not None:
-        out = out + bias.reshape(-1, *[1] * (out.ndim - 2))
-    return out if activation is None else registry[activation].reference(out)
+    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "size": size}
+    return convolution_transposed.computed((input, weight, bias), input.dtype, activation, **geometry)
 
 
 def _convolution_weight(input, result, *, stride, padding, dilation, groups, size):
     """The sums of the products of all results and what each element of the kernel lies on for them."""
-    y, x = grouped(result, groups), grouped(input, groups)
-    weight = np.zeros((groups, y.shape[2], x.shape[2], *size), input.dtype)
-    for tap, place in _shifted(x, result.shape[2:], size, stride, padding, dilation):
-        if tap is not None:
-            weight[tap] = np.einsum("ngrp,ngcp->grc", y.reshape(*y.shape[:3], -1), place.reshape(*x.shape[:3], -1))
-    return weight.reshape(-1, *weight.shape[2:])
+    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "size": size}
+    return convolution_weight.computed((input, result), input.dtype, **geometry)
 
 
 def _forward_shape(x: Shape, weight: Shape, groups: int, size: Shape) -> Shape | None:

@@ -119,29 +119,23 @@ def correlation_kernel(
     depth = several * channels
     inner = tl.arange(0, BLOCK_K)
     for first in range(0, depth, BLOCK_K):
-        if EVEN:
-            # channels go on after all taps: neighbouring taps read the same lines
+        counted = first + inner
+        if EVEN:  # channels go on after all taps: neighbouring taps read the same lines
             number = first // BLOCK_K
             channel = number // several * BLOCK_K + inner
             t_d, t_h, t_w = _tap(number % several, taps)
-            w_tap = t_d * w_strides[3] + t_h * w_strides[4] + t_w * w_strides[5]
-            x_c, w_c = channel * x_strides[2], channel * w_strides[2] + w_tap
-            s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
-            x_c += s_d * x_strides[3] + s_h * x_strides[4] + s_w * x_strides[5]
-            x_mask = place_mask & _is_inside(x_d + s_d, x_h + s_h, x_w + s_w, sizes)
-            w_mask = row_mask
         else:
-            counted = first + inner
             channel = counted // several
             t_d, t_h, t_w = _tap(counted % several, taps)
-            w_tap = t_d * w_strides[3] + t_h * w_strides[4] + t_w * w_strides[5]
-            x_c, w_c = channel * x_strides[2], channel * w_strides[2] + w_tap
-            s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
-            x_c += s_d * x_strides[3] + s_h * x_strides[4] + s_w * x_strides[5]
+        s_d, s_h, s_w = t_d * reach[0], t_h * reach[1], t_w * reach[2]
+        x_tap = s_d * x_strides[3] + s_h * x_strides[4] + s_w * x_strides[5]
+        w_tap = t_d * w_strides[3] + t_h * w_strides[4] + t_w * w_strides[5]
+        x_c, w_c = channel * x_strides[2] + x_tap, channel * w_strides[2] + w_tap
+        x_mask, w_mask = place_mask, row_mask
+        if not EVEN:
             s_d, s_h, s_w = _down(s_d, not LAST), _down(s_h, not LAST), _down(s_w, not LAST)
-            x_mask = place_mask & _is_inside(x_d + s_d, x_h + s_h, x_w + s_w, sizes)
-            x_mask &= _down(counted < depth, not LAST)
-            w_mask = row_mask & _down(counted < depth, LAST)
+            x_mask, w_mask = x_mask & _down(counted < depth, not LAST), w_mask & _down(counted < depth, LAST)
+        x_mask &= _is_inside(x_d + s_d, x_h + s_h, x_w + s_w, sizes)
         x = tl.load(x_block + _down(x_c, not LAST), mask=x_mask, other=0)
         weight = tl.load(w_block + _down(w_c, LAST), mask=w_mask, other=0)
         if LAST:

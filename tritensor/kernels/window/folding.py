@@ -82,13 +82,10 @@ def unfold_kernel(
     channels,
     extents,
     counts,
-    divisor,
     count,
-    MODE: tl.constexpr,
     KERNEL: tl.constexpr,
     LOOPS: tl.constexpr,
     UNROLL: tl.constexpr,
-    PADDED: tl.constexpr,
     LEAST: tl.constexpr,
     CHANNELS_LAST: tl.constexpr,
     COMPUTE: tl.constexpr,
@@ -134,7 +131,7 @@ class Unfold(Folding):
         """A program for a block of the columns' elements."""
         x, windows = call.arrays[0], [Windows(1, 1, 1, 1, 0, 1), *self.windows(call)]
         arguments = (call.outs[0], x, five_strides(x, 2))
-        launch_windows(unfold_kernel, call, "unfold", windows, x.shape[-3], arguments, lambda each: each.kernel)
+        launch_windows(unfold_kernel, call, windows, x.shape[-3], arguments, lambda each: each.kernel)
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
         """Windows that overlap, that leave elements out, padded, dilated."""
@@ -177,7 +174,7 @@ class Fold(Folding):
         strides = (batch, step * tall * wide, 0, between * windows[1].number, between)
         arguments = (call.outs[0], columns, None, strides, (), (0, step * wide, step))
         windows = [Windows(1, 1, 1, 1, 0, 1), *windows]
-        launch_windows(spread_kernel, call, "fold", windows, channels, arguments, most_windows)
+        launch_windows(spread_kernel, call, windows, channels, arguments, most_windows)
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
         """The columns of `Unfold.calls`."""

@@ -1,9 +1,9 @@
-"""Pooling in any number of dimensions: the largest element and the average of each window, and their gradients.
+"""Pooling in any number of dimensions: the largest element of each window, its place, and the gradient.
 
 Inputs are (N, C, *dimensions) or (C, *dimensions). The windows are given by `size`, how many there are along each
 dimension, `kernel`, `stride`, `padding` and `dilation`; without a kernel they are adaptive (`pooling_host.Windows`).
-The gradient of an average is linear, and its own gradient is the average; that of a maximum moves each element to its
-place, and its own reads the places.
+The gradient moves each element to its place, and its own reads the places. Averages are sums with weights
+(`resampling.py`).
 """
 
 from __future__ import annotations
@@ -19,51 +19,47 @@ from ...rules import FLOATING, Rule
 from ...runtime.call import Call
 from ...tensor import Tensor
 from ..indexing.family import gather
-from .pooling_host import average, is_channels_last, largest, spread_average, spread_largest, windows_of
+from .pooling_host import is_channels_last, largest, spread_largest, windows_of
 from .pooling_kernel import launch_pool, launch_spread
 
-__all__ = ["at_places", "avg_pool", "avg_pool_backward", "max_pool", "max_pool_backward", "max_pool_with_indices"]
+__all__ = ["at_places", "max_pool", "max_pool_backward", "max_pool_with_indices"]
 
 REAL_NUMBERS = Rule("real numbers", dtypes.INTEGER, dtypes.FLOATING)
 
 
-class Pooling(Operator):
-    """An operator on windows; `mode` is "largest" or "average"."""
+class Pool(Operator):
+    """An operator whose results have a number for each window."""
 
     family = "pooling"
     repeatable = True
-    mode = "largest"
-
-    def named(self, names: tuple[str, ...], values: Any) -> dict[str, Any]:
-        """The metadata that the operator has, of those with these names."""
-        return {name: value for name, value in zip(names, values) if name in self.metadata}
-
-
-class Pool(Pooling):
-    """An operator whose results have a number for each window."""
 
     def allocate(self, call: Call) -> Shapes:
         """A number for each window; channels innermost where the input has them so, as in PyTorch."""
         size, x = call.metadata["size"], call.arrays[0]
         shape = x.shape[: x.ndim - len(size)] + size
-        return [(shape, kind.numpy, *_strides(x, shape, self.keeps(call.metadata))) for kind in call.results]
-
-    def keeps(self, metadata: dict[str, Any]) -> bool:
-        """Whether the results are laid out as the input is: PyTorch has no such kernels for the others."""
-        return len(metadata["size"]) == 2 or (self.mode == "largest" and bool(metadata["kernel"]))
+        keeps = _keeps(size, call.metadata["kernel"])
+        return [(shape, kind.numpy, *_strides(x, shape, keeps)) for kind in call.results]
 
     def launch(self, call: Call) -> None:
         """A program for a block of windows."""
-        launch_pool(call, self.mode)
+        launch_pool(call)
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
         """In one to three dimensions: windows that overlap, that leave elements out, padded, dilated, adaptive."""
         for shape, *windows in _CALLS:
-            yield [draw(shape)], self.named(_NAMES, windows)
+            yield [draw(shape)], dict(zip(_NAMES, windows))
 
 
-class Spread(Pooling):
+class Spread(Operator):
     """The gradient of a pool's input from that of its windows: each element gathers from the windows it is in."""
+
+    family = "pooling"
+    repeatable = True
+
+    def resolve_dtypes(self, call: Call) -> Any:
+        """The gradient's dtype."""
+        compute, result = self.rule(self.name, call.inputs[:1])
+        return compute, (result,)
 
     def allocate(self, call: Call) -> Shapes:
         """The input's shape, laid out as the windows' gradient is."""
@@ -73,16 +69,19 @@ class Spread(Pooling):
 
     def launch(self, call: Call) -> None:
         """A program for a block of elements."""
-        launch_spread(call, self.mode)
+        launch_spread(call)
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
         """The gradients of `Pool.calls`."""
         for shape, size, *windows in _CALLS:
-            extents, lead = shape[-len(size) :], shape[: len(shape) - len(size)]
-            inputs = [draw(lead + size)]
-            if len(self.inputs) > 1:
-                inputs.append(_max_pool_with_indices(draw(shape), size=size, **dict(zip(_NAMES[1:], windows)))[1])
-            yield inputs, {"extents": extents, **self.named(_NAMES[1:], windows)}
+            metadata = dict(zip(_NAMES[1:], windows))
+            places = _max_pool_with_indices(draw(shape), size=size, **metadata)[1]
+            yield [draw(places.shape), places], {"extents": shape[-len(size) :], **metadata}
+
+
+def _keeps(size: Any, kernel: Any) -> bool:
+    """Whether the results are laid out as the input is: PyTorch has no such kernels for the others."""
+    return len(size) == 2 or bool(kernel)
 
 
 _NAMES = ("size", "kernel", "stride", "padding", "dilation")
@@ -111,13 +110,13 @@ def _strides(x: DeviceArray, shape: tuple[int, ...], keeps: bool) -> tuple[Any, 
 def _max_pool(x, *, size, kernel=(), stride=(), padding=(), dilation=()):
     """The largest element of each window."""
     windows = windows_of(x.shape[-len(size) :], size, kernel, stride, padding, dilation)
-    return largest(x, windows, False, len(size) == 2 or bool(kernel))[0]
+    return largest(x, windows, False, _keeps(size, kernel))[0]
 
 
 def _max_pool_with_indices(x, *, size, kernel=(), stride=(), padding=(), dilation=()):
     """The largest element of each window, and its place among the elements of its plane."""
     windows = windows_of(x.shape[-len(size) :], size, kernel, stride, padding, dilation)
-    return largest(x, windows, True, len(size) == 2 or bool(kernel))
+    return largest(x, windows, True, _keeps(size, kernel))
 
 
 def _max_pool_backward(grad, indices, *, extents, kernel=(), stride=(), padding=(), dilation=()):
@@ -138,14 +137,7 @@ max_pool_with_indices = _Places(
 )
 
 
-class _Moved(Spread):
-    def resolve_dtypes(self, call: Call) -> Any:
-        """The gradient's dtype."""
-        compute, result = self.rule(self.name, call.inputs[:1])
-        return compute, (result,)
-
-
-max_pool_backward = _Moved("max_pool_backward", _max_pool_backward, FLOATING)
+max_pool_backward = Spread("max_pool_backward", _max_pool_backward, FLOATING)
 max_pool_backward.kinds = {"indices": dtypes.int64}
 
 
@@ -165,44 +157,3 @@ def at_places(x: Tensor, indices: Tensor, rank: int) -> Tensor:
 
 
 max_pool_backward.gradients(grad=lambda grad, indices, extents: at_places(grad, indices, len(extents)))
-
-
-# ---- the average ----------------------------------------------------------------------------------------------------
-
-
-class _Average(Pool):
-    mode = "average"
-
-
-class _Averaged(Spread):
-    mode = "average"
-
-
-def _avg_pool(x, *, size, kernel=(), stride=(), padding=(), divisor=None, padded=True):
-    """The average of each window; or its sum divided by `divisor`."""
-    windows = windows_of(x.shape[-len(size) :], size, kernel, stride, padding)
-    return average(x, windows, divisor, padded, len(size) == 2)
-
-
-def _avg_pool_backward(grad, *, extents, kernel=(), stride=(), padding=(), divisor=None, padded=True):
-    """For each element the sum of the gradients of its windows, divided as their averages were."""
-    windows = windows_of(extents, grad.shape[-len(extents) :], kernel, stride, padding)
-    return spread_average(grad, extents, windows, divisor, padded)
-
-
-avg_pool = _Average("avg_pool", _avg_pool, REAL_NUMBERS)
-avg_pool_backward = _Averaged("avg_pool_backward", _avg_pool_backward, FLOATING)
-
-
-@avg_pool.gradient
-def _(grad, x_shape, size, kernel, stride, padding, divisor, padded):
-    extents = x_shape[-len(size) :]
-    return avg_pool_backward(
-        grad, extents=extents, kernel=kernel, stride=stride, padding=padding, divisor=divisor, padded=padded
-    )
-
-
-@avg_pool_backward.gradient
-def _(grad, grad_shape, extents, kernel, stride, padding, divisor, padded):
-    size = grad_shape[-len(extents) :]
-    return avg_pool(grad, size=size, kernel=kernel, stride=stride, padding=padding, divisor=divisor, padded=padded)

@@ -58,35 +58,6 @@ def position(window, tap, extent, count, KERNEL: tl.constexpr, DIM: tl.constexpr
     return at, (at >= 0) & (at < extent)
 
 
-@device_function
-def length(window, extent, count, KERNEL: tl.constexpr, DIM: tl.constexpr, PADDED: tl.constexpr):
-    """How many positions a window has; with PADDED those in the padding count."""
-    if KERNEL[DIM][0] == 0:
-        return ((window + 1) * extent + count - 1) // count - window * extent // count
-    start = window * KERNEL[DIM][1] - KERNEL[DIM][2]
-    stop = start + KERNEL[DIM][0]
-    if PADDED:
-        return tl.minimum(stop, extent + KERNEL[DIM][2]) - start
-    return tl.minimum(stop, extent) - tl.maximum(start, 0)
-
-
-@device_function
-def divided(total, z, y, x, extents, counts, divisor, KERNEL: tl.constexpr, PADDED: tl.constexpr):
-    """A sum over `divisor`, or over how many positions the window has; of integers towards zero."""
-    if divisor is None:
-        by = length(z, extents[0], counts[0], KERNEL, 0, PADDED) * length(y, extents[1], counts[1], KERNEL, 1, PADDED)
-        by = by * length(x, extents[2], counts[2], KERNEL, 2, PADDED)
-    else:
-        by = divisor
-    by = (tl.zeros_like(total) + by).to(total.dtype)
-    if total.dtype.is_floating():
-        result = total / by
-    else:
-        result = tl.abs(total) // tl.abs(by)
-        result = tl.where((total < 0) ^ (by < 0), -result, result)
-    return result
-
-
 @kernel
 def pool_kernel(
     out_ptr,
@@ -96,13 +67,10 @@ def pool_kernel(
     channels,
     extents,
     counts,
-    divisor,
     count,
-    MODE: tl.constexpr,
     KERNEL: tl.constexpr,
     LOOPS: tl.constexpr,
     UNROLL: tl.constexpr,
-    PADDED: tl.constexpr,
     LEAST: tl.constexpr,
     CHANNELS_LAST: tl.constexpr,
     COMPUTE: tl.constexpr,
@@ -110,17 +78,15 @@ def pool_kernel(
     WIDE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """The largest element or the average of each window.
+    """The largest element of each window.
 
     Args:
         place_ptr: for the place of the largest element in its plane, or None. In the order of `out`.
         strides: of `x`: batch, channel, three dimensions.
         extents, counts: elements and windows along each of three dimensions.
-        divisor: what sums are divided by, or None for the number of elements.
         count: of all windows.
         KERNEL: for each dimension the size of windows, 0 for adaptive ones, their stride, padding and dilation.
         LOOPS: positions of the largest window along each dimension.
-        PADDED: the padding counts as elements.
         LEAST: the least integer of the dtype; None where it is floating.
         WIDE: offsets need 64 bits. The grid is (ceil(count / BLOCK),).
     """
@@ -131,9 +97,7 @@ def pool_kernel(
     mask = index < count
     n, c, z, y, x = coordinates(index, channels, counts, CHANNELS_LAST)
     plane = n * strides[0] + c * strides[1]
-    best = tl.zeros((BLOCK,), COMPUTE)
-    if MODE == "largest":  # of a window without elements
-        best = tl.full((BLOCK,), float("-inf") if LEAST is None else LEAST, COMPUTE)
+    best = tl.full((BLOCK,), float("-inf") if LEAST is None else LEAST, COMPUTE)  # of a window without elements
     place = index * 0 - 1
     for tap in tl.range(0, LOOPS[0] * LOOPS[1] * LOOPS[2], loop_unroll_factor=UNROLL):
         at_z, in_z = position(z, tap // (LOOPS[1] * LOOPS[2]), extents[0], counts[0], KERNEL, 0)
@@ -142,15 +106,10 @@ def pool_kernel(
         inside = mask & in_z & in_y & in_x
         offset = plane + at_z * strides[2] + at_y * strides[3] + at_x * strides[4]
         value = tl.load(x_ptr + offset, mask=inside, other=0).to(COMPUTE)
-        if MODE == "largest":
-            # the first of equal ones; the last NaN
-            better = inside & ((value > best) | (value != value) | (place < 0))
-            best = tl.where(better, value, best)
-            place = tl.where(better, (at_z * extents[1] + at_y) * extents[2] + at_x, place)
-        else:
-            best += value
-    if MODE == "average":
-        best = divided(best, z, y, x, extents, counts, divisor, KERNEL, PADDED)
+        # the first of equal ones; the last NaN
+        better = inside & ((value > best) | (value != value) | (place < 0))
+        best = tl.where(better, value, best)
+        place = tl.where(better, (at_z * extents[1] + at_y) * extents[2] + at_x, place)
     tl.store(out_ptr + index, best.to(OUT_DTYPE), mask=mask)
     if place_ptr is not None:
         tl.store(place_ptr + index, tl.maximum(place, 0).to(tl.int64), mask=mask)
@@ -180,13 +139,10 @@ def spread_kernel(
     channels,
     extents,
     counts,
-    divisor,
     count,
-    MODE: tl.constexpr,
     KERNEL: tl.constexpr,
     LOOPS: tl.constexpr,
     UNROLL: tl.constexpr,
-    PADDED: tl.constexpr,
     LEAST: tl.constexpr,
     CHANNELS_LAST: tl.constexpr,
     COMPUTE: tl.constexpr,
@@ -197,9 +153,9 @@ def spread_kernel(
     """For each element the sum of what the windows that it is in have for it.
 
     Args:
-        strides: of the gradients of the windows; `place_strides` of the places of their largest elements.
+        place_ptr: the places of the windows' largest elements, which alone have the gradient; or None, to fold.
+        strides: of the gradients of the windows; `place_strides` of their places.
         tap_strides: from one position of a window to the next along each dimension, where each has a value of its own.
-        MODE: "largest", whose gradient is the window's where it has its largest element; "average"; "fold".
         count: of all elements.
         LOOPS: along each dimension the most windows that an element is in.
     """
@@ -217,41 +173,38 @@ def spread_kernel(
         at_x, in_x, tap_x = window_of(x, step % LOOPS[2], extents[2], counts[2], KERNEL, 2)
         inside = mask & in_z & in_y & in_x
         offset = n * strides[0] + c * strides[1] + at_z * strides[2] + at_y * strides[3] + at_x * strides[4]
-        if MODE == "fold":
+        if place_ptr is None:
             offset += tap_z * tap_strides[0] + tap_y * tap_strides[1] + tap_x * tap_strides[2]
-        if MODE == "largest":
+        else:
             place = n * place_strides[0] + c * place_strides[1] + at_z * place_strides[2]
             place = place + at_y * place_strides[3] + at_x * place_strides[4]
             inside = inside & (tl.load(place_ptr + place, mask=inside, other=-1) == own)
         value = tl.load(grad_ptr + offset, mask=inside, other=0).to(COMPUTE)
-        if MODE == "average":
-            value = tl.where(inside, divided(value, at_z, at_y, at_x, extents, counts, divisor, KERNEL, PADDED), 0)
         total += value
     tl.store(out_ptr + index, total.to(OUT_DTYPE), mask=mask)
 
 
-def launch_pool(call: Call, mode: str) -> None:
+def launch_pool(call: Call) -> None:
     """Run `pool_kernel` for a call of a `Pool`."""
     x, outs, size = call.arrays[0], call.outs, call.metadata["size"]
     windows = _three(x.shape[-len(size) :], size, call.metadata)
     arguments = (outs[0], outs[1] if len(outs) > 1 else None, x, five_strides(x, len(size)))
-    launch_windows(pool_kernel, call, mode, windows, x.shape[-1 - len(size)], arguments, Windows.most)
+    launch_windows(pool_kernel, call, windows, x.shape[-1 - len(size)], arguments, Windows.most)
 
 
-def launch_spread(call: Call, mode: str) -> None:
+def launch_spread(call: Call) -> None:
     """Run `spread_kernel` for a call of a `Spread`."""
     grad, rank = call.arrays[0], len(call.metadata["extents"])
     windows = _three(call.metadata["extents"], grad.shape[-rank:], call.metadata)
     places = call.arrays[1] if len(call.arrays) > 1 else None
     strides = (five_strides(grad, rank), () if places is None else five_strides(places, rank), ())
     arguments = (call.outs[0], grad, places, *strides)
-    launch_windows(spread_kernel, call, mode, windows, grad.shape[-1 - rank], arguments, most_windows)
+    launch_windows(spread_kernel, call, windows, grad.shape[-1 - rank], arguments, most_windows)
 
 
 def launch_windows(
     kernel: Any,
     call: Call,
-    mode: str,
     windows: list[Windows],
     channels: int,
     arguments: tuple[Any, ...],
@@ -265,7 +218,7 @@ def launch_windows(
         arguments: the kernel's, up to the strides.
         most: from the windows of a dimension to how far the kernel's loop goes along it.
     """
-    out, divisor = call.outs[0], call.metadata.get("divisor")
+    out = call.outs[0]
     if not out.size:
         return
     loops = tuple(map(most, windows))
@@ -276,13 +229,11 @@ def launch_windows(
     launch(
         kernel,
         (-(-out.size // block),),
-        (*arguments, channels, extents, counts, divisor, out.size),
+        (*arguments, channels, extents, counts, out.size),
         {
-            "MODE": mode,
             "KERNEL": tuple((each.kernel, each.stride, each.padding, each.dilation) for each in windows),
             "LOOPS": loops,
             "UNROLL": prod(loops) if prod(loops) <= _UNROLLED else 1,
-            "PADDED": call.metadata.get("padded", False),
             "LEAST": dtypes.iinfo(call.compute).min if call.compute.category == dtypes.INTEGER else None,
             # dense either way, so that its order is one of two
             "CHANNELS_LAST": not out.is_contiguous(),

@@ -43,10 +43,11 @@ class Tap(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is done along a dimension: a sum of taps; or, where all elements are finite, products with bands."""
+    """What is done along a dimension: a sum of taps, times a number; or, where all elements are finite, products."""
 
     size: int
     taps: tuple[Tap, ...]
+    scale: Any  # None for 1
     bands: tuple[tuple[slice, slice, ndarray], ...]
 
 
@@ -95,7 +96,11 @@ def _plan(source: int, size: int, rule: str, turned: bool, kind: np.dtype, inner
 
 def _plan_of(table: Table, kind: np.dtype, inner: int) -> Plan:
     """The plan for a table; `inner` elements are neighbours along the other dimensions."""
-    (places, weights), taps = table, []
+    (places, weights), taps, scale = table, [], None
+    bands = _bands(places, weights, kind) if inner == 1 and kind.kind == "f" else ()
+    used: Any = () if weights is None else weights[places >= 0]
+    if len(used) and np.ptp(used) == 0:  # all weights are the same
+        scale, weights = kind.type(used[0]), None
     for column in range(places.shape[1]):
         rows: Any = None
         chosen = places[:, column]
@@ -110,8 +115,7 @@ def _plan_of(table: Table, kind: np.dtype, inner: int) -> Plan:
             if inner > 1 and len(factor) * inner <= _REPEATED:
                 factor = factor.repeat(inner)
         taps.append(Tap(chosen, _runs(chosen.tolist()), rows, factor))
-    banded = inner == 1 and kind.kind == "f"
-    return Plan(len(places), tuple(taps), _bands(places, weights, kind) if banded else ())
+    return Plan(len(places), tuple(taps), scale, bands)
 
 
 def _runs(places: list[int]) -> tuple[tuple[slice, slice], ...]:
@@ -166,6 +170,15 @@ def _along(x: ndarray, axis: int, plan: Plan, out: ndarray | None) -> ndarray:
             out.fill(0)
         if not len(tap.chosen):
             continue
+        if tap.runs and tap.factor is None and not isinstance(tap.rows, ndarray):
+            sums = out if tap.rows is None else out[(*front, tap.rows)]
+            for written, read in tap.runs:
+                part = sums[(*front, written)]
+                if position:
+                    np.add(part, x[(*front, read)], out=part)
+                else:
+                    part[...] = x[(*front, read)]
+            continue
         if tap.rows is None and position and more is None:
             more = np.empty(shape, x.dtype)
         found = None if tap.rows is not None else more if position else out
@@ -182,4 +195,4 @@ def _along(x: ndarray, axis: int, plan: Plan, out: ndarray | None) -> ndarray:
             out[(*front, tap.rows)] += found
         elif position:
             np.add(out, found, out=out)
-    return out
+    return out if plan.scale is None else np.multiply(out, plan.scale, out=out)

@@ -160,6 +160,17 @@ def _area(source: int, size: int) -> Table:
     return np.where(inside, places, -1), inside / (stop - start)[:, None]
 
 
+def _windows(
+    source: int, size: int, kernel: int, stride: int, padding: int, padded: bool, divisor: int | None
+) -> Table:
+    """The elements of windows over `divisor`, or over how many there are; with `padded` those in the padding count."""
+    start = np.arange(size) * stride - padding
+    places = start[:, None] + np.arange(kernel)
+    inside = (places >= 0) & (places < source)
+    counts = np.minimum(start + kernel, source + padding) - start if padded else inside.sum(1)
+    return np.where(inside, places, -1), None if divisor == 1 else inside / (divisor or counts[:, None])
+
+
 def _padded(source: int, size: int, mode: str, before: int, after: int) -> Table:
     """Positions before and after a dimension, continued with its own elements; negative numbers remove elements."""
     places, first = np.arange(-before, source + after), max(0, -before)
@@ -177,4 +188,5 @@ RULES: dict[str, Callable[..., Table]] = {
     "linear": _linear,
     "nearest": _nearest,
     "padded": _padded,
+    "windows": _windows,
 }

@@ -58,16 +58,16 @@ class AtPlaces(Operator):
         out, compute = call.outs[0], call.compute
         if not out.size:
             return
-        if self.name != "spread_places":
-            _launch(out, call.arrays, compute, self.name == "compare_places")
+        mode, (first, places, _) = self.name.partition("_")[0], call.arrays
+        if mode != "spread":
+            _launch(mode, out, None, call.arrays, first.shape[1] if mode == "compare" else places.shape[1], compute)
             return
-        grad, places, weights = call.arrays
         batch, channels, _ = out.shape
         terms = buffer.empty((batch, *places.shape[1:], channels), compute.numpy, out.device)
         keys = buffer.empty((2, batch, *places.shape[1:]), np.dtype(np.int64), out.device)
         copy_into(out, 0)
         if terms.size:
-            _launch_terms(terms, keys, grad, places, weights, compute)
+            _launch(mode, terms, keys, call.arrays, 1, compute)
             walk = Walk.of_index(out, keys.reshape((2, -1)), (0, 2))
             add_at(walk, out, terms.reshape((-1, channels)))
 
@@ -172,179 +172,98 @@ for _operator in (sample_places, spread_places, compare_places):
 @kernel
 def places_kernel(
     out_ptr,
+    key_ptr,
     x_ptr,
     place_ptr,
     other_ptr,
     x_strides,
     place_strides,
     other_strides,
-    taps,
+    rows,
     channels,
     points,
+    steps,
     count,
-    OVER_CHANNELS: tl.constexpr,
+    MODE: tl.constexpr,
     COMPUTE: tl.constexpr,
     OUT_DTYPE: tl.constexpr,
     WIDE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """`sample_places`, or `compare_places` where OVER_CHANNELS: a sum over taps, or over channels, for each element.
+    """The products of one of the three operators, summed over taps or channels for each element.
 
     Args:
-        out_ptr: count elements: (N, channels, points), or (N, taps, points).
-        other_ptr: the weights, or the gradient.
+        out_ptr: count elements: with "sample" (N, channels, points), with "compare" (N, taps, points). With "spread"
+            what is added at each place, (N, taps, points, channels); where there is none, nothing is added to the last
+            element, which is what -1 names.
+        key_ptr: with "spread" for batch and place of each of its rows of channels.
+        x_ptr: the input, or with "spread" the gradient. other_ptr: the weights, or with "compare" the gradient.
+        rows: the size of the result's second dimension. steps: how many products are summed.
     """
     start = tl.program_id(0)
     if WIDE:
         start = start.to(tl.int64)
     index = start * BLOCK + tl.arange(0, BLOCK)
     mask = index < count
-    point = index % points
+    item = index
+    if MODE == "spread":
+        item = index // channels
+    point = item % points
+    row = item // points % rows
+    batch = item // points // rows
     total = tl.zeros((BLOCK,), COMPUTE)
-    if OVER_CHANNELS:
-        tap = index // points % taps
-        batch = index // points // taps
-        place = tl.load(
-            place_ptr + batch * place_strides[0] + tap * place_strides[1] + point * place_strides[2],
-            mask=mask,
-            other=-1,
-        )
+    for step in range(steps):
+        tap = row
+        channel = index % channels
+        if MODE == "sample":
+            tap = row * 0 + step
+            channel = row
+        if MODE == "compare":
+            channel = row * 0 + step
+        at = batch * place_strides[0] + tap * place_strides[1] + point * place_strides[2]
+        place = tl.load(place_ptr + at, mask=mask, other=-1)
         valid = mask & (place >= 0)
-        for channel in range(channels):
-            x = tl.load(
-                x_ptr + batch * x_strides[0] + channel * x_strides[1] + place * x_strides[2], mask=valid, other=0
-            )
-            grad = tl.load(
-                other_ptr + batch * other_strides[0] + channel * other_strides[1] + point * other_strides[2],
-                mask=valid,
-                other=0,
-            )
-            total += x.to(COMPUTE) * grad.to(COMPUTE)
-    else:
-        channel = index // points % channels
-        batch = index // points // channels
-        for tap in range(taps):
-            place = tl.load(
-                place_ptr + batch * place_strides[0] + tap * place_strides[1] + point * place_strides[2],
-                mask=mask,
-                other=-1,
-            )
-            valid = mask & (place >= 0)
-            x = tl.load(
-                x_ptr + batch * x_strides[0] + channel * x_strides[1] + place * x_strides[2], mask=valid, other=0
-            )
-            weight = tl.load(
-                other_ptr + batch * other_strides[0] + tap * other_strides[1] + point * other_strides[2],
-                mask=valid,
-                other=0,
-            )
-            total += x.to(COMPUTE) * weight.to(COMPUTE)
+        if MODE == "spread":
+            first = mask & (channel == 0)
+            tl.store(key_ptr + item, batch.to(tl.int64), mask=first)
+            tl.store(key_ptr + count // channels + item, place, mask=first)
+        at = batch * x_strides[0] + channel * x_strides[1] + (point if MODE == "spread" else place) * x_strides[2]
+        x = tl.load(x_ptr + at, mask=valid, other=0)
+        at = batch * other_strides[0] + (channel if MODE == "compare" else tap) * other_strides[1]
+        other = tl.load(other_ptr + at + point * other_strides[2], mask=valid, other=0)
+        total += x.to(COMPUTE) * other.to(COMPUTE)
     tl.store(out_ptr + index, total.to(OUT_DTYPE), mask=mask)
 
 
-def _launch(out: DeviceArray, arrays: Any, compute: dtypes.dtype, over_channels: bool) -> None:
+def _launch(
+    mode: str, out: DeviceArray, keys: DeviceArray | None, arrays: Any, steps: int, compute: dtypes.dtype
+) -> None:
     x, places, other = arrays
     block = block_size(out, 256, interpreted=1 << 14, count=out.size)
+    spans = [layout.span(each.shape, each.strides, 0) for each in arrays]
     launch(
         places_kernel,
         (-(-out.size // block),),
         (
             out,
+            keys,
             x,
             places,
             other,
-            x.strides,
-            places.strides,
-            other.strides,
-            places.shape[1],
+            *[each.strides for each in arrays],
+            out.shape[1],
             x.shape[1],
-            out.shape[2],
+            places.shape[2],
+            steps,
             out.size,
         ),
         {
-            "OVER_CHANNELS": over_channels,
+            "MODE": mode,
             "COMPUTE": compute,
             "OUT_DTYPE": dtypes.of(out.dtype),
-            "WIDE": _reach(out.size + block, *arrays) >= 1 << 31,
+            "WIDE": max(out.size + block, *[high - low for low, high in spans]) >= 1 << 31,
             "BLOCK": block,
         },
         out.device,
-        name="compare_places" if over_channels else "sample_places",
+        name=f"{mode}_places",
     )
-
-
-@kernel
-def terms_kernel(
-    term_ptr,
-    key_ptr,
-    grad_ptr,
-    place_ptr,
-    weight_ptr,
-    grad_strides,
-    place_strides,
-    weight_strides,
-    taps,
-    channels,
-    points,
-    count,
-    COMPUTE: tl.constexpr,
-    WIDE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """What is added at each place, (N, taps, points, channels), and its coordinates: batch and place.
-
-    Where there is no place, nothing is added to the last element, which is what -1 names.
-    """
-    start = tl.program_id(0)
-    if WIDE:
-        start = start.to(tl.int64)
-    index = start * BLOCK + tl.arange(0, BLOCK)
-    mask = index < count
-    channel = index % channels
-    item = index // channels
-    point = item % points
-    tap = item // points % taps
-    batch = item // points // taps
-    place = tl.load(
-        place_ptr + batch * place_strides[0] + tap * place_strides[1] + point * place_strides[2], mask=mask, other=-1
-    )
-    valid = mask & (place >= 0)
-    grad = tl.load(
-        grad_ptr + batch * grad_strides[0] + channel * grad_strides[1] + point * grad_strides[2], mask=valid, other=0
-    )
-    weight = tl.load(
-        weight_ptr + batch * weight_strides[0] + tap * weight_strides[1] + point * weight_strides[2],
-        mask=valid,
-        other=0,
-    )
-    tl.store(term_ptr + index, grad.to(COMPUTE) * weight.to(COMPUTE), mask=mask)
-    first = mask & (channel == 0)
-    tl.store(key_ptr + item, batch.to(tl.int64), mask=first)
-    tl.store(key_ptr + count // channels + item, place, mask=first)
-
-
-def _launch_terms(
-    terms: DeviceArray,
-    keys: DeviceArray,
-    grad: DeviceArray,
-    places: DeviceArray,
-    weights: DeviceArray,
-    compute: dtypes.dtype,
-) -> None:
-    _, taps, points, channels = terms.shape
-    block = block_size(terms, 512, interpreted=1 << 14, count=terms.size)
-    strides = (grad.strides, places.strides, weights.strides)
-    launch(
-        terms_kernel,
-        (-(-terms.size // block),),
-        (terms, keys, grad, places, weights, *strides, taps, channels, points, terms.size),
-        {"COMPUTE": compute, "WIDE": _reach(terms.size + block, grad, places, weights) >= 1 << 31, "BLOCK": block},
-        terms.device,
-        name="spread_places",
-    )
-
-
-def _reach(count: int, *arrays: DeviceArray) -> int:
-    """The largest offset that a kernel computes."""
-    spans = [layout.span(each.shape, each.strides, 0) for each in arrays]
-    return max(count, *[high - low for low, high in spans])
