@@ -29,6 +29,7 @@ def test_pad(device):
         assert whole.tolist() == [1, 1]
     with pytest.raises(RuntimeError, match="value cannot be converted"):
         F.pad(whole, (-1, 1), "constant", float("inf"))
+    assert F.pad(whole, (0, True)).tolist() == [1, 1, 0]  # PyTorch looks at the first number alone
     y = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
     torch.autograd.gradcheck(lambda y: F.pad(y, (1, -2, 0, 1)) ** 2, (y,))
 
@@ -94,6 +95,8 @@ def test_pad_takes_off(device, widths: Any, mode: str, wanted: list[int]) -> Non
         (((-2, -2), "reflect"), RuntimeError, r"input \(W: 4\) is too small. Calculated output W: 0"),
         (((1, 0), "mirror"), NotImplementedError, "Unrecognised padding mode mirror"),
         (((1, 0), "reflect", 1.0), RuntimeError, "doesn't take in value argument"),
+        (((True, 0),), TypeError, "must be tuple of ints, but found element of type bool at pos 0"),
+        (((0, 1.0),), TypeError, "must be tuple of ints, but found element of type float at pos 1"),
     ],
 )
 def test_pad_refuses(arguments: Any, kind: type[Exception], words: str) -> None:

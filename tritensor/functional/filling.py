@@ -48,7 +48,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if mode not in _MODES:
         raise NotImplementedError(explain(f"Unrecognised padding mode {mode}", f"the modes are {', '.join(_MODES)}"))
     for place, number in enumerate(pad):
-        if isinstance(number, bool) or not hasattr(type(number), "__index__"):
+        if (isinstance(number, bool) and not place) or not hasattr(type(number), "__index__"):
             words = f"but found element of type {type(number).__name__} at pos {place}"
             raise ArgumentError(f"pad(): argument 'pad' (position 2) must be tuple of ints, {words}")
     if mode != "constant" and value:
