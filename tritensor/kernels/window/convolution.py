@@ -30,7 +30,7 @@ from ...runtime.call import Call
 from ...tensor import Tensor
 from ..matmul.family import body_of, c_name, refuse_activation
 from ..reduction.sums import sum
-from .convolution_host import correlate, correlate_weights
+from .convolution_host import correlate, correlate_weights, is_spread, spread
 from .geometry import backward_lines, forward_line, forward_size, grouped, last
 
 __all__ = ["Convolution", "convolution", "convolution_transposed", "convolution_weight"]
@@ -121,6 +121,12 @@ class Convolution(Operator):
             return out
         bias = None if bias is None else bias.reshape(result.shape[1:3]).astype(kind)
         after = None if activation is None else registry[activation].reference
+        if self is convolution_transposed:
+            weight = third.swapaxes(1, 2)
+            if is_spread(x, weight, kind):
+                geometry = [metadata[name] for name in ("stride", "padding", "dilation")]
+                spread(result, x.astype(kind, copy=False), weight, bias, list(zip(*geometry, strict=True)), after)
+                return out
         for lines in product(*several):
             here, taps = last([line.results for line in lines]), last([line.weights for line in lines])
             correlate(result[here], x, third[taps], bias, lines, kind, after)
