@@ -44,6 +44,20 @@ def test_known_values() -> None:
     assert torch.conv1d(torch.tensor([[[1, 2, 3]]]), torch.tensor([[[1, 1]]])).tolist() == [[[3, 5]]]
 
 
+def test_weights_that_are_more_than_their_products_are_multiplied_where_they_lie() -> None:
+    """A transposed convolution of small images with many channels, with bias and activation."""
+    rng = np.random.default_rng(0)
+    x, w, b = rng.normal(size=(1, 512, 2, 3)), rng.normal(size=(512, 64, 3, 3)), rng.normal(size=64)
+    assert host.is_spread(x[:, None], w[None], x.dtype)
+    steps = {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2), "groups": 1}
+    wanted = plain_convolution_transposed(x, w, b, **steps, size=(4, 7))
+    given = {**steps, "output_padding": (1, 0)}
+    found = F.conv_transpose2d(*map(torch.from_numpy, (x, w, b)), **given)
+    shown(found, wanted, steps)
+    activated = F.conv_transpose2d(*map(torch.from_numpy, (x, w, b)), **given, activation="relu")
+    shown(activated, np.maximum(wanted, 0), steps)
+
+
 def test_an_activation_is_applied_with_and_without_gradients() -> None:
     x, w = torch.tensor([[ONE]]), torch.tensor([[[-1.0, 1.0]]])
     for needs in (False, True):
@@ -317,16 +331,24 @@ def test_arguments_of_wrong_types_are_refused() -> None:
         family.convolution(x2, w2[:, :2], stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, size=(3, 3))
 
 
-@pytest.mark.parametrize("groups", [1, 32])
-def test_a_convolution_takes_little_memory_beside_its_operands(groups: int) -> None:
+@pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels_last"])
+@pytest.mark.parametrize(
+    ("shape", "taps", "groups"),
+    [((4, 32, 112, 112), 3, 1), ((4, 32, 112, 112), 3, 32), ((8, 64, 56, 56), 3, 1), ((8, 64, 56, 56), 1, 1)],
+)
+def test_a_convolution_takes_little_memory_beside_its_operands(
+    shape: tuple[int, ...], taps: int, groups: int, last: bool
+) -> None:
     """At most 0.3 of input, weight and result, where the unfolded input would be 9 of the input."""
-    x, w = torch.ones(4, 32, 112, 112), torch.ones(32, 32 // groups, 3, 3)
+    format = torch.channels_last if last else torch.contiguous_format
+    channels = shape[1]
+    x, w = (torch.ones(*each).to(memory_format=format) for each in (shape, (channels, channels // groups, taps, taps)))
     beside: list[int] = []
 
     def measure() -> None:
         tracemalloc.start()
         try:
-            y = F.conv2d(x, w, padding=1, groups=groups)
+            y = F.conv2d(x, w, padding=taps // 2, groups=groups)
             beside.append(tracemalloc.get_traced_memory()[1] - y.nbytes)
         finally:
             tracemalloc.stop()

@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -157,26 +155,3 @@ def test_what_needs_more_memory_is_named(capsys: pytest.CaptureFixture[str]) -> 
     assert "OVER: std" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         memory.main(["--only", "nothing"])
-
-
-@pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels_last"])
-@pytest.mark.parametrize(("rows", "channels", "taps", "groups"), [(64, 64, 3, 1), (64, 64, 1, 1), (64, 1, 3, 64)])
-def test_a_convolution_takes_little_memory(
-    rows: int, channels: int, taps: int, groups: int, last: bool, same_number_of_threads: None
-) -> None:
-    """At most 1.3 times that of input, weights and result, on two threads."""
-    format = tritensor.channels_last if last else tritensor.contiguous_format
-    x = tritensor.ones(8, 64, 56, 56).to(memory_format=format)
-    w = tritensor.ones(rows, channels, taps, taps).to(memory_format=format)
-    found: list[memory.Measured] = []
-
-    def run() -> None:  # in a new thread, which has no memory from other calls, and all that the call needs
-        call = partial(tritensor.nn.functional.conv2d, x, w, padding=taps // 2, groups=groups)
-        found.append(memory.measure(call, [x, w]))
-
-    tritensor.set_num_threads(1)
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    total = x.nbytes + w.nbytes + found[0].result
-    assert (total + 2 * found[0].beside) / total <= 1.3

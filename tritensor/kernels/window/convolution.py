@@ -125,7 +125,7 @@ class Convolution(Operator):
             weight = third.swapaxes(1, 2)
             if is_spread(x, weight, kind):
                 geometry = [metadata[name] for name in ("stride", "padding", "dilation")]
-                spread(result, x.astype(kind, copy=False), weight, bias, list(zip(*geometry, strict=True)), after)
+                spread(result, x, weight, bias, list(zip(*geometry, strict=True)), after)
                 return out
         for lines in product(*several):
             here, taps = last([line.results for line in lines]), last([line.weights for line in lines])
