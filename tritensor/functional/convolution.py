@@ -12,8 +12,8 @@ from ..errors import ArgumentError, ShapeError, explain
 from ..kernels.window.convolution import convolution, convolution_transposed
 from ..kernels.window.geometry import forward_size, same_padding, transposed_size
 from ..tensor import Tensor
+from .dimensions import declare
 from .linear_algebra import fused_activation
-from .pooling_arguments import declare
 
 __all__ = ["convolve", "convolve_transposed", "numbers"]
 

@@ -20,11 +20,11 @@ from ..kernels.window.resampling_maps import Map, rule
 from ..tensor import Tensor
 from . import creation
 from .activations import relu
+from .dimensions import declare
 from .pooling_arguments import (
     INDEXED,
     adaptive_size,
     check_dtype,
-    declare,
     floating,
     sizes_of,
     window_arguments,

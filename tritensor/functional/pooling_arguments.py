@@ -9,14 +9,12 @@ from .. import layout
 from ..arguments import wrong_type
 from ..dtypes import FLOATING
 from ..errors import ShapeError, UnsupportedError, explain
-from ..public import public
 from ..tensor import Tensor
 
 __all__ = [
     "INDEXED",
     "adaptive_size",
     "check_dtype",
-    "declare",
     "floating",
     "list_of",
     "sizes_of",
@@ -27,25 +25,6 @@ Sizes = tuple[int, ...]
 _NUMBERS = {2: "two ints", 3: "three ints"}
 _AXES = "THW"
 INDEXED = "_with_indices"  # what PyTorch's `max_pool1d` with indices is called inside
-
-
-def declare(function: Any, name: str, rank: int, package: bool = False) -> Any:
-    """Make a function public under the name with the number of dimensions, with its docstring's fields filled in.
-
-    Fields: `{rank}`, `{sizes}` (the dimensions' names), and for examples of a single row `{ones}` (the sizes before
-    its elements, with the channels), `{unit}` (the same of a window) and `{open}` and `{close}` (brackets). With
-    `package` it is a name of tritensor too.
-    """
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = function.__doc__.format(
-        rank=rank,
-        sizes=", ".join(["L"] if rank == 1 else "DHW"[-rank:]),
-        ones="1, " * rank,
-        unit="1, " * (rank - 1),
-        open="[" * (rank + 1),
-        close="]" * (rank + 1),
-    )
-    return public(package=package)(function)
 
 
 def list_of(sizes: Sequence[int]) -> str:

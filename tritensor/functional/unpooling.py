@@ -17,7 +17,8 @@ from ..kernels.window.pooling import at_places
 from ..random import rand
 from ..tensor import Tensor
 from . import creation, ranges
-from .pooling_arguments import check_dtype, declare, floating, list_of, sizes_of
+from .dimensions import declare
+from .pooling_arguments import check_dtype, floating, list_of, sizes_of
 from .view_operators import standing_alone
 
 _NAMES = ("time", "height", "width")
