@@ -134,7 +134,8 @@ def enlarged(sample: Sample, elements: int, rng: np.random.Generator) -> Iterato
     largest = max(arrays, key=lambda array: array.size)
     for size in dict.fromkeys(largest.shape):
         squared = "dims" in sample.metadata and size in sample.inputs[1].shape
-        squared |= "groups" in sample.metadata and size == len(sample.inputs[0]) and size in sample.inputs[1].shape
+        convolved = {"stride", "groups"} <= sample.metadata.keys()
+        squared |= convolved and size == len(sample.inputs[0]) and size in sample.inputs[1].shape
         if size < 2 or not largest.size or squared or any(array.shape.count(size) > 1 for array in arrays):
             continue
         times = math.ceil(elements / largest.size)
