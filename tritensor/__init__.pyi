@@ -5,11 +5,17 @@ from __future__ import annotations
 from builtins import float as _float
 from builtins import str as _str
 
+from . import accelerator as accelerator
 from . import autograd as autograd
+from . import compiler as compiler
 from . import cuda as cuda
 from . import distributed as distributed
 from . import functional as functional
+from . import hub as hub
+from . import jit as jit
+from . import multiprocessing as multiprocessing
 from . import nn as nn
+from . import onnx as onnx
 from . import optim as optim
 from . import random as random
 from . import return_types as return_types
@@ -25,6 +31,7 @@ from .autograd.mode import is_grad_enabled as is_grad_enabled
 from .autograd.mode import is_inference_mode_enabled as is_inference_mode_enabled
 from .autograd.mode import no_grad as no_grad
 from .autograd.mode import set_grad_enabled as set_grad_enabled
+from .compiler import compile as compile
 from .devices import device as device
 from .devices import get_default_device as get_default_device
 from .devices import set_default_device as set_default_device
@@ -364,6 +371,7 @@ __all__ = [
     "__version__",
     "abs",
     "absolute",
+    "accelerator",
     "acos",
     "acosh",
     "adaptive_avg_pool1d",
@@ -432,6 +440,8 @@ __all__ = [
     "clip",
     "clone",
     "column_stack",
+    "compile",
+    "compiler",
     "complex128",
     "complex64",
     "concat",
@@ -520,6 +530,7 @@ __all__ = [
     "gt",
     "half",
     "hstack",
+    "hub",
     "hypot",
     "iinfo",
     "index_add",
@@ -546,6 +557,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "jit",
     "layer_norm",
     "le",
     "lerp",
@@ -587,6 +599,7 @@ __all__ = [
     "mul",
     "multinomial",
     "multiply",
+    "multiprocessing",
     "mv",
     "nan",
     "nan_to_num",
@@ -611,6 +624,7 @@ __all__ = [
     "numel",
     "ones",
     "ones_like",
+    "onnx",
     "optim",
     "outer",
     "permute",

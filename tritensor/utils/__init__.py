@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from . import hooks
 
 if TYPE_CHECKING:
-    from . import data
+    from . import data, tensorboard
 
-__all__ = ["data", "hooks"]
+__all__ = ["data", "hooks", "tensorboard"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `data` when it is first named: layers need only `hooks`, and importing tritensor stays fast."""
-    if name == "data":
-        return importlib.import_module(f"{__name__}.data")
+    """Import a module when it is first named: layers need only `hooks`, and importing tritensor stays fast."""
+    if name in __all__:
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
