@@ -43,9 +43,11 @@ SAMPLES: dict[str, list[tuple[Call, tuple[int, ...]]]] = {
         for kind in ("Batch", "Instance")
         for rank in (1, 2, 3)
     },
+    "Hardsigmoid": [(Call(), (2, 7)), (Call(), ())],
+    "RReLU": [(Call(), (2, 7)), (Call(0.2, 0.2), (5,))],
     "LazyLinear": [(Call(4), (2, 3)), (Call(4, bias=False), (2, 1, 3))],
 }
-DIFFER = ("Dropout", "Norm")  # in training
+DIFFER = ("Dropout", "Norm", "RReLU")  # in training
 
 
 def inputs(name: str, info: ModuleInfo, device: Any, dtype: Any, requires_grad: bool, training: bool) -> list[Any]:
