@@ -49,7 +49,8 @@ UNCALLED: dict[str, str] = {
             set_float32_matmul_precision set_num_threads set_printoptions set_rng_state""",
         "has its own way of drawing arguments": """
             backward requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook detach_ to type view
-            expand size stride einsum index_put index_put_ where embedding promote_types can_cast get_printoptions""",
+            expand size stride einsum index_put index_put_ where embedding embedding_bag promote_types can_cast
+            get_printoptions""",
         "has more tensors than one of its shape; tests/functional and tests/nn compare it": """
             scaled_dot_product_attention binary_cross_entropy_with_logits batch_norm group_norm instance_norm conv1d
             conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution layer_norm native_batch_norm
