@@ -21,7 +21,7 @@ INEXACT = frozenset(
     mean prod var std var_mean std_mean norm logsumexp nansum cumsum softmax log_softmax matmul @ mm bmm mv dot inner
     outer addmm linear layer_norm rms_norm gelu silu mish elu softplus tanhshrink logsigmoid cosine_similarity normalize
     cross_entropy nll_loss mse_loss l1_loss sgn index_add scatter_add softsign
-    celu selu glu hardsigmoid hardswish softmin
+    celu selu glu hardsigmoid hardswish softmin pairwise_distance pdist
     """)
 )
 # Operators that jump: their operands have to be exact.
