@@ -35,7 +35,7 @@ ACTIVATIONS: dict[str, Any] = {
 SHARED = {
     **dict.fromkeys(("selu", "celu"), "elu_gradient"),
     **dict.fromkeys(("hardshrink", "softshrink", "threshold"), "hardshrink"),
-    "rrelu": "leaky_relu_gradient",
+    **dict.fromkeys(("rrelu", "prelu"), "leaky_relu_gradient"),
 }
 
 

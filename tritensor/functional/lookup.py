@@ -111,20 +111,18 @@ def embedding_bag(
     check_tensor("embedding_bag", "weight", 2, weight)
     check_tensor("embedding_bag", "input", 1, input)
     factors, rows = per_sample_weights, weight.shape[0] if weight.ndim else 0
-    if factors is not None and input.shape != factors.shape:
-        raise ValueError(
+    how = "scaling the gradient by the frequency" if scale_grad_by_freq else "sparse weights"
+    words = "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'"
+    if factors is not None:
+        _require(
+            input.shape == factors.shape,
             f"embedding_bag: If per_sample_weights ({factors.shape}) is not None, then it must have the same shape as "
-            f"the input ({input.shape})"
+            f"the input ({input.shape})",
         )
-    if weight.ndim != 2:
-        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
-    if mode not in ("sum", "mean", "max"):
-        raise ValueError("mode has to be one of sum, mean or max")
-    if mode == "max" and (scale_grad_by_freq or sparse):
-        what = "scaling the gradient by the frequency" if scale_grad_by_freq else "sparse weights"
-        raise ValueError(f"max mode does not support {what}")
+    _require(weight.ndim == 2, f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
+    _require(mode in ("sum", "mean", "max"), "mode has to be one of sum, mean or max")
+    _require(mode != "max" or not (scale_grad_by_freq or sparse), f"max mode does not support {how}")
     if factors is not None and mode != "sum":
-        words = "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'"
         raise UnsupportedError(f"{words} (got mode='{mode}').")
     _refuse_sparse("embedding_bag", sparse)
     _check_dtype("embedding_bag", "indices", input)
@@ -159,14 +157,13 @@ def embedding_bag(
 def _ends(input: Tensor, offsets: Tensor | None, complete: bool) -> Tensor:
     """Where each bag begins, and where the last one ends."""
     if input.ndim == 2:
-        if offsets is not None:
-            raise ValueError(
-                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
-                f"sequences. However, found offsets of type {type(offsets)}"
-            )
+        _require(
+            offsets is None,
+            "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+            f"sequences. However, found offsets of type {type(offsets)}",
+        )
         return arange(len(input) + 1, device=input.device) * input.shape[1]
-    if input.ndim != 1:
-        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
+    _require(input.ndim == 1, f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
     if offsets is None or offsets.ndim != 1:
         raise ValueError(f"offsets has to be a 1D Tensor{' but got None' * (offsets is None)}")
     _check_dtype("embedding_bag", "offsets", offsets)
@@ -179,6 +176,11 @@ def _ends(input: Tensor, offsets: Tensor | None, complete: bool) -> Tensor:
         raise BoundsError(f"{first} However, got {low}" if low else last)
     offsets = offsets.to(dtypes.int64)
     return offsets.contiguous() if complete else cat([offsets, offsets.new_full((1,), count)])
+
+
+def _require(fits: bool, words: str) -> None:
+    if not fits:
+        raise ValueError(words)
 
 
 def _refuse_sparse(call: str, sparse: bool) -> None:

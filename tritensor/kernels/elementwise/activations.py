@@ -28,7 +28,7 @@ SHAPED = Rule(
     "real floating",
     dtypes.FLOATING,
     dtypes.FLOATING,
-    held=("alpha", "beta", "input_scale", "negative_slope", "scale", "threshold"),
+    held=("alpha", "beta", "input_scale", "negative_slope", "scale", "slope", "threshold"),
     widely=True,
 )
 
@@ -82,20 +82,21 @@ def _(x, negative_slope):
 
 
 @elementwise(SHAPED, methods=())
-def leaky_relu_gradient(grad, x, *, negative_slope=0.01):
-    """grad where x is positive, else negative_slope * grad."""
-    return select(x > 0, grad, grad * negative_slope)
+def leaky_relu_gradient(grad, x, slope):
+    """grad where x is positive, else slope * grad; the slope is a number, or one for each element."""
+    return select(x > 0, grad, grad * slope)
 
 
-leaky_relu.gradient(lambda grad, x, negative_slope: leaky_relu_gradient(grad, x, negative_slope=negative_slope))
+leaky_relu.gradient(lambda grad, x, negative_slope: leaky_relu_gradient(grad, x, negative_slope))
 leaky_relu_gradient.gradients(
-    grad=lambda again, x, negative_slope: leaky_relu_gradient(again, x, negative_slope=negative_slope)
+    grad=lambda again, x, slope: leaky_relu_gradient(again, x, slope),
+    slope=lambda again, grad, x: where(x > 0, 0, again * grad),
 )
 
 
 @leaky_relu_gradient.kernel
-def _(grad, x, negative_slope):
-    return tl.where(x > 0, grad, grad * negative_slope)
+def _(grad, x, slope):
+    return tl.where(x > 0, grad, grad * slope)
 
 
 @elementwise(SHAPED, methods=())

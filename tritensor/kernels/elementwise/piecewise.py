@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import dtypes
 from ...rules import FLOATING, Rule
-from .activations import sigmoid, sigmoid_gradient
+from .activations import leaky_relu_gradient, sigmoid, sigmoid_gradient
 from .arithmetic import where
 from .family import elementwise
 from .maximum import larger, smaller
@@ -141,23 +141,8 @@ def _(x, weight):
     return tl.where(x > 0, x, x * weight)
 
 
-@elementwise(FLOATING, methods=())
-def prelu_gradient(grad, x, weight):
-    """grad where x is positive, else weight * grad."""
-    return select(x > 0, grad, grad * weight)
-
-
-@prelu_gradient.kernel
-def _(grad, x, weight):
-    return tl.where(x > 0, grad, grad * weight)
-
-
 prelu_kernel.gradients(
-    x=lambda grad, x, weight: prelu_gradient(grad, x, weight), weight=lambda grad, x: grad * x.clamp_max(0)
-)
-prelu_gradient.gradients(
-    grad=lambda again, x, weight: prelu_gradient(again, x, weight),
-    weight=lambda again, grad, x: where(x > 0, 0, again * grad),
+    x=lambda grad, x, weight: leaky_relu_gradient(grad, x, weight), weight=lambda grad, x: grad * x.clamp_max(0)
 )
 
 
