@@ -19,7 +19,7 @@ from .joining import cat
 from .ranges import arange
 
 
-@public()
+@public(package=False)
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -70,6 +70,19 @@ def embedding(
         result = result.view(result.shape)  # its own node, so that the hook changes only this result's gradient
         result.register_hook(lambda gradient: (gradient / often).to(gradient.dtype))
     return result
+
+
+def _of_table(
+    weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Tensor:
+    """`nn.functional.embedding` with the table first, and without padding where padding_idx is no row."""
+    check_tensor("embedding", "weight", 1, weight)
+    padding = padding_idx if weight.ndim and 0 <= padding_idx < len(weight) else None
+    return embedding(indices, weight, padding, None, 2.0, scale_grad_by_freq, sparse)
+
+
+_of_table.__name__ = _of_table.__qualname__ = "embedding"
+public(functional=False)(_of_table)
 
 
 @public(package=False)
