@@ -109,6 +109,13 @@ def test_a_nan_is_the_largest_where_it_is_the_first(device) -> None:
     assert str(out.tolist()) == "[[nan], [1.0], [nan]]" and table.grad.tolist() == [[2], [1]]
 
 
+def test_of_equal_rows_the_first_gets_the_gradient(device) -> None:
+    table = torch.tensor([[1.0, 2.0], [3.0, 2.0], [3.0, 0.0]], device=device, requires_grad=True)
+    embedding_bag(torch.tensor([[0, 2, 1]], device=device), table, mode="max").sum().backward()
+    assert table.grad.tolist() == [[0, 1], [0, 0], [1, 0]]
+    assert embedding_bag(torch.tensor([[0, 2]], device=device), table[:, :0], mode="max").shape == (1, 0)
+
+
 def test_long_rows_are_shortened(device) -> None:
     table, indices, offsets = tensors(device)
     out = embedding_bag(indices, table, offsets, max_norm=1.0, mode="sum")

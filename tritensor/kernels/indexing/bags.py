@@ -88,14 +88,14 @@ def _bag(table, indices, offsets, factors=None, *, mode, padding_idx=-1, by_freq
             out[some] = np.add.reduceat(values, starts, 0)
         return out / np.maximum(rows, 1).astype(out.dtype) if mode == "mean" else out, rows, bags
     rows = np.full(out.shape, -1)
-    if len(where):
+    if values.size:
         # a nan is the maximum only if it is the first, as in PyTorch
         found = np.fmax.reduceat(values, starts, 0)
         np.copyto(found, np.nan, where=np.isnan(values[starts]))
         equal = values == np.repeat(found, counts[some], 0)
         equal[starts] |= np.isnan(found)
-        places = np.where(equal, np.arange(len(where))[:, None], len(where))
-        out[some], rows[some] = found, where[np.minimum.reduceat(places, starts, 0)]
+        places, columns = np.divmod(np.flatnonzero(equal)[::-1], out.shape[1])
+        out[some], rows[bags[kept[places]], columns] = found, where[places]  # of equal ones the first is written last
     return out, rows, bags
 
 
@@ -105,7 +105,7 @@ bag.kinds["offsets"], bag.rule = dtypes.int64, FLOATING
 
 def _values(table: Any, indices: Any, padding_idx: int) -> Any:
     """What stands at places, 0 at those of padding."""
-    return table.masked_fill((indices == padding_idx).unsqueeze(1), 0)
+    return table if padding_idx < 0 else table.masked_fill((indices == padding_idx).unsqueeze(1), 0)
 
 
 def _of_table(grad, indices, factors, rows, bags, table_shape, mode, padding_idx, by_frequency):
