@@ -9,7 +9,7 @@ from ..functional.reduced import reduction_of
 from ..tensor import Tensor
 from .layer import Layer, declared
 
-__all__ = ["BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss"]
+__all__ = ["BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss"]
 __all__ += ["HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss"]
 __all__ += ["MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss"]
 __all__ += ["SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss"]
@@ -262,3 +262,15 @@ class CrossEntropyLoss(_Reducing, Layer):
     reduce: Any = None
     reduction: str = "mean"
     label_smoothing: float = 0.0
+
+
+@declared("ctc_loss", shown=())
+class CTCLoss(Layer):
+    """The negative logarithm of the probability that steps of class probabilities spell a sequence of labels.
+
+    The arguments are those of `functional.ctc_loss`.
+    """
+
+    blank: int = 0
+    reduction: str = "mean"
+    zero_infinity: bool = False
