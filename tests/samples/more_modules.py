@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import torch
 from torch import nn
 from torch.nn import functional
 from torch.testing import make_tensor
@@ -65,6 +66,34 @@ def places(rank: int, info: ModuleInfo, device: Any, dtype: Any, requires_grad: 
     return made
 
 
+# Losses: the arguments of constructors and of calls, where a shape is that of a tensor to make.
+LOSSES: dict[str, list[tuple[Call, tuple[Any, ...]]]] = {
+    "TripletMarginLoss": [
+        (Call(), ((3, 4), (3, 4), (3, 4))),
+        (Call(2.0, p=1.5, eps=0.1, swap=True, reduction="none"), ((3, 4), (3, 1), (1, 4))),
+        (Call(reduction="sum"), ((4,), (4,), (4,))),
+    ],
+    "TripletMarginWithDistanceLoss": [
+        (Call(), ((3, 4), (3, 4), (3, 4))),
+        (Call(distance_function=functional.l1_loss, margin=2.0, swap=True), ((3, 4), (3, 4), (3, 4))),
+    ],
+    "AdaptiveLogSoftmaxWithLoss": [
+        (Call(16, 20, [5, 10, 15], div_value=2.0), ((5, 16), torch.tensor([0, 4, 7, 19, 5]))),
+        (Call(8, 12, [3], head_bias=True), ((2, 8), torch.tensor([0, 2]))),
+        (Call(8, 12, [3]), ((8,), torch.tensor(11))),
+    ],
+}
+
+
+def arguments(name: str, info: ModuleInfo, device: Any, dtype: Any, requires_grad: bool, training: bool) -> list[Any]:
+    """The samples of a loss."""
+    make = partial(make_tensor, device=device, dtype=dtype, requires_grad=requires_grad)
+    return [
+        ModuleInput(made, Call(*(make(each) if isinstance(each, tuple) else each for each in called)))
+        for made, called in LOSSES[name]
+    ]
+
+
 ADDED = [
     ModuleInfo(
         getattr(nn, name),
@@ -74,3 +103,4 @@ ADDED = [
     for name in SAMPLES
 ]
 ADDED += [ModuleInfo(getattr(nn, f"MaxUnpool{rank}d"), module_inputs_func=partial(places, rank)) for rank in (1, 2, 3)]
+ADDED += [ModuleInfo(getattr(nn, name), module_inputs_func=partial(arguments, name)) for name in LOSSES]

@@ -121,10 +121,11 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`triplet_margin_loss` with any function of two tensors as the distance; that one's unless it is given."""
-    return _triplets(anchor, positive, negative, margin, swap, distance_function or _distance)
+    return _triplets(anchor, positive, negative, margin, swap, distance_function or euclidean)
 
 
-def _distance(x1: Tensor, x2: Tensor) -> Tensor:
+def euclidean(x1: Tensor, x2: Tensor) -> Tensor:
+    """The length of the difference of vectors, to which 1e-6 is added, as in PyTorch."""
     return norm(x1 - x2 + 1e-6, 2, -1)  # type: ignore[no-any-return]
 
 

@@ -140,7 +140,8 @@ def _forward(cls: type[Layer], function: Any) -> Any:
     inputs, passed, by_name = [], [], False  # by name after a parameter that is left out
     for name, each in signature.parameters.items():
         if name in cls._fields or name == "training":
-            passed.append(f"{name}=self.{name}" if by_name else f"self.{name}")
+            named = by_name or each.kind is each.KEYWORD_ONLY
+            passed.append(f"{name}=self.{name}" if named else f"self.{name}")
         elif not passed and each.default is each.empty:
             inputs.append(each)
         else:

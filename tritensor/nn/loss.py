@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import ArgumentError
+from ..functional.margin_losses import euclidean
 from ..functional.reduced import reduction_of
 from ..tensor import Tensor
 from .layer import Layer, declared
@@ -13,6 +15,7 @@ __all__ = ["BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "Cr
 __all__ += ["HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss"]
 __all__ += ["MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss"]
 __all__ += ["SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss"]
+__all__ += ["TripletMarginWithDistanceLoss"]
 
 
 class _Reducing:
@@ -202,9 +205,36 @@ class TripletMarginLoss(_Reducing, Layer):
 
     def _prepare(self, size_average: Any, reduce: Any) -> None:
         super()._prepare(size_average, reduce)
-        if self.margin <= 0:
-            words = f"expected margin to be greater than 0, got {self.margin} instead"
-            raise ValueError(f"{type(self).__name__}: {words}")
+        _check_margin(self)
+
+
+def _check_margin(loss: Any) -> None:
+    if loss.margin <= 0:
+        words = f"expected margin to be greater than 0, got {loss.margin} instead"
+        raise ValueError(f"{type(loss).__name__}: {words}")
+
+
+class PairwiseDistance(Layer):
+    """The length of the difference of vectors."""
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """What `triplet_margin_loss` takes for the distance."""
+        return euclidean(x1, x2)
+
+
+@declared("triplet_margin_with_distance_loss", shown=(), kw_only=True)
+class TripletMarginWithDistanceLoss(Layer):
+    """`TripletMarginLoss` with any function of two tensors, or module, as the distance."""
+
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None
+    margin: float = 1.0
+    swap: bool = False
+    reduction: str = "mean"
+
+    def _prepare(self) -> None:
+        if self.distance_function is None:
+            self.distance_function = PairwiseDistance()
+        _check_margin(self)
 
 
 @declared("binary_cross_entropy_with_logits", shown=())
