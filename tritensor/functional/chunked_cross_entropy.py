@@ -49,16 +49,11 @@ def linear_cross_entropy(
     Of class indices never more scores are in memory than a chunk has; the gradients of a reduced loss are computed with
     them. A second gradient holds all scores, and so does a loss against probabilities or of several dimensions.
 
-    >>> import tritensor as torch
-    >>> torch.nn.functional.linear_cross_entropy(torch.ones(2, 1), torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1]))
-    tensor(0.8133)
-
     Args:
         input: (N, in_features), or (in_features,).
         linear_weight: (C, in_features), or (C, d1, ..., in_features) for a loss of several dimensions.
-        target: class indices or probabilities, as for `cross_entropy`.
         linear_bias: of the weight's shape without its last dimension.
-        weight, reduction, ignore_index, label_smoothing: `cross_entropy`'s; no class is ignored unless it is given.
+        target, weight, reduction, ignore_index, label_smoothing: `cross_entropy`'s.
         options: `nn.LinearCrossEntropyOptions`, which say how many rows a chunk has.
 
     Raises:

@@ -23,15 +23,11 @@ def _weighted(values: Tensor, weight: Tensor | None) -> Any:
 
 @loss()
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """The mean (or sum) of the squared differences.
+    """The squared differences; a weight of each is what they are averaged by.
 
     >>> import tritensor as torch
     >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
     tensor(2.)
-
-    Args:
-        reduction: "mean", by the weights where there are some, "sum" or "none".
-        weight: scales each element's error.
     """
     check_both("mse_loss", input, target)
     return _weighted(called("MseLossBackward0", errors.squared_error(input, target)), weight)
@@ -39,7 +35,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
 
 @loss()
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """The mean (or sum) of the distances between `input` and `target`; the arguments are `mse_loss`'s."""
+    """The distances between `input` and `target`; the arguments are `mse_loss`'s."""
     check_both("l1_loss", input, target)
     return _weighted(_distances(input, target), weight)
 
@@ -52,11 +48,7 @@ def _distances(input: Tensor, target: Tensor) -> Tensor:
 
 @loss()
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """Distances, less than `beta` half their squares over `beta`: d * d / (2 * beta), and beyond it d - beta / 2.
-
-    >>> import tritensor as torch
-    >>> torch.nn.functional.smooth_l1_loss(torch.tensor([1., 2.]), torch.tensor([0.5, 4.]), reduction="none")
-    tensor([0.1250, 1.5000])
+    """Distances d: d * d / (2 * beta) up to `beta`, beyond it d - beta / 2.
 
     Raises:
         RuntimeError: a negative beta, or shapes that do not broadcast. UnsupportedError: dtypes that are not floating.
@@ -74,14 +66,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """Half the squares of distances up to `delta`, and beyond it delta * (d - delta / 2).
-
-    >>> import tritensor as torch
-    >>> torch.nn.functional.huber_loss(torch.tensor([1., 2.]), torch.tensor([0.5, 4.]), reduction="none", delta=0.5)
-    tensor([0.1250, 0.8750])
-
-    Args:
-        weight: of the input's shape, scales each element's error; the mean is not divided by it.
+    """Distances d: d * d / 2 up to `delta`, beyond it delta * (d - delta / 2); the mean is not divided by a weight.
 
     Raises:
         RuntimeError: a delta that is not positive, or shapes that do not broadcast. ValueError: a weight of another
@@ -104,13 +89,6 @@ def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Cross entropy of the probabilities `target` against those of `input`; logarithms are -100 at least.
-
-    >>> import tritensor as torch
-    >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5, 0.0]), torch.tensor([1.0, 1.0]), reduction="none")
-    tensor([  0.6931, 100.0000])
-
-    Args:
-        weight: scales each element's loss; broadcast to the target's shape.
 
     Raises:
         RuntimeError: an input that is not from 0 to 1; on a CUDA device the kernel asserts it. ValueError: the shapes
@@ -168,18 +146,10 @@ def kl_div(
 ) -> Tensor:
     """The Kullback-Leibler divergence of the probabilities `target` from those whose logarithms are `input`.
 
-    >>> import tritensor as torch
-    >>> x = torch.tensor([[0.25, 0.75]]).log()
-    >>> torch.nn.functional.kl_div(x, torch.tensor([[0.5, 0.5]]), reduction="batchmean")
-    tensor(0.1438)
-
     Args:
-        reduction: "batchmean", the sum over the number of rows, which the divergence is; "mean", over all elements,
+        reduction: "batchmean", the sum over the number of rows, which is its definition; "mean", over all elements,
             with a warning; "sum" or "none".
         log_target: `target` is of logarithms, too.
-
-    Raises:
-        ValueError: an unknown reduction. DtypeError: dtypes that are not floating.
     """
     if reduction == "mean" and size_average is reduce is None:
         warn(
@@ -194,7 +164,7 @@ def kl_div(
 
 
 def _kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: bool = False) -> Tensor:
-    """The Kullback-Leibler divergence; `functional.kl_div` without the mean over rows, and without its warning."""
+    """`functional.kl_div` without the mean over rows, and without its warning."""
     if not result_type(input, target).is_floating_point:
         raise DtypeError("kl_div: Integral inputs not supported.")
     if log_target:
@@ -219,10 +189,6 @@ def poisson_nll_loss(
 ) -> Tensor:
     """The negative log likelihood of counts `target` under Poisson distributions.
 
-    >>> import tritensor as torch
-    >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 3.0]))
-    tensor(0.3591)
-
     Args:
         input: the distributions' means, or with `log_input` their logarithms.
         full: add Stirling's approximation of log(target!) where the target is above 1.
@@ -245,10 +211,6 @@ def gaussian_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """The negative log likelihood of `target` under normal distributions of mean `input` and variance `var`.
-
-    >>> import tritensor as torch
-    >>> torch.nn.functional.gaussian_nll_loss(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 1.0]), 1.0)
-    tensor(0.2500)
 
     Args:
         var: of the input's shape, or of one in which one dimension is 1 or the last is missing; or a number.
@@ -276,12 +238,7 @@ def gaussian_nll_loss(
 
 @loss()
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """log(1 + exp(-target * input)) for targets of 1 and -1.
-
-    >>> import tritensor as torch
-    >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.0, 2.0]), torch.tensor([1.0, -1.0]), reduction="none")
-    tensor([0.6931, 2.1269])
-    """
+    """log(1 + exp(-target * input)) for targets of 1 and -1."""
     return called("SoftMarginLossBackward0", softplus(-input * target, threshold=math.inf))
 
 
@@ -289,15 +246,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """The mean over classes, the last dimension, of the cross entropies of labels 0 and 1 against sigmoid(input).
-
-    >>> import tritensor as torch
-    >>> torch.nn.functional.multilabel_soft_margin_loss(torch.tensor([[0.0, 2.0]]), torch.tensor([[1.0, 1.0]]))
-    tensor(0.4100)
-
-    Args:
-        weight: one per class.
-    """
+    """The mean over classes, the last dimension, of the cross entropies of labels 0 and 1 against sigmoid(input)."""
     values = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         values = values * weight

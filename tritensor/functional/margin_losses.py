@@ -19,12 +19,7 @@ from .reductions import norm
 
 @loss(package="input target margin reduction")
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """The distances `input` of pairs that are alike (target 1), max(0, margin - input) of those that are not (-1).
-
-    >>> import tritensor as torch
-    >>> torch.nn.functional.hinge_embedding_loss(torch.tensor([0.5, 0.2]), torch.tensor([1, -1]), reduction="none")
-    tensor([0.5000, 0.8000])
-    """
+    """The distances `input` of pairs that are alike (target 1), max(0, margin - input) of others (-1)."""
     zeros = zeros_like(input)
     return where(target != 1, (margin - input).clamp_min(0), zeros) + where(target != -1, input, zeros)
 
@@ -34,11 +29,6 @@ def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
 ) -> Tensor:
     """max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1) or the second (-1).
-
-    >>> import tritensor as torch
-    >>> one, other = torch.tensor([1.0, 2.0]), torch.tensor([0.5, 1.5])
-    >>> torch.nn.functional.margin_ranking_loss(one, other, torch.tensor([1, -1]), reduction="none")
-    tensor([0.0000, 0.5000])
 
     Raises:
         ShapeError: the tensors differ in their number of dimensions.
@@ -53,18 +43,9 @@ def margin_ranking_loss(
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
 ) -> Tensor:
-    """1 - c for the cosine c of pairs of vectors that are alike (target 1), max(0, c - margin) for others (-1).
+    """1 - c for the cosine c of vectors that are alike (target 1), max(0, c - margin) for others (-1).
 
-    >>> import tritensor as torch
-    >>> one, other = torch.tensor([[1.0, 0.0]]), torch.tensor([[3.0, 4.0]])
-    >>> torch.nn.functional.cosine_embedding_loss(one, other, torch.tensor([-1]), margin=0.5)
-    tensor(0.1000)
-
-    Args:
-        input1, input2: (N, D) for a target of shape (N,), (D,) for one of shape ().
-
-    Raises:
-        ShapeError: other shapes.
+    Inputs are (N, D) for a target of shape (N,), (D,) for one of shape (); others raise ShapeError.
     """
     if target.ndim > 1:
         raise ShapeError("0D or 1D target tensor expected, multi-target not supported")
@@ -90,17 +71,9 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, margin + d(anchor, positive) - d(anchor, negative)) for the distances d of vectors, the last dimension.
+    """max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is the p-norm of the difference + eps.
 
-    >>> import tritensor as torch
-    >>> anchor, positive, negative = (torch.tensor([[each]]) for each in (0.0, 1.0, 1.5))
-    >>> torch.nn.functional.triplet_margin_loss(anchor, positive, negative)
-    tensor(0.5000)
-
-    Args:
-        p: the norm that is the distance.
-        eps: added to the differences of vectors.
-        swap: use d(positive, negative) where that is smaller than d(anchor, negative).
+    With `swap` d(positive, negative) is used where it is smaller. Vectors are the last dimension.
 
     Raises:
         ValueError: a margin that is not positive. ShapeError: tensors that differ in their number of dimensions, or do
@@ -154,19 +127,13 @@ def multi_margin_loss(
 ) -> Tensor:
     """The mean over classes of max(0, margin - the target's score + a class's score) ** p, without the target's own.
 
-    >>> import tritensor as torch
-    >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.5, 1.0, 0.0]]), torch.tensor([0]))
-    tensor(0.6667)
-
     Args:
-        input: scores, (N, C) or (C,).
-        target: class indices, int64, (N,) or ().
-        p: 1 or 2.
+        input, target: scores (N, C) and class indices (N,), int64, or (C,) and ().
         weight: scales the losses of a class's targets, (C,).
 
     Raises:
-        ValueError: another p, or a weight of more than one dimension. ShapeError: shapes that do not fit, or a target
-        that is no class. DtypeError: dtypes that do not fit.
+        ValueError: a p that is not 1 or 2, or a weight of more dimensions. ShapeError: shapes that do not fit, or a
+        target that is no class. DtypeError: dtypes that do not fit.
     """
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -196,17 +163,11 @@ def multi_margin_loss(
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """The sum of max(0, 1 - a label's score + another class's score) over all pairs, divided by the number of classes.
 
-    >>> import tritensor as torch
-    >>> scores, labels = torch.tensor([0.1, 0.2, 0.4, 0.8]), torch.tensor([3, 0, -1, 1])
-    >>> torch.nn.functional.multilabel_margin_loss(scores, labels)
-    tensor(0.8500)
-
     Args:
-        input: scores, (N, C) or (C,).
-        target: of the input's shape, int64: the labels of a row are the classes before the first -1.
+        input, target: scores, (N, C) or (C,), and class indices, int64: a row's labels are those before the first -1.
 
     Raises:
-        ShapeError: other shapes, or a label that is no class. DtypeError: dtypes that do not fit.
+        ShapeError: shapes that do not fit, or a label that is no class. DtypeError: dtypes that do not fit.
     """
     rows = _score_rows(input)
     if target.shape != input.shape:

@@ -37,11 +37,7 @@ _REFUSED = "{} is not a valid value for reduction"
 
 
 def reduction_named(reduction: Any, refused: str = _REFUSED) -> str:
-    """The reduction, "mean", "sum" or "none", or PyTorch's number of it; `refused` is the message for another one.
-
-    Raises:
-        ValueError: it is another one.
-    """
+    """The reduction, "mean", "sum" or "none", or PyTorch's number of it; ValueError with `refused` for another one."""
     if reduction in (0, 1, 2):
         return ("none", "mean", "sum")[reduction]
     if reduction == "elementwise_mean":
@@ -55,8 +51,7 @@ def reduction_named(reduction: Any, refused: str = _REFUSED) -> str:
 def reduced(values: Any, reduction: str, refused: str = _REFUSED) -> Tensor:
     """The mean or the sum of a loss's elements, or these; a pair is of weighted elements and their weights.
 
-    The node of elements that were `called` something, because PyTorch's function is one operator, gives the result's
-    its name.
+    The node of elements that were `called` something, because PyTorch's function is one operator, gives its name on.
     """
     reduction = reduction_named(reduction, refused)
     if values.__class__ is tuple:
@@ -79,8 +74,7 @@ def loss(legacy: bool = True, package: str = "", refused: str = _REFUSED) -> Cal
             return softplus(-input * target)
 
     Args:
-        legacy: whether `size_average` and `reduce` are parameters, too; they stand before `reduction` unless the
-            formula has them.
+        legacy: whether `size_average` and `reduce` are parameters, too, before `reduction` unless the formula has them.
         package: the parameters of the name of tritensor itself, which PyTorch has in another order; none without it.
         refused: PyTorch's message for an unknown reduction.
     """

@@ -27,11 +27,10 @@ class LinearCrossEntropyOptions:
     """How `functional.linear_cross_entropy` divides its rows into chunks.
 
     Args:
-        allow_retain_graph: accepted; gradients are never changed in place.
         batch_chunk_size: rows of a chunk.
         chunking_method: "aspect_ratio", chunks whose scores take the memory of all inputs, or "aspect_ratio:2" for half
             of it; "auto", the first unless batch_chunk_size is given.
-        acc_policy, acc_dtype: accepted; sums over chunks are in float32 for half precision.
+        allow_retain_graph, acc_policy, acc_dtype: accepted; sums of half precision are in float32.
 
     Raises:
         ValueError: an unknown policy, method, size or dtype.
@@ -77,16 +76,8 @@ class LinearCrossEntropyOptions:
 class LinearCrossEntropyLoss(Module):
     """Cross entropy of the scores of a linear layer `linear`, computed by chunks of rows.
 
-    >>> import tritensor as torch
-    >>> torch.nn.LinearCrossEntropyLoss(4, 10)(torch.zeros(2, 4), torch.tensor([3, 7]))
-    tensor(2.3026, grad_fn=<NllLossBackward0>)
-
-    Args:
-        in_features, num_classes: the sizes of the linear layer.
-        out_features: the sizes of further dimensions of scores, (N, num_classes, *out_features).
-        bias: whether the linear layer has one.
-        reduction, weight, ignore_index, label_smoothing: `CrossEntropyLoss`'s.
-        options: how rows are divided into chunks, `LinearCrossEntropyOptions`.
+    The arguments are those of `Linear` and of `functional.linear_cross_entropy`; `out_features` are the sizes of
+    further dimensions of scores, (N, num_classes, *out_features).
 
     Raises:
         ShapeError: a weight of another shape, or a label_smoothing that is no share.
@@ -150,21 +141,15 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Softmax over many classes of which few are frequent: those in `head`, the others in clusters of lower rank.
+    """Softmax over many classes, sorted by frequency: the frequent ones in `head`, others in clusters of lower rank.
 
-    E. Grave et al., "Efficient softmax approximation for GPUs", 2016. Classes are sorted by frequency, and class 0 is
-    the most frequent. Of a batch only the clusters are computed in which it has targets; on a device they are waited
-    for.
+    E. Grave et al., "Efficient softmax approximation for GPUs", 2016. Of a batch only the clusters are computed in
+    which it has targets; on a device they are waited for.
 
     Args:
-        in_features: the size of inputs.
-        n_classes: the number of classes.
-        cutoffs: the first classes of the clusters, rising.
+        cutoffs: the first classes of the clusters, rising; ValueError for others.
         div_value: the rank of cluster number i is in_features // div_value ** i.
         head_bias: whether the scores of the head have a bias.
-
-    Raises:
-        ValueError: cutoffs that are empty, do not rise or are no classes.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence  # noqa: F401 - what the annotations of `forward` name
 from typing import Any, TypeVar, dataclass_transform
 
 from ..composing import compose

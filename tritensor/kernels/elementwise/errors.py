@@ -11,7 +11,6 @@ from ...errors import ShapeError, explain
 from ...rules import FLOATING, Rule
 from ...runtime.call import Call
 from ...tensor import Tensor
-from .arithmetic import where
 from .family import elementwise
 
 if TYPE_CHECKING:
@@ -98,30 +97,9 @@ def _(x, y, bend, slope):
     return slope * tl.where(distance < bend, distance * distance / (2 * bend), distance - bend / 2)
 
 
-@elementwise(FLOATING, methods=())
-def bent_error_gradient(grad, x, y, *, bend=1.0, slope=1.0):
-    """grad times the slope of bent_error at x."""
-    return grad * (slope * np.clip((x - y) / bend, -1, 1))
-
-
-@bent_error_gradient.kernel
-def _(grad, x, y, bend, slope):
-    way = (x - y) / bend
-    return grad * (slope * tl.where(way > 1, 1.0, tl.where(way < -1, -1.0, way)))  # NaN stays
-
-
-def _bend(again, grad, x, y, bend, slope):
-    return where((x - y).abs() < bend, again * grad * (slope / bend), 0)
-
-
 bent_error.gradients(
-    x=lambda grad, x, y, bend, slope: bent_error_gradient(grad, x, y, bend=bend, slope=slope),
-    y=lambda grad, x, y, bend, slope: bent_error_gradient(grad, y, x, bend=bend, slope=slope),
-)
-bent_error_gradient.gradients(
-    grad=lambda again, x, y, bend, slope: bent_error_gradient(again, x, y, bend=bend, slope=slope),
-    x=_bend,
-    y=lambda again, grad, x, y, bend, slope: -_bend(again, grad, x, y, bend, slope),
+    x=lambda grad, x, y, bend, slope: grad * (((x - y) / bend).clamp(-1, 1) * slope),
+    y=lambda grad, x, y, bend, slope: grad * (((y - x) / bend).clamp(-1, 1) * slope),
 )
 
 
@@ -160,28 +138,9 @@ def _(x, y):
     return (y - 1.0) * against - y * tl.maximum(libdevice.log(x), -100.0)
 
 
-@elementwise(FLOATING, methods=())
-def share_error_gradient(grad, x, y):
-    """grad times the slope of share_error at x, whose divisor is 1e-12 at least."""
-    return grad * ((x - y) / np.maximum(x * (1 - x), 1e-12))
-
-
-share_error_gradient.domain = (0.05, 0.95)
-
-
-@share_error_gradient.kernel
-def _(grad, x, y):
-    return grad * ((x - y) / tl.maximum(x * (1.0 - x), 1e-12))
-
-
 share_error.gradients(
-    x=lambda grad, x, y: share_error_gradient.method(grad, x, y),
+    x=lambda grad, x, y: grad * ((x - y) / (x * (1 - x)).clamp_min(1e-12)),
     y=lambda grad, x: grad * ((-x).log1p() - x.log()),
-)
-share_error_gradient.gradients(
-    grad=lambda again, x, y: share_error_gradient.method(again, x, y),
-    x=lambda again, grad, x, y: again * grad * (x * x - 2 * x * y + y) / (x * (1 - x)).clamp_min(1e-12).square(),
-    y=lambda again, grad, x: -again * grad / (x * (1 - x)).clamp_min(1e-12),
 )
 
 

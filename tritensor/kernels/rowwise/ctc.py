@@ -74,19 +74,7 @@ class Ctc(Operator):
         from .ctc_kernel import launch_ctc, launch_ctc_backward
 
         launch = launch_ctc if len(self.outputs) == 2 else launch_ctc_backward
-        launch(call.outs, call.arrays, call.compute, call.metadata)
-
-
-def _states(target, labels, blank):
-    """The class of each state, whether a sequence has it, and whether it is reached by a jump over a blank."""
-    classes = np.full((len(target), 2 * target.shape[1] + 1), blank)
-    classes[:, 1::2] = target
-    place = np.arange(classes.shape[1])
-    inside = place < 2 * labels[:, None] + 1
-    classes = np.where(inside, classes, blank)
-    jumps = np.zeros(classes.shape, bool)
-    jumps[:, 2:] = classes[:, 2:] != classes[:, :-2]
-    return classes, inside, jumps & (place % 2 == 1)
+        launch(call.outs, call.arrays, call.metadata)
 
 
 def _total(*logs):
@@ -96,57 +84,55 @@ def _total(*logs):
     return top + np.log(sum(np.exp(each - top) for each in logs))
 
 
-def _shifted(logs, by):
-    """Each state's value from `by` states before it."""
-    out = np.full_like(logs, -np.inf)
-    if by < logs.shape[1]:
-        out[:, by:] = logs[:, :-by]
-    return out
+def _walk(x, target, steps, labels, blank):
+    """alpha (T, N, 2 * S + 1), what each state emits at each step, and the class of each state."""
+    classes = np.full((len(target), 2 * target.shape[1] + 1), blank)
+    classes[:, 1::2] = target
+    place = np.arange(classes.shape[1])
+    inside = place < 2 * labels[:, None] + 1
+    classes = np.where(inside, classes, blank)
+    jumps = (place % 2 == 1)[2:] & (classes[:, 2:] != classes[:, :-2])
+    emitted = np.take_along_axis(x, classes[None], 2)
+    alpha = np.full(emitted.shape, -np.inf, x.dtype)
+    state = np.where(place < 2, 0, np.full(classes.shape, -np.inf, x.dtype))
+    for t in range(len(x)):
+        if t:
+            one, two = np.full_like(state, -np.inf), np.full_like(state, -np.inf)
+            one[:, 1:], two[:, 2:] = state[:, :-1], np.where(jumps, state[:, :-2], -np.inf)
+            state = _total(state, one, two)
+        alpha[t] = state = np.where(inside & (t < steps)[:, None], state + emitted[t], -np.inf)
+    return alpha, emitted, classes
 
 
 def _ctc(x, target, steps, labels, *, blank, zero_infinity=False):
     """The negative logarithm of the probability of each sequence of labels, and alpha."""
-    classes, inside, jumps = _states(target, labels, blank)
-    emitted = np.take_along_axis(x, classes[None], 2)
-    alpha = np.full(emitted.shape, -np.inf, x.dtype)
-    state = np.where(np.arange(classes.shape[1]) < 2, 0, -np.inf).astype(x.dtype) + np.zeros(classes.shape, x.dtype)
-    for t in range(len(x)):
-        if t:
-            state = _total(state, _shifted(state, 1), np.where(jumps, _shifted(state, 2), -np.inf))
-        state = np.where(inside & (t < steps)[:, None], state + emitted[t], -np.inf)
-        alpha[t] = state
-    rows = np.arange(len(target))
+    alpha, rows = _walk(x, target, steps, labels, blank)[0], np.arange(len(target))
     ends = alpha[steps - 1, rows, 2 * labels], alpha[steps - 1, rows, np.maximum(2 * labels - 1, 0)]
     loss = -_total(ends[0], np.where(labels > 0, ends[1], -np.inf))
-    loss = np.where(steps > 0, loss, np.where(labels > 0, np.inf, 0))
-    return loss, alpha.swapaxes(0, 1)
+    return np.where(steps > 0, loss, np.where(labels > 0, np.inf, 0)), alpha.swapaxes(0, 1)
 
 
 ctc_loss = Ctc("ctc_loss", _ctc, ("out", "alpha"))
 
 
 def _ctc_backward(grad, x, target, steps, labels, loss, alpha, *, blank, zero_infinity):
-    """The gradient of the logarithms; softmax is taken to be where they come from, as in PyTorch."""
-    classes, inside, jumps = _states(target, labels, blank)
-    emitted = np.take_along_axis(x, classes[None], 2)
-    after = np.zeros_like(jumps)
-    after[:, :-2] = jumps[:, 2:]
-    place, ends = np.arange(classes.shape[1]), 2 * labels[:, None]
-    last = inside & (place >= ends - 1)
-    beta, shares = np.full(classes.shape, -np.inf, x.dtype), np.zeros_like(emitted)
-    for t in reversed(range(len(x))):
-        back = beta[:, ::-1]
-        moved = _total(beta, _shifted(back, 1)[:, ::-1], np.where(after, _shifted(back, 2)[:, ::-1], -np.inf))
-        begun = np.where((t == steps - 1)[:, None], np.where(last, 0, -np.inf), moved)
-        both = alpha[:, t] + begun + loss[:, None]  # alpha has this step's logarithm
-        shares[t] = np.where(inside & (both != -np.inf), np.exp(both), 0)
-        beta = np.where(inside & (t < steps)[:, None], begun + emitted[t], -np.inf)
-    change, rows = np.exp(x), np.arange(len(target))
+    """The gradient of the logarithms; softmax is taken to be where they come from, as in PyTorch.
+
+    beta is the alpha of the steps and labels from the last to the first.
+    """
+    rows, time = np.arange(len(target)), steps - 1 - np.arange(len(x))[:, None]
+    back = labels[:, None] - 1 - np.arange(target.shape[1])
+    beta = _walk(x[time % len(x), rows], target[rows[:, None], back % max(back.shape[1], 1)], steps, labels, blank)[0]
+    _, _, classes = _walk(x[:0], target, steps, labels, blank)
+    emitted, place = np.take_along_axis(x, classes[None], 2), 2 * labels[:, None] - np.arange(classes.shape[1])
+    both = alpha.swapaxes(0, 1) + beta[time[:, :, None] % len(x), rows[:, None], place % classes.shape[1]]
+    inside = (time >= 0)[:, :, None] & (place >= 0) & (both != -np.inf)
+    shares = np.where(inside, np.exp(both + loss[:, None] - emitted), 0)
+    change = np.exp(x)
     for s in range(classes.shape[1]):
         change[:, rows, classes[:, s]] -= shares[:, :, s]
-    lost = loss == np.inf
-    change = np.where(lost[:, None], 0 if zero_infinity else np.nan, change * grad[:, None])
-    return np.where((np.arange(len(x))[:, None] < steps)[:, :, None], change, 0)
+    change = np.where((loss == np.inf)[:, None], 0 if zero_infinity else np.nan, change * grad[:, None])
+    return np.where((time >= 0)[:, :, None], change, 0)
 
 
 ctc_backward = Ctc("ctc_backward", _ctc_backward)
