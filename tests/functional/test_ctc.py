@@ -118,6 +118,7 @@ def test_there_is_no_second_gradient():
 WORDS = "(while checking arguments for ctc_loss_allocate_outputs)"
 REFUSED = [
     ("x[:, :0], y[:0], [], []", RuntimeError, "log_probs tensor must not be empty"),
+    ("x, y, [4.5, 4, 4], m", TypeError, "ctc_loss() received an invalid combination of arguments"),
     ("x, y, torch.tensor(n), m", TypeError, "ctc_loss() received an invalid combination of arguments"),
     (
         "x[0, 0], y, n, m",

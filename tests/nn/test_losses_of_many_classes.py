@@ -10,6 +10,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import nn
+from tritensor.functional import chunked_cross_entropy
 from tritensor.functional.chunked_cross_entropy import rows_of_chunk
 from tritensor.nn import functional as F
 
@@ -75,6 +76,21 @@ def test_gradients_of_chunks(reduction):
     torch.autograd.gradgradcheck(loss, (x, w, b))
     (only,) = torch.autograd.grad(loss(x.detach(), w, b.detach()).sum(), w)
     torch.testing.assert_close(only, torch.autograd.grad(loss(x, w, b).sum(), w)[0])
+
+
+def test_without_a_graph_no_gradient_is_computed(monkeypatch):
+    (x, w, _), target = parts()
+    asked = []
+    right = chunked_cross_entropy.cross_entropy_backward
+    monkeypatch.setattr(
+        chunked_cross_entropy, "cross_entropy_backward", lambda *a, **k: asked.append(1) or right(*a, **k)
+    )
+    options = nn.LinearCrossEntropyOptions(batch_chunk_size=5)
+    with torch.no_grad():
+        F.linear_cross_entropy(x, w, target, options=options)
+    assert not asked
+    F.linear_cross_entropy(x, w, target, options=options)
+    assert len(asked) == 2
 
 
 def test_half_precision_adds_chunks_in_float32():

@@ -32,7 +32,8 @@ FAMILIES = words("""
     *batch_norm *instance_norm *group_norm *layer_norm *rms_norm local_response_norm pad* *dropout*
     """)
 PICTURES = chosen("operators", [f"nn.functional.{family}" for family in FAMILIES])
-ON_DEVICES = [name for name in MODULES if any(each in name for each in ("Conv", "Pool", "Norm", "Pad"))]
+LOSSES = chosen("operators", ["nn.functional.*_loss", "nn.functional.kl_div", "nn.functional.*cross_entropy*"])
+ON_DEVICES = [name for name in MODULES if any(each in name for each in ("Conv", "Pool", "Norm", "Pad", "Loss"))]
 
 
 def assert_alike(row: Row) -> None:
@@ -50,6 +51,12 @@ def test_operators_of_pictures(name: str) -> None:
     row = run("operators", name)
     assert_alike(row)
     assert not row.listed, report([row])
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_operators_of_losses(name: str) -> None:
+    row = run("operators", name)
+    assert row.agree and not row.found, report([row])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -86,7 +86,8 @@ def linear_cross_entropy(
         sizes = input.shape[0], features, shape[0]
         rows = max(rows_of_chunk(*sizes), _FEWEST) if options is None else options.rows(*sizes)
         if rows < sizes[0] and (weight is None or tuple(weight.shape) == shape):
-            return _InChunks.apply(*parts, {**more, "reduction": reduction}, rows)  # type: ignore[no-any-return]
+            how = {**more, "reduction": reduction}
+            return _InChunks.apply(*parts, how, rows, recording.enabled)  # type: ignore[no-any-return]
     elif options is not None and input.ndim == 2:
         warn(f"linear_cross_entropy: ``options`` ignored; chunks need class indices and one dimension, got {shape}")
     return _at_once(parts, {**more, "reduction": reduction})
@@ -108,10 +109,10 @@ class _InChunks(Function):
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Tensor:
-        *parts, how, rows = arguments
+        *parts, how, rows, recorded = arguments
         ctx.save_for_backward(*parts)
         ctx.how, ctx.rows, needs = how, rows, ctx.needs_input_grad[:3]
-        once = any(needs) and how["reduction"] != "none"
+        once = recorded and any(needs) and how["reduction"] != "none"
         found, ctx.total, ctx.changes = _chunks(parts, how, rows, needs, ones_like(parts[0][0, 0]) if once else None)
         return (found / ctx.total if how["reduction"] == "mean" else found).to(parts[0].dtype)
 
@@ -127,7 +128,7 @@ class _InChunks(Function):
         else:
             scale = grad / ctx.total if ctx.how["reduction"] == "mean" else grad
             changes = [each if each is None else each * scale for each in ctx.changes]
-        return *(each if each is None else each.to(part.dtype) for each, part in zip(changes, parts)), *[None] * 4
+        return *(each if each is None else each.to(part.dtype) for each, part in zip(changes, parts)), *[None] * 5
 
 
 def _chunks(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,8 @@ def _lengths(name: str, lengths: Any, batch: int) -> np.ndarray:
     """Lengths as an array of int64."""
     if isinstance(lengths, Tensor) and (lengths.dtype.is_floating_point or lengths.dtype.is_complex):
         raise ShapeError(f"{name} must be integral")
-    found = np.asarray(lengths.cpu()._host_array() if isinstance(lengths, Tensor) else lengths, np.int64).reshape(-1)
+    numbers = lengths.cpu().reshape(-1).tolist() if isinstance(lengths, Tensor) else map(index, lengths)
+    found = np.array([*numbers], np.int64)
     if len(found) != batch:
         raise ShapeError(explain(f"{name} must be of size batch_size", f"it has {len(found)} elements, not {batch}"))
     return found

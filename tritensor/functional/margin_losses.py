@@ -13,7 +13,7 @@ from ..kernels.elementwise.arithmetic import where
 from ..tensor import Tensor
 from .likeness import zeros_like
 from .ranges import arange
-from .reduced import check_floating, loss
+from .reduced import check_floating, loss, reduction_named
 from .reductions import norm
 
 
@@ -139,7 +139,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
-    rows = _score_rows(input)
+    rows = _score_rows(input, reduction)
     if target.ndim > 1 or target.numel() != rows.shape[0]:
         raise ShapeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
@@ -169,7 +169,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     Raises:
         ShapeError: shapes that do not fit, or a label that is no class. DtypeError: dtypes that do not fit.
     """
-    rows = _score_rows(input)
+    rows = _score_rows(input, reduction)
     if target.shape != input.shape:
         raise ShapeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
     _check_labels("multilabel_margin_loss_forward_out_frame", input, target, -1, "argument #2 'target' is out of range")
@@ -188,8 +188,9 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     return called("MultilabelMarginLossBackward0", _of_rows(values, reduction))
 
 
-def _score_rows(input: Tensor) -> Tensor:
-    """Scores as (N, C)."""
+def _score_rows(input: Tensor, reduction: str) -> Tensor:
+    """Scores as (N, C), after a check of the reduction, which PyTorch has before those of tensors."""
+    reduction_named(reduction)
     check_tensor("loss", "input", 1, input)
     if input.ndim > 2 or 0 in input.shape[-1:]:
         words = "Expected non-empty vector or matrix with optional 0-dim batch size, but got:"
