@@ -68,6 +68,9 @@ from .functional import _alpha_dropout as alpha_dropout
 from .functional import _alpha_dropout_ as alpha_dropout_
 from .functional import _arange as arange
 from .functional import _bernoulli as bernoulli
+from .functional import _binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from .functional import _cosine_embedding_loss as cosine_embedding_loss
+from .functional import _ctc_loss as ctc_loss
 from .functional import _dropout as dropout
 from .functional import _dropout_ as dropout_
 from .functional import _empty as empty
@@ -80,8 +83,11 @@ from .functional import _full as full
 from .functional import _grid_sampler as grid_sampler
 from .functional import _grid_sampler_2d as grid_sampler_2d
 from .functional import _grid_sampler_3d as grid_sampler_3d
+from .functional import _hinge_embedding_loss as hinge_embedding_loss
+from .functional import _kl_div as kl_div
 from .functional import _linspace as linspace
 from .functional import _logspace as logspace
+from .functional import _margin_ranking_loss as margin_ranking_loss
 from .functional import _max_pool1d as max_pool1d
 from .functional import _max_pool1d_with_indices as max_pool1d_with_indices
 from .functional import _max_pool2d as max_pool2d
@@ -89,10 +95,12 @@ from .functional import _max_pool3d as max_pool3d
 from .functional import _multinomial as multinomial
 from .functional import _normal as normal
 from .functional import _ones as ones
+from .functional import _poisson_nll_loss as poisson_nll_loss
 from .functional import _rand as rand
 from .functional import _randint as randint
 from .functional import _randn as randn
 from .functional import _randperm as randperm
+from .functional import _triplet_margin_loss as triplet_margin_loss
 from .functional import _zeros as zeros
 from .functional import abs as abs
 from .functional import absolute as absolute
@@ -126,7 +134,6 @@ from .functional import atan as atan
 from .functional import atan2 as atan2
 from .functional import atanh as atanh
 from .functional import avg_pool1d as avg_pool1d
-from .functional import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from .functional import bitwise_and as bitwise_and
 from .functional import bitwise_left_shift as bitwise_left_shift
 from .functional import bitwise_not as bitwise_not
@@ -449,7 +456,9 @@ __all__ = [
     "convolution",
     "cos",
     "cosh",
+    "cosine_embedding_loss",
     "count_nonzero",
+    "ctc_loss",
     "cuda",
     "cumsum",
     "default_generator",
@@ -519,6 +528,7 @@ __all__ = [
     "group_norm",
     "gt",
     "half",
+    "hinge_embedding_loss",
     "hstack",
     "hypot",
     "iinfo",
@@ -546,6 +556,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "kl_div",
     "layer_norm",
     "le",
     "lerp",
@@ -568,6 +579,7 @@ __all__ = [
     "long",
     "lt",
     "manual_seed",
+    "margin_ranking_loss",
     "masked_fill",
     "masked_select",
     "matmul",
@@ -617,6 +629,7 @@ __all__ = [
     "pi",
     "pixel_shuffle",
     "pixel_unshuffle",
+    "poisson_nll_loss",
     "positive",
     "pow",
     "preserve_format",
@@ -687,6 +700,7 @@ __all__ = [
     "topk",
     "transpose",
     "tril",
+    "triplet_margin_loss",
     "triu",
     "true_divide",
     "trunc",
