@@ -50,6 +50,7 @@ JOBS: tuple[tuple[str, ...], ...] = (
         "tests/devices/test_buffer.py",
     ),
     ("tests/functional/test_losses.py", "tests/functional/indexing"),
+    ("tests/functional/test_more_losses.py", "tests/functional/test_ctc.py"),
     (
         "tests/optim/test_optim.py",
         "tests/optim/test_optimizer_state.py",

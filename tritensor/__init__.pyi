@@ -75,7 +75,10 @@ from .functional import _alpha_dropout as alpha_dropout
 from .functional import _alpha_dropout_ as alpha_dropout_
 from .functional import _arange as arange
 from .functional import _bernoulli as bernoulli
+from .functional import _binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from .functional import _celu as celu
+from .functional import _cosine_embedding_loss as cosine_embedding_loss
+from .functional import _ctc_loss as ctc_loss
 from .functional import _dropout as dropout
 from .functional import _dropout_ as dropout_
 from .functional import _embedding as embedding
@@ -89,8 +92,11 @@ from .functional import _full as full
 from .functional import _grid_sampler as grid_sampler
 from .functional import _grid_sampler_2d as grid_sampler_2d
 from .functional import _grid_sampler_3d as grid_sampler_3d
+from .functional import _hinge_embedding_loss as hinge_embedding_loss
+from .functional import _kl_div as kl_div
 from .functional import _linspace as linspace
 from .functional import _logspace as logspace
+from .functional import _margin_ranking_loss as margin_ranking_loss
 from .functional import _max_pool1d as max_pool1d
 from .functional import _max_pool1d_with_indices as max_pool1d_with_indices
 from .functional import _max_pool2d as max_pool2d
@@ -98,6 +104,7 @@ from .functional import _max_pool3d as max_pool3d
 from .functional import _multinomial as multinomial
 from .functional import _normal as normal
 from .functional import _ones as ones
+from .functional import _poisson_nll_loss as poisson_nll_loss
 from .functional import _rand as rand
 from .functional import _randint as randint
 from .functional import _randn as randn
@@ -105,6 +112,7 @@ from .functional import _randperm as randperm
 from .functional import _rrelu as rrelu
 from .functional import _selu as selu
 from .functional import _threshold as threshold
+from .functional import _triplet_margin_loss as triplet_margin_loss
 from .functional import _zeros as zeros
 from .functional import abs as abs
 from .functional import absolute as absolute
@@ -139,7 +147,6 @@ from .functional import atan2 as atan2
 from .functional import atanh as atanh
 from .functional import avg_pool1d as avg_pool1d
 from .functional import bilinear as bilinear
-from .functional import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from .functional import bitwise_and as bitwise_and
 from .functional import bitwise_left_shift as bitwise_left_shift
 from .functional import bitwise_not as bitwise_not
@@ -477,8 +484,10 @@ __all__ = [
     "convolution",
     "cos",
     "cosh",
+    "cosine_embedding_loss",
     "cosine_similarity",
     "count_nonzero",
+    "ctc_loss",
     "cuda",
     "cumsum",
     "default_generator",
@@ -549,6 +558,7 @@ __all__ = [
     "gt",
     "half",
     "hardshrink",
+    "hinge_embedding_loss",
     "hstack",
     "hub",
     "hypot",
@@ -578,6 +588,7 @@ __all__ = [
     "isinf",
     "isnan",
     "jit",
+    "kl_div",
     "layer_norm",
     "le",
     "lerp",
@@ -600,6 +611,7 @@ __all__ = [
     "long",
     "lt",
     "manual_seed",
+    "margin_ranking_loss",
     "masked_fill",
     "masked_select",
     "matmul",
@@ -653,6 +665,7 @@ __all__ = [
     "pi",
     "pixel_shuffle",
     "pixel_unshuffle",
+    "poisson_nll_loss",
     "positive",
     "pow",
     "prelu",
@@ -731,6 +744,7 @@ __all__ = [
     "topk",
     "transpose",
     "tril",
+    "triplet_margin_loss",
     "triu",
     "true_divide",
     "trunc",

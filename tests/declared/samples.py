@@ -16,6 +16,7 @@ import numpy as np
 import tritensor as torch
 from tritensor import dtypes
 from tritensor.operator import Operator
+from tritensor.rules import is_half
 from tritensor.tensor import Tensor
 
 
@@ -163,6 +164,8 @@ def dtypes_of(operator: Operator) -> list[dtypes.dtype]:
         dtypes.float32,
         dtypes.float64,
     ]
+    if not getattr(rule, "halves", True):
+        candidates = [entry for entry in candidates if not is_half(entry)]
     return [entry for entry in candidates if rule.lowest <= entry.category <= rule.highest]
 
 

@@ -131,6 +131,8 @@ def test_kernel_takes_every_layout(operator: Elementwise) -> None:
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=case_id)
 def test_special_values(operator: Elementwise, dtype: dtypes.dtype) -> None:
     special = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 2.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 1e-30], dtype.numpy)
+    if operator.rule.examines and isinstance(operator.domain, tuple):  # it refuses others
+        special = special[(special >= operator.domain[0]) & (special <= operator.domain[1])]
     grids = np.meshgrid(*[special] * min(len(operator.inputs), 2), indexing="ij")
     arrays = [grids[i % len(grids)].ravel() for i in range(len(operator.inputs))]
     arrays = [

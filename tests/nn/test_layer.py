@@ -11,8 +11,8 @@ import pytest
 
 import tritensor as torch
 from tritensor import nn
+from tritensor.composing import compose
 from tritensor.nn import functional as F
-from tritensor.nn.composing import compose
 from tritensor.nn.layer import Layer, declared
 from tritensor.tensor import Tensor
 

@@ -119,7 +119,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "Gradients that PyTorch does not have",
         ACCEPTED,
-        r"derivative for .* is not implemented",
+        r"derivative for .* is not implemented|out=\.\.\. arguments don't support automatic differentiation",
         "Every operator with a derivative has its gradient; that of a floor is zero.",
         "(x // 2).sum().backward()",
     ),

@@ -22,6 +22,14 @@ VALUES: tuple[Known, ...] = (
         "torch.nn.Linear(3, 3, bias=False)(x).grad_fn",
     ),
     Known(
+        "Second gradients of a loss by chunks",
+        VALUE,
+        "^value of second gradient",
+        "They are those of the loss; PyTorch's with `options` are zeros, or are refused.",
+        "torch.nn.functional.linear_cross_entropy(x, w, t, options=torch.nn.LinearCrossEntropyOptions())",
+        "LinearCrossEntropyOptions",
+    ),
+    Known(
         "Gradients after a step",
         VALUE,
         r"grad's value of",

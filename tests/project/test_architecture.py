@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The rooms of the package, lowest first: a folder or a module at the top imports from its own room, from rooms of its
 # level and from those of lower levels. Every import counts, those inside functions and under TYPE_CHECKING too.
 LADDER = [
-    "errors settings public threads arguments locks",
+    "errors settings public threads arguments locks composing",
     "dtypes devices",
     "extents formats layout scalars size casting blocks copying",
     "drivers",

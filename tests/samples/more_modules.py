@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from torch import long, nn, tensor
+import torch
+from torch import nn
 from torch.nn import functional
 from torch.testing import make_tensor
 from torch.testing._internal.common_modules import FunctionInput as Call
@@ -76,13 +77,41 @@ def pairs(info: ModuleInfo, device: Any, dtype: Any, requires_grad: bool, traini
 
 def bags(info: ModuleInfo, device: Any, dtype: Any, requires_grad: bool, training: bool) -> list[Any]:
     """The samples of bags of rows; the weights of the rows tell the dtype of the table."""
-    indices = make_tensor((7,), device=device, dtype=long, low=0, high=5)
+    indices = make_tensor((7,), device=device, dtype=torch.long, low=0, high=5)
     factors = make_tensor((7,), device=device, dtype=dtype, requires_grad=requires_grad)
-    offsets = tensor([0, 3, 3, 7], device=device)
+    offsets = torch.tensor([0, 3, 3, 7], device=device)
     ways = [{}, {"padding_idx": 2}, {"mode": "sum"}, {"mode": "max"}, {"max_norm": 1.0}]
     made = [ModuleInput(Call(5, 3, dtype=dtype, **how), Call(indices, offsets)) for how in ways]
     whole = Call(5, 3, mode="sum", include_last_offset=True, dtype=dtype)
     return [*made, ModuleInput(whole, Call(indices, offsets, factors))]
+
+
+# Losses: the arguments of constructors and of calls, where a shape is that of a tensor to make.
+LOSSES: dict[str, list[tuple[Call, tuple[Any, ...]]]] = {
+    "TripletMarginLoss": [
+        (Call(), ((3, 4), (3, 4), (3, 4))),
+        (Call(2.0, p=1.5, eps=0.1, swap=True, reduction="none"), ((3, 4), (3, 1), (1, 4))),
+        (Call(reduction="sum"), ((4,), (4,), (4,))),
+    ],
+    "TripletMarginWithDistanceLoss": [
+        (Call(), ((3, 4), (3, 4), (3, 4))),
+        (Call(distance_function=functional.l1_loss, margin=2.0, swap=True), ((3, 4), (3, 4), (3, 4))),
+    ],
+    "AdaptiveLogSoftmaxWithLoss": [
+        (Call(16, 20, [5, 10, 15], div_value=2.0), ((5, 16), torch.tensor([0, 4, 7, 19, 5]))),
+        (Call(8, 12, [3], head_bias=True), ((2, 8), torch.tensor([0, 2]))),
+        (Call(8, 12, [3]), ((8,), torch.tensor(11))),
+    ],
+}
+
+
+def arguments(name: str, info: ModuleInfo, device: Any, dtype: Any, requires_grad: bool, training: bool) -> list[Any]:
+    """The samples of a loss."""
+    make = partial(make_tensor, device=device, dtype=dtype, requires_grad=requires_grad)
+    return [
+        ModuleInput(made, Call(*(make(each) if isinstance(each, tuple) else each for each in called)))
+        for made, called in LOSSES[name]
+    ]
 
 
 ADDED = [
@@ -96,3 +125,4 @@ ADDED = [
 ADDED += [ModuleInfo(each, module_inputs_func=pairs) for each in (nn.CosineSimilarity, nn.PairwiseDistance)]
 ADDED.append(ModuleInfo(nn.EmbeddingBag, module_inputs_func=bags, supports_gradgrad=False))
 ADDED += [ModuleInfo(getattr(nn, f"MaxUnpool{rank}d"), module_inputs_func=partial(places, rank)) for rank in (1, 2, 3)]
+ADDED += [ModuleInfo(getattr(nn, name), module_inputs_func=partial(arguments, name)) for name in LOSSES]

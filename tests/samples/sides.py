@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import torch as reference
@@ -67,6 +67,9 @@ def ours(device: str = "cpu") -> Side:
             return tritensor.device(device)
         if isinstance(value, (reference.dtype, reference.memory_format, reference.layout)):
             value = named(tritensor, str(value).rpartition(".")[2])
+        elif is_dataclass(value) and hasattr(tritensor.nn, type(value).__name__):
+            options = {each.name: leaf(getattr(value, each.name)) for each in fields(value)}
+            value = getattr(tritensor.nn, type(value).__name__)(**options)
         elif callable(value) or type(value).__module__.startswith("torch"):
             value = counterpart(value)
         return value

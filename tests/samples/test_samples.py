@@ -36,7 +36,8 @@ LAYERS = words("""
     softmin softsign threshold embedding embedding_bag bilinear pdist pairwise_distance cosine_similarity
     """)
 PICTURES = chosen("operators", [f"nn.functional.{family}" for family in FAMILIES])
-OF_DEVICES = words("Conv Pool Norm Pad LU Hard Soft Threshold Embedding Bilinear Distance Similarity")
+LOSSES = chosen("operators", ["nn.functional.*_loss", "nn.functional.kl_div", "nn.functional.*cross_entropy*"])
+OF_DEVICES = words("Conv Pool Norm Pad LU Hard Soft Threshold Embedding Bilinear Distance Similarity Loss")
 ON_DEVICES = [name for name in MODULES if any(each in name for each in OF_DEVICES)]
 
 
@@ -60,6 +61,12 @@ def test_operators_of_pictures(name: str) -> None:
 @pytest.mark.parametrize("name", LAYERS)
 def test_operators_of_layers(name: str) -> None:
     assert_alike(run("operators", f"nn.functional.{name}"))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_operators_of_losses(name: str) -> None:
+    row = run("operators", name)
+    assert row.agree and not row.found, report([row])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -33,6 +33,8 @@ from .channel_normalization import batch_norm as batch_norm
 from .channel_normalization import group_norm as group_norm
 from .channel_normalization import instance_norm as instance_norm
 from .channel_normalization import local_response_norm as local_response_norm
+from .chunked_cross_entropy import linear_cross_entropy as linear_cross_entropy
+from .ctc import ctc_loss as ctc_loss
 from .distances import bilinear as bilinear
 from .distances import pairwise_distance as pairwise_distance
 from .distances import pdist as pdist
@@ -41,6 +43,17 @@ from .dropouts import dropout1d as dropout1d
 from .dropouts import dropout2d as dropout2d
 from .dropouts import dropout3d as dropout3d
 from .dropouts import feature_alpha_dropout as feature_alpha_dropout
+from .elementwise_losses import binary_cross_entropy as binary_cross_entropy
+from .elementwise_losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from .elementwise_losses import gaussian_nll_loss as gaussian_nll_loss
+from .elementwise_losses import huber_loss as huber_loss
+from .elementwise_losses import kl_div as kl_div
+from .elementwise_losses import l1_loss as l1_loss
+from .elementwise_losses import mse_loss as mse_loss
+from .elementwise_losses import multilabel_soft_margin_loss as multilabel_soft_margin_loss
+from .elementwise_losses import poisson_nll_loss as poisson_nll_loss
+from .elementwise_losses import smooth_l1_loss as smooth_l1_loss
+from .elementwise_losses import soft_margin_loss as soft_margin_loss
 from .filling import broadcast_shapes as broadcast_shapes
 from .filling import meshgrid as meshgrid
 from .filling import pad as pad
@@ -60,11 +73,15 @@ from .linear_algebra import mm as mm
 from .lookup import embedding as embedding
 from .lookup import embedding_bag as embedding_bag
 from .lookup import one_hot as one_hot
-from .losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from .losses import cross_entropy as cross_entropy
-from .losses import l1_loss as l1_loss
-from .losses import mse_loss as mse_loss
 from .losses import nll_loss as nll_loss
+from .margin_losses import cosine_embedding_loss as cosine_embedding_loss
+from .margin_losses import hinge_embedding_loss as hinge_embedding_loss
+from .margin_losses import margin_ranking_loss as margin_ranking_loss
+from .margin_losses import multi_margin_loss as multi_margin_loss
+from .margin_losses import multilabel_margin_loss as multilabel_margin_loss
+from .margin_losses import triplet_margin_loss as triplet_margin_loss
+from .margin_losses import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
 from .native import conv_tbc as conv_tbc
 from .normalization import gumbel_softmax as gumbel_softmax
 from .normalization import layer_norm as layer_norm
@@ -160,6 +177,7 @@ __all__ = [
     "avg_pool3d",
     "batch_norm",
     "bilinear",
+    "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "bitwise_and",
     "bitwise_left_shift",
@@ -193,9 +211,11 @@ __all__ = [
     "conv_transpose3d",
     "cos",
     "cosh",
+    "cosine_embedding_loss",
     "cosine_similarity",
     "count_nonzero",
     "cross_entropy",
+    "ctc_loss",
     "cumsum",
     "detach",
     "div",
@@ -235,6 +255,7 @@ __all__ = [
     "fractional_max_pool3d",
     "fractional_max_pool3d_with_indices",
     "gather",
+    "gaussian_nll_loss",
     "ge",
     "gelu",
     "get_float32_matmul_precision",
@@ -250,7 +271,9 @@ __all__ = [
     "hardswish",
     "hardtanh",
     "hardtanh_",
+    "hinge_embedding_loss",
     "hstack",
+    "huber_loss",
     "hypot",
     "index_add",
     "index_copy",
@@ -266,6 +289,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "kl_div",
     "l1_loss",
     "layer_norm",
     "le",
@@ -275,6 +299,7 @@ __all__ = [
     "less",
     "less_equal",
     "linear",
+    "linear_cross_entropy",
     "local_response_norm",
     "log",
     "log10",
@@ -292,6 +317,7 @@ __all__ = [
     "lp_pool2d",
     "lp_pool3d",
     "lt",
+    "margin_ranking_loss",
     "masked_fill",
     "masked_select",
     "matmul",
@@ -314,6 +340,9 @@ __all__ = [
     "mm",
     "mse_loss",
     "mul",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "multiply",
     "mv",
     "nan_to_num",
@@ -335,6 +364,7 @@ __all__ = [
     "pdist",
     "pixel_shuffle",
     "pixel_unshuffle",
+    "poisson_nll_loss",
     "positive",
     "pow",
     "prelu",
@@ -364,6 +394,8 @@ __all__ = [
     "silu",
     "sin",
     "sinh",
+    "smooth_l1_loss",
+    "soft_margin_loss",
     "softmax",
     "softmin",
     "softplus",
@@ -389,6 +421,8 @@ __all__ = [
     "tile",
     "topk",
     "tril",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
     "triu",
     "true_divide",
     "trunc",
@@ -774,8 +808,14 @@ def _arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = Non
     """Numbers from `start` (0 when one bound is given) up to, not including, `end`."""
 def _bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
     """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
+def _binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = 'mean') -> Tensor:
+    """Cross entropy of the probabilities `target` against sigmoid(input), computed without overflow."""
 def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """input where it is positive, else alpha * (exp(input / alpha) - 1), whose slope at 0 is 1."""
+def _cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = 'mean') -> Tensor:
+    """1 - c for the cosine c of vectors that are alike (target 1), max(0, c - margin) for others (-1)."""
+def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[int], target_lengths: Tensor | Sequence[int], blank: int = 0, reduction: str = 'mean', zero_infinity: bool = False) -> Tensor:
+    """The negative logarithm of the probability that steps of class probabilities spell a sequence of labels."""
 def _dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout as `nn.functional.dropout`, without defaults."""
 def _dropout_(input: Tensor, p: float, train: bool) -> Tensor:
@@ -802,10 +842,16 @@ def _grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, paddi
     """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
 def _grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
+def _hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = 'mean') -> Tensor:
+    """The distances `input` of pairs that are alike (target 1), max(0, margin - input) of others (-1)."""
+def _kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: bool = False) -> Tensor:
+    """`functional.kl_div` without the mean over rows, and without its warning."""
 def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers."""
 def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`."""
+def _margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = 'mean') -> Tensor:
+    """max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1) or the second (-1)."""
 def _max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
     """`nn.functional.max_pool1d` without the places of the elements."""
 def _max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
@@ -820,6 +866,8 @@ def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = Non
     """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
 def _ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor of ones."""
+def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-08, reduction: str = 'mean') -> Tensor:
+    """The negative log likelihood of counts `target` under Poisson distributions."""
 def _rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are, on the CPU."""
 def _randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, low: int | None = None, high: int | None = None, size: Any = None, out: Tensor | None = None) -> Tensor:
@@ -834,5 +882,7 @@ def _selu(input: Tensor) -> Tensor:
     """1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are kept."""
 def _threshold(input: Tensor, threshold: float, value: float, *, out: Tensor | None = None) -> Tensor:
     """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
+def _triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-06, swap: bool = False, reduction: str = 'mean') -> Tensor:
+    """max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is the p-norm of the difference + eps."""
 def _zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor of zeros."""

@@ -6,36 +6,15 @@ from typing import Any
 
 from ..arguments import check_tensor
 from ..autograd.gradients import called
-from ..errors import DtypeError, RangeError, ShapeError, explain, warn
+from ..errors import DtypeError, RangeError, ShapeError, explain
 from ..kernels.rowwise import losses
 from ..kernels.rowwise.family import log_softmax
 from ..kernels.rowwise.loss_gradient import cross_entropy_with_gradient, gradient_wanted
-from ..layout import broadcast_shapes, normalize_dim
+from ..layout import normalize_dim
 from ..public import public
 from ..tensor import Tensor
-from .properties import result_type
+from .reduced import reduction_named, reduction_of
 from .view_operators import standing_alone
-
-
-def reduction_of(size_average: Any, reduce: Any, reduction: str) -> str:
-    """The name of the reduction; warns about PyTorch's deprecated arguments for it."""
-    if size_average is None and reduce is None:
-        return reduction
-    everything, averaged = (each is None or bool(each) for each in (reduce, size_average))
-    meant = "none" if not everything else "mean" if averaged else "sum"
-    warn(f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.")
-    return meant
-
-
-def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
-    reduction = reduction_of(size_average, reduce, reduction)
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(explain(f"{reduction} is not a valid value for reduction", "it is 'mean', 'sum' or 'none'"))
-    return reduction
-
-
-def _reduced(values: Tensor, reduction: str) -> Tensor:
-    return values.mean() if reduction == "mean" else values.sum() if reduction == "sum" else values
 
 
 @public(package=False)
@@ -80,7 +59,7 @@ def cross_entropy(
         quick = losses.quick_cross_entropy(input, target, reduction)
         if quick is not None:
             return quick
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_named(reduction_of(size_average, reduce, reduction))
     _check_scores("cross_entropy", input, target)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ShapeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
@@ -189,7 +168,7 @@ def nll_loss(
 
     Shapes, weights and errors are `cross_entropy`'s.
     """
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_named(reduction_of(size_average, reduce, reduction))
     _check_scores("nll_loss", input, target)
     if input.ndim == 0:
         raise ValueError(explain("Expected 1 or more dimensions (got 0)", "the last but those of pixels is of classes"))
@@ -197,91 +176,3 @@ def nll_loss(
     _check_weight(weight, rows.shape[1])
     loss = losses.nll_loss(rows, targets, weight, ignore_index=ignore_index, reduction=reduction)[0]
     return _at_targets(loss, back, reduction, input.ndim)
-
-
-def _compared(
-    values: Any, name: str, input: Tensor, target: Tensor, weight: Tensor | None, how: tuple[Any, Any, str]
-) -> Tensor:
-    """An elementwise error, weighted and reduced; differing shapes broadcast with PyTorch's warning."""
-    _check_scores(name, input, target)
-    if input.shape != target.shape:
-        warn(
-            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This "
-            "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size."
-        )
-        broadcast_shapes(input._data.shape, target._data.shape)
-    reduction = _reduction(*how)
-    errors = values(input, target)
-    if weight is None:
-        return _reduced(errors, reduction)
-    weighted = errors * weight
-    return weighted.sum() / weight.expand(errors.shape).sum() if reduction == "mean" else _reduced(weighted, reduction)
-
-
-@public(package=False)
-def mse_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Tensor:
-    """The mean (or sum) of the squared differences.
-
-    >>> import tritensor as torch
-    >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
-    tensor(2.)
-    """
-    loss = _compared(losses.squared_error, "mse_loss", input, target, weight, (size_average, reduce, reduction))
-    return called("MseLossBackward0", loss)  # type: ignore[no-any-return]
-
-
-@public(package=False)
-def l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Tensor:
-    """The mean (or sum) of the distances between `input` and `target`."""
-    return _compared(_distance, "l1_loss", input, target, weight, (size_average, reduce, reduction))
-
-
-def _distance(input: Tensor, target: Tensor) -> Tensor:
-    if result_type(input, target).is_floating_point:
-        return losses.absolute_error(input, target)  # type: ignore[no-any-return]
-    return (input - target).abs()
-
-
-@public()
-def binary_cross_entropy_with_logits(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    pos_weight: Tensor | None = None,
-) -> Tensor:
-    """Cross entropy of the probabilities `target` against sigmoid(input), computed without overflow.
-
-    Args:
-        weight: scales each element's loss; broadcast to the input's shape.
-        pos_weight: scales the part of the loss that comes from the positive class.
-
-    Raises:
-        ValueError: the shapes differ.
-    """
-    reduction = _reduction(size_average, reduce, reduction)
-    _check_scores("binary_cross_entropy_with_logits", input, target)
-    if input.shape != target.shape:
-        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
-    if pos_weight is None:
-        errors = losses.logit_error(input, target)
-    else:
-        errors = losses.weighted_logit_error(input, target, pos_weight)
-    loss = _reduced(errors if weight is None else errors * weight, reduction)
-    return called("BinaryCrossEntropyWithLogitsBackward0", loss)  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import (
     activation,
+    adaptive,
     batch_normalization,
     containers,
     convolution,
@@ -29,6 +30,7 @@ from . import (
     utils,
 )
 from .activation import *
+from .adaptive import *
 from .audit import audit
 from .batch_normalization import *
 from .containers import *
@@ -54,6 +56,7 @@ from .upsampling import *
 
 __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
 __all__ += activation.__all__
+__all__ += adaptive.__all__
 __all__ += batch_normalization.__all__
 __all__ += containers.__all__
 __all__ += convolution.__all__

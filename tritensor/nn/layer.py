@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence  # noqa: F401 - what the annotations of `forward` name
 from typing import Any, TypeVar, dataclass_transform
 
+from ..composing import compose
 from ..functional.creation import empty
 from ..public import FUNCTIONAL, PACKAGE
 from ..tensor import Tensor  # noqa: F401 - what the annotations of `forward` name
 from . import init
-from .composing import compose
 from .module import Module
 from .parameter import Parameter
 
@@ -55,6 +55,7 @@ class Layer(OfRank, Module):
     _fields: tuple[str, ...] = ()
     _shown: tuple[str, ...] = ()
     _init_only: tuple[str, ...] = ()
+    _declared: dict[str, tuple[Any, Any]] = {}  # noqa: RUF012 - annotation and default of each field
     _function = ""
 
     def __init_subclass__(cls, *, rank: int = 0, **rest: Any) -> None:
@@ -78,8 +79,10 @@ class Layer(OfRank, Module):
 
 
 @dataclass_transform(eq_default=False)
-def declared(function: str = "", shown: tuple[str, ...] | None = None) -> Callable[[type[Kind]], type[Kind]]:
-    """A decorator of layers, of which the annotated fields, with their defaults, are
+def declared(
+    function: str = "", shown: tuple[str, ...] | None = None, *, kw_only: bool = False
+) -> Callable[[type[Kind]], type[Kind]]:
+    """A decorator of layers, of which the annotated fields, after those of declared bases, with their defaults, are
 
     * the parameters of the constructor, in this order,
     * attributes; those of a `Tensor | None` are buffers,
@@ -100,11 +103,12 @@ def declared(function: str = "", shown: tuple[str, ...] | None = None) -> Callab
         function: the public function that `forward` calls with its inputs, and with the fields and `training` where
             these are its parameters; derived classes of a number of dimensions, `rank=2`, append "2d".
         shown: the fields that are printed, all unless given.
+        kw_only: whether the constructor takes its parameters by name only.
     """
 
     def declare(cls: type[Kind]) -> type[Kind]:
         cls._function = function
-        cls.__init__ = _constructor(cls)  # type: ignore[misc]
+        cls.__init__ = _constructor(cls, kw_only)  # type: ignore[misc]
         cls._shown = cls._fields if shown is None else shown
         cls._call_function()
         return cls
@@ -112,15 +116,16 @@ def declared(function: str = "", shown: tuple[str, ...] | None = None) -> Callab
     return declare
 
 
-def _constructor(cls: type[Layer]) -> Any:
+def _constructor(cls: type[Layer], kw_only: bool) -> Any:
     """Its `__init__`, and no class attributes in place of the fields: they would stand before buffers."""
-    fields, lines = inspect.get_annotations(cls), ["super().__init__()"]
-    cls._fields, parameters = tuple([name for name in fields if name not in cls._init_only]), []
-    for name, kind in fields.items():
-        default = vars(cls).get(name, _Parameter.empty)
+    own, lines, parameters = inspect.get_annotations(cls), ["super().__init__()"], []
+    cls._declared = cls._declared | {name: (kind, vars(cls).get(name, _Parameter.empty)) for name, kind in own.items()}
+    cls._fields = tuple([name for name in cls._declared if name not in cls._init_only])
+    for name, (kind, default) in cls._declared.items():
         if name in vars(cls):
             delattr(cls, name)
-        parameters.append(_Parameter(name, _Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind))
+        how = _Parameter.KEYWORD_ONLY if kw_only else _Parameter.POSITIONAL_OR_KEYWORD
+        parameters.append(_Parameter(name, how, default=default, annotation=kind))
         if name not in cls._init_only:
             buffer = kind == "Tensor | None"
             lines.append(f"self.register_buffer({name!r}, {name})" if buffer else f"self.{name} = {name}")
@@ -135,7 +140,8 @@ def _forward(cls: type[Layer], function: Any) -> Any:
     inputs, passed, by_name = [], [], False  # by name after a parameter that is left out
     for name, each in signature.parameters.items():
         if name in cls._fields or name == "training":
-            passed.append(f"{name}=self.{name}" if by_name else f"self.{name}")
+            named = by_name or each.kind is each.KEYWORD_ONLY
+            passed.append(f"{name}=self.{name}" if named else f"self.{name}")
         elif not passed and each.default is each.empty:
             inputs.append(each)
         else:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ..functional.losses import reduction_of
+from ..errors import ArgumentError
+from ..functional.margin_losses import euclidean
+from ..functional.reduced import reduction_of
 from ..tensor import Tensor
 from .layer import Layer, declared
 
-__all__ = ["BCEWithLogitsLoss", "CrossEntropyLoss", "L1Loss", "MSELoss", "NLLLoss"]
+__all__ = ["BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss"]
+__all__ += ["HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss"]
+__all__ += ["MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss"]
+__all__ += ["SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss"]
+__all__ += ["TripletMarginWithDistanceLoss"]
 
 
-class _Loss:
+class _Reducing:
     """A loss with a reduction: "mean", "sum" or "none".
 
     PyTorch's older `size_average` and `reduce` are accepted at PyTorch's positions, with a warning.
@@ -25,26 +32,213 @@ class _Loss:
             self.reduction = reduction_of(size_average, reduce, self.reduction)
 
 
-@declared("mse_loss", shown=())
-class MSELoss(_Loss, Layer):
-    """The mean (or sum) of the squared differences."""
+@declared()
+class _Loss(_Reducing, Layer):
+    """A loss whose constructor begins with the reduction."""
 
     size_average: Any = None
     reduce: Any = None
     reduction: str = "mean"
+
+
+@declared()
+class _WeightedLoss(_Reducing, Layer):
+    """A loss whose constructor begins with a weight, a buffer."""
+
+    weight: Tensor | None = None
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+
+@declared()
+class _MarginLoss(_Reducing, Layer):
+    """A loss whose constructor begins with a margin."""
+
+    margin: float = 0.0
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+
+@declared("mse_loss", shown=())
+class MSELoss(_Loss):
+    """The mean (or sum) of the squared differences."""
 
 
 @declared("l1_loss", shown=())
-class L1Loss(_Loss, Layer):
+class L1Loss(_Loss):
     """The mean (or sum) of the distances."""
 
+
+@declared("smooth_l1_loss", shown=())
+class SmoothL1Loss(_Loss):
+    """Distances, less than `beta` half their squares over `beta`, and `beta / 2` less beyond."""
+
+    beta: float = 1.0
+
+
+@declared("huber_loss", shown=())
+class HuberLoss(Layer):
+    """Half the squares of distances up to `delta`, and beyond it delta * (distance - delta / 2)."""
+
+    reduction: str = "mean"
+    delta: float = 1.0
+
+    def _prepare(self) -> None:
+        if not isinstance(self.delta, (float, int)):
+            raise ArgumentError(f"delta must be a float or int, got: {type(self.delta)}")
+
+
+@declared("kl_div", shown=())
+class KLDivLoss(_Loss):
+    """The Kullback-Leibler divergence of probabilities from those whose logarithms are the input.
+
+    `reduction="batchmean"` is its definition, the sum over the number of rows. With `log_target` the target is of
+    logarithms, too.
+    """
+
+    log_target: bool = False
+
+
+@declared("binary_cross_entropy", shown=())
+class BCELoss(_WeightedLoss):
+    """Cross entropy of probabilities against those of the input, which are from 0 to 1."""
+
+
+@declared("poisson_nll_loss", shown=())
+class PoissonNLLLoss(_Reducing, Layer):
+    """The negative log likelihood of counts under Poisson distributions of which the input has the logarithms of means.
+
+    The arguments are those of `functional.poisson_nll_loss`.
+    """
+
+    log_input: bool = True
+    full: bool = False
     size_average: Any = None
+    eps: float = 1e-8
     reduce: Any = None
     reduction: str = "mean"
 
 
+@declared("gaussian_nll_loss", shown=(), kw_only=True)
+class GaussianNLLLoss(Layer):
+    """The negative log likelihood of the target under normal distributions of mean `input` and variance `var`.
+
+    The arguments are those of `functional.gaussian_nll_loss`.
+    """
+
+    full: bool = False
+    eps: float = 1e-6
+    reduction: str = "mean"
+
+
+@declared("soft_margin_loss", shown=())
+class SoftMarginLoss(_Loss):
+    """log(1 + exp(-target * input)) for targets of 1 and -1."""
+
+
+@declared("multilabel_soft_margin_loss", shown=())
+class MultiLabelSoftMarginLoss(_WeightedLoss):
+    """The mean over classes of the cross entropies of labels 0 and 1 against the sigmoid of scores."""
+
+
+@declared("multilabel_margin_loss", shown=())
+class MultiLabelMarginLoss(_Loss):
+    """The sum of max(0, 1 - a label's score + another class's) over all pairs, divided by the number of classes.
+
+    The target is of the input's shape: the labels of a row are the classes before the first -1.
+    """
+
+
+@declared("multi_margin_loss", shown=())
+class MultiMarginLoss(_Reducing, Layer):
+    """The mean over classes of max(0, margin - the target's score + a class's score) ** p, for p of 1 or 2."""
+
+    p: int = 1
+    margin: float = 1.0
+    weight: Tensor | None = None
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+    def _prepare(self, size_average: Any, reduce: Any) -> None:
+        super()._prepare(size_average, reduce)
+        if self.p not in (1, 2):
+            raise ValueError("only p == 1 and p == 2 supported")
+        if self.weight is not None and self.weight.ndim != 1:
+            found = f"got {self.weight.ndim}D instead"
+            raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, {found}")
+
+
+@declared("hinge_embedding_loss", shown=())
+class HingeEmbeddingLoss(_MarginLoss):
+    """The distances of pairs that are alike (target 1), max(0, margin - distance) of those that are not (-1)."""
+
+    margin: float = 1.0
+
+
+@declared("cosine_embedding_loss", shown=())
+class CosineEmbeddingLoss(_MarginLoss):
+    """1 - c for the cosine c of pairs of vectors that are alike (target 1), max(0, c - margin) for others (-1)."""
+
+
+@declared("margin_ranking_loss", shown=())
+class MarginRankingLoss(_MarginLoss):
+    """max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1) or the second (-1)."""
+
+
+@declared("triplet_margin_loss", shown=())
+class TripletMarginLoss(_Reducing, Layer):
+    """max(0, margin + distance of anchor and positive - distance of anchor and negative).
+
+    The arguments are those of `functional.triplet_margin_loss`.
+    """
+
+    margin: float = 1.0
+    p: float = 2.0
+    eps: float = 1e-6
+    swap: bool = False
+    size_average: Any = None
+    reduce: Any = None
+    reduction: str = "mean"
+
+    def _prepare(self, size_average: Any, reduce: Any) -> None:
+        super()._prepare(size_average, reduce)
+        _check_margin(self)
+
+
+def _check_margin(loss: Any) -> None:
+    if loss.margin <= 0:
+        words = f"expected margin to be greater than 0, got {loss.margin} instead"
+        raise ValueError(f"{type(loss).__name__}: {words}")
+
+
+class PairwiseDistance(Layer):
+    """The length of the difference of vectors."""
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """What `triplet_margin_loss` takes for the distance."""
+        return euclidean(x1, x2)
+
+
+@declared("triplet_margin_with_distance_loss", shown=(), kw_only=True)
+class TripletMarginWithDistanceLoss(Layer):
+    """`TripletMarginLoss` with any function of two tensors, or module, as the distance."""
+
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None
+    margin: float = 1.0
+    swap: bool = False
+    reduction: str = "mean"
+
+    def _prepare(self) -> None:
+        if self.distance_function is None:
+            self.distance_function = PairwiseDistance()
+        _check_margin(self)
+
+
 @declared("binary_cross_entropy_with_logits", shown=())
-class BCEWithLogitsLoss(_Loss, Layer):
+class BCEWithLogitsLoss(_WeightedLoss):
     """Cross entropy of probabilities against the sigmoid of the input, computed without overflow.
 
     Args:
@@ -55,15 +249,11 @@ class BCEWithLogitsLoss(_Loss, Layer):
         pos_weight: scales the part that comes from the positive class.
     """
 
-    weight: Tensor | None = None
-    size_average: Any = None
-    reduce: Any = None
-    reduction: str = "mean"
     pos_weight: Tensor | None = None
 
 
 @declared("nll_loss", shown=())
-class NLLLoss(_Loss, Layer):
+class NLLLoss(_Reducing, Layer):
     """The negative of the target class's entry, for inputs that are logarithms of probabilities.
 
     The arguments, and the shapes, are `CrossEntropyLoss`'s.
@@ -77,7 +267,7 @@ class NLLLoss(_Loss, Layer):
 
 
 @declared("cross_entropy", shown=())
-class CrossEntropyLoss(_Loss, Layer):
+class CrossEntropyLoss(_Reducing, Layer):
     """Softmax over the classes and the negative logarithm of the target class's probability.
 
     The input is (N, C, ...) or (C,), the target class indices of shape (N, ...) or (), or probabilities of the input's
@@ -102,3 +292,15 @@ class CrossEntropyLoss(_Loss, Layer):
     reduce: Any = None
     reduction: str = "mean"
     label_smoothing: float = 0.0
+
+
+@declared("ctc_loss", shown=())
+class CTCLoss(Layer):
+    """The negative logarithm of the probability that steps of class probabilities spell a sequence of labels.
+
+    The arguments are those of `functional.ctc_loss`.
+    """
+
+    blank: int = 0
+    reduction: str = "mean"
+    zero_infinity: bool = False

@@ -1,4 +1,4 @@
-"""Losses over rows of class scores, and the elementwise parts of the others.
+"""Losses over rows of class scores.
 
 `cross_entropy` and `nll_loss` take scores as rows, (N, C), and class indices, (N,); the public functions reshape other
 shapes to that. A target outside of the classes is an IndexError on the CPU. On a CUDA device the kernel asserts it, as
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,22 +19,17 @@ from ...autograd.mode import recording
 from ...autograd.tape import Gradient, Node, record
 from ...errors import DtypeError, RangeError, explain
 from ...operator import Dtypes, Operator, Shapes
-from ...rules import FLOATING, Floating
+from ...rules import Floating
 from ...runtime.call import Call
 from ...tensor import Tensor, wrap
 from ...threads import dot, quietly
 from ..elementwise.arithmetic import where
-from ..elementwise.family import elementwise
 from ..reduction.sums import sum
 from ..scratch import ones
 from .family import softmax
 from .host import LARGE, cross_entropy_backward_rows, cross_entropy_rows, picked, scaled, shares_and_losses
 
-if TYPE_CHECKING:
-    import triton.language as tl
-    from triton.language.extra import libdevice
-
-__all__ = ["absolute_error", "cross_entropy", "nll_loss", "squared_error"]
+__all__ = ["cross_entropy", "nll_loss"]
 
 
 ndarray, asarray, uint64 = np.ndarray, np.asarray, np.uint64
@@ -413,69 +408,3 @@ def _(grad, x_shape, target, weight, total, ignore_index, reduction, needs):
         change = change * weight
     picked = _one_hot(target, x_shape[1]) & (target != ignore_index).unsqueeze(1)
     return where(picked, change, 0), None, None
-
-
-@elementwise(FLOATING, methods=())
-def squared_error(x, y):
-    """(x - y) squared."""
-    return np.square(x - y)
-
-
-squared_error.gradients(x=lambda grad, x, y: grad * (x - y) * 2, y=lambda grad, x, y: grad * (y - x) * 2)
-
-
-@squared_error.kernel
-def _(x, y):
-    return (x - y) * (x - y)
-
-
-@elementwise(FLOATING, methods=())
-def absolute_error(x, y):
-    """The distance between x and y."""
-    return np.abs(x - y)
-
-
-absolute_error.gradients(x=lambda grad, x, y: grad * (x - y).sign(), y=lambda grad, x, y: grad * (y - x).sign())
-
-
-@absolute_error.kernel
-def _(x, y):
-    return tl.abs(x - y)
-
-
-@elementwise(FLOATING, methods=())
-def logit_error(x, y):
-    """The cross entropy of probability y against sigmoid(x)."""
-    return np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))
-
-
-logit_error.gradients(x=lambda grad, x, y: grad * (x.sigmoid() - y), y=lambda grad, x: -grad * x)
-
-
-@logit_error.kernel
-def _(x, y):
-    return tl.maximum(x, 0.0) - x * y + libdevice.log1p(libdevice.exp(-tl.abs(x)))
-
-
-@elementwise(FLOATING, methods=())
-def weighted_logit_error(x, y, weight):
-    """The cross entropy of probability y against sigmoid(x), its positive part scaled by `weight`."""
-    return (1 - y) * x + (1 + (weight - 1) * y) * (np.log1p(np.exp(-np.abs(x))) + np.maximum(-x, 0))
-
-
-def _soft(x: Tensor) -> Tensor:
-    return logit_error(x, 1)
-
-
-weighted_logit_error.gradients(
-    x=lambda grad, x, y, weight: grad * ((1 - y) - (1 + (weight - 1) * y) * (-x).sigmoid()),
-    y=lambda grad, x, weight: grad * ((weight - 1) * _soft(x) - x),
-    weight=lambda grad, x, y: grad * y * _soft(x),
-)
-
-
-@weighted_logit_error.kernel
-def _(x, y, weight):
-    return (1.0 - y) * x + (1.0 + (weight - 1.0) * y) * (
-        libdevice.log1p(libdevice.exp(-tl.abs(x))) + tl.maximum(-x, 0.0)
-    )

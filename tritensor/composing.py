@@ -1,4 +1,4 @@
-"""Methods that are made of other declarations: functions from their parameters and lines."""
+"""Methods and functions that are made of other declarations: functions from their parameters and lines."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ def _compiled(text: str) -> Any:
 
 
 def compose(
-    place: tuple[str, str], parameters: list[inspect.Parameter], result: str, lines: list[str], values: dict[str, Any]
+    place: tuple[str, str],
+    parameters: list[inspect.Parameter],
+    result: str,
+    lines: list[str],
+    values: dict[str, Any],
+    first: tuple[str, ...] = ("self",),
 ) -> Any:
-    """A function of `self` and `parameters`, which Python checks, from its lines, which name `values`.
+    """A function of `first` and `parameters`, which Python checks, from its lines, which name `values`.
 
     Its place is its module, by whose names its annotations are understood, and its qualified name.
     """
-    name, shown, values = place[1].rpartition(".")[2], ["self"], dict(values)
+    name, shown, values = place[1].rpartition(".")[2], [*first], dict(values)
     for each in parameters:
         if each.kind is each.KEYWORD_ONLY and "*" not in shown:
             shown.append("*")
