@@ -53,6 +53,8 @@ JOBS: tuple[tuple[str, ...], ...] = (
     (
         "tests/optim/test_optim.py",
         "tests/optim/test_optimizer_state.py",
+        "tests/amp/test_autocast.py",
+        "tests/amp/test_grad_scaler.py",
         "tests/functional/random",
         "tests/devices/graphs",
     ),

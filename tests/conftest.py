@@ -140,6 +140,8 @@ KERNELS = frozenset(
         "graphs",
         "graph_training",
         "captures_refused",
+        "autocast",
+        "grad_scaler",
     )
 )
 # These are about simulation: after a device-side assertion a real device does nothing more for the process, and calls

@@ -29,7 +29,9 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tritensor\."
 
 # Imported on first access, so that importing the package stays light.
 _LATER = (
+    "amp",
     "backends",
+    "cpu",
     "cuda",
     "distributed",
     "nn",
@@ -45,7 +47,9 @@ _FROM_SERIALIZATION = ("load", "save")
 
 __all__ = [
     "__version__",
+    "amp",
     "autograd",
+    "cpu",
     "cuda",
     "distributed",
     "e",
