@@ -142,6 +142,7 @@ KERNELS = frozenset(
         "captures_refused",
         "autocast",
         "grad_scaler",
+        "swa_utils",
     )
 )
 # These are about simulation: after a device-side assertion a real device does nothing more for the process, and calls
