@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor import amp, cuda, nn, optim
+from tritensor import amp, cuda, nn, optim, settings
 from tritensor.amp import grad_scaler
 from tritensor.kernels.optimizer import scaling
 
@@ -274,3 +275,59 @@ def test_use_out_of_order_raises_pytorchs_words() -> None:
     sgd.param_groups[0]["params"] = [np.ones(2)]
     with pytest.raises(AssertionError, match=r"expected param to be torch.Tensor, got ndarray"):
         scaled("cpu").unscale_(sgd)
+
+
+@needs_triton
+def test_scaling_is_captured() -> None:
+    with cuda.simulate(devices=1):
+        params = made("cuda", (3,), (5,))
+        sgd, scaler = optim.SGD(params), scaled("cuda")
+        scaler.unscale_(sgd)
+        scaler.update()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            scaler.unscale_(sgd)
+            scaler.update()
+        for value, scale in ((4.0, 8.0), (float("inf"), 4.0), (4.0, 4.0)):
+            before = scaler.get_scale()
+            params[0].grad.fill_(value)
+            graph.replay()
+            assert params[0].grad.tolist() == [value / before] * 3 and scaler.get_scale() == scale
+
+
+@needs_triton
+@pytest.mark.parametrize("block", [16, 64])
+def test_blocks_of_any_size(block: int) -> None:
+    with cuda.simulate(devices=1), settings.block(block):
+        for place in (0, 33, 69):
+            params = made("cuda", (70,), (3,))
+            params[0].grad[place] = float("inf")
+            sgd, scaler = optim.SGD(params), scaled("cuda")
+            scaler.unscale_(sgd)
+            assert params[0].grad.sum().item() == float("inf") and params[0].grad[place - 1].item() == 1
+            scaler.step(sgd)
+            scaler.update()
+            assert scaler.get_scale() == 4
+
+
+@needs_triton
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [
+        pytest.param(kind, target, marks=[pytest.mark.slow] * ((first + second) % 4 > 0), id=f"{kind}-{target}")
+        for first, kind in enumerate(KINDS)
+        for second, target in enumerate((("cuda", 90), ("cuda", 80), ("cuda", 100), ("hip", "gfx942")))
+    ],
+)
+def test_the_kernels_read_vectors_and_do_not_spill(kind: Any, target: Any) -> None:
+    from tritensor.kernels.optimizer import clipping
+    from tritensor.runtime.launch import compile_ahead
+
+    compute = torch.float64 if kind is torch.float64 else torch.float32
+    constants = {"KIND": kind, "COMPUTE": compute, "ALIGNED": True, "BLOCK": clipping._BYTES // kind.itemsize}
+    facts = compile_ahead(scaling.unscale_kernel, ("*i64:16", "*fp32:16", "*fp32:16"), constants, target, 8)
+    assert facts.local_bytes == 0
+    if target[0] == "cuda":
+        assert re.search(r"ld\.global\.(v4\.b32|v2\.b64)", facts.asm["ptx"])
+    signature = ("*fp32:16", "*i32:16", "*fp32:16", "fp64", "fp64", "i32")
+    assert compile_ahead(scaling.update_kernel, signature, {}, target, 4).local_bytes == 0

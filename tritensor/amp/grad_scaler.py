@@ -123,24 +123,20 @@ class GradScaler:
         Raises:
             ValueError: something else.
         """
-        if not self._enabled:
-            return outputs
-        copies: list[_Copies] = []
+        return self._scaled(outputs, []) if self._enabled else outputs
 
-        def scaled(value: Any) -> Any:
-            if isinstance(value, Tensor):
-                if self._scale is None:
-                    self._scale = full((), self._init_scale, dtype=float32, device=value.device)
-                    self._growth_tracker = full((), self._init_growth_tracker, dtype=int32, device=value.device)
-                if not copies:
-                    copies.append(_Copies(self._scale))
-                return value * copies[0].get(value.device)
-            if isinstance(value, Iterable):
-                found = map(scaled, value)
-                return type(value)(found) if isinstance(value, (list, tuple)) else found  # type: ignore[call-arg]
+    def _scaled(self, value: Any, copies: list[_Copies]) -> Any:
+        if isinstance(value, Tensor):
+            if self._scale is None:
+                self._scale = full((), self._init_scale, dtype=float32, device=value.device)
+                self._growth_tracker = full((), self._init_growth_tracker, dtype=int32, device=value.device)
+            if not copies:
+                copies.append(_Copies(self._scale))
+            return value * copies[0].get(value.device)
+        if not isinstance(value, Iterable):
             raise ValueError("outputs must be a Tensor or an iterable of Tensors")
-
-        return scaled(outputs)
+        found = (self._scaled(each, copies) for each in value)
+        return type(value)(found) if isinstance(value, (list, tuple)) else found  # type: ignore[call-arg]
 
     def _unscale(self, optimizer: Optimizer, scale: Tensor, halves: bool = False) -> dict[device, Tensor]:
         """Divide the gradients by a scale; what was found on each of their devices."""

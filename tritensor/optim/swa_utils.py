@@ -164,34 +164,27 @@ class AveragedModel(Module):
             (ours.detach(), theirs.detach().to(ours.device))
             for ours, theirs in zip(parts(self.module), parts(model), strict=False)
         ]
-        if self.n_averaged == 0:
-            for ours, theirs in pairs:
-                ours.copy_(theirs)
-        elif self.avg_fn is not None:
-            for ours, theirs in pairs:
-                ours.copy_(self.avg_fn(ours, theirs, self.n_averaged.to(ours.device)))
-        else:
-            groups: dict[Any, list[tuple[Tensor, Tensor]]] = {}
-            for pair in pairs:
-                groups.setdefault((pair[0].device, pair[0].dtype), []).append(pair)
-            for (place, _), group in groups.items():
-                averages, values = [ours for ours, _ in group], [theirs for _, theirs in group]
-                self._average(averages, values, self.n_averaged.to(place))
+        groups: dict[Any, tuple[list[Tensor], list[Tensor]]] = {}
+        for ours, theirs in pairs:
+            group = groups.setdefault((ours.device, ours.dtype), ([], []))
+            group[0].append(ours)
+            group[1].append(theirs)
+        first = bool(self.n_averaged == 0)
+        for (place, _), (averages, values) in groups.items():
+            self._average(averages, values, None if first else self.n_averaged.to(place))
         if not self.use_buffers:
             for kept, given in zip(self.module.buffers(), model.buffers(), strict=True):
                 kept.detach().copy_(given.detach().to(kept.device))
         self.n_averaged += 1
 
-    def _average(self, averages: list[Tensor], values: list[Tensor], count: Tensor) -> None:
-        """Take values of one device and dtype into their averages."""
-        if self.multi_avg_fn is not None:
-            self.multi_avg_fn(averages, values, count)
-        elif averages[0].is_cuda:
-            get_swa_multi_avg_fn()(averages, values, count)
-        else:
-            mean = get_swa_avg_fn()
-            for each, value in zip(averages, values, strict=True):
-                each.copy_(mean(each, value, count))
+    def _average(self, averages: list[Tensor], values: list[Tensor], count: Tensor | None) -> None:
+        """Take values of one device and dtype into their averages, after `count` others."""
+        if count is not None and self.avg_fn is None and (self.multi_avg_fn is not None or averages[0].is_cuda):
+            (self.multi_avg_fn or get_swa_multi_avg_fn())(averages, values, count)
+            return
+        mean = self.avg_fn or get_swa_avg_fn()
+        for each, value in zip(averages, values, strict=True):
+            each.copy_(value if count is None else mean(each, value, count))
 
 
 @no_grad()

@@ -102,8 +102,7 @@ class StepLR(_Scaled):
     """Multiplies the rate by `gamma` every `step_size` epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        self.step_size = step_size
-        self.gamma = gamma
+        self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
     def _next_rates(self) -> list[Any]:
@@ -121,8 +120,7 @@ class MultiStepLR(_Scaled):
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.milestones = Counter(milestones)
-        self.gamma = gamma
+        self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
     def _next_rates(self) -> list[Any]:
@@ -147,8 +145,7 @@ class ConstantLR(_Scaled):
     ) -> None:
         if factor > 1.0 or factor < 0:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
-        self.factor = factor
-        self.total_iters = total_iters
+        self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
     def _next_rates(self) -> list[Any]:
@@ -179,9 +176,7 @@ class LinearLR(_Scaled):
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if end_factor > 1.0 or end_factor < 0:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
-        self.start_factor = start_factor
-        self.end_factor = end_factor
-        self.total_iters = total_iters
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
     def _next_rates(self) -> list[Any]:
@@ -216,8 +211,7 @@ class PolynomialLR(_Scaled):
     """Brings the rate to zero in `total_iters` epochs: times the share of them that is left, to the power `power`."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
-        self.total_iters = total_iters
-        self.power = power
+        self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
     def _next_rates(self) -> list[Any]:
@@ -235,8 +229,7 @@ class CosineAnnealingLR(LRScheduler):
     """Brings the rate down to `eta_min` in `T_max` epochs along half a cosine wave, then up again, and so on."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
-        self.T_max = T_max
-        self.eta_min = eta_min
+        self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
     def _height(self, epoch: int) -> float:
