@@ -32,6 +32,10 @@ _LOWER, _FLOAT32, _WIDEST, _APART, _BANNED = "lower", "float32", "widest", "apar
 # Names that PyTorch's lists do not have are in brackets below: our operators for those that they have, and functions
 # which PyTorch composes of listed operators, or does not, other than we do.
 _CONVOLUTIONS = "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution"
+_RESIZED = """
+    upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    upsample_trilinear3d [upsample_nearest_exact1d upsample_nearest_exact2d upsample_nearest_exact3d]
+"""
 _LOSSES = """
     binary_cross_entropy_with_logits cosine_embedding_loss hinge_embedding_loss huber_loss kl_div l1_loss
     margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss nll_loss2d poisson_nll_loss
@@ -41,7 +45,7 @@ LISTS: dict[str, dict[str, str]] = {
     "cpu": {
         _LOWER: f"""
             addbmm addmm baddbmm bmm linalg_vecdot linear matmul mm prelu scaled_dot_product_attention {_CONVOLUTIONS}
-            [convolution_transposed]
+            [convolution_transposed lstm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell]
         """,
         _FLOAT32: f"""
             {_LOSSES} adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cdist cholesky
@@ -51,22 +55,22 @@ LISTS: dict[str, dict[str, str]] = {
             [cross_entropy cross_entropy_with_gradient grid_sample max_unpool1d reflection_pad
             replication_pad]
         """,
-        _WIDEST: "cat index_copy stack",
+        _WIDEST: "cat index_copy stack [gru gru_cell lstm_cell]",
         _APART: "[addmv addr dot mv vdot]",
     },
     "cuda": {
         _LOWER: f"""
             addbmm addmm addmv addr baddbmm bmm chain_matmul einsum gru_cell linalg_multi_dot linalg_vecdot linear
             lstm_cell matmul mm mv prelu rnn_relu_cell rnn_tanh_cell scaled_dot_product_attention {_CONVOLUTIONS}
-            [convolution_transposed]
+            [convolution_transposed gru lstm rnn_relu rnn_tanh]
         """,
         _FLOAT32: f"""
-            {_LOSSES} acos asin cdist cosh cosine_similarity cumprod cumsum dist erfinv exp expm1 group_norm layer_norm
-            linalg_matrix_norm linalg_vector_norm log log10 log1p log2 log_softmax logsumexp native_layer_norm norm
+            {_LOSSES} {_RESIZED} acos asin cdist cosh cosine_similarity cumprod cumsum dist erfinv exp expm1
+            group_norm layer_norm linalg_matrix_norm linalg_vector_norm log log10 log1p log2 log_softmax logsumexp native_layer_norm norm
             nuclear_norm pdist pow prod reciprocal renorm rms_norm rsqrt sinh softmax softplus sum tan
-            [cross_entropy cross_entropy_with_gradient interpolate square]
+            [cross_entropy cross_entropy_with_gradient square]
         """,
-        _APART: "[logsigmoid]",
+        _APART: "[logsigmoid mish nansum native_group_norm]",
         _WIDEST: """
             addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put scatter_add tensordot vdot [grid_sample]
         """,
@@ -81,7 +85,7 @@ _POLICIES = {
 _BY_OPERATORS = frozenset(
     f"""
     {_CONVOLUTIONS} acos asin bmm cat cosh cumsum exp expm1 layer_norm linear log log10 log1p log2 log_softmax logsumexp
-    matmul mm native_layer_norm nll_loss pow prod reciprocal rms_norm rsqrt sinh softmax softplus square stack sum tan
+    matmul mm nll_loss pow prod reciprocal rms_norm rsqrt sinh softmax softplus square stack sum tan
     """.split()
 )
 
@@ -97,9 +101,8 @@ def cast(name: str, *inputs: Any) -> tuple[Any, ...]:
 
 
 @casts_of
-def casting(function: Callable[..., Any]) -> Callable[..., Any]:
+def casting(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The function, whose inputs autocast casts if its name is in a list and it is not one operator that does that."""
-    name = function.__name__
     if name in _BY_OPERATORS or not any(name in policies for policies in _POLICIES.values()):
         return function
 
@@ -114,18 +117,18 @@ def casting(function: Callable[..., Any]) -> Callable[..., Any]:
         for each in plain
     )
     scope: dict[str, Any] = {"__name__": __name__, "function": function, "called": _called, "casts": casts}
-    lines = f"    if casts.on: return called(function, {given})\n    return function({given})\n"
+    lines = f"    if casts.on: return called({name!r}, function, {given})\n    return function({given})\n"
     exec(f"def {name}{inspect.Signature(plain)}:\n{lines}", scope)
     call: Any = functools.wraps(function)(scope[name])
     call.__defaults__, call.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     return call  # type: ignore[no-any-return]
 
 
-def _called(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+def _called(name: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """Call a function of which no operator casts if its inputs were cast."""
     if not state.types:
         return function(*args, **named)
-    values, policy = _cast(function.__name__, (*args, *named.values()))
+    values, policy = _cast(name, (*args, *named.values()))
     named = dict(zip(named, values[len(args) :], strict=True))
     return (function if policy is None else functools.partial(without_casts, function))(*values[: len(args)], **named)
 

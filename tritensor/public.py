@@ -33,7 +33,7 @@ PACKAGE: dict[str, Any] = {}  # the names of tritensor, except its modules and c
 FUNCTIONAL: dict[str, Any] = {}  # the names of tritensor.functional
 _tensor: list[type] = []
 _guards: list[Callable[[Any, str, str], Any]] = []
-_casts: list[Callable[[Any], Any]] = []
+_casts: list[Callable[[Any, str], Any]] = []
 
 
 def methods_of(kind: type) -> None:
@@ -91,7 +91,7 @@ def public(
     """
 
     def declare(declared: Declared) -> Declared:
-        value = _casts[0](declared) if _casts else declared
+        value = _casts[0](declared, declared.__name__) if _casts else declared
         function = value if out is None else out(value)
         for name in (value.__name__, *aliases):
             shown = function

@@ -74,6 +74,8 @@ FLOAT32_ON_CUDA: Calls = {
     "group_norm": lambda m, x: m.nn.functional.group_norm(x, 1),
     "cosine_similarity": lambda m, x: m.nn.functional.cosine_similarity(x, x),
     "interpolate": lambda m, x: m.nn.functional.interpolate(x[None, None], scale_factor=2.0, mode="bilinear"),
+    "nearest": lambda m, x: m.nn.functional.interpolate(x[None, None], scale_factor=2.0, mode="nearest-exact"),
+    "native_layer_norm": lambda m, x: m.native_layer_norm(x, (3,), None, None, 1e-5)[1],
     "normalize": lambda m, x: m.nn.functional.normalize(x),
 }
 # to float32 on the CPU
@@ -88,6 +90,7 @@ FLOAT32_ON_CPU: Calls = {
     "grid_sample": lambda m, x: m.nn.functional.grid_sample(
         x[None, None], _first(m, x, 1, 2, 2, 2), align_corners=False
     ),
+    "area of volumes": lambda m, x: m.nn.functional.interpolate(_first(m, x, 1, 1, 2, 2, 2), 3, mode="area"),
     "reflected": lambda m, x: m.nn.functional.pad(x, (1, 1), "reflect"),
     "replicated": lambda m, x: m.nn.functional.pad(_first(m, x, 1, 2, 2, 2), (1, 1, 1, 1, 1, 1), "replicate"),
 }
@@ -98,6 +101,11 @@ PLAIN: Calls = {
     "relu": lambda m, x: m.nn.functional.relu(x),
     "sigmoid": lambda m, x: x.sigmoid(),
     "gelu": lambda m, x: m.nn.functional.gelu(x),
+    "mish": lambda m, x: m.nn.functional.mish(x),
+    "nansum": lambda m, x: x.nansum(),
+    "area": lambda m, x: m.nn.functional.interpolate(x[None, None], scale_factor=2.0, mode="area"),
+    "native_group_norm": lambda m, x: m.native_group_norm(x, None, None, 3, 3, 1, 1, 1e-5)[2],
+    "einsum of no sums": lambda m, x: m.einsum("i,j->ij", x[0], x[1]) if x.device.type == "cpu" else x,
     "logsigmoid": lambda m, x: m.nn.functional.logsigmoid(x),
     "sqrt": lambda m, x: x.abs().sqrt(),
     "mean": lambda m, x: x.mean(),

@@ -53,11 +53,9 @@ def test_the_lists_for_cuda_devices_are_those_of_pytorchs_header(torch: Any) -> 
         assert entries is not None
         theirs[policy] = {name for name in re.findall(r"_\((\w+)", entries[1]) if not name.startswith("_")}
     ours = {policy: set(re.sub(r"\[[^]]*\]", "", names).split()) for policy, names in LISTS["cuda"].items()}
-    # `interpolate` is theirs of every kind, and `norm` has a policy of its own, to float32
     float32 = theirs["FP32"] | theirs["FP32_SET_OPT_DTYPE"]
-    resizing = {name for name in float32 if name.startswith("upsample_")}
     assert ours["lower"] == theirs["LOWER_PRECISION_FP"]
-    assert ours["float32"] - {"norm"} == float32 - resizing - {"frobenius_norm"}
+    assert ours["float32"] - {"norm"} == float32 - {"frobenius_norm"}  # `norm` has a policy of its own, to float32
     assert ours["widest"] == theirs["PROMOTE"]
 
 
