@@ -65,9 +65,10 @@ LISTS: dict[str, dict[str, str]] = {
             [convolution_transposed gru lstm rnn_relu rnn_tanh]
         """,
         _FLOAT32: f"""
-            {_LOSSES} {_RESIZED} acos asin cdist cosh cosine_similarity cumprod cumsum dist erfinv exp expm1
-            group_norm layer_norm linalg_matrix_norm linalg_vector_norm log log10 log1p log2 log_softmax logsumexp native_layer_norm norm
-            nuclear_norm pdist pow prod reciprocal renorm rms_norm rsqrt sinh softmax softplus sum tan
+            {_LOSSES} {_RESIZED} acos asin cdist cosh cosine_similarity cumprod cumsum dist erfinv exp expm1 group_norm
+            layer_norm linalg_matrix_norm linalg_vector_norm log log10 log1p log2 log_softmax logsumexp
+            native_layer_norm norm nuclear_norm pdist pow prod reciprocal renorm rms_norm rsqrt sinh softmax softplus
+            sum tan
             [cross_entropy cross_entropy_with_gradient square]
         """,
         _APART: "[logsigmoid mish nansum native_group_norm]",

@@ -349,8 +349,6 @@ def test_what_cannot_be_is_turned_off_with_a_warning(monkeypatch: pytest.MonkeyP
 def test_the_older_names() -> None:
     from tritensor import cpu
 
-    assert cpu.is_available() and cpu.device_count() == 1 and cpu.current_device() == "cpu"
-    cpu.synchronize()
     with pytest.warns(FutureWarning, match=r"`torch.cpu.amp.autocast\(args...\)` is deprecated. Please use"):
         block = cpu.amp.autocast(dtype=torch.float16)
     with block:

@@ -32,18 +32,11 @@ def _untouched() -> dict[str, Any]:
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
-class _Copies:
-    """A tensor on the devices where it is asked for, copied to each once."""
-
-    def __init__(self, original: Tensor) -> None:
-        self.on = {original.device: original}
-        self.original = original
-
-    def get(self, place: device) -> Tensor:
-        found = self.on.get(place)
-        if found is None:
-            found = self.on[place] = self.original.to(place, non_blocking=True)
-        return found
+def _on(place: device, copies: dict[device, Tensor]) -> Tensor:
+    """A tensor on a device, of its copies by device, the first of which is the tensor itself."""
+    if place not in copies:
+        copies[place] = next(iter(copies.values())).to(place, non_blocking=True)
+    return copies[place]
 
 
 class GradScaler:
@@ -123,16 +116,15 @@ class GradScaler:
         Raises:
             ValueError: something else.
         """
-        return self._scaled(outputs, []) if self._enabled else outputs
+        return self._scaled(outputs, {}) if self._enabled else outputs
 
-    def _scaled(self, value: Any, copies: list[_Copies]) -> Any:
+    def _scaled(self, value: Any, copies: dict[device, Tensor]) -> Any:
         if isinstance(value, Tensor):
             if self._scale is None:
                 self._scale = full((), self._init_scale, dtype=float32, device=value.device)
                 self._growth_tracker = full((), self._init_growth_tracker, dtype=int32, device=value.device)
-            if not copies:
-                copies.append(_Copies(self._scale))
-            return value * copies[0].get(value.device)
+            copies.setdefault(self._scale.device, self._scale)
+            return value * _on(value.device, copies)
         if not isinstance(value, Iterable):
             raise ValueError("outputs must be a Tensor or an iterable of Tensors")
         found = (self._scaled(each, copies) for each in value)
@@ -145,9 +137,10 @@ class GradScaler:
             for param in group["params"]:
                 if not isinstance(param, Tensor):
                     raise AssertionError(f"expected param to be torch.Tensor, got {type(param).__name__}")
-                if param.grad is None:
+                gradient = param.grad
+                if gradient is None:
                     continue
-                if not halves and param.grad.dtype is float16:
+                if not halves and gradient.dtype is float16:
                     raise ValueError(
                         explain(
                             "Attempting to unscale FP16 gradients.",
@@ -155,12 +148,12 @@ class GradScaler:
                             remedy="keep the parameters in float32; autocast casts them where they are used",
                         )
                     )
-                by_device[param.grad.device].append(param.grad)
-        scales = _Copies(scale)
+                by_device[gradient.device].append(gradient)
+        scales = {scale.device: scale}
         found = {place: full((), 0.0, dtype=float32, device=place) for place in by_device}
         with no_grad():
             for place, gradients in by_device.items():
-                unscale(gradients, scales.get(place), found[place])
+                unscale(gradients, _on(place, scales), found[place])
         return found
 
     def unscale_(self, optimizer: Optimizer) -> None:
