@@ -54,6 +54,9 @@ JOBS: tuple[tuple[str, ...], ...] = (
     (
         "tests/optim/test_optim.py",
         "tests/optim/test_optimizer_state.py",
+        "tests/amp/test_autocast.py",
+        "tests/amp/test_grad_scaler.py",
+        "tests/optim/test_swa_utils.py",
         "tests/functional/random",
         "tests/devices/graphs",
     ),

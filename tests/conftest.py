@@ -144,6 +144,9 @@ KERNELS = frozenset(
         "graphs",
         "graph_training",
         "captures_refused",
+        "autocast",
+        "grad_scaler",
+        "swa_utils",
     )
 )
 # These are about simulation: after a device-side assertion a real device does nothing more for the process, and calls

@@ -30,8 +30,10 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tritensor\."
 # Imported on first access, so that importing the package stays light.
 _LATER = (
     "accelerator",
+    "amp",
     "backends",
     "compiler",
+    "cpu",
     "cuda",
     "distributed",
     "hub",
@@ -52,9 +54,11 @@ _FROM = {"load": "serialization", "save": "serialization", "compile": "compiler"
 __all__ = [
     "__version__",
     "accelerator",
+    "amp",
     "autograd",
     "compile",
     "compiler",
+    "cpu",
     "cuda",
     "distributed",
     "e",

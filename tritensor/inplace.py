@@ -18,6 +18,7 @@ from . import copying, dtypes, layout
 from .arguments import UNEXPECTED, refuse_misuse
 from .autograd.mode import no_grad, recording
 from .autograd.names import node_name
+from .autograd.precision import casts, state, without_casts
 from .autograd.tape import Gradient, Node, record, unrecorded_view, views_on
 from .errors import AutogradError, DtypeError, ShapeError, explain
 from .history import follow
@@ -75,6 +76,8 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
         AutogradError: see `check_writable`. ShapeError: the result would be larger than `x`. DtypeError: the result's
             dtype category is above `x`'s.
     """
+    if casts.on and state.types:
+        return without_casts(in_place, x, operator, *arguments, **metadata)  # type: ignore[no-any-return]
     if getattr(operator, "name", "").startswith("logical_"):  # PyTorch does not know these as changes of a history
         with no_grad():
             check_writable(x)

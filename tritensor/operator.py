@@ -26,8 +26,10 @@ import numpy as np
 
 from . import devices, dtypes, errors, settings
 from .arguments import wrong_type
+from .autocasting import cast, listed
 from .autograd.gradients import OperatorGradient, attach
 from .autograd.mode import recording
+from .autograd.precision import casts
 from .errors import ArgumentError, DeviceMismatchError, explain
 from .memory import buffer
 from .memory.array import DeviceArray
@@ -85,6 +87,7 @@ class Operator:
             for all inputs, or one for each by name.
         gradient_domain: the same for tests of gradients, where the operator has jumps.
         example: metadata for those calls, where the defaults are not suitable.
+        listed: whether autocast may cast the inputs.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
             order of the call; a repeated call may then pass other numbers.
     """
@@ -131,6 +134,7 @@ class Operator:
         self.backwards: dict[tuple[bool, ...], OperatorGradient | None] = {}
         self.replays: dict[Any, Replay | None] = table()
         self.body: Any = None
+        self.listed = listed(name)
         self.__name__ = name
         self.__doc__ = reference.__doc__
         both = set(self.inputs) & set(self.outputs)
@@ -228,6 +232,9 @@ class Operator:
 
     def __call__(self, *inputs: Any, **metadata: Any) -> Any:
         """Run the operator on tensors (and Python numbers); see the module for the stages."""
+        if casts.on and self.listed:
+            given = cast(self.name, *inputs, *metadata.values())
+            inputs, metadata = given[: len(inputs)], dict(zip(metadata, given[len(inputs) :], strict=True))
         values: list[Any] = []
         key = key_of(self, inputs, metadata, values) if self.repeatable else None
         return self.call(key, values, inputs, metadata)
@@ -238,6 +245,8 @@ class Operator:
         Args:
             more: what the call depends on besides the input: numbers of one class each, strings, None.
         """
+        if casts.on and self.listed:
+            (input,) = cast(self.name, input)
         data = getattr(input, "_data", None)
         if data.__class__ is ndarray:
             return self.call((data.dtype, data.shape, more), [data], (input,), metadata)

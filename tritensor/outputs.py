@@ -17,6 +17,7 @@ import numpy as np
 from . import dtypes, formats, layout
 from .arguments import UNEXPECTED, refuse_misuse
 from .autograd.mode import recording
+from .autograd.precision import casts, state, without_casts
 from .errors import (
     ArgumentError,
     AutogradError,
@@ -121,6 +122,8 @@ def into(
         ArgumentError: `out` is something else. AutogradError: an argument requires a gradient. DtypeError,
         DeviceMismatchError: a result does not fit. ShapeError: memory is shared. Nothing has changed then.
     """
+    if casts.on and state.types:
+        return without_casts(into, function, rule, out, args, named)
     name = function.__name__
     if not isinstance(rule, Into):
         rule = rule(*args, **named)

@@ -18,6 +18,7 @@ __all__ = [
     "FUNCTIONAL",
     "PACKAGE",
     "ShownSignature",
+    "casts_of",
     "guards_of",
     "load_modules",
     "method",
@@ -32,6 +33,7 @@ PACKAGE: dict[str, Any] = {}  # the names of tritensor, except its modules and c
 FUNCTIONAL: dict[str, Any] = {}  # the names of tritensor.functional
 _tensor: list[type] = []
 _guards: list[Callable[[Any, str, str], Any]] = []
+_casts: list[Callable[[Any, str], Any]] = []
 
 
 def methods_of(kind: type) -> None:
@@ -46,6 +48,12 @@ def guards_of(guarded: Declared) -> Declared:
     """
     _guards.append(guarded)
     return guarded
+
+
+def casts_of(casting: Declared) -> Declared:
+    """Set what lets autocast cast the inputs of a function; `autocasting.py` calls it, which needs Tensor."""
+    _casts.append(casting)
+    return casting
 
 
 def publish(name: str, value: Any, *, package: bool = True, functional: bool = True) -> None:
@@ -82,11 +90,12 @@ def public(
             look at their input themselves.
     """
 
-    def declare(value: Declared) -> Declared:
+    def declare(declared: Declared) -> Declared:
+        value = _casts[0](declared, declared.__name__) if _casts else declared
         function = value if out is None else out(value)
         for name in (value.__name__, *aliases):
             shown = function
-            if out is None and guard and _takes_a_tensor(value):
+            if out is None and guard and _takes_a_tensor(declared):
                 shown = _guards[0](value, name, "tritensor.functional" if functional else "tritensor")
             publish(name, shown, package=package, functional=functional)
             if method:

@@ -107,6 +107,11 @@ PROGRAMS = {
     "s = torch.optim.lr_scheduler.StepLR(o, 1); s.step(); o.zero_grad(); o.load_state_dict(o.state_dict())",
     "copies": "m = nn.Linear(64, 8); m(x).sum().backward(); copy.deepcopy(m); pickle.loads(pickle.dumps(m))",
     "clipping": "(x * 2).sum().backward(); nn.utils.clip_grad_norm_([x], 1.0)",
+    "autocast": "m = nn.Linear(64, 8)\nwith torch.autocast('cpu'): m(x).float().sum().backward()",
+    "a scaled loss": "m = nn.Linear(64, 8); o = torch.optim.SGD(m.parameters()); s = torch.amp.GradScaler('cpu'); "
+    "s.scale(m(x).sum()).backward(); s.step(o); s.update()",
+    "an averaged model": "m = nn.Linear(64, 8); a = torch.optim.swa_utils.AveragedModel(m); "
+    "a.update_parameters(m); a.update_parameters(m)",
     "a failed operator": "y = x * 2; fails(lambda: y @ torch.ones(3, 3)); fails(lambda: y.view(7))",
     "a failed module": "m = nn.Sequential(nn.Linear(63, 8)); fails(lambda: m(x))",
     "a failed backward": "y = x.exp(); y.add_(1); fails(y.sum().backward); fails((x * 1).backward)",

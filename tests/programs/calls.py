@@ -46,7 +46,9 @@ UNCALLED: dict[str, str] = {
         "a setting of the process": """
             fork_rng get_default_device get_default_dtype get_float32_matmul_precision get_num_threads get_rng_state
             initial_seed is_grad_enabled is_inference_mode_enabled manual_seed seed set_default_device set_default_dtype
-            set_float32_matmul_precision set_num_threads set_printoptions set_rng_state""",
+            set_float32_matmul_precision set_num_threads set_printoptions set_rng_state autocast_decrement_nesting
+            autocast_increment_nesting clear_autocast_cache get_autocast_dtype is_autocast_cache_enabled
+            is_autocast_enabled set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled""",
         "has its own way of drawing arguments": """
             backward requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook detach_ to type view
             expand size stride einsum index_put index_put_ where embedding embedding_bag promote_types can_cast

@@ -24,6 +24,7 @@ from numpy import ndarray
 from ..errors import AutogradError, explain
 from .leaves import add_to_leaf, as_tensors, finish, sum_of, through_hook
 from .mode import recording
+from .precision import casts, state, without_casts
 
 __all__ = ["NOWHERE", "Gradient", "Node", "Slot", "propagate", "record", "unrecorded_view", "views_on"]
 
@@ -238,6 +239,8 @@ def propagate(
     Returns:
         The targets' gradients (None for those without one); empty without targets.
     """
+    if casts.on and state.types:  # the dtypes are those of the forward pass
+        return without_casts(propagate, roots, retain_graph, create_graph, targets)  # type: ignore[no-any-return]
     found: list[Any] = [None] * (len(targets) if targets is not None else 0)
     wanted = None if targets is None else _leading_to(roots, targets)
     watched = _contributions(roots) if leaves_are_watched and targets is None else None

@@ -6,6 +6,9 @@ Names and behaviour are `torch.cuda`'s. Functions that make sense without a devi
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from ..drivers import DeviceProperties, Event, Stream, simulate
 from ..drivers.ledger import Ledger, transfers
 from ..errors import OutOfMemoryError
@@ -14,7 +17,17 @@ from .devices import *
 from .graphs import *
 from .user_kernel import *
 
-__all__ = ["DeviceProperties", "Event", "Ledger", "OutOfMemoryError", "Stream", "simulate", "transfers"]
+if TYPE_CHECKING:
+    from . import amp
+
+__all__ = ["DeviceProperties", "Event", "Ledger", "OutOfMemoryError", "Stream", "amp", "simulate", "transfers"]
 __all__ += devices.__all__
 __all__ += graphs.__all__
 __all__ += user_kernel.__all__
+
+
+def __getattr__(name: str) -> Any:
+    """Import `amp` when it is first named: few programs need it, and importing tritensor stays fast."""
+    if name == "amp":
+        return importlib.import_module(f"{__name__}.amp")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

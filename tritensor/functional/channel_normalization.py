@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import formats
 from ..arguments import check_tensor, whole
+from ..autocasting import casting
 from ..autograd.gradients import called
 from ..autograd.mode import no_grad, recording
 from ..dtypes import float32
@@ -390,4 +391,4 @@ def _in_format_of(input: Tensor, out: Tensor) -> Tensor:
 
 
 for _function in (_batch_norm, _instance_norm, _group_norm, _native_batch_norm, _native_group_norm):
-    publish(_function.__name__[1:], _function, functional=False)
+    publish(_function.__name__[1:], casting(_function, _function.__name__[1:]), functional=False)

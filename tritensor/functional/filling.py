@@ -7,7 +7,9 @@ from typing import Any
 
 from .. import dtypes, layout
 from ..arguments import check_tensor, check_tensors, wrong_type
+from ..autocasting import cast
 from ..autograd.gradients import called
+from ..autograd.precision import casts
 from ..errors import ArgumentError, ShapeError, explain, warn
 from ..formats import suggested
 from ..kernels.window.resampling_maps import Map, rule
@@ -69,6 +71,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         cropped[dim] = slice(max(0, -before), size - max(0, -after))
         inner[dim] = slice(max(0, before), shape[dim] - max(0, after))
     if mode != "constant":
+        if casts.on and mode != "circular" and (mode == "replicate" or len(pad) < 6):
+            (input,) = cast(f"{_MODES[mode]}_pad", input)
         return _continued(input, pad, mode)
     if isinstance(value, complex):
         raise ArgumentError("pad(): argument 'value' (position 4) must be float, not complex")

@@ -7,8 +7,10 @@ from typing import Any
 
 from .. import dtypes
 from ..arguments import check_tensor, wrong_type
+from ..autocasting import cast
 from ..autograd.gradients import called
 from ..autograd.names import node_name
+from ..autograd.precision import casts
 from ..errors import ArgumentError, ShapeError, UnsupportedError, explain, warn
 from ..formats import contiguous_format, suggested
 from ..kernels.window.resampling import resampled
@@ -127,6 +129,8 @@ def _interpolate(
     _check_mode(mode, rank, bool(corners), smooth)
     words = "adaptive_avg_pool" if mode == "area" else f"upsample_{mode.replace('-', '_')}"
     words = f"{words}{rank}d"
+    if casts.on:
+        (x,) = cast(words, x)
     if not (x.dtype.is_floating_point or (x.dtype is dtypes.uint8 and mode != "area")):
         raise UnsupportedError(
             explain(

@@ -160,7 +160,7 @@ def _contract(x: Any, left: Labels, y: Any, right: Labels, kept: set[Label]) -> 
     depth = _product(common)
     x = x.expand(*x.shape[:lead], *height, *common).reshape(*x.shape[:lead], _product(height), depth)
     y = y.expand(*y.shape[:lead], *common, *width).reshape(*y.shape[:lead], depth, _product(width))
-    out = matmul(x, y)
+    out = matmul(x, y) if inner else x * y
     return out.reshape(*out.shape[:lead], *height, *width), [*batch, *rows, *cols]
 
 

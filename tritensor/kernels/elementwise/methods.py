@@ -16,6 +16,7 @@ from ... import dtypes, layout, settings
 from ...arguments import wrong_type
 from ...autograd.gradients import attach
 from ...autograd.mode import recording
+from ...autograd.precision import casts
 from ...errors import ShapeError
 from ...inplace import check_writable, in_place
 from ...memory.array import DeviceArray
@@ -100,7 +101,7 @@ def unary(operator: Elementwise) -> Callable[..., Tensor]:
     """The method of a one-input operator, with the quick path: a CPU array of a direct dtype, or a known launch."""
     reference, direct, fixed = operator.reference, operator.direct, operator.fixed
     usual, large = _usual(direct), _large(operator)
-    replays = operator.replays
+    replays, listed = operator.replays, operator.listed
 
     def call(self: Tensor) -> Tensor:
         try:
@@ -119,7 +120,7 @@ def unary(operator: Elementwise) -> Callable[..., Tensor]:
             result._counter = result._origin = result._node = None
             result._needs = False
         else:
-            known = replays.get((x.form,)) if type(x) is DeviceArray else None
+            known = replays.get((x.form,)) if type(x) is DeviceArray and not (listed and casts.on) else None
             result = None if known is None else known.run(x)
             if result is None:
                 return operator(self)  # type: ignore[no-any-return]
@@ -146,7 +147,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
     floating = frozenset(d for d in direct if dtypes.of(d).category == dtypes.FLOATING and not operator.rule.held)
     usual, large = _usual(direct), _large(operator)
     plain = usual if usual in floating else None
-    replays = operator.replays
+    replays, listed = operator.replays, operator.listed
 
     def call(self: Tensor, other: Any) -> Any:
         x = self._data
@@ -158,7 +159,8 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
                 if type(x) is ndarray and (x.dtype is plain or x.dtype in floating) and x.size < large:
                     out = reference(x, other)
                 else:
-                    known = replays.get((x.form, kind)) if type(x) is DeviceArray else None
+                    quick = type(x) is DeviceArray and not (listed and casts.on)
+                    known = replays.get((x.form, kind)) if quick else None
                     result = None if known is None else known.run(x, other)
                     if result is None:
                         return operator(self, other)
@@ -172,7 +174,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
                         return operator(self, other)
                     out = reference(x, y)
                 else:
-                    known = replays.get((x.form, y.form))
+                    known = None if listed and casts.on else replays.get((x.form, y.form))
                     result = None if known is None else known.run(x, y)
                     if result is None:
                         return operator(self, other)

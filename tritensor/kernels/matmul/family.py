@@ -17,6 +17,7 @@ import numpy as np
 from ... import dtypes, layout
 from ...autograd.gradients import attach
 from ...autograd.mode import recording
+from ...autograd.precision import casts
 from ...errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
 from ...memory import copies
 from ...memory.array import DeviceArray
@@ -313,6 +314,8 @@ linear.gradients(input=_linear_input, weight=_linear_weight, bias=_linear_bias)
 
 def quick_matmul(x: Tensor, y: Tensor) -> Any:
     """`matmul(x, y)`; two CPU matrices go to BLAS in a few steps."""
+    if casts.on:
+        return matmul(x, y)
     a, b = x._data, y._data
     if a.__class__ is not ndarray or b.__class__ is not ndarray or a.ndim != 2 or b.ndim != 2:
         return matmul(x, y)
@@ -331,6 +334,8 @@ def quick_matmul(x: Tensor, y: Tensor) -> Any:
 
 def quick_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
     """`linear(input, weight, bias)`; CPU matrices go to BLAS in a few steps."""
+    if casts.on:
+        return linear(input, weight, bias)
     x, w = input._data, weight._data
     if x.__class__ is not ndarray or w.__class__ is not ndarray or x.ndim != 2 or w.ndim != 2:
         return linear(input, weight, bias)

@@ -22,7 +22,7 @@ from .multi_tensor import block_size
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["ORDERS", "Gathered", "gather", "norm_kernel", "scale_kernel"]
+__all__ = ["ORDERS", "Gathered", "gather", "norm_kernel", "scale_kernel", "share"]
 
 ORDERS = {1.0: "sum", 2.0: "squares", math.inf: "largest"}
 _BYTES = 16 << 10  # read by a program at a time: four vectors of 16 bytes for each of 256 threads
@@ -31,7 +31,7 @@ _MOST_PROGRAMS = 64  # for one tensor: the many tensors of a model fill a device
 
 
 @device_function
-def _share(table, KIND: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr):
+def share(table, KIND: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr):
     """The program's tensor: where it begins, how many elements it has, the first of the program's blocks and the step
     to its next, and where the blocks that lie inside end."""
     row = table + tl.program_id(1).to(tl.int64) * 2
@@ -72,7 +72,7 @@ def norm_kernel(
         ORDER: "squares", "sum" (of absolute values) or "largest".
         ALIGNED: every address is divisible by 16. The grid is (programs, tensors).
     """
-    place, count, first, step, whole = _share(table, KIND, ALIGNED, BLOCK)
+    place, count, first, step, whole = share(table, KIND, ALIGNED, BLOCK)
     total = tl.zeros((BLOCK,), COMPUTE)
     # blocks that lie inside first: a mask against a number from memory cuts vectors of 16 bytes down to single elements
     for start in range(first, whole, step):
@@ -93,7 +93,7 @@ def scale_kernel(
     table, factor_ptr, KIND: tl.constexpr, COMPUTE: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr
 ):
     """Multiply every element of every tensor by the number at `factor_ptr`; the rest is as for `norm_kernel`."""
-    place, count, first, step, whole = _share(table, KIND, ALIGNED, BLOCK)
+    place, count, first, step, whole = share(table, KIND, ALIGNED, BLOCK)
     factor = tl.load(factor_ptr).to(COMPUTE)
     for start in range(first, whole, step):
         block = place + start + tl.arange(0, BLOCK)
@@ -121,12 +121,13 @@ class Gathered:
         self.table = copies.constant(np.ascontiguousarray(rows), self.device)
         self.aligned = all(address & 15 == 0 for address in addresses)
 
-    def _launch(self, kernel: Any, argument: DeviceArray, name: str, **constants: Any) -> None:
+    def launch(self, kernel: Any, name: str, *arguments: DeviceArray, **constants: Any) -> None:
+        """Run a kernel over all of them, with device arrays as its arguments after the table."""
         constants |= {"KIND": self.dtype, "COMPUTE": self.compute, "ALIGNED": self.aligned, "BLOCK": self.block}
         launch(
             kernel,
             (self.programs, len(self.arrays)),
-            (self.table, argument),
+            (self.table, *arguments),
             constants,
             self.device,
             warps=_WARPS,
@@ -137,14 +138,14 @@ class Gathered:
     def norm(self, order: float) -> Tensor:
         """The norm of all elements, for an order of `ORDERS`, in the tensors' dtype."""
         parts = buffer.empty((len(self.arrays), self.programs), self.compute.numpy, self.device)
-        self._launch(norm_kernel, parts, "clip_norm", ORDER=ORDERS[order])
+        self.launch(norm_kernel, "clip_norm", parts, ORDER=ORDERS[order])
         found = wrap(parts)
         total = found.amax() if order == math.inf else found.sum()
         return (total.sqrt() if order == 2 else total).to(self.dtype)
 
     def scale(self, factor: Tensor) -> None:
         """Multiply all of them in place by a number on their device."""
-        self._launch(scale_kernel, factor._data, "clip_scale")
+        self.launch(scale_kernel, "clip_scale", factor._data)
         for tensor in self.tensors:
             tensor._count_change()
 

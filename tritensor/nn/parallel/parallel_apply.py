@@ -10,6 +10,7 @@ from typing import Any
 
 from ... import cuda
 from ...autograd.mode import recording
+from ...autograd.precision import state, turn
 from ...errors import DeviceError, explain
 from ...tensor import Tensor
 from .scatter_gather import cuda_device
@@ -25,7 +26,8 @@ def parallel_apply(
 ) -> list[Any]:
     """Call each module with its arguments on its device, all at once, each in its own thread.
 
-    A thread works on the stream that is current on its device for the caller, and records gradients if the caller does.
+    A thread works on the stream that is current on its device for the caller, and records gradients, and casts for
+    autocast, if the caller does.
 
     >>> import tritensor as torch
     >>> torch.nn.parallel.parallel_apply([torch.exp, torch.abs], [torch.zeros(2), torch.tensor([-3.0])])
@@ -89,13 +91,17 @@ class _Call:
             self.device = first.device
         self.stream = cuda.current_stream(self.device) if self.device.type == "cuda" else None
         self.mode = recording.enabled, recording.inference
+        self.casts, self.lower = state.types, dict(state.lower)
         self.output: Any = None
         self.error: BaseException | None = None
 
     def run(self) -> None:
         """Call the module under the caller's modes on its own device; keep what it raises."""
         before = recording.enabled, recording.inference
+        casts, lower = state.types, dict(state.lower)
         recording.enabled, recording.inference = self.mode
+        turn(self.casts)
+        state.lower.update(self.lower)
         try:
             with ExitStack() as stack:
                 if self.stream is not None:
@@ -106,6 +112,8 @@ class _Call:
             self.error = error
         finally:
             recording.enabled, recording.inference = before
+            turn(casts)
+            state.lower.update(lower)
             del self  # the error's traceback holds this frame: no cycle of the call and its error
 
     def where(self) -> str:

@@ -1,0 +1,59 @@
+"""Where autocast is on: for which types of devices, a state for each thread. `tritensor/autocasting.py` casts by it.
+
+Every operator that autocast may cast for looks at `casts.on`, which takes 4 ns; all else is looked at where that is not
+zero. It is one number for all threads, because one of a thread's own would take 25 ns to read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from .. import dtypes
+from ..locks import lock
+
+__all__ = ["casts", "state", "turn", "without_casts"]
+
+
+class _Casts:
+    """In `on`, the number of types of devices for which autocast is on, added up over all threads."""
+
+    __slots__ = ("on",)
+
+    def __init__(self) -> None:
+        self.on = 0
+
+
+casts = _Casts()
+_lock = lock()
+
+
+class _State(threading.local):
+    types: frozenset[str] = frozenset()  # of devices, for which operators of this thread cast
+    cache = True
+    nesting = 0
+
+    def __init__(self) -> None:
+        self.lower = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
+        self.blocks: list[Any] = []  # the states from before the blocks that this thread is in
+        self.kept: dict[int, tuple[Any, Any, int, Any]] = {}  # a leaf, its array and version, and what it was cast to
+
+
+state = _State()
+
+
+def turn(types: frozenset[str]) -> None:
+    """Turn autocast on for these types of devices in this thread, and off for all others."""
+    with _lock:
+        casts.on += len(types) - len(state.types)
+    state.types = types
+
+
+def without_casts(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """Call a function, of which no operator casts unless it turns autocast on itself."""
+    before, state.types = state.types, frozenset()
+    try:
+        return function(*args, **named)
+    finally:
+        state.types = before
