@@ -51,9 +51,10 @@ UNCALLED: dict[str, str] = {
             backward requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook detach_ to type view
             expand size stride einsum index_put index_put_ where embedding promote_types can_cast get_printoptions""",
         "has more tensors than one of its shape; tests/functional and tests/nn compare it": """
-            scaled_dot_product_attention binary_cross_entropy_with_logits batch_norm group_norm instance_norm conv1d
-            conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution layer_norm native_batch_norm
-            native_group_norm affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d""",
+            scaled_dot_product_attention multi_head_attention_forward binary_cross_entropy_with_logits batch_norm
+            group_norm instance_norm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
+            convolution layer_norm native_batch_norm native_group_norm affine_grid_generator grid_sampler
+            grid_sampler_2d grid_sampler_3d""",
         "another spelling; tests/functional/window compares it": """
             avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d norm_except_dim""",
         "tells of a device or of memory": """

@@ -32,7 +32,11 @@ FAMILIES = words("""
     *batch_norm *instance_norm *group_norm *layer_norm *rms_norm local_response_norm pad* *dropout*
     """)
 PICTURES = chosen("operators", [f"nn.functional.{family}" for family in FAMILIES])
-ON_DEVICES = [name for name in MODULES if any(each in name for each in ("Conv", "Pool", "Norm", "Pad"))]
+ON_DEVICES = [
+    name
+    for name in MODULES
+    if any(each in name for each in ("Conv", "Pool", "Norm", "Pad", "Attention", "Transformer"))
+]
 
 
 def assert_alike(row: Row) -> None:

@@ -16,6 +16,7 @@ from . import (
     linear,
     loss,
     module,
+    multi_head,
     normalization,
     padding,
     parallel,
@@ -24,6 +25,7 @@ from . import (
     pooling,
     shape,
     sync_batch_normalization,
+    transformer,
     upsampling,
     utils,
 )
@@ -39,6 +41,7 @@ from .lazy_normalization import *
 from .linear import *
 from .loss import *
 from .module import *
+from .multi_head import *
 from .normalization import *
 from .padding import *
 from .parallel import DataParallel
@@ -48,6 +51,7 @@ from .paths import parameter_path
 from .pooling import *
 from .shape import *
 from .sync_batch_normalization import *
+from .transformer import *
 from .upsampling import *
 
 __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
@@ -62,6 +66,7 @@ __all__ += lazy_normalization.__all__
 __all__ += linear.__all__
 __all__ += loss.__all__
 __all__ += module.__all__
+__all__ += multi_head.__all__
 __all__ += normalization.__all__
 __all__ += padding.__all__
 __all__ += parameter.__all__
@@ -69,4 +74,5 @@ __all__ += parameter_containers.__all__
 __all__ += pooling.__all__
 __all__ += shape.__all__
 __all__ += sync_batch_normalization.__all__
+__all__ += transformer.__all__
 __all__ += upsampling.__all__
