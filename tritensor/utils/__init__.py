@@ -1,5 +1,5 @@
-"""Tools for training: `tritensor.utils.data`, and `tritensor.utils.hooks`, the handle that registering a hook
-returns."""
+"""Tools for training: `tritensor.utils.data`, `tritensor.utils.checkpoint`, which saves memory, and
+`tritensor.utils.hooks`, the handle that registering a hook returns."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from . import hooks
 
 if TYPE_CHECKING:
-    from . import data
+    from . import checkpoint, data
 
-__all__ = ["data", "hooks"]
+__all__ = ["checkpoint", "data", "hooks"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `data` when it is first named: layers need only `hooks`, and importing tritensor stays fast."""
-    if name == "data":
-        return importlib.import_module(f"{__name__}.data")
+    """Import a module when it is first named: layers need only `hooks`, and importing tritensor stays fast."""
+    if name in ("checkpoint", "data"):
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
