@@ -162,9 +162,9 @@ def describe_tensor(tensor: Any, name: str) -> str:
     return f"{name}{owner}: shape {tuple(tensor.shape)}, {tensor.dtype}, on {tensor.device}"
 
 
-def warn(message: str) -> None:
-    """A UserWarning that points to the caller's line: the first that is not in tritensor, however deep the call is."""
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """A warning that points to the caller's line: the first that is not in tritensor, however deep the call is."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tritensor."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
