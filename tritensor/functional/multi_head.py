@@ -125,8 +125,10 @@ def _projected(inputs: Sequence[Tensor], heads: int, weights: Any, bias: Tensor 
     return found
 
 
-def _static(name: str, given: Tensor, batch: int, heads: int, size: int) -> Tensor:
-    """Keys or values of heads that were computed before, as (N, heads, S, features)."""
+def _heads(name: str, x: Tensor, given: Tensor | None, batch: int, heads: int, size: int) -> Tensor:
+    """Keys or values of heads as (N, heads, S, features), those that are given if there are any."""
+    if given is None:
+        return x
     for dim, wanted in ((0, batch * heads), (2, size)):
         found = given.shape[dim]
         _require(found == wanted, f"expecting static_{name}.size({dim}) of {wanted}, but got {found}")
@@ -139,12 +141,8 @@ def _scores_mask(mask: Tensor | None, batch: int, heads: int, rows: int, cols: i
         return None
     wanted = (rows, cols) if mask.ndim == 2 else (batch * heads, rows, cols)
     if mask.shape != wanted:
-        raise ShapeError(
-            explain(
-                f"The shape of the {mask.ndim}D attn_mask is {_size(mask)}, but should be {wanted}.",
-                f"{rows} queries, {cols} keys, {batch} in the batch, {heads} heads",
-            )
-        )
+        words = f"The shape of the {mask.ndim}D attn_mask is {_size(mask)}, but should be {wanted}."
+        raise ShapeError(explain(words, f"{rows} queries, {cols} keys, {batch} in the batch, {heads} heads"))
     return mask if mask.ndim == 2 else mask.unflatten(0, (batch, heads))
 
 
@@ -178,30 +176,16 @@ def multi_head_attention_forward(
     *,
     batch_first: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """What `nn.MultiheadAttention` computes (Vaswani et al. 2017), of its parameters.
+    """What `nn.MultiheadAttention` computes, of its parameters; its `forward` has more on masks, weights and errors.
 
     Args:
         query, key, value: (L, N, E), (S, N, Ek) and (S, N, Ev), or without N.
         embed_dim_to_check: E, which `num_heads` has to divide.
         in_proj_weight, in_proj_bias: (3 E, E), of the projections of query, key and value, and (3 E,).
         bias_k, bias_v: (1, 1, E), a key and a value that are added to each sequence.
-        add_zero_attn: add a key and a value of zeros.
-        dropout_p: the share of weights set to zero while `training`.
-        out_proj_weight, out_proj_bias: (E, E) and (E,), of the projection of the result.
-        key_padding_mask: (N, S) or (S,), boolean, true where a key is not used, or floating, added to the scores.
-        need_weights: return the weights as well, which are in memory then: slower.
-        attn_mask: (L, S) or (N * num_heads, L, S), boolean or floating as `key_padding_mask`.
         use_separate_proj_weight: take the matrices of the three next arguments, of (E, E), (E, Ek) and (E, Ev).
         static_k, static_v: (N * num_heads, S, E / num_heads) in place of the projected keys and values.
-        average_attn_weights: return the mean of the heads' weights.
-        is_causal: the hint that `attn_mask` is the causal one, with which it is not read.
         batch_first: N is the first dimension of query, key and value. PyTorch has this in the layer alone.
-
-    Returns:
-        The result, of the query's shape, and None or the weights, of shape (N, L, S) or (N, num_heads, L, S).
-
-    Raises:
-        AssertionError, ShapeError: shapes, masks or parameters that do not fit.
     """
     batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
@@ -209,8 +193,8 @@ def multi_head_attention_forward(
         ones = {id(each): each.unsqueeze(1) for each in (query, key, value)}  # one tensor for those that are one
         query, key, value = ones[id(query)], ones[id(key)], ones[id(value)]
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-    batch, rows, width = query.shape if batch_first else (query.shape[1], query.shape[0], query.shape[2])
-    cols, others = key.shape[:2][:: -1 if batch_first else 1]
+    lead, width = (0, 1) if batch_first else (1, 0), query.shape[-1]
+    batch, rows, others, cols = (x.shape[dim] for x in (query, key) for dim in lead)
     key_padding_mask = additive_mask(key_padding_mask, "key_padding_mask", query, attn_mask, "attn_mask")
     if is_causal and attn_mask is None:
         raise ShapeError(
@@ -246,8 +230,8 @@ def multi_head_attention_forward(
         _require(static_v is None, "bias cannot be added to static value.")
         shape, more = (1, num_heads, 1, size), 1
         k, v = (cat([x, b.view(shape).expand(batch, -1, -1, -1)], 2) for x, b in ((k, bias_k), (v, bias_v)))
-    k = k if static_k is None else _static("k", static_k, batch, num_heads, size)
-    v = v if static_v is None else _static("v", static_v, batch, num_heads, size)
+    k = _heads("k", k, static_k, batch, num_heads, size)
+    v = _heads("v", v, static_v, batch, num_heads, size)
     if add_zero_attn:
         k, v = (pad(each, (0, 0, 0, 1)) for each in (k, v))
         more += 1

@@ -133,7 +133,7 @@ class TransformerDecoderLayer(_Layer):
     >>> layer(torch.ones(3, 5, 8), torch.ones(3, 4, 8)).shape
     tritensor.Size([3, 5, 8])
 
-    The arguments are those of `TransformerEncoderLayer`.
+    The arguments of the constructor are those of `TransformerEncoderLayer`.
     """
 
     _attentions = ("self_attn", "multihead_attn")

@@ -258,10 +258,14 @@ class LnStructured(RandomStructured):
         return norm(t, self.n, [each for each in range(t.ndim) if each != dim])
 
 
+def _pruned(kind: type[BasePruningMethod], module: Module, name: str, **options: Any) -> Module:
+    kind.apply(module, name, **options)
+    return module
+
+
 def identity(module: Module, name: str) -> Module:
     """Give a parameter a mask of ones; the module."""
-    Identity.apply(module, name)
-    return module
+    return _pruned(Identity, module, name)
 
 
 def random_unstructured(module: Module, name: str, amount: float) -> Module:
@@ -274,34 +278,29 @@ def random_unstructured(module: Module, name: str, amount: float) -> Module:
     >>> int((layer.weight == 0).sum()), list(layer.state_dict())
     (2, ['bias', 'weight_orig', 'weight_mask'])
     """
-    RandomUnstructured.apply(module, name, amount=amount)
-    return module
+    return _pruned(RandomUnstructured, module, name, amount=amount)
 
 
 def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> Module:
     """Prune the elements of a parameter, or of the scores, that are next to zero; the module."""
-    L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
-    return module
+    return _pruned(L1Unstructured, module, name, amount=amount, importance_scores=importance_scores)
 
 
 def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
     """Prune slices of a parameter along `dim` at random; the module."""
-    RandomStructured.apply(module, name, amount=amount, dim=dim)
-    return module
+    return _pruned(RandomStructured, module, name, amount=amount, dim=dim)
 
 
 def ln_structured(
     module: Module, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> Module:
     """Prune the slices of a parameter, or of the scores, along `dim` that have the lowest norm of order `n`."""
-    LnStructured.apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
-    return module
+    return _pruned(LnStructured, module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
 
 
 def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
     """Prune a parameter where a mask is zero; the module."""
-    CustomFromMask.apply(module, name, mask=mask)
-    return module
+    return _pruned(CustomFromMask, module, name, mask=mask)
 
 
 def global_unstructured(
@@ -331,8 +330,9 @@ def global_unstructured(
         )
     values = [getattr(module, name) for module, name in pairs]
     scores = [(importance_scores or {}).get(pair, value) for pair, value in zip(pairs, values, strict=True)]
-    masks = [getattr(module, f"{name}_mask", None) for module, name in pairs]
-    known = [ones_like(value) if mask is None else mask for mask, value in zip(masks, values, strict=True)]
+    known = [
+        getattr(module, f"{name}_mask", ones_like(value)) for (module, name), value in zip(pairs, values, strict=True)
+    ]
     method._tensor_name = "temp"
     whole = PruningContainer(method).compute_mask(parameters_to_vector(scores), parameters_to_vector(known))
     for (module, name), mask in zip(pairs, whole.split([value.numel() for value in values]), strict=True):
