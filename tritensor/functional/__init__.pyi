@@ -54,6 +54,7 @@ from .losses import cross_entropy as cross_entropy
 from .losses import l1_loss as l1_loss
 from .losses import mse_loss as mse_loss
 from .losses import nll_loss as nll_loss
+from .multi_head import multi_head_attention_forward as multi_head_attention_forward
 from .native import conv_tbc as conv_tbc
 from .normalization import layer_norm as layer_norm
 from .normalization import log_softmax as log_softmax
@@ -289,6 +290,7 @@ __all__ = [
     "mm",
     "mse_loss",
     "mul",
+    "multi_head_attention_forward",
     "multiply",
     "mv",
     "nan_to_num",
