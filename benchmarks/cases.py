@@ -35,6 +35,7 @@ from benchmarks.training import (
     exact_perceptron,
     perceptron,
 )
+from benchmarks.transformers import encoder_layer, exact_encoder_layer
 
 ALL_THREADS = "torch_all"  # the peer torch with all threads, as many as tritensor has; the others have one
 EPSILON = 2.0**-23  # of float32
@@ -359,5 +360,18 @@ CASES = (
         check="scores()",
         nonfinite=False,
         rounding=64 * EPSILON,  # of sums behind each other in 20 layers
+    ),
+    Case(
+        "encoder_layer",
+        "transformer encoder layer 512x8x2048 over 32x128, forward and backward",
+        "step()",
+        dict.fromkeys("xg", (32, 128, 512)),
+        {ALL_THREADS: 1.3},
+        numpy=None,
+        prepare=encoder_layer,
+        check="out()",
+        exact=exact_encoder_layer,
+        nonfinite=False,
+        rounding=8 * EPSILON,  # of sums of up to 2048 products behind each other
     ),
 )

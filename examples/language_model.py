@@ -32,14 +32,19 @@ class Attention(nn.Module):
         self.project_in = nn.Linear(width, 3 * width)
         self.project_out = nn.Linear(width, width)
 
-    def forward(self, x):
+    def forward(self, x, cache=None):
+        """With a cache, a list that is empty at first, `x` follows the positions whose keys and values are in it."""
         batch, length, width = x.shape
         query, key, value = (
             part.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
             for part in self.project_in(x).split(width, dim=2)
         )
+        if cache:
+            key, value = torch.cat((cache[0], key), dim=2), torch.cat((cache[1], value), dim=2)
+        if cache is not None:
+            cache[:] = key, value
         dropout = self.dropout if self.training else 0.0
-        seen = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
+        seen = F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=length > 1)
         return self.project_out(seen.transpose(1, 2).reshape(batch, length, width))
 
 
@@ -52,8 +57,8 @@ class Block(nn.Module):
             nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(dropout)
         )
 
-    def forward(self, x):
-        x = x + self.attention(self.before_attention(x))
+    def forward(self, x, cache=None):
+        x = x + self.attention(self.before_attention(x), cache)
         return x + self.layers(self.before_layers(x))
 
 
@@ -73,15 +78,30 @@ class GPT(nn.Module):
                 deep = math.sqrt(2 * layers) if name.endswith(("project_out.weight", "layers.2.weight")) else 1
                 nn.init.normal_(parameter, std=0.02 / deep)
 
-    def forward(self, numbers):
-        places = torch.arange(numbers.shape[1], device=numbers.device)
-        return self.scores(self.last(self.blocks(self.letters(numbers) + self.places(places))))
+    def forward(self, numbers, caches=None):
+        """With caches, one for each block, `numbers` are the first ones, or one that follows those that went before."""
+        start = caches[0][0].shape[2] if caches and caches[0] else 0
+        places = torch.arange(start, start + numbers.shape[1], device=numbers.device)
+        x = self.letters(numbers) + self.places(places)
+        for number, block in enumerate(self.blocks):
+            x = block(x, caches and caches[number])
+        return self.scores(self.last(x))
 
     @torch.no_grad()
-    def write(self, numbers, count, temperature=0.8, top_k=10):
-        """Append `count` letters to a text of shape (1, length)."""
+    def write(self, numbers, count, temperature=0.8, top_k=10, cached=True):
+        """Append `count` letters to a text of shape (1, length).
+
+        The model looks back on `context` letters at most; when there are more, it forgets the older half. With caches
+        a new letter is one position for the model, without them it is all that it looks back on.
+        """
+        first, caches = 0, None
         for _ in range(count):
-            scores = self(numbers[:, -self.context :])[:, -1] / temperature
+            if numbers.shape[1] - first > self.context:
+                first, caches = numbers.shape[1] - max(self.context // 2, 1), None
+            new = numbers[:, first:] if caches is None else numbers[:, -1:]
+            if cached and caches is None:
+                caches = [[] for _ in self.blocks]
+            scores = self(new, caches)[:, -1] / temperature
             best, places = scores.topk(min(top_k, scores.shape[-1]))
             drawn = torch.multinomial(F.softmax(best, dim=-1), num_samples=1)
             numbers = torch.cat((numbers, places.gather(1, drawn)), dim=1)

@@ -212,20 +212,40 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
+def states() -> Any:
+    """The states of all default generators, for `set_states`."""
+    found = {generator: (generator._seed, generator._offset) for generator in _generators()}
+    return seeds().first, found, {generator: drawn[1] for generator, drawn in _captured().items()}
+
+
+def set_states(states: Any) -> None:
+    """Put all default generators into states that they had."""
+    here = seeds()
+    here.first, found, counts = states
+    for generator in _generators():
+        # one that was made since would be made with the first seed
+        generator._seed, generator._offset = found.get(generator, (here.first, 0))
+    for generator, drawn in _captured().items():
+        drawn[1] = counts.get(generator, 0)
+
+
+def _captured() -> dict[Generator, list[Any]]:
+    """What the graph that is captured on the current device draws from: for each generator its state, and a number."""
+    driver = active()
+    capture = None if driver is None else capturing(driver, devices.current_index())
+    return {} if capture is None else capture.randoms
+
+
 @public(functional=False)
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     """Restore the states of the default generators after a block (those of all devices, whichever are named)."""
-    here = seeds()
-    first, saved = here.first, {generator: (generator._seed, generator._offset) for generator in _generators()}
+    saved = states()
     try:
         yield
     finally:
         if enabled:
-            here.first = first
-            for generator in (default_generator, *here.generators.copy().values()):
-                # one that was made in the block would be made after it with the first seed
-                generator._seed, generator._offset = saved.get(generator, (first, 0))
+            set_states(saved)
 
 
 def draw_from(place: devices.device, generator: Generator | None, on_host: bool = False) -> dict[str, Any]:

@@ -12,13 +12,14 @@ from .optimizers import OPTIMIZERS
 from .pictures import PICTURES
 from .products import LINEAR, PRODUCTS
 from .row import DEVICE, HOST, START, TRANSFER, Row, Target, toy
+from .transformers import TRANSFORMERS
 
 __all__ = ["DEVICE", "HOST", "ROWS", "START", "TRANSFER", "Row", "Target", "toy"]
 
 # In the order in which they are measured: rows with a gate come before those without.
 ROWS = tuple(
     sorted(
-        (*PRODUCTS, LINEAR, *PICTURES, *MEMORY, *BY_ROW, *OPTIMIZERS, *HOSTS, *TRANSFERS, *STARTS),
+        (*PRODUCTS, LINEAR, *PICTURES, *TRANSFORMERS, *MEMORY, *BY_ROW, *OPTIMIZERS, *HOSTS, *TRANSFERS, *STARTS),
         key=lambda row: not row.targets,
     )
 )

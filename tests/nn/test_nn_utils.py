@@ -132,3 +132,20 @@ def test_vectors_that_do_not_fit_change_nothing() -> None:
     with cuda.simulate(), pytest.raises(TypeError, match=r"^Found two parameters on different devices"):
         parameters_to_vector([torch.ones(1), torch.ones(1, device="cuda")])
     assert parameters_to_vector(model.parameters()).tolist() == before
+
+
+def test_skip_init_makes_a_module() -> None:
+    made = nn.utils.skip_init(nn.Linear, 2, 3, bias=False, dtype=torch.float64)
+    assert made.weight.shape == (3, 2) and made.weight.dtype is torch.float64 and made.bias is None
+    with pytest.raises(RuntimeError, match="Expected a Module; got"):
+        nn.utils.skip_init(int)
+    with pytest.raises(RuntimeError, match="Module must support a 'device' arg to skip initialization"):
+        nn.utils.skip_init(nn.ReLU)
+
+
+def test_the_older_name_of_clip_grad_norm() -> None:
+    parameter = nn.Parameter(torch.zeros(2))
+    parameter.grad = torch.tensor([3.0, 4.0])
+    words = "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`."
+    with pytest.warns(FutureWarning, match=words):
+        assert nn.utils.clip_grad_norm([parameter], 10.0).item() == 5

@@ -103,6 +103,42 @@ def trained(library: str, device: str, graph: bool = False, layers: int = 1, ste
     return [step(x[i], y[i]).item() for i in range(steps)]
 
 
+def written(cached: bool, device: str = "cpu") -> tuple[list[int], list[int]]:
+    """Letters that an untrained model writes, over the end of its context, and how many positions each takes."""
+    torch.manual_seed(1)
+    model = program("tritensor").GPT(LETTERS, layers=2, **SIZES).double().to(device).eval()
+    taken: list[int] = []
+    model.last.register_forward_pre_hook(lambda module, args: taken.append(args[0].shape[1]))
+    torch.manual_seed(2)
+    # an untrained model has hardly any preferences, a low temperature makes some of them
+    numbers = model.write(torch.tensor([[3, 1]], device=device), 14, 0.1, cached=cached)
+    return numbers[0].tolist(), taken
+
+
+def test_letters_are_the_same_with_a_cache() -> None:
+    (plain, many), (cached, few) = written(cached=False), written(cached=True)
+    assert plain == cached and len(plain) == 16 and len(set(plain)) > 3
+    assert many == [2, 3, 4, 5, 6, 7, 8, 4, 5, 6, 7, 8, 4, 5]
+    assert few == [2, 1, 1, 1, 1, 1, 1, 4, 1, 1, 1, 1, 4, 1]
+
+
+@needs_triton
+def test_letters_are_the_same_on_a_device() -> None:
+    with torch.cuda.simulate():
+        letters, _ = written(cached=True, device="cuda")
+    assert letters[0] == 3 and len(letters) == 16 and max(letters) < LETTERS
+
+
+def test_a_cache_gives_the_same_scores() -> None:
+    torch.manual_seed(1)
+    model = program("tritensor").GPT(LETTERS, layers=3, **SIZES).double()
+    numbers = torch.tensor([[1, 5, 2, 7, 0, 3], [4, 4, 9, 1, 8, 2]])
+    expected = model(numbers)
+    caches: list[Any] = [[] for _ in range(3)]
+    parts = [model(numbers[:, :3], caches), *(model(numbers[:, [place]], caches) for place in (3, 4, 5))]
+    np.testing.assert_allclose(torch.cat(parts, 1).detach().numpy(), expected.detach().numpy(), rtol=1e-10)
+
+
 @needs_triton
 def test_a_device_and_a_graph_train_as_the_cpu_does() -> None:
     expected = trained("tritensor", "cpu")

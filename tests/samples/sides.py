@@ -65,6 +65,8 @@ def ours(device: str = "cpu") -> Side:
             return tensor(value, device)
         if isinstance(value, reference.device) or value == "cpu":
             return tritensor.device(device)
+        if isinstance(value, reference.nn.Module):
+            return module(value, side)
         if isinstance(value, (reference.dtype, reference.memory_format, reference.layout)):
             value = named(tritensor, str(value).rpartition(".")[2])
         elif is_dataclass(value) and hasattr(tritensor.nn, type(value).__name__):
@@ -74,7 +76,25 @@ def ours(device: str = "cpu") -> Side:
             value = counterpart(value)
         return value
 
-    return Side(tritensor, leaf)
+    return (side := Side(tritensor, leaf))
+
+
+def module(value: Any, side: Side) -> Any:
+    """The module of the same class with translated attributes, parameters and children."""
+    name, bare = type(value).__name__, vars(reference.nn.Module())
+    kind = named(tritensor.nn if hasattr(tritensor.nn, name) else tritensor.nn.multi_head, name)
+    made = kind.__new__(kind)
+    tritensor.nn.Module.__init__(made)
+    for name, each in vars(value).items():
+        if name not in bare:
+            setattr(made, name, side(each))
+    for name, each in value._parameters.items():
+        made.register_parameter(name, None if each is None else tritensor.nn.Parameter(side(each.detach())))
+    for name, each in value._buffers.items():
+        made.register_buffer(name, side(each))
+    for name, each in value._modules.items():
+        made.add_module(name, module(each, side))
+    return made.train(value.training)
 
 
 def named(library: Any, name: str) -> Any:

@@ -37,7 +37,9 @@ LAYERS = words("""
     """)
 PICTURES = chosen("operators", [f"nn.functional.{family}" for family in FAMILIES])
 LOSSES = chosen("operators", ["nn.functional.*_loss", "nn.functional.kl_div", "nn.functional.*cross_entropy*"])
-OF_DEVICES = words("Conv Pool Norm Pad LU Hard Soft Threshold Embedding Bilinear Distance Similarity Loss")
+OF_DEVICES = words(
+    "Conv Pool Norm Pad LU Hard Soft Threshold Embedding Bilinear Distance Similarity Loss Attention Transformer"
+)
 ON_DEVICES = [name for name in MODULES if any(each in name for each in OF_DEVICES)]
 
 

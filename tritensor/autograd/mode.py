@@ -28,6 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class _Recording(threading.local):
     enabled = True
     inference = False
+    selective = False  # in a backward pass to some tensors only
 
 
 recording = _Recording()

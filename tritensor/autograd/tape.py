@@ -247,8 +247,8 @@ def propagate(
     pending: dict[Any, Any] = {}
     leaves: dict[Any, list[Any]] = {}
     heap: list[tuple[int, Node]] = []
-    before = recording.enabled
-    recording.enabled = create_graph
+    before, outer = recording.enabled, recording.selective
+    recording.enabled, recording.selective = create_graph, targets is not None
     try:
         for edge, gradient in roots:
             _deliver(edge, gradient, pending, leaves, heap)
@@ -322,7 +322,7 @@ def propagate(
             leaf = next(iter(leaves))
             finish(leaf, leaves.pop(leaf), create_graph, targets, found)
     finally:
-        recording.enabled = before
+        recording.enabled, recording.selective = before, outer
     return found
 
 

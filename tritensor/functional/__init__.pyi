@@ -82,6 +82,7 @@ from .margin_losses import multi_margin_loss as multi_margin_loss
 from .margin_losses import multilabel_margin_loss as multilabel_margin_loss
 from .margin_losses import triplet_margin_loss as triplet_margin_loss
 from .margin_losses import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
+from .multi_head import multi_head_attention_forward as multi_head_attention_forward
 from .native import conv_tbc as conv_tbc
 from .normalization import gumbel_softmax as gumbel_softmax
 from .normalization import layer_norm as layer_norm
@@ -340,6 +341,7 @@ __all__ = [
     "mm",
     "mse_loss",
     "mul",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",

@@ -189,4 +189,6 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """
     if dim == -1:
         return v.norm(pow)
+    if v.ndim == 1 and normalize_dim(dim, 1) == 0:  # no dimension is another one, and no list of them would mean all
+        return v.unsqueeze(1).norm(pow, 1)
     return v.norm(pow, [each for each in range(v.ndim) if each != normalize_dim(dim, v.ndim)], keepdim=True)

@@ -18,6 +18,7 @@ from . import (
     linear,
     loss,
     module,
+    multi_head,
     normalization,
     padding,
     parallel,
@@ -26,6 +27,7 @@ from . import (
     pooling,
     shape,
     sync_batch_normalization,
+    transformer,
     upsampling,
     utils,
 )
@@ -43,6 +45,7 @@ from .lazy_normalization import *
 from .linear import *
 from .loss import *
 from .module import *
+from .multi_head import *
 from .normalization import *
 from .padding import *
 from .parallel import DataParallel
@@ -52,6 +55,7 @@ from .paths import parameter_path
 from .pooling import *
 from .shape import *
 from .sync_batch_normalization import *
+from .transformer import *
 from .upsampling import *
 
 __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
@@ -68,6 +72,7 @@ __all__ += lazy_normalization.__all__
 __all__ += linear.__all__
 __all__ += loss.__all__
 __all__ += module.__all__
+__all__ += multi_head.__all__
 __all__ += normalization.__all__
 __all__ += padding.__all__
 __all__ += parameter.__all__
@@ -75,4 +80,5 @@ __all__ += parameter_containers.__all__
 __all__ += pooling.__all__
 __all__ += shape.__all__
 __all__ += sync_batch_normalization.__all__
+__all__ += transformer.__all__
 __all__ += upsampling.__all__

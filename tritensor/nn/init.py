@@ -270,14 +270,14 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     return tensor.masked_fill_(from_numpy(zeroed).to(tensor.device), 0)
 
 
-def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def deprecated(function: Callable[..., Tensor], place: str = "nn.init") -> Callable[..., Tensor]:
     """PyTorch's older name of a function, without the underscore, which warns."""
     older = function.__name__[:-1]
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Tensor:
         warnings.warn(
-            f"`nn.init.{older}` is now deprecated in favor of `nn.init.{function.__name__}`.",
+            f"`{place}.{older}` is now deprecated in favor of `{place}.{function.__name__}`.",
             FutureWarning,
             stacklevel=2,
         )
@@ -288,7 +288,7 @@ def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return call
 
 
-constant, dirac, eye, sparse = map(_deprecated, (constant_, dirac_, eye_, sparse_))
-kaiming_normal, kaiming_uniform = map(_deprecated, (kaiming_normal_, kaiming_uniform_))
-normal, orthogonal, uniform = map(_deprecated, (normal_, orthogonal_, uniform_))
-xavier_normal, xavier_uniform = map(_deprecated, (xavier_normal_, xavier_uniform_))
+constant, dirac, eye, sparse = map(deprecated, (constant_, dirac_, eye_, sparse_))
+kaiming_normal, kaiming_uniform = map(deprecated, (kaiming_normal_, kaiming_uniform_))
+normal, orthogonal, uniform = map(deprecated, (normal_, orthogonal_, uniform_))
+xavier_normal, xavier_uniform = map(deprecated, (xavier_normal_, xavier_uniform_))

@@ -1,5 +1,5 @@
-"""Tools for training: `tritensor.utils.data`, and `tritensor.utils.hooks`, the handle that registering a hook
-returns."""
+"""Tools for training: `tritensor.utils.data`, `tritensor.utils.checkpoint`, which saves memory, and
+`tritensor.utils.hooks`, the handle that registering a hook returns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from . import hooks
 
 if TYPE_CHECKING:
-    from . import data, tensorboard
+    from . import checkpoint, data, tensorboard
 
-__all__ = ["data", "hooks", "tensorboard"]
+__all__ = ["checkpoint", "data", "hooks", "tensorboard"]
 
 
 def __getattr__(name: str) -> Any:

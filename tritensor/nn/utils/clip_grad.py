@@ -11,8 +11,9 @@ from ...errors import DtypeError, explain
 from ...functional import creation
 from ...kernels.optimizer.clipping import ORDERS, Gathered, gather
 from ...tensor import Tensor
+from ..init import deprecated
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
 Tensors = Tensor | Iterable[Tensor]
 
@@ -127,6 +128,9 @@ def clip_grad_norm_(
         total = _total(gradients, together, float(norm_type), error_if_nonfinite)
         _scale(gradients, together, max_norm, total)
     return total
+
+
+clip_grad_norm = deprecated(clip_grad_norm_, "torch.nn.utils")
 
 
 @no_grad()

@@ -110,6 +110,11 @@ class _SpectralNorm(Module):
         return value
 
 
+def output_dimension(module: Module) -> int:
+    """The dimension of a layer's weight that its outputs have."""
+    return int(any(kind.__name__.startswith("ConvTranspose") for kind in type(module).__mro__))
+
+
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
@@ -133,8 +138,7 @@ def spectral_norm(
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
-    if dim is None:
-        dim = int(any(kind.__name__.startswith("ConvTranspose") for kind in type(module).__mro__))
+    dim = output_dimension(module) if dim is None else dim
     return parametrize.register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))
 
 

@@ -1,0 +1,55 @@
+"""What rows of transformers have in common: a layer of an encoder, with equal weights in each library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from benchmarks.training import Arrays
+
+__all__ = ["encoder_layer", "encoder_work", "exact_encoder_layer"]
+
+
+def encoder_layer(torch: Any, tensors: Mapping[str, Any]) -> dict[str, object]:
+    """`step()` is forward and backward of a layer in training, with dropout; `out()` is its result in evaluation."""
+    x = tensors["x"].detach().requires_grad_()
+    width = x.shape[-1]
+    layer = torch.nn.TransformerEncoderLayer(width, max(width // 64, 1), 4 * width, batch_first=True)
+    rng = np.random.default_rng(0)
+    for parameter in layer.parameters():
+        if parameter.ndim > 1:
+            drawn = rng.standard_normal(tuple(parameter.shape), dtype=np.float32)
+            parameter.data.copy_(torch.from_numpy(drawn * np.float32(parameter.shape[1] ** -0.5)))
+    layer.to(x.device, x.dtype)
+    grad = tensors["g"]
+
+    def step() -> None:
+        layer.zero_grad()
+        x.grad = None
+        layer(x).backward(grad)
+
+    def out() -> Any:
+        with torch.no_grad():
+            found = layer.eval()(x)
+        layer.train()
+        return found
+
+    return {"step": step, "out": out}
+
+
+def exact_encoder_layer(arrays: Arrays) -> np.ndarray:
+    """The layer's result in float64, by tritensor: the tests compare its layers with their formulas."""
+    import tritensor
+
+    wide = {name: tritensor.from_numpy(array.astype(np.float64)) for name, array in arrays.items()}
+    found: Any = encoder_layer(tritensor, wide)["out"]
+    return np.asarray(found().numpy())
+
+
+def encoder_work(shapes: Mapping[str, tuple[int, ...]]) -> int:
+    """Floating-point operations of a step: the products of forward, and twice as many in backward."""
+    *rows, width = shapes["x"]
+    return 6 * prod(rows) * (12 * width * width + 2 * rows[-1] * width)
