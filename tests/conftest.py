@@ -134,6 +134,7 @@ KERNELS = frozenset(
         "grid_sampling",
         "resizing",
         "embedding",
+        "recurrent_layers",
         "views",
         "optim",
         "optimizer_state",

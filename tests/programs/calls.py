@@ -54,6 +54,8 @@ UNCALLED: dict[str, str] = {
             scaled_dot_product_attention binary_cross_entropy_with_logits batch_norm group_norm instance_norm conv1d
             conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution layer_norm native_batch_norm
             native_group_norm affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d""",
+        "has layers of weights; tests/nn/test_recurrent_layers.py compares it": """
+            lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell""",
         "another spelling; tests/functional/window compares it": """
             avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d norm_except_dim""",
         "tells of a device or of memory": """
