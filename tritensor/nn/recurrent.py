@@ -77,9 +77,8 @@ class RNNBase(Module):
         """Raise for an option of another type or out of range, with PyTorch's words."""
         rate: Any = self.dropout
         if not isinstance(rate, Number) or isinstance(rate, bool) or not 0 <= rate <= 1:  # type: ignore[operator]
-            raise ValueError(
-                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
-            )
+            words = "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+            raise ValueError(words)
         if rate > 0 and self.num_layers == 1:  # type: ignore[operator]
             warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
@@ -89,24 +88,21 @@ class RNNBase(Module):
             value = getattr(self, name)
             if not isinstance(value, kind):
                 raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
-        for name in ("input_size", "hidden_size", "num_layers"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be greater than zero")
-        if self.proj_size < 0:
-            raise ValueError("proj_size should be a positive integer or zero to disable projections")
-        if self.proj_size >= self.hidden_size:
-            raise ValueError("proj_size has to be smaller than hidden_size")
-        if self.mode not in _GATES:
-            raise ValueError(f"Unrecognized RNN mode: {self.mode}")
+        for wrong, words in (
+            (self.input_size <= 0, "input_size must be greater than zero"),
+            (self.hidden_size <= 0, "hidden_size must be greater than zero"),
+            (self.num_layers <= 0, "num_layers must be greater than zero"),
+            (self.proj_size < 0, "proj_size should be a positive integer or zero to disable projections"),
+            (self.proj_size >= self.hidden_size, "proj_size has to be smaller than hidden_size"),
+            (self.mode not in _GATES, f"Unrecognized RNN mode: {self.mode}"),
+        ):
+            if wrong:
+                raise ValueError(words)
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
         """The parameters of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
-
-    @property
-    def _flat_weights_names(self) -> list[str]:
-        return [name for names in self._all_weights for name in names]
 
     @property
     def _flat_weights(self) -> list[Parameter]:
@@ -209,16 +205,10 @@ def _draw(module: Any) -> None:
         init.uniform_(parameter, -bound, bound)
 
 
-def _refuse_projection(kwargs: dict[str, Any]) -> None:
-    if "proj_size" in kwargs:
-        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
-
-
 class RNN(RNNBase):
     """h' = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh), or relu of that, for each step.
 
-    `RNN(input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False, dropout=0.0,
-    bidirectional=False, device=None, dtype=None)`; see `RNNBase`.
+    `RNN(input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, ...)`, and as `RNNBase`.
 
     >>> import tritensor as torch
     >>> states, last = torch.nn.RNN(10, 20, num_layers=2)(torch.ones(5, 3, 10))
@@ -227,7 +217,8 @@ class RNN(RNNBase):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _refuse_projection(kwargs)
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         nonlinearity = args[3] if len(args) > 3 else kwargs.pop("nonlinearity", "tanh")
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
@@ -241,8 +232,7 @@ class LSTM(RNNBase):
     i, f, g, o = the four parts of x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh;
     c' = sigmoid(f) * c + sigmoid(i) * tanh(g); h' = sigmoid(o) * tanh(c'), times weight_hr.T with `proj_size`.
 
-    `LSTM(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
-    proj_size=0, device=None, dtype=None)`; see `RNNBase`.
+    The options are those of `RNNBase`.
 
     >>> import tritensor as torch
     >>> states, (last, cells) = torch.nn.LSTM(10, 20, bidirectional=True)(torch.ones(5, 3, 10))
@@ -260,8 +250,7 @@ class GRU(RNNBase):
     r, z, n = the three parts of x @ weight_ih.T + bias_ih; with those of h @ weight_hh.T + bias_hh added to r and z,
     n' = tanh(n + sigmoid(r) * its part); h' = (1 - sigmoid(z)) * n' + sigmoid(z) * h.
 
-    `GRU(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
-    device=None, dtype=None)`; see `RNNBase`.
+    The options are those of `RNNBase`.
 
     >>> import tritensor as torch
     >>> states, last = torch.nn.GRU(10, 20, batch_first=True)(torch.ones(3, 5, 10))
@@ -270,7 +259,8 @@ class GRU(RNNBase):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _refuse_projection(kwargs)
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
 
 
@@ -350,7 +340,16 @@ class RNNCell(RNNCellBase):
         return self._step(f"rnn_{self.nonlinearity}", input, None if hx is None else (hx,))  # type: ignore[no-any-return]
 
 
-class LSTMCell(RNNCellBase):
+class _GatedCell(RNNCellBase):
+    _chunks = 0
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, self._chunks, device, dtype)
+
+
+class LSTMCell(_GatedCell):
     """One step of `LSTM`: a pair of states and cells, (B, hidden_size) each, or vectors of one sequence.
 
     >>> import tritensor as torch
@@ -359,17 +358,14 @@ class LSTMCell(RNNCellBase):
     (tritensor.Size([3, 20]), tritensor.Size([3, 20]))
     """
 
-    def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+    _chunks = 4
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """The new states and cells; zeros come before unless `hx` is given."""
         return self._step("lstm", input, hx, 2)  # type: ignore[no-any-return]
 
 
-class GRUCell(RNNCellBase):
+class GRUCell(_GatedCell):
     """One step of `GRU`: states of (B, hidden_size) from inputs of (B, input_size), or vectors of one sequence.
 
     >>> import tritensor as torch
@@ -377,10 +373,7 @@ class GRUCell(RNNCellBase):
     tritensor.Size([3, 20])
     """
 
-    def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+    _chunks = 3
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The new states; zeros come before unless `hx` is given."""

@@ -87,7 +87,7 @@ class PackedSequence(_Fields):
 
     def cpu(self, *args: Any, **kwargs: Any) -> Self:
         """On the CPU."""
-        return self.to(*args, **{**kwargs, "device": "cpu"})
+        return self.to(*args, **kwargs, device="cpu")
 
     @property
     def is_cuda(self) -> bool:
@@ -107,17 +107,9 @@ def _declare(name: str, kind: dtypes.dtype) -> None:
     setattr(PackedSequence, name, convert)
 
 
-for _name, _kind in {
-    "double": dtypes.float64,
-    "float": dtypes.float32,
-    "half": dtypes.float16,
-    "long": dtypes.int64,
-    "int": dtypes.int32,
-    "short": dtypes.int16,
-    "char": dtypes.int8,
-    "byte": dtypes.uint8,
-}.items():
-    _declare(_name, _kind)
+_NAMES = {"double": "float64", "float": "float32", "half": "float16", "long": "int64", "int": "int32", "short": "int16"}
+for _name, _kind in (_NAMES | {"char": "int8", "byte": "uint8"}).items():
+    _declare(_name, getattr(dtypes, _kind))
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
@@ -169,41 +161,32 @@ def pack_padded_sequence(
 
 
 def _lengths(input: Tensor, lengths: Tensor, batch: int, steps: int) -> np.ndarray:
-    """The lengths as an array; raises for those that do not fit."""
+    """The lengths as an array; raises for those that do not fit, with PyTorch's words where it has some."""
+    words = remedy = ""
     if lengths.ndim != 1 or lengths.is_cuda:
-        raise ShapeError(
-            explain(
-                "'lengths' argument should be a 1D CPU int64 tensor, but got "
-                f"{lengths.ndim}D {lengths.device} {lengths.dtype.legacy} tensor",
-                remedy="pass lengths.cpu(): packing needs them on the host",
-            )
-        )
-    found = lengths.numpy()
+        kind = f"{lengths.ndim}D {lengths.device} {lengths.dtype.legacy}"
+        words = f"'lengths' argument should be a 1D CPU int64 tensor, but got {kind} tensor"
+        remedy = "pass a vector on the CPU: packing needs the lengths there"
+        raise ShapeError(explain(words, remedy=remedy))
+    found: np.ndarray = lengths.numpy()
     if not input.numel():
-        raise ShapeError("Cannot pack empty tensors.")
-    if len(found) != batch:
-        raise ShapeError(
-            f"Expected `len(lengths)` to be equal to batch_size, but got {len(found)} (batch_size={batch})"
-        )
-    if found[-1] <= 0:
-        raise ShapeError(
-            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
-        )
-    if (np.diff(found) > 0).any():
-        raise ShapeError(
+        words = "Cannot pack empty tensors."
+    elif len(found) != batch:
+        words = f"Expected `len(lengths)` to be equal to batch_size, but got {len(found)} (batch_size={batch})"
+    elif found[-1] <= 0:
+        words = "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+    elif (np.diff(found) > 0).any():
+        words = (
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
             "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you "
             "do not need ONNX exportability."
         )
-    if found[0] > steps:
-        raise ShapeError(
-            explain(
-                f"Expected lengths of at most {steps}, the number of steps, but got {found[0]}",
-                f"the input has the shape {tuple(input.shape)}",
-                remedy="pass the lengths before padding; with batch_first=True the steps are the second dimension",
-            )
-        )
-    return found  # type: ignore[no-any-return]
+    elif found[0] > steps:
+        words = f"Expected lengths of at most {steps}, the number of steps, but got {found[0]}"
+        remedy = "with batch_first=True the steps are the second dimension, without it the first"
+    if words:
+        raise ShapeError(explain(words, remedy=remedy))
+    return found
 
 
 def _places(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -235,9 +218,8 @@ def pad_packed_sequence(
     if not len(sizes):
         raise ShapeError("batch_sizes can not be empty")
     if (np.diff(sizes) > 0).any() or len(sequence.data) < sizes.sum():
-        raise ShapeError(
-            explain(f"batch_sizes {sizes.tolist()} are not those of a packed sequence of {len(sequence.data)} rows")
-        )
+        rows = len(sequence.data)
+        raise ShapeError(f"batch_sizes {sizes.tolist()} are not those of a packed sequence of {rows} rows")
     data, batch = sequence.data, int(sizes[0])
     step, place = _places(sizes)
     shape = (batch, steps) if batch_first else (steps, batch)
@@ -274,23 +256,15 @@ def pad_sequence(
         raise ShapeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
         raise ShapeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
-    first = given[0]
+    rest = tuple(given[0].shape[1:])
     for each in given:
-        if not each.ndim or each.shape[1:] != first.shape[1:]:
-            raise ShapeError(
-                explain(
-                    f"The size of tensor a {tuple(first.shape[1:])} must match the size of tensor b "
-                    f"{tuple(each.shape[1:])}: sequences differ in their first dimension only"
-                )
-            )
+        if not each.ndim or tuple(each.shape[1:]) != rest:
+            raise ShapeError(f"The size of tensor a {rest} must match the size of tensor b {tuple(each.shape)[1:]}")
     longest, parts = max(map(len, given)), []
     for each in given:
-        each = each.to(first.dtype)
-        if len(each) < longest:
-            shape = (longest - len(each), *each.shape[1:])
-            more = full(shape, padding_value, dtype=first.dtype, device=first.device)
-            each = F.cat((each, more) if padding_side == "right" else (more, each))
-        parts.append(each)
+        shape, options = (longest - len(each), *rest), {"dtype": given[0].dtype, "device": each.device}
+        more = full(shape, padding_value, **options)
+        parts.append(F.cat((each.to(more.dtype), more) if padding_side == "right" else (more, each.to(more.dtype))))
     return F.stack(parts, 0 if batch_first else 1)
 
 
