@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["launch_step", "step_backward_kernel", "step_kernel"]
 
-# Rows and units of a tile, and its depth. An accumulator for each of four gates is then 16 registers a thread.
-_ROWS, _UNITS, _DEPTH = 32, 16, 64
+# Rows and units of a tile, and its depth by bytes of an element: four products of tf32x3 spilled 160 bytes with 64, and
+# 8 with 32.
+_ROWS, _UNITS, _DEPTH = 32, 16, {2: 64, 4: 16, 8: 16}
 # Triton's products have at least so many rows, columns and depth.
 _LEAST = 16
 
@@ -240,7 +241,7 @@ def launch_step(
     units, depth = (weight.shape[0] // gates, weight.shape[1]) if forward else weight.shape[::-1]
     driver, index = weight.buffer.driver, weight.device.index or 0
     _, total, product = arithmetic(dtypes.of(weight.dtype), product_for(driver.capability(index)))
-    sizes = ((count, _ROWS), (units, _UNITS), (depth, _DEPTH if weight.itemsize < 8 else _DEPTH // 4))
+    sizes = ((count, _ROWS), (units, _UNITS), (depth, _DEPTH[weight.itemsize]))
     forced = forced_block() // 8 or 1 << 10
     blocks = [
         driver.pick(min(max(power_of_two(size), _LEAST), most), min(power_of_two(size), forced)) for size, most in sizes
