@@ -25,6 +25,7 @@ from benchmarks.pictures import (
     exact_resnet,
     resnet,
 )
+from benchmarks.recurrent import exact_lstm, lstm
 from benchmarks.training import (
     Arrays,
     Prepare,
@@ -326,6 +327,18 @@ CASES = (
     step_of(784, 128, 32, 0.70),
     step_of(784, 512, 128, 1.0),
     step_of(784, 512, 128, 0.95, "SGD", 1.0),
+    Case(
+        "lstm",
+        "LSTM 2x256, batch 64, 32 steps, forward and backward",
+        "step()",
+        dict.fromkeys("xg", (32, 64, 256)),
+        {ALL_THREADS: 1.5},
+        numpy=None,
+        prepare=lstm,
+        exact=exact_lstm,
+        nonfinite=False,
+        rounding=16 * EPSILON,  # of sums over 2,048 rows
+    ),
     convolution("conv_3x3", "3x3 to 64", (64, 64, 3, 3)),
     convolution("conv_3x3_last", "3x3 to 64, channels-last", (64, 64, 3, 3), prepare=channels_last),
     convolution("conv_1x1", "1x1 to 64", (64, 64, 1, 1)),

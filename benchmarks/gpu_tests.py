@@ -62,6 +62,7 @@ JOBS: tuple[tuple[str, ...], ...] = (
     ),
     (
         "tests/nn/test_nn_layers.py",
+        "tests/nn/test_recurrent_layers.py",
         "tests/runtime/test_elementwise_kernel.py",
         "tests/functional/test_views.py",
         "tests/autograd/test_inplace.py",

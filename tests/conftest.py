@@ -138,6 +138,7 @@ KERNELS = frozenset(
         "embedding",
         "bags",
         "piecewise",
+        "recurrent_layers",
         "views",
         "optim",
         "optimizer_state",

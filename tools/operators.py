@@ -22,6 +22,7 @@ FAMILIES = {
     "rms_norm": "As for layer normalisation, without the mean.",
     "matmul": "Tiles on tensor cores; bias and activation join the same kernel.",
     "convolution": "A product of matrices whose columns are read where they lie; each gradient is another of the sums.",
+    "recurrent": "All steps of a layer and direction; a step is one launch, a product with its gates' arithmetic.",
     "resampling": "All dimensions in one launch from tables of places and weights; gradients gather too.",
     "sampling": "Elements gather; sums at places are sorted first, so that they have one order.",
     "loss": "Scores become losses in one pass; gradients come out of the same pass when they are needed.",

@@ -11,6 +11,7 @@ from .memory import MEMORY
 from .optimizers import OPTIMIZERS
 from .pictures import PICTURES
 from .products import LINEAR, PRODUCTS
+from .recurrent import RECURRENT
 from .row import DEVICE, HOST, START, TRANSFER, Row, Target, toy
 from .transformers import TRANSFORMERS
 
@@ -19,7 +20,19 @@ __all__ = ["DEVICE", "HOST", "ROWS", "START", "TRANSFER", "Row", "Target", "toy"
 # In the order in which they are measured: rows with a gate come before those without.
 ROWS = tuple(
     sorted(
-        (*PRODUCTS, LINEAR, *PICTURES, *TRANSFORMERS, *MEMORY, *BY_ROW, *OPTIMIZERS, *HOSTS, *TRANSFERS, *STARTS),
+        (
+            *PRODUCTS,
+            LINEAR,
+            *PICTURES,
+            *RECURRENT,
+            *TRANSFORMERS,
+            *MEMORY,
+            *BY_ROW,
+            *OPTIMIZERS,
+            *HOSTS,
+            *TRANSFERS,
+            *STARTS,
+        ),
         key=lambda row: not row.targets,
     )
 )

@@ -61,6 +61,8 @@ UNCALLED: dict[str, str] = {
         "a loss of several tensors; tests/samples compares it": """
             cosine_embedding_loss ctc_loss hinge_embedding_loss kl_div margin_ranking_loss poisson_nll_loss
             triplet_margin_loss""",
+        "has layers of weights; tests/nn/test_recurrent_layers.py compares it": """
+            lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell""",
         "another spelling; tests/functional/window compares it": """
             avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d norm_except_dim""",
         "tells of a device or of memory": """

@@ -846,6 +846,10 @@ def _grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, paddi
     """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
 def _group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05, cudnn_enabled: bool = True) -> Tensor:
     """`nn.functional.group_norm`; one value per group is not refused."""
+def _gru(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """The states of all steps of `nn.GRU`, and the last ones of each layer and direction."""
+def _gru_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
+    """One step of `nn.GRUCell`: the new states."""
 def _hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = 'mean') -> Tensor:
     """The distances `input` of pairs that are alike (target 1), max(0, margin - input) of others (-1)."""
 def _kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: bool = False) -> Tensor:
@@ -854,6 +858,10 @@ def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: An
     """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers."""
 def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`."""
+def _lstm(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """The states of all steps of `nn.LSTM`, and the last ones of each layer and direction."""
+def _lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
+    """One step of `nn.LSTMCell`: the new states, and the cells."""
 def _margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = 'mean') -> Tensor:
     """max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1) or the second (-1)."""
 def _max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
@@ -882,6 +890,14 @@ def _randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = No
     """Numbers of the standard normal distribution, complex ones of variance 1; the errors are those of `rand`."""
 def _randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host."""
+def _rnn_relu(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """The states of all steps of `nn.RNN`, and the last ones of each layer and direction."""
+def _rnn_relu_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
+    """One step of `nn.RNNCell`: the new states."""
+def _rnn_tanh(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """The states of all steps of `nn.RNN`, and the last ones of each layer and direction."""
+def _rnn_tanh_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
+    """One step of `nn.RNNCell`: the new states."""
 def _rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, *, generator: Any = None) -> Tensor:
     """input where it is positive, else times a slope; while training one for each element, drawn from lower to upper."""
 def _selu(input: Tensor) -> Tensor:

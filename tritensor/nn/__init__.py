@@ -25,6 +25,7 @@ from . import (
     parameter,
     parameter_containers,
     pooling,
+    recurrent,
     shape,
     sync_batch_normalization,
     transformer,
@@ -53,6 +54,7 @@ from .parameter import *
 from .parameter_containers import *
 from .paths import parameter_path
 from .pooling import *
+from .recurrent import *
 from .shape import *
 from .sync_batch_normalization import *
 from .transformer import *
@@ -78,6 +80,7 @@ __all__ += padding.__all__
 __all__ += parameter.__all__
 __all__ += parameter_containers.__all__
 __all__ += pooling.__all__
+__all__ += recurrent.__all__
 __all__ += shape.__all__
 __all__ += sync_batch_normalization.__all__
 __all__ += transformer.__all__
