@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tritensor
 from tritensor import nn, optim  # noqa: F401 - their import registers operators
-from tritensor.kernels.optimizer import steps as optimizers  # noqa: F401
+from tritensor.kernels.optimizer import rules  # noqa: F401
 from tritensor.operator import Operator, registry
 from tritensor.rules import Rule
 from tritensor.tensor import Tensor
