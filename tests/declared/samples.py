@@ -97,9 +97,8 @@ def elementwise_inputs(
     return [draw.input(name, shapes[position % len(shapes)]) for position, name in enumerate(operator.inputs)]
 
 
-# Families whose results are not a function of their inputs, or that write into these, and where their tests are.
+# Families whose results are not a function of their inputs, and where their tests are.
 TESTED_ALONE = {
-    "optimizer": "tests/optim/test_optim.py",
     "random": "tests/functional/random/test_random.py",
     "dropout": "tests/functional/random/test_dropout.py",
     "range": "tests/functional/test_creation.py",
