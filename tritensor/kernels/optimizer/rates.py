@@ -15,7 +15,7 @@ from .multi_tensor import Batch
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["Schedule", "rates_kernel"]
+__all__ = ["Given", "Schedule", "rates_kernel"]
 
 
 @kernel
@@ -69,6 +69,25 @@ def rates_kernel(
         tl.store(place, (wide + found[position]).to(tl.float32), mask=mask)
     for position in tl.static_range(ROW):
         tl.store(rates + index * ROW + position, wide + found[KEPT + position], mask=mask)
+
+
+class Given:
+    """One number of a rule that was computed before, an element for each tensor; see `multi_tensor.Rates`."""
+
+    counters: Sequence[Tensor] = ()
+
+    def __init__(self, name: str, values: Tensor) -> None:
+        self.values, self.columns = values, {name: 0}
+
+    def compute(self, batch: Batch, table: DeviceArray, numbers: dict[str, float]) -> DeviceArray:
+        """The elements of the batch's tensors."""
+        members = self.values if batch.length == self.values.numel() else self.values[batch.members]
+        found: DeviceArray = members.contiguous()._data.reshape((batch.length, 1))
+        return found
+
+    def read(self, found: DeviceArray, position: int) -> dict[str, float]:
+        """One tensor's number, for the reference."""
+        return dict(zip(self.columns, copies.to_host(found[position]).tolist(), strict=True))
 
 
 class Schedule:

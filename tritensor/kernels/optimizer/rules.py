@@ -36,6 +36,8 @@ __all__ = [
     "adamax_numbers",
     "asgd",
     "asgd_numbers",
+    "average",
+    "descend",
     "nadam",
     "nadam_numbers",
     "radam",
@@ -158,6 +160,21 @@ def rprop(param, grad, prev, step_size, sign, eta1, eta2, least, most):
 def rprop_numbers(lr, eta1, eta2, step_size1, step_size2, sign):
     """The options as they are."""
     return sign, eta1, eta2, step_size1, step_size2
+
+
+# ---- parts of the steps that compute with matrices -------------------------------------------------------------
+
+
+@rule(rate=0.1, shrink=0.9)
+def descend(param, grad, rate, shrink):
+    """A step by an update that was computed before."""
+    return shrink * param - rate * grad
+
+
+@rule(kept=0.9, rest=0.1)
+def average(param, grad, kept, rest):
+    """A running average, and what joins it."""
+    return _lerp(param, grad, kept, rest)
 
 
 # ---- steps scaled by averages of squares ------------------------------------------------------------------------

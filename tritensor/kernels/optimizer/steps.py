@@ -50,7 +50,7 @@ class Step:
         if key not in _runs:
             _runs[key] = passes(operator.body, len(operator.inputs), values)
         self.run = _runs[key]
-        self.constants: dict[Any, list[ndarray]] = {}
+        self.constants: dict[Any, tuple[list[ndarray], list[ndarray], list[ndarray]]] = {}
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -69,24 +69,23 @@ class Step:
         kind, shape = first.dtype, first.shape
         if kind is not _FLOAT32 and kind is not _FLOAT64:
             return False
-        arrays = []
-        for tensor in (param, grad, *state):
-            array = tensor._data
+        changed = (param, *state)
+        arrays = [first, grad._data, *[tensor._data for tensor in state]]
+        for array in arrays:
             if array.__class__ is not ndarray or array.dtype is not kind or array.shape != shape:
                 return False
             flags = array.flags
-            if not flags.c_contiguous or not (flags.writeable or tensor is grad):
+            if not flags.c_contiguous or not (flags.writeable or array is arrays[1]):
                 return False
-            arrays.append(array)
-        constants = self.constants.get(kind)
-        if constants is None:
-            constants = self.constants[kind] = [np.array(value, kind) for value in self.values]
+        found = self.constants.get(kind)
+        if found is None:
+            constants = [np.array(value, kind) for value in self.values]
+            found = self.constants[kind] = _scratch.of(kind), _scratch.of(_MASK), constants
         if first.size <= CHUNK:
-            flat = arrays if first.ndim == 1 else [array.reshape(-1) for array in arrays]
-            self.run(flat, _scratch.of(kind), _scratch.of(_MASK), constants)
+            self.run(arrays if len(shape) == 1 else [array.reshape(-1) for array in arrays], *found)
         else:
-            large.add(self.run, [array.reshape(-1) for array in arrays], constants)
-        for tensor in (param, *state):
+            large.add(self.run, [array.reshape(-1) for array in arrays], found[2])
+        for tensor in changed:
             counter = tensor._counter
             if counter is None:
                 tensor._counter = [1]
