@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arguments import check_flag, check_number
 from ..autograd.mode import enable_grad, no_grad
+from ..composing import compose
 from ..drivers.capture import capturing
 from ..dtypes import float32
 from ..errors import ArgumentError, DeviceError, RangeError, explain
@@ -20,7 +21,6 @@ from ..kernels.optimizer.rates import Schedule
 from ..kernels.optimizer.steps import Large, Step
 from ..kernels.optimizer.words import ARRAYS, TENSORS, spoken
 from ..memory.array import DeviceArray
-from ..nn.composing import compose
 from ..tensor import Tensor, wrap
 from .optimizer import Optimizer, new_state, no_numbers
 
