@@ -232,7 +232,15 @@ def _home(value: Any) -> tuple[str, str] | None:
     if module not in (None, functional, tritensor) and vars(module).get(name) is value:
         return module.__name__, name
     # classes that name the package as their module, and constants
-    for module in (size, sys.modules["tritensor.tensor"], devices, dtypes, formats, generators):
+    for module in (
+        size,
+        sys.modules["tritensor.tensor"],
+        sys.modules["tritensor.functional.tensor_types"],
+        devices,
+        dtypes,
+        formats,
+        generators,
+    ):
         for name, found in vars(module).items():
             if found is value and not name.startswith("_"):
                 return module.__name__, name

@@ -360,6 +360,17 @@ from .functional.native import norm_except_dim as norm_except_dim
 from .functional.normalization import native_layer_norm as native_layer_norm
 from .functional.softmax import log_softmax as log_softmax
 from .functional.softmax import softmax as softmax
+from .functional.tensor_types import BFloat16Tensor as BFloat16Tensor
+from .functional.tensor_types import BoolTensor as BoolTensor
+from .functional.tensor_types import ByteTensor as ByteTensor
+from .functional.tensor_types import CharTensor as CharTensor
+from .functional.tensor_types import DoubleTensor as DoubleTensor
+from .functional.tensor_types import FloatTensor as FloatTensor
+from .functional.tensor_types import HalfTensor as HalfTensor
+from .functional.tensor_types import IntTensor as IntTensor
+from .functional.tensor_types import LongTensor as LongTensor
+from .functional.tensor_types import ShortTensor as ShortTensor
+from .functional.tensor_types import set_default_tensor_type as set_default_tensor_type
 from .functional.views import broadcast_tensors as broadcast_tensors
 from .functional.views import broadcast_to as broadcast_to
 from .functional.views import chunk as chunk
@@ -406,8 +417,18 @@ pi: _float
 newaxis: None
 
 __all__ = [
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
     "Generator",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
     "OutOfMemoryError",
+    "ShortTensor",
     "Size",
     "Tensor",
     "__version__",
@@ -745,6 +766,7 @@ __all__ = [
     "set_autocast_enabled",
     "set_default_device",
     "set_default_dtype",
+    "set_default_tensor_type",
     "set_float32_matmul_precision",
     "set_grad_enabled",
     "set_num_threads",

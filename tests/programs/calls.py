@@ -48,7 +48,8 @@ UNCALLED: dict[str, str] = {
             initial_seed is_grad_enabled is_inference_mode_enabled manual_seed seed set_default_device set_default_dtype
             set_float32_matmul_precision set_num_threads set_printoptions set_rng_state autocast_decrement_nesting
             autocast_increment_nesting clear_autocast_cache get_autocast_dtype is_autocast_cache_enabled
-            is_autocast_enabled set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled""",
+            is_autocast_enabled set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled
+            set_default_tensor_type""",
         "has its own way of drawing arguments": """
             backward requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook detach_ to type view
             expand size stride einsum index_put index_put_ where embedding embedding_bag promote_types can_cast

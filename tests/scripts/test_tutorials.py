@@ -64,11 +64,16 @@ def nothing(folder: Path) -> None:
 
 
 # The program, what makes its data, its arguments on the CPU and on a device, what finds the losses in what it prints.
-PICTURES = "--batch-size 6 --log-interval 1 --save-model --lr 0.5 --width"
+PICTURES = "--batch-size 6 --log-interval 1 --save-model --lr 1.0 --width"
 WORDS = "--emsize 8 --nhid 8 --lr 5 --log-interval 1"
 CASES = {
     "quickstart": (pictures("FashionMNIST"), "8 6 32", "1 12 8", r"^loss: +(\S+)"),
-    "digits": (pictures("MNIST"), f"--epochs 3 {PICTURES} 4", f"--epochs 1 --dry-run {PICTURES} 1", r"Loss: (\S+)"),
+    "digits": (
+        pictures("MNIST"),
+        f"--epochs 8 --gamma 1.0 {PICTURES} 6",
+        f"--epochs 1 --dry-run {PICTURES} 1",
+        r"Loss: (\S+)",
+    ),
     "word_language_model": (
         corpus,
         f"{WORDS} --epochs 4 --batch_size 4 --bptt 6",
@@ -81,7 +86,7 @@ CASES = {
         "--steps 1 --length 4 --waves 6 --width 3 --max_iter 2",
         r"^loss: (\S+)",
     ),
-    "translation": (sentences, "16 4 12", "8 8 1", r"\) (\S+)$"),
+    "translation": (sentences, "16 4 12", "8 8 1", r"%\) (\S+)$"),
     "gpt": (nothing, "12 16 scratch", "2 16 scratch", r"loss (\S+)"),
 }
 

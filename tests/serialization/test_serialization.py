@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import zipfile
 from collections import Counter, OrderedDict
 
@@ -387,11 +388,24 @@ def test_more_small_objects_than_load_makes_room_for_are_refused_when_they_are_s
     assert through([many[:5], tritensor.ones(300), list(range(2000))])[0] == many[:5]
 
 
+class Executed:
+    def __reduce__(self):
+        return print, ("executed",)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_nothing_is_executed_whatever_weights_only_says(tmp_path, capsys, weights_only):
+    save({"w": tritensor.ones(2)}, tmp_path / "plain.pt")
+    assert load(tmp_path / "plain.pt", weights_only=weights_only)["w"].tolist() == [1, 1]
+    (tmp_path / "harm.pt").write_bytes(pickle.dumps(Executed(), protocol=2))
+    with pytest.raises(CheckpointError):
+        load(tmp_path / "harm.pt", weights_only=weights_only)
+    assert capsys.readouterr().out == ""
+
+
 def test_arguments_that_are_no_files_are_refused():
     with pytest.raises(ArgumentError, match="expected 'f' to be string, path, or a file-like object"):
         save({}, 7)
-    with pytest.raises(ArgumentError, match="never executes"):
-        load("absent.pt", weights_only=False)
     with pytest.raises(ArgumentError, match="explicit pickle_module"):
         load("absent.pt", None, zipfile)
     with pytest.raises(AttributeError, match="seekable"):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..drivers import DeviceProperties, Event, Stream, simulate
 from ..drivers.ledger import Ledger, transfers
 from ..errors import OutOfMemoryError
+from ..functional.tensor_types import OF_CUDA
 from . import devices, graphs, user_kernel
 from .devices import *
 from .graphs import *
@@ -27,7 +28,9 @@ __all__ += user_kernel.__all__
 
 
 def __getattr__(name: str) -> Any:
-    """Import `amp` when it is first named: few programs need it, and importing tritensor stays fast."""
+    """`amp`, imported when it is first named because few programs need it, and types such as `FloatTensor`."""
     if name == "amp":
         return importlib.import_module(f"{__name__}.amp")
+    if name in OF_CUDA:
+        return OF_CUDA[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

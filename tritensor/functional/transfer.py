@@ -400,7 +400,7 @@ def _of_type_name(kind: Any) -> tuple[str, dtypes.dtype]:
         raise ArgumentError(explain("dtype must be a type, str, or dtype object", f"got {kind!r}"))
     if kind is Tensor or kind == "torch.Tensor":
         return "cpu", dtypes.get_default_dtype()
-    name = kind if isinstance(kind, str) else kind.__name__
+    name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
     found = name.removeprefix("torch.").removeprefix("cuda.")
     for entry in dtypes.ALL:
         if found == f"{entry.legacy}Tensor" and name.startswith("torch."):

@@ -28,7 +28,7 @@ def load(
             saved names to names, or a callable `(storage, location)` that returns `storage.cuda(i)`, `storage` or None.
             Tensors are read straight to that place.
         pickle_module: None; accepted for PyTorch's signature.
-        weights_only: True; False raises, because no reader here executes what a file contains.
+        weights_only: accepted; whichever it is, nothing is executed, and a file that asks for that is refused.
         mmap: True to map the file instead of reading it: tensors on the CPU are read as they are used, and checksums
             are not compared. The file then has to stay as it is: where another program truncates it, the system ends
             this process with SIGBUS when it uses what is gone. False and None copy everything, and what becomes of
@@ -40,7 +40,7 @@ def load(
     Raises:
         CheckpointError: damaged, refused, or not a checkpoint; the message names the file and the entry. Also, with
             PyTorch's words, tensors of a device that is not there: pass `map_location="cpu"`.
-        ArgumentError: `weights_only=False`, a `pickle_module`, an unknown kind of `map_location`.
+        ArgumentError: a `pickle_module`, an unknown kind of `map_location`.
         OSError: the file cannot be opened or read.
 
     >>> import io, tritensor
@@ -50,7 +50,7 @@ def load(
     >>> tritensor.load(file, map_location="cpu")
     {'weight': tensor([1., 1.]), 'epoch': 3}
     """
-    _check_arguments(f, pickle_module, weights_only, mmap)
+    _check_arguments(f, pickle_module, mmap)
     try:
         restore = restorer(map_location)
         if is_safetensors_name(f):
@@ -98,15 +98,7 @@ def source_name(f: Any) -> str:
     return str(f if isinstance(f, (str, os.PathLike)) else getattr(f, "name", f"<{type(f).__name__}>"))
 
 
-def _check_arguments(f: Any, pickle_module: Any, weights_only: Any, mmap: bool | None) -> None:
-    if not weights_only and weights_only is not None:
-        raise ArgumentError(
-            explain(
-                "load(): weights_only=False is not supported",
-                "it would let the file run code, and tritensor never executes code from a file",
-                remedy="leave it out; `python -m tritensor inspect FILE` shows what a file holds and what is refused",
-            )
-        )
+def _check_arguments(f: Any, pickle_module: Any, mmap: bool | None) -> None:
     if pickle_module is not None:
         raise ArgumentError(
             explain(
