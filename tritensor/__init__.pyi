@@ -5,7 +5,9 @@ from __future__ import annotations
 from builtins import float as _float
 from builtins import str as _str
 
+from . import amp as amp
 from . import autograd as autograd
+from . import cpu as cpu
 from . import cuda as cuda
 from . import distributed as distributed
 from . import functional as functional
@@ -19,6 +21,16 @@ from . import testing as testing
 from . import utils as utils
 from . import version as version
 from . import vision as vision
+from .autocasting import autocast as autocast
+from .autocasting import autocast_decrement_nesting as autocast_decrement_nesting
+from .autocasting import autocast_increment_nesting as autocast_increment_nesting
+from .autocasting import clear_autocast_cache as clear_autocast_cache
+from .autocasting import get_autocast_dtype as get_autocast_dtype
+from .autocasting import is_autocast_cache_enabled as is_autocast_cache_enabled
+from .autocasting import is_autocast_enabled as is_autocast_enabled
+from .autocasting import set_autocast_cache_enabled as set_autocast_cache_enabled
+from .autocasting import set_autocast_dtype as set_autocast_dtype
+from .autocasting import set_autocast_enabled as set_autocast_enabled
 from .autograd.mode import enable_grad as enable_grad
 from .autograd.mode import inference_mode as inference_mode
 from .autograd.mode import is_grad_enabled as is_grad_enabled
@@ -80,6 +92,7 @@ from .functional import _full as full
 from .functional import _grid_sampler as grid_sampler
 from .functional import _grid_sampler_2d as grid_sampler_2d
 from .functional import _grid_sampler_3d as grid_sampler_3d
+from .functional import _group_norm as group_norm
 from .functional import _linspace as linspace
 from .functional import _logspace as logspace
 from .functional import _max_pool1d as max_pool1d
@@ -87,6 +100,7 @@ from .functional import _max_pool1d_with_indices as max_pool1d_with_indices
 from .functional import _max_pool2d as max_pool2d
 from .functional import _max_pool3d as max_pool3d
 from .functional import _multinomial as multinomial
+from .functional import _native_group_norm as native_group_norm
 from .functional import _normal as normal
 from .functional import _ones as ones
 from .functional import _rand as rand
@@ -289,10 +303,8 @@ from .functional import var_mean as var_mean
 from .functional import vstack as vstack
 from .functional import where as where
 from .functional.channel_normalization import _batch_norm as batch_norm
-from .functional.channel_normalization import _group_norm as group_norm
 from .functional.channel_normalization import _instance_norm as instance_norm
 from .functional.channel_normalization import _native_batch_norm as native_batch_norm
-from .functional.channel_normalization import _native_group_norm as native_group_norm
 from .functional.creation import as_tensor as as_tensor
 from .functional.creation import as_tensor as asarray
 from .functional.creation import from_dlpack as from_dlpack
@@ -380,6 +392,7 @@ __all__ = [
     "amax",
     "amin",
     "aminmax",
+    "amp",
     "any",
     "arange",
     "arccos",
@@ -400,6 +413,9 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "autocast",
+    "autocast_decrement_nesting",
+    "autocast_increment_nesting",
     "autograd",
     "avg_pool1d",
     "batch_norm",
@@ -429,6 +445,7 @@ __all__ = [
     "clamp",
     "clamp_max",
     "clamp_min",
+    "clear_autocast_cache",
     "clip",
     "clone",
     "column_stack",
@@ -450,6 +467,7 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "cpu",
     "cuda",
     "cumsum",
     "default_generator",
@@ -506,6 +524,7 @@ __all__ = [
     "functional",
     "gather",
     "ge",
+    "get_autocast_dtype",
     "get_default_device",
     "get_default_dtype",
     "get_float32_matmul_precision",
@@ -537,6 +556,8 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "is_autocast_cache_enabled",
+    "is_autocast_enabled",
     "is_complex",
     "is_floating_point",
     "is_grad_enabled",
@@ -648,6 +669,9 @@ __all__ = [
     "seed",
     "select",
     "serialization",
+    "set_autocast_cache_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
     "set_default_device",
     "set_default_dtype",
     "set_float32_matmul_precision",
