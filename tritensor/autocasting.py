@@ -50,10 +50,10 @@ LISTS: dict[str, dict[str, str]] = {
         _FLOAT32: f"""
             {_LOSSES} adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cdist cholesky
             cholesky_inverse cholesky_solve cross_entropy_loss ctc_loss fractional_max_pool2d fractional_max_pool3d
-            geqrf grid_sampler inverse lu_solve max_pool3d max_unpool2d max_unpool3d multilabel_margin_loss nanquantile
-            orgqr ormqr pinverse polar prod qr quantile stft svd trace triangular_solve view_as_complex
-            [cross_entropy cross_entropy_with_gradient grid_sample max_unpool1d reflection_pad
-            replication_pad]
+            geqrf grid_sampler grid_sampler_2d grid_sampler_3d inverse lu_solve max_pool3d max_unpool2d max_unpool3d
+            multilabel_margin_loss nanquantile orgqr ormqr pinverse polar prod qr quantile stft svd trace
+            triangular_solve view_as_complex
+            [cross_entropy cross_entropy_with_gradient grid_sample max_unpool1d reflection_pad replication_pad]
         """,
         _WIDEST: "cat index_copy stack [gru gru_cell lstm_cell]",
         _APART: "[addmv addr dot mv vdot]",

@@ -90,6 +90,7 @@ FLOAT32_ON_CPU: Calls = {
     "grid_sample": lambda m, x: m.nn.functional.grid_sample(
         x[None, None], _first(m, x, 1, 2, 2, 2), align_corners=False
     ),
+    "grid_sampler_2d": lambda m, x: m.grid_sampler_2d(x[None, None], _first(m, x, 1, 2, 2, 2), 0, 0, False),
     "area of volumes": lambda m, x: m.nn.functional.interpolate(_first(m, x, 1, 1, 2, 2, 2), 3, mode="area"),
     "reflected": lambda m, x: m.nn.functional.pad(x, (1, 1), "reflect"),
     "replicated": lambda m, x: m.nn.functional.pad(_first(m, x, 1, 2, 2, 2), (1, 1, 1, 1, 1, 1), "replicate"),

@@ -142,6 +142,14 @@ def test_rates_that_are_asked_for_out_of_turn():
         assert cosine.get_lr() == pytest.approx([0.5])
 
 
+def test_a_schedule_of_an_older_program():
+    class Halved(lr_scheduler._LRScheduler):
+        def get_lr(self):
+            return [base / 2**self.last_epoch for base in self.base_lrs]
+
+    assert run(Halved(sgd()), 3) == [1, 0.5, 0.25]
+
+
 def test_a_base_defines_no_rates():
     with pytest.raises(NotImplementedError, match=r"LRScheduler defines no get_lr\(\)"):
         lr_scheduler.LRScheduler(sgd())

@@ -5,7 +5,7 @@ Those that multiply the current rate can be used together on one optimizer.
 
 from __future__ import annotations
 
-from .base import LRScheduler
+from .base import LRScheduler, _LRScheduler  # noqa: F401 - an older name of it
 from .combined import ChainedScheduler, SequentialLR
 from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from .decays import (

@@ -191,3 +191,7 @@ class LRScheduler:
 
     def _scaled(self, factor: float) -> list[Any]:
         return [group["lr"] * factor for group in self.optimizer.param_groups]
+
+
+class _LRScheduler(LRScheduler):
+    """The base by the name that it had before PyTorch 2.0, from which older programs derive theirs."""
