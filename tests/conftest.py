@@ -134,6 +134,8 @@ KERNELS = frozenset(
         "grid_sampling",
         "resizing",
         "embedding",
+        "bags",
+        "piecewise",
         "views",
         "optim",
         "optimizer_state",

@@ -29,10 +29,16 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tritensor\."
 
 # Imported on first access, so that importing the package stays light.
 _LATER = (
+    "accelerator",
     "backends",
+    "compiler",
     "cuda",
     "distributed",
+    "hub",
+    "jit",
+    "multiprocessing",
     "nn",
+    "onnx",
     "optim",
     "serialization",
     "settings",
@@ -41,20 +47,27 @@ _LATER = (
     "version",
     "vision",
 )
-_FROM_SERIALIZATION = ("load", "save")
+_FROM = {"load": "serialization", "save": "serialization", "compile": "compiler"}
 
 __all__ = [
     "__version__",
+    "accelerator",
     "autograd",
+    "compile",
+    "compiler",
     "cuda",
     "distributed",
     "e",
     "functional",
+    "hub",
     "inf",
+    "jit",
     "load",
+    "multiprocessing",
     "nan",
     "newaxis",
     "nn",
+    "onnx",
     "optim",
     "pi",
     "random",
@@ -74,8 +87,8 @@ def __getattr__(name: str) -> Any:
     """Import a module of `_LATER`, or one that a name comes from, on first access."""
     if name in _LATER:
         return importlib.import_module(f".{name}", __name__)
-    if name in _FROM_SERIALIZATION:
-        return getattr(importlib.import_module(".serialization", __name__), name)
+    if name in _FROM:
+        return getattr(importlib.import_module(f".{_FROM[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

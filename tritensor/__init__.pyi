@@ -5,11 +5,17 @@ from __future__ import annotations
 from builtins import float as _float
 from builtins import str as _str
 
+from . import accelerator as accelerator
 from . import autograd as autograd
+from . import compiler as compiler
 from . import cuda as cuda
 from . import distributed as distributed
 from . import functional as functional
+from . import hub as hub
+from . import jit as jit
+from . import multiprocessing as multiprocessing
 from . import nn as nn
+from . import onnx as onnx
 from . import optim as optim
 from . import random as random
 from . import return_types as return_types
@@ -25,6 +31,7 @@ from .autograd.mode import is_grad_enabled as is_grad_enabled
 from .autograd.mode import is_inference_mode_enabled as is_inference_mode_enabled
 from .autograd.mode import no_grad as no_grad
 from .autograd.mode import set_grad_enabled as set_grad_enabled
+from .compiler import compile as compile
 from .devices import device as device
 from .devices import get_default_device as get_default_device
 from .devices import set_default_device as set_default_device
@@ -68,8 +75,10 @@ from .functional import _alpha_dropout as alpha_dropout
 from .functional import _alpha_dropout_ as alpha_dropout_
 from .functional import _arange as arange
 from .functional import _bernoulli as bernoulli
+from .functional import _celu as celu
 from .functional import _dropout as dropout
 from .functional import _dropout_ as dropout_
+from .functional import _embedding as embedding
 from .functional import _empty as empty
 from .functional import _eye as eye
 from .functional import _feature_alpha_dropout as feature_alpha_dropout
@@ -93,6 +102,9 @@ from .functional import _rand as rand
 from .functional import _randint as randint
 from .functional import _randn as randn
 from .functional import _randperm as randperm
+from .functional import _rrelu as rrelu
+from .functional import _selu as selu
+from .functional import _threshold as threshold
 from .functional import _zeros as zeros
 from .functional import abs as abs
 from .functional import absolute as absolute
@@ -126,6 +138,7 @@ from .functional import atan as atan
 from .functional import atan2 as atan2
 from .functional import atanh as atanh
 from .functional import avg_pool1d as avg_pool1d
+from .functional import bilinear as bilinear
 from .functional import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from .functional import bitwise_and as bitwise_and
 from .functional import bitwise_left_shift as bitwise_left_shift
@@ -138,6 +151,7 @@ from .functional import broadcast_shapes as broadcast_shapes
 from .functional import can_cast as can_cast
 from .functional import cat as cat
 from .functional import ceil as ceil
+from .functional import celu_ as celu_
 from .functional import channel_shuffle as channel_shuffle
 from .functional import clamp as clamp
 from .functional import clamp_max as clamp_max
@@ -157,6 +171,7 @@ from .functional import conv_transpose2d as conv_transpose2d
 from .functional import conv_transpose3d as conv_transpose3d
 from .functional import cos as cos
 from .functional import cosh as cosh
+from .functional import cosine_similarity as cosine_similarity
 from .functional import count_nonzero as count_nonzero
 from .functional import cumsum as cumsum
 from .functional import detach as detach
@@ -165,7 +180,6 @@ from .functional import divide as divide
 from .functional import dot as dot
 from .functional import dstack as dstack
 from .functional import einsum as einsum
-from .functional import embedding as embedding
 from .functional import eq as eq
 from .functional import equal as equal
 from .functional import erf as erf
@@ -189,6 +203,7 @@ from .functional import get_float32_matmul_precision as get_float32_matmul_preci
 from .functional import greater as greater
 from .functional import greater_equal as greater_equal
 from .functional import gt as gt
+from .functional import hardshrink as hardshrink
 from .functional import hstack as hstack
 from .functional import hypot as hypot
 from .functional import index_add as index_add
@@ -243,22 +258,28 @@ from .functional import norm as norm
 from .functional import not_equal as not_equal
 from .functional import numel as numel
 from .functional import outer as outer
+from .functional import pairwise_distance as pairwise_distance
+from .functional import pdist as pdist
 from .functional import pixel_shuffle as pixel_shuffle
 from .functional import pixel_unshuffle as pixel_unshuffle
 from .functional import positive as positive
 from .functional import pow as pow
+from .functional import prelu as prelu
 from .functional import prod as prod
 from .functional import reciprocal as reciprocal
 from .functional import relu as relu
+from .functional import relu_ as relu_
 from .functional import remainder as remainder
 from .functional import repeat_interleave as repeat_interleave
 from .functional import result_type as result_type
 from .functional import rms_norm as rms_norm
 from .functional import roll as roll
 from .functional import round as round
+from .functional import rrelu_ as rrelu_
 from .functional import rsqrt as rsqrt
 from .functional import scatter as scatter
 from .functional import scatter_add as scatter_add
+from .functional import selu_ as selu_
 from .functional import set_float32_matmul_precision as set_float32_matmul_precision
 from .functional import sgn as sgn
 from .functional import sigmoid as sigmoid
@@ -278,6 +299,7 @@ from .functional import take as take
 from .functional import take_along_dim as take_along_dim
 from .functional import tan as tan
 from .functional import tanh as tanh
+from .functional import threshold_ as threshold_
 from .functional import tile as tile
 from .functional import topk as topk
 from .functional import tril as tril
@@ -364,6 +386,7 @@ __all__ = [
     "__version__",
     "abs",
     "absolute",
+    "accelerator",
     "acos",
     "acosh",
     "adaptive_avg_pool1d",
@@ -405,6 +428,7 @@ __all__ = [
     "batch_norm",
     "bernoulli",
     "bfloat16",
+    "bilinear",
     "binary_cross_entropy_with_logits",
     "bitwise_and",
     "bitwise_left_shift",
@@ -421,6 +445,8 @@ __all__ = [
     "cat",
     "cdouble",
     "ceil",
+    "celu",
+    "celu_",
     "cfloat",
     "channel_shuffle",
     "channels_last",
@@ -432,6 +458,8 @@ __all__ = [
     "clip",
     "clone",
     "column_stack",
+    "compile",
+    "compiler",
     "complex128",
     "complex64",
     "concat",
@@ -449,6 +477,7 @@ __all__ = [
     "convolution",
     "cos",
     "cosh",
+    "cosine_similarity",
     "count_nonzero",
     "cuda",
     "cumsum",
@@ -519,7 +548,9 @@ __all__ = [
     "group_norm",
     "gt",
     "half",
+    "hardshrink",
     "hstack",
+    "hub",
     "hypot",
     "iinfo",
     "index_add",
@@ -546,6 +577,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "jit",
     "layer_norm",
     "le",
     "lerp",
@@ -587,6 +619,7 @@ __all__ = [
     "mul",
     "multinomial",
     "multiply",
+    "multiprocessing",
     "mv",
     "nan",
     "nan_to_num",
@@ -611,14 +644,18 @@ __all__ = [
     "numel",
     "ones",
     "ones_like",
+    "onnx",
     "optim",
     "outer",
+    "pairwise_distance",
+    "pdist",
     "permute",
     "pi",
     "pixel_shuffle",
     "pixel_unshuffle",
     "positive",
     "pow",
+    "prelu",
     "preserve_format",
     "prod",
     "promote_types",
@@ -632,6 +669,7 @@ __all__ = [
     "randperm",
     "reciprocal",
     "relu",
+    "relu_",
     "remainder",
     "repeat_interleave",
     "reshape",
@@ -640,6 +678,8 @@ __all__ = [
     "rms_norm",
     "roll",
     "round",
+    "rrelu",
+    "rrelu_",
     "rsqrt",
     "save",
     "scalar_tensor",
@@ -647,6 +687,8 @@ __all__ = [
     "scatter_add",
     "seed",
     "select",
+    "selu",
+    "selu_",
     "serialization",
     "set_default_device",
     "set_default_dtype",
@@ -683,6 +725,8 @@ __all__ = [
     "tanh",
     "tensor",
     "testing",
+    "threshold",
+    "threshold_",
     "tile",
     "topk",
     "transpose",

@@ -1,4 +1,4 @@
-"""The command line: `python -m tritensor doctor` and `python -m tritensor inspect FILE`."""
+"""The command line: `python -m tritensor doctor`, `inspect FILE`, `run SCRIPT` and `scan PATH`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import sys
 USAGE = """usage: python -m tritensor COMMAND
 
   doctor          what is installed, which devices there are, why CUDA is or is not available
-  inspect FILE    what a checkpoint holds, and whether loading it would be refused"""
+  inspect FILE    what a checkpoint holds, and whether loading it would be refused
+  run SCRIPT ...  a program that imports torch, run by tritensor; options: --simulate-cuda N, --checked, --profile
+  scan PATH       which names of torch a program uses, and which of them are missing"""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,6 +24,14 @@ def main(arguments: list[str] | None = None) -> int:
         from .serialization.inspect import main as inspect
 
         return inspect(words[1:])
+    if words[:1] == ["run"] and len(words) > 1:
+        from .scripts.run import main as run
+
+        return run(words[1:])
+    if words[:1] == ["scan"] and len(words) > 1:
+        from .scripts.scan import main as scan
+
+        return scan(words[1:])
     asked = words in ([], ["-h"], ["--help"])
     print(USAGE, file=sys.stdout if asked else sys.stderr)
     return 0 if asked else 2

@@ -377,6 +377,8 @@ class Tensor:
         """x > y."""
     def half(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in float16; itself when it is that already."""
+    def hardshrink(self, lambd: _Float = 0.5) -> Tensor:
+        """input, and 0 where it lies between -lambd and lambd, or on one of them."""
     def hypot(self, other: Any) -> Any:
         """sqrt(x * x + y * y), without overflow."""
     def hypot_(self, other: Any) -> Tensor:
@@ -606,6 +608,8 @@ class Tensor:
         """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
     def pow_(self, other: Any) -> Tensor:
         """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
+    def prelu(self, weight: Tensor) -> Tensor:
+        """input where it is positive, else times weight: one number, or one for each channel, dimension 1."""
     def prod(self, dim: _Int | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
     def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Any = None) -> Tensor:

@@ -21,7 +21,7 @@ OPERANDS = {
 ONE = """
 abs absolute acos arccos asin asinh arcsin arcsinh atan arctan ceil cos cosh erf erfc exp exp2 expm1 fix floor frac log
 log10 log1p log2 neg negative reciprocal round rsqrt sgn sigmoid sign sin sinh sqrt square tan tanh trunc nan_to_num
-logical_not tril triu isnan isinf isfinite gelu softplus logsigmoid
+logical_not tril triu isnan isinf isfinite gelu softplus logsigmoid hardshrink softshrink
 """
 TWO = """
 add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow atan2 arctan2 fmax fmin maximum
@@ -51,6 +51,7 @@ CALLS: dict[str, str] = {
     "lerp": "x, y, 0.5",
     "bmm": "x[None], y[None]",
     "mv": "x, v",
+    "threshold": "x, 0.5, 2.0",
     "clamp": "x, 0.5, 0.75",
     "clip": "x, 0.5",
     "clamp_max": "x, 0.5",

@@ -21,6 +21,7 @@ INEXACT = frozenset(
     mean prod var std var_mean std_mean norm logsumexp nansum cumsum softmax log_softmax matmul @ mm bmm mv dot inner
     outer addmm linear layer_norm rms_norm gelu silu mish elu softplus tanhshrink logsigmoid cosine_similarity normalize
     cross_entropy nll_loss mse_loss l1_loss sgn index_add scatter_add softsign
+    celu selu glu hardsigmoid hardswish softmin pairwise_distance pdist
     """)
 )
 # Operators that jump: their operands have to be exact.
@@ -29,7 +30,7 @@ JUMPS = frozenset(
     floor ceil round trunc fix frac sign sgn remainder fmod floor_divide eq ne lt le gt ge not_equal less greater
     less_equal greater_equal argmax argmin sort argsort topk max min aminmax equal allclose isclose isfinite isinf isnan
     nonzero argwhere count_nonzero logical_and logical_or logical_xor logical_not any all bool int long short char byte
-    bitwise_and bitwise_or bitwise_not bitwise_xor where div sum_to_size nan_to_num
+    bitwise_and bitwise_or bitwise_not bitwise_xor where div sum_to_size nan_to_num hardshrink threshold
     """)
 )
 # Operators whose second operand PyTorch wants as a tensor.
@@ -308,6 +309,7 @@ ARGUMENTS: dict[str, Argument] = {
     "p": _of("2 1 0 inf -inf 3 0.5 'fro' 2.0 None"),
     "eps": _of("1e-5 1e-8 0.1"),
     "reduction": _of("'mean' 'sum' 'none' 'mean' 'sum' 'none' 'max'"),
+    "lambd": _of("0.5 0.0 1 2.5 -1"),
     "label_smoothing": _of("0.0 0.1"),
     "mode": _of("'constant'"),
     "indexing": _of("'ij' 'xy'"),

@@ -39,7 +39,7 @@ UNCALLED: dict[str, str] = {
         "its elements are not those of PyTorch's generator": """
             alpha_dropout alpha_dropout_ bernoulli dropout dropout_ feature_alpha_dropout feature_alpha_dropout_
             feature_dropout feature_dropout_ native_dropout multinomial normal rand rand_like randint randint_like randn
-            randn_like randperm bernoulli_ exponential_ normal_ random_ uniform_""",
+            randn_like randperm bernoulli_ exponential_ normal_ random_ uniform_ gumbel_softmax rrelu rrelu_""",
         "made by the family of creation": """
             empty empty_like new_empty arange as_tensor asarray eye full full_like linspace logspace ones ones_like
             scalar_tensor tensor zeros zeros_like new_full new_ones new_tensor new_zeros from_numpy from_dlpack""",
@@ -49,12 +49,13 @@ UNCALLED: dict[str, str] = {
             set_float32_matmul_precision set_num_threads set_printoptions set_rng_state""",
         "has its own way of drawing arguments": """
             backward requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook detach_ to type view
-            expand size stride einsum index_put index_put_ where embedding promote_types can_cast get_printoptions""",
+            expand size stride einsum index_put index_put_ where embedding embedding_bag promote_types can_cast
+            get_printoptions""",
         "has more tensors than one of its shape; tests/functional and tests/nn compare it": """
-            scaled_dot_product_attention multi_head_attention_forward binary_cross_entropy_with_logits batch_norm
-            group_norm instance_norm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
-            convolution layer_norm native_batch_norm native_group_norm affine_grid_generator grid_sampler
-            grid_sampler_2d grid_sampler_3d""",
+            multi_head_attention_forward
+            scaled_dot_product_attention binary_cross_entropy_with_logits batch_norm group_norm instance_norm conv1d
+            conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution layer_norm native_batch_norm
+            native_group_norm affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d bilinear""",
         "another spelling; tests/functional/window compares it": """
             avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d norm_except_dim""",
         "tells of a device or of memory": """

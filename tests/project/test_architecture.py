@@ -36,8 +36,9 @@ LADDER = [
     "operator inplace outputs",
     "kernels",
     "functional random generators function return_types",
-    "nn optim utils distributed serialization cuda backends testing doctor pytest_plugin version",
-    "vision",
+    "nn optim utils distributed serialization cuda backends testing doctor pytest_plugin version multiprocessing onnx",
+    "hub jit compiler accelerator vision",
+    "scripts",
     "__init__ __main__",
 ]
 LEVELS = {room: level for level, rooms in enumerate(LADDER) for room in rooms.split()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from torch import nn
+from torch import long, nn, tensor
 from torch.nn import functional
 from torch.testing import make_tensor
 from torch.testing._internal.common_modules import FunctionInput as Call
@@ -43,9 +43,11 @@ SAMPLES: dict[str, list[tuple[Call, tuple[int, ...]]]] = {
         for kind in ("Batch", "Instance")
         for rank in (1, 2, 3)
     },
+    "Hardsigmoid": [(Call(), (2, 7)), (Call(), ())],
+    "RReLU": [(Call(), (2, 7)), (Call(0.2, 0.2), (5,))],
     "LazyLinear": [(Call(4), (2, 3)), (Call(4, bias=False), (2, 1, 3))],
 }
-DIFFER = ("Dropout", "Norm")  # in training
+DIFFER = ("Dropout", "Norm", "RReLU")  # in training
 
 
 def inputs(name: str, info: ModuleInfo, device: Any, dtype: Any, requires_grad: bool, training: bool) -> list[Any]:
@@ -65,6 +67,24 @@ def places(rank: int, info: ModuleInfo, device: Any, dtype: Any, requires_grad: 
     return made
 
 
+def pairs(info: ModuleInfo, device: Any, dtype: Any, requires_grad: bool, training: bool) -> list[Any]:
+    """The samples of distances."""
+    make = partial(make_tensor, device=device, dtype=dtype, requires_grad=requires_grad)
+    shapes = [((3, 4), (3, 4)), ((2, 3, 4), (3, 4))]
+    return [ModuleInput(made, Call(make(one), make(other))) for made in (Call(), Call(1)) for one, other in shapes]
+
+
+def bags(info: ModuleInfo, device: Any, dtype: Any, requires_grad: bool, training: bool) -> list[Any]:
+    """The samples of bags of rows; the weights of the rows tell the dtype of the table."""
+    indices = make_tensor((7,), device=device, dtype=long, low=0, high=5)
+    factors = make_tensor((7,), device=device, dtype=dtype, requires_grad=requires_grad)
+    offsets = tensor([0, 3, 3, 7], device=device)
+    ways = [{}, {"padding_idx": 2}, {"mode": "sum"}, {"mode": "max"}, {"max_norm": 1.0}]
+    made = [ModuleInput(Call(5, 3, dtype=dtype, **how), Call(indices, offsets)) for how in ways]
+    whole = Call(5, 3, mode="sum", include_last_offset=True, dtype=dtype)
+    return [*made, ModuleInput(whole, Call(indices, offsets, factors))]
+
+
 ADDED = [
     ModuleInfo(
         getattr(nn, name),
@@ -73,4 +93,6 @@ ADDED = [
     )
     for name in SAMPLES
 ]
+ADDED += [ModuleInfo(each, module_inputs_func=pairs) for each in (nn.CosineSimilarity, nn.PairwiseDistance)]
+ADDED.append(ModuleInfo(nn.EmbeddingBag, module_inputs_func=bags, supports_gradgrad=False))
 ADDED += [ModuleInfo(getattr(nn, f"MaxUnpool{rank}d"), module_inputs_func=partial(places, rank)) for rank in (1, 2, 3)]

@@ -1,7 +1,7 @@
-"""Settings of how operators compute, by PyTorch's names: `tritensor.backends.cuda.matmul`."""
+"""Settings of how operators compute, by PyTorch's names: `backends.cuda.matmul`, and flags that programs set."""
 
 from __future__ import annotations
 
-from . import cuda
+from . import cuda, cudnn, mps
 
-__all__ = ["cuda"]
+__all__ = ["cuda", "cudnn", "mps"]

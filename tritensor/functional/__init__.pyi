@@ -9,13 +9,20 @@ from .. import dtypes
 from ..tensor import Tensor
 from ..kernels.matmul.precision import get_float32_matmul_precision as get_float32_matmul_precision
 from ..kernels.matmul.precision import set_float32_matmul_precision as set_float32_matmul_precision
+from .activations import celu as celu
 from .activations import dropout as dropout
 from .activations import elu as elu
+from .activations import glu as glu
+from .activations import hardsigmoid as hardsigmoid
+from .activations import hardswish as hardswish
 from .activations import hardtanh as hardtanh
 from .activations import leaky_relu as leaky_relu
 from .activations import mish as mish
+from .activations import prelu as prelu
 from .activations import relu as relu
 from .activations import relu6 as relu6
+from .activations import rrelu as rrelu
+from .activations import selu as selu
 from .activations import silu as silu
 from .activations import softsign as softsign
 from .activations import tanhshrink as tanhshrink
@@ -26,6 +33,9 @@ from .channel_normalization import batch_norm as batch_norm
 from .channel_normalization import group_norm as group_norm
 from .channel_normalization import instance_norm as instance_norm
 from .channel_normalization import local_response_norm as local_response_norm
+from .distances import bilinear as bilinear
+from .distances import pairwise_distance as pairwise_distance
+from .distances import pdist as pdist
 from .dropouts import alpha_dropout as alpha_dropout
 from .dropouts import dropout1d as dropout1d
 from .dropouts import dropout2d as dropout2d
@@ -48,6 +58,7 @@ from .linear_algebra import bmm as bmm
 from .linear_algebra import matmul as matmul
 from .linear_algebra import mm as mm
 from .lookup import embedding as embedding
+from .lookup import embedding_bag as embedding_bag
 from .lookup import one_hot as one_hot
 from .losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from .losses import cross_entropy as cross_entropy
@@ -56,10 +67,12 @@ from .losses import mse_loss as mse_loss
 from .losses import nll_loss as nll_loss
 from .multi_head import multi_head_attention_forward as multi_head_attention_forward
 from .native import conv_tbc as conv_tbc
+from .normalization import gumbel_softmax as gumbel_softmax
 from .normalization import layer_norm as layer_norm
 from .normalization import log_softmax as log_softmax
 from .normalization import rms_norm as rms_norm
 from .normalization import softmax as softmax
+from .normalization import softmin as softmin
 from .pointwise import add as add
 from .pointwise import allclose as allclose
 from .pointwise import conj as conj
@@ -147,6 +160,7 @@ __all__ = [
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "bilinear",
     "binary_cross_entropy_with_logits",
     "bitwise_and",
     "bitwise_left_shift",
@@ -159,6 +173,8 @@ __all__ = [
     "can_cast",
     "cat",
     "ceil",
+    "celu",
+    "celu_",
     "channel_shuffle",
     "clamp",
     "clamp_max",
@@ -193,7 +209,9 @@ __all__ = [
     "dstack",
     "einsum",
     "elu",
+    "elu_",
     "embedding",
+    "embedding_bag",
     "eq",
     "equal",
     "erf",
@@ -221,12 +239,18 @@ __all__ = [
     "ge",
     "gelu",
     "get_float32_matmul_precision",
+    "glu",
     "greater",
     "greater_equal",
     "grid_sample",
     "group_norm",
     "gt",
+    "gumbel_softmax",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
     "hardtanh",
+    "hardtanh_",
     "hstack",
     "hypot",
     "index_add",
@@ -247,6 +271,7 @@ __all__ = [
     "layer_norm",
     "le",
     "leaky_relu",
+    "leaky_relu_",
     "lerp",
     "less",
     "less_equal",
@@ -308,24 +333,32 @@ __all__ = [
     "one_hot",
     "outer",
     "pad",
+    "pairwise_distance",
+    "pdist",
     "pixel_shuffle",
     "pixel_unshuffle",
     "positive",
     "pow",
+    "prelu",
     "prod",
     "reciprocal",
     "relu",
     "relu6",
+    "relu_",
     "remainder",
     "repeat_interleave",
     "result_type",
     "rms_norm",
     "roll",
     "round",
+    "rrelu",
+    "rrelu_",
     "rsqrt",
     "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
+    "selu",
+    "selu_",
     "set_float32_matmul_precision",
     "sgn",
     "sigmoid",
@@ -334,7 +367,9 @@ __all__ = [
     "sin",
     "sinh",
     "softmax",
+    "softmin",
     "softplus",
+    "softshrink",
     "softsign",
     "sort",
     "sqrt",
@@ -351,6 +386,8 @@ __all__ = [
     "tan",
     "tanh",
     "tanhshrink",
+    "threshold",
+    "threshold_",
     "tile",
     "topk",
     "tril",
@@ -457,6 +494,8 @@ def bitwise_xor(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The bits that one of x and y has."""
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest integer that is not below x."""
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """`celu` in the tensor's own memory."""
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
@@ -489,6 +528,8 @@ def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of the products of two vectors' elements."""
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the third dimension."""
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """`elu` in the tensor's own memory."""
 def eq(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x == y."""
 def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -535,6 +576,10 @@ def greater_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tenso
     """x >= y."""
 def gt(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x > y."""
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
+    """input, and 0 where it lies between -lambd and lambd, or on one of them."""
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """`hardtanh` in the tensor's own memory."""
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the second dimension, vectors along their only one."""
 def hypot(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -555,6 +600,8 @@ def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is NaN."""
 def le(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x <= y."""
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """`leaky_relu` in the tensor's own memory."""
 def lerp(input: Tensor, end: Any, weight: Any, *, out: Tensor | None = None) -> Tensor:
     """x + weight * (end - x), computed from the nearer end so that weight 1 gives `end` itself."""
 def less(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -653,16 +700,22 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / x."""
+def relu_(input: Tensor) -> Tensor:
+    """`relu` in the tensor's own memory."""
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """What x leaves when divided by y, with the sign of y."""
 def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """The nearest number with `decimals` digits after the point; ties go to the even one."""
+def rrelu_(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, *, generator: Any = None) -> Tensor:
+    """`rrelu` in the tensor's own memory."""
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / sqrt(x)."""
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None, out: Tensor | None = None) -> Tensor:
     """`input` with each element of `src` (or one number) written to the position in `index` along `dim`."""
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`input` with each element of `src` added at the position in `index` along `dim`."""
+def selu_(input: Tensor) -> Tensor:
+    """`selu` in the tensor's own memory."""
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -675,6 +728,8 @@ def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic sine of x."""
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
     """log(1 + exp(beta * input)) / beta, and input itself where beta * input is above threshold."""
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
+    """input, closer to 0 by lambd, and 0 where it would pass it."""
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True, *, out: Any = None) -> Any:
     """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order."""
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -693,6 +748,10 @@ def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The tangent of x."""
 def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent of x."""
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """`threshold` in the tensor's own memory."""
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
     """The `k` largest (or smallest) elements along `dim`, sorted, and their indices."""
 def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
@@ -717,10 +776,14 @@ def _arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = Non
     """Numbers from `start` (0 when one bound is given) up to, not including, `end`."""
 def _bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
     """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
+def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """input where it is positive, else alpha * (exp(input / alpha) - 1), whose slope at 0 is 1."""
 def _dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout as `nn.functional.dropout`, without defaults."""
 def _dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout in place as `nn.functional.dropout`, without defaults."""
+def _embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+    """`nn.functional.embedding` with the table first, and without padding where padding_idx is no row."""
 def _empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = ..., out: Tensor | None = None) -> Tensor:
     """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
 def _eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
@@ -767,5 +830,11 @@ def _randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = No
     """Numbers of the standard normal distribution, complex ones of variance 1; the errors are those of `rand`."""
 def _randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host."""
+def _rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, *, generator: Any = None) -> Tensor:
+    """input where it is positive, else times a slope; while training one for each element, drawn from lower to upper."""
+def _selu(input: Tensor) -> Tensor:
+    """1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are kept."""
+def _threshold(input: Tensor, threshold: float, value: float, *, out: Tensor | None = None) -> Tensor:
+    """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
 def _zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor of zeros."""

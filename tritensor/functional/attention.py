@@ -179,7 +179,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
     return input / norm(input, p, dim, keepdim=True).clamp_min(eps)
 
 
-@public(package=False)
+@public()
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along `dim`; the two broadcast.
 

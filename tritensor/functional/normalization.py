@@ -16,6 +16,7 @@ from ..public import public
 from ..rules import compute_dtype
 from ..tensor import Tensor
 from . import complex_reductions
+from .likeness import empty_like, zeros_like
 from .view_operators import standing_alone
 
 
@@ -53,6 +54,33 @@ def log_softmax(
     if dtype is None:
         return rowwise.log_softmax.along(input, dim)
     return rowwise.log_softmax(_narrowed("log_softmax", input, dtype), dim=dim, dtype=dtype)
+
+
+@public(package=False)
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """exp(-input), scaled so that the sum along `dim` is 1; see `softmax`."""
+    return softmax(-input, _along("softmin", input, dim, {}), _stacklevel, dtype)
+
+
+@public(package=False)
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A sample of the Gumbel-softmax distribution: softmax of the logits with noise, divided by the temperature `tau`.
+
+    From "Categorical reparameterization with Gumbel-softmax" (Jang and others, 2016).
+
+    Args:
+        hard: 1 at the largest and 0 elsewhere; the gradient is that of the softmax.
+        eps: without effect, as in PyTorch.
+
+    Raises:
+        DtypeError: integers. RangeError: no such dimension.
+    """
+    noise = -empty_like(logits, requires_grad=False).exponential_().log()
+    soft = softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    chosen = zeros_like(logits, requires_grad=False).scatter_(dim, soft.detach().max(dim, keepdim=True)[1], 1.0)
+    return chosen - soft.detach() + soft  # type: ignore[no-any-return]
 
 
 @public()

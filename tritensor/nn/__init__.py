@@ -7,6 +7,7 @@ from . import (
     batch_normalization,
     containers,
     convolution,
+    distance,
     dropout,
     embedding,
     functional,
@@ -34,6 +35,7 @@ from .audit import audit
 from .batch_normalization import *
 from .containers import *
 from .convolution import *
+from .distance import *
 from .dropout import *
 from .embedding import *
 from .lazy import *
@@ -59,6 +61,7 @@ __all__ += activation.__all__
 __all__ += batch_normalization.__all__
 __all__ += containers.__all__
 __all__ += convolution.__all__
+__all__ += distance.__all__
 __all__ += dropout.__all__
 __all__ += embedding.__all__
 __all__ += lazy.__all__

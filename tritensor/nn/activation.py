@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from .layer import Layer, declared
+from typing import Any
 
-__all__ = ["ELU", "GELU", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "ReLU", "ReLU6", "SiLU"]
-__all__ += ["Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh", "Tanhshrink"]
+from .. import functional as F
+from ..functional.creation import full
+from ..tensor import Tensor
+from . import init as initial
+from .layer import Layer, declared
+from .module import Module
+from .parameter import Parameter
+
+__all__ = ["CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU"]
+__all__ += ["SELU", "LogSigmoid", "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax"]
+__all__ += ["Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold"]
 
 
 @declared("relu")
@@ -43,6 +52,108 @@ class ELU(Layer):
 
     alpha: float = 1.0
     inplace: bool = False
+
+
+@declared("celu")
+class CELU(Layer):
+    """`x` where positive, `alpha * (exp(x / alpha) - 1)` elsewhere, whose slope at 0 is 1."""
+
+    alpha: float = 1.0
+    inplace: bool = False
+
+
+@declared("selu")
+class SELU(Layer):
+    """`1.0507 * x` where positive, `1.7581 * (exp(x) - 1)` elsewhere: mean 0 and variance 1 are kept."""
+
+    inplace: bool = False
+
+
+@declared("hardsigmoid", shown=())
+class Hardsigmoid(Layer):
+    """`x / 6 + 1 / 2`, held between 0 and 1."""
+
+    inplace: bool = False
+
+
+@declared("hardswish", shown=())
+class Hardswish(Layer):
+    """`x * hardsigmoid(x)`."""
+
+    inplace: bool = False
+
+
+class _Shrink(Layer):
+    def extra_repr(self) -> str:
+        """The bound."""
+        return str(self.lambd)
+
+
+@declared("hardshrink")
+class Hardshrink(_Shrink):
+    """`x`, and 0 where it lies between `-lambd` and `lambd`, or on one of them."""
+
+    lambd: float = 0.5
+
+
+@declared("softshrink")
+class Softshrink(_Shrink):
+    """`x`, closer to 0 by `lambd`, and 0 where it would pass it."""
+
+    lambd: float = 0.5
+
+
+@declared("threshold")
+class Threshold(Layer):
+    """`x` where it is above `threshold`, else `value`."""
+
+    threshold: float
+    value: float
+    inplace: bool = False
+
+
+@declared("rrelu")
+class RReLU(Layer):
+    """`x` where positive; elsewhere times a slope drawn from `lower` to `upper`, or times their mean in evaluation."""
+
+    lower: float = 1.0 / 8
+    upper: float = 1.0 / 3
+    inplace: bool = False
+
+
+class PReLU(Module):
+    """`x` where positive; elsewhere times a learned slope, one for all or one for each channel, dimension 1.
+
+    >>> import tritensor as torch
+    >>> torch.nn.PReLU()(torch.tensor([-4.0, 2.0]))
+    tensor([-1.,  2.], grad_fn=<PreluKernelBackward0>)
+    """
+
+    weight: Parameter
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(full((num_parameters,), init, device=device, dtype=dtype))
+
+    def reset_parameters(self) -> None:
+        """Set every slope to `init`."""
+        initial.constant_(self.weight, self.init)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The shape of the input."""
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        """How many slopes there are."""
+        return f"num_parameters={self.num_parameters}"
+
+
+@declared("glu")
+class GLU(Layer):
+    """The first half of `x` along `dim`, times the sigmoid of the second."""
+
+    dim: int = -1
 
 
 @declared("hardtanh")
@@ -123,3 +234,24 @@ class LogSoftmax(Layer):
     """The logarithm of softmax along `dim`, computed without overflow; without it as for `Softmax`."""
 
     dim: int | None = None
+
+
+@declared("softmin")
+class Softmin(Layer):
+    """exp(-x), scaled to add up to 1 along `dim`; without it as for `Softmax`."""
+
+    dim: int | None = None
+
+
+class Softmax2d(Module):
+    """`Softmax` over the channels of pictures (N, C, H, W) or (C, H, W).
+
+    Raises:
+        ValueError: an input of other dimensions.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The shape of the input."""
+        if input.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.ndim}D instead")
+        return F.softmax(input, -3)

@@ -13,7 +13,7 @@ from .lazy import LazyLayer, without_size
 from .module import Module
 from .parameter import Parameter
 
-__all__ = ["Identity", "LazyLinear", "Linear"]
+__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
@@ -64,6 +64,55 @@ class Linear(Module):
     def extra_repr(self) -> str:
         """The two sizes and whether there is a bias."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """`x1 @ weight[k] @ x2 + bias[k]` for each output k, for inputs (..., in1_features) and (..., in2_features).
+
+    Weight (out_features, in1_features, in2_features) and bias start uniform in +-1/sqrt(in1_features).
+
+    >>> import tritensor as torch
+    >>> torch.nn.Bilinear(3, 2, 4)(torch.ones(5, 3), torch.ones(5, 2)).shape
+    tritensor.Size([5, 4])
+
+    Raises:
+        ValueError: no input features.
+    """
+
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        shape = out_features, in1_features, in2_features
+        add_parameters(self, device, dtype, weight=shape, bias=(out_features,) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew."""
+        bound = 1 / math.sqrt(self.in1_features)
+        for each in self.parameters():
+            init.uniform_(each, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """Shape (..., out_features)."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The sizes and whether there is a bias."""
+        sizes = [f"{name}={getattr(self, name)}" for name in ("in1_features", "in2_features", "out_features")]
+        return ", ".join([*sizes, f"bias={self.bias is not None}"])
 
 
 class LazyLinear(LazyLayer, Linear):

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from . import hooks
 
 if TYPE_CHECKING:
-    from . import checkpoint, data
+    from . import checkpoint, data, tensorboard
 
-__all__ = ["checkpoint", "data", "hooks"]
+__all__ = ["checkpoint", "data", "hooks", "tensorboard"]
 
 
 def __getattr__(name: str) -> Any:
     """Import a module when it is first named: layers need only `hooks`, and importing tritensor stays fast."""
-    if name in ("checkpoint", "data"):
+    if name in __all__:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

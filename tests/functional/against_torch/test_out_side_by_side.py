@@ -45,6 +45,7 @@ NOISE = "PyTorch computes with operands that it has overwritten; here they are r
 DIFFERENT: list[tuple[set[str] | None, set[str] | None, str]] = [
     ({"x", "y", "transposed x"}, {"addmm", "matmul", "mm", "bmm", "mv", "linear", "tril", "triu"}, NOISE),
     ({"x", "y", "transposed x"}, {"softmax", "log_softmax", "logsumexp", "norm", "aminmax", "topk"}, NOISE),
+    ({"transposed x"}, {"threshold"}, NOISE),
     (
         {"x", "y", "transposed x"},
         {"amax", "amin", "max", "min", "mean", "sum", "nansum", "prod", "std", "var"},

@@ -27,6 +27,15 @@ def test_activations_against_their_formulas(place) -> None:
         (lambda t: F.leaky_relu(t, -0.5)): lambda v: v if v > 0 else -0.5 * v,
         (lambda t: F.elu(t, 1.5)): lambda v: v if v > 0 else 1.5 * math.expm1(v),
         (lambda t: F.softplus(t, 2.0, 3.0)): lambda v: v if 2 * v > 3 else math.log1p(math.exp(2 * v)) / 2,
+        F.selu: lambda v: 1.0507009873554805 * (v if v > 0 else 1.6732632423543772 * math.expm1(v)),
+        (lambda t: F.celu(t, 1.5)): lambda v: v if v > 0 else 1.5 * math.expm1(v / 1.5),
+        F.hardsigmoid: lambda v: min(max(v + 3, 0), 6) / 6,
+        F.hardswish: lambda v: v * min(max(v + 3, 0), 6) / 6,
+        (lambda t: F.hardshrink(t, 1.25)): lambda v: v if abs(v) > 1.25 else 0.0,
+        (lambda t: F.softshrink(t, 1.2)): lambda v: math.copysign(max(abs(v) - 1.2, 0), v),
+        (lambda t: F.threshold(t, 1.25, -7.5)): lambda v: v if v > 1.25 else -7.5,
+        F.rrelu: lambda v: v if v > 0 else v * (1 / 8 + 1 / 3) / 2,
+        (lambda t: F.prelu(t, of([-0.3], place, t.dtype))): lambda v: v if v > 0 else -0.3 * v,
         torch.sigmoid: lambda v: 1 / (1 + math.exp(-v)),
         F.mish: lambda v: v * math.tanh(math.log1p(math.exp(v))),
         F.logsigmoid: lambda v: -math.log1p(math.exp(-v)),
@@ -49,6 +58,14 @@ def test_activations_of_what_is_no_ordinary_number(place) -> None:
     assert F.softplus(x).tolist() == pytest.approx([nan, inf, 0], nan_ok=True)
     assert F.leaky_relu(x).tolist() == pytest.approx([nan, inf, -inf], nan_ok=True)
     assert F.leaky_relu(x, 0.0).tolist() == pytest.approx([nan, inf, nan], nan_ok=True)
+    assert F.selu(x).tolist() == pytest.approx([nan, inf, -1.7580993], nan_ok=True)
+    assert F.celu(x, 2.0).tolist() == pytest.approx([nan, inf, -2], nan_ok=True)
+    assert F.hardsigmoid(x).tolist() == pytest.approx([nan, 1, 0], nan_ok=True)
+    assert F.hardswish(x).tolist() == pytest.approx([nan, inf, nan], nan_ok=True)
+    for function in (F.hardshrink, F.softshrink, lambda t: F.threshold(t, -inf, inf)):
+        assert function(x).tolist() == pytest.approx(
+            [nan, inf, inf if "lambda" in str(function) else -inf], nan_ok=True
+        )
     for approximate in ("none", "tanh"):
         assert F.gelu(of([3e38, 1.5e308], place, torch.float64), approximate=approximate).tolist() == [3e38, 1.5e308]
 
@@ -113,7 +130,7 @@ def test_hardtanh_of_integers(place) -> None:
 
 
 def test_activations_in_place() -> None:
-    for function in (F.relu, F.silu, F.elu, F.leaky_relu, F.mish, F.relu6):
+    for function in (F.relu, F.silu, F.elu, F.leaky_relu, F.mish, F.relu6, F.celu, F.selu, F.hardsigmoid, F.hardswish):
         x = torch.randn(5)
         expected = function(x)
         assert function(x, inplace=True) is x and torch.equal(x, expected)

@@ -46,6 +46,18 @@ def test_embedding_shortens_the_rows_that_it_reads(device):
         embedding(on(device, np.array([0])), weight, sparse=True)
 
 
+def test_pytorchs_own_function_takes_the_table_first(device):
+    indices = on(device, np.array([0, 3, 3]))
+    for padding, expected in ((-1, [1, 0, 0, 2]), (3, [1, 0, 0, 0]), (0, [0, 0, 0, 2]), (4, [1, 0, 0, 2])):
+        weight = on(device, X[0]).requires_grad_()
+        out = torch.embedding(weight, indices, padding)
+        same(out, X[0][[0, 3, 3]])
+        out.sum().backward()
+        assert weight.grad[:, 0].tolist() == expected
+    with pytest.raises(RuntimeError, match="'weight' must be 2-D"):
+        torch.embedding(indices[0], indices)
+
+
 def test_one_row_has_its_own_memory(device):
     weight = torch.ones(3, 2, device=device, requires_grad=True)
     row = embedding(T(1).to(device), weight)

@@ -17,7 +17,7 @@ from ...rules import FLOAT, FLOATING, Rectified, Rule
 from .arithmetic import where
 from .error_function import erf_array, in_pieces, normal_reciprocal
 from .family import elementwise
-from .select import masked
+from .select import masked, select
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -28,7 +28,7 @@ SHAPED = Rule(
     "real floating",
     dtypes.FLOATING,
     dtypes.FLOATING,
-    held=("alpha", "negative_slope", "beta", "threshold"),
+    held=("alpha", "beta", "input_scale", "negative_slope", "scale", "slope", "threshold"),
     widely=True,
 )
 
@@ -82,53 +82,66 @@ def _(x, negative_slope):
 
 
 @elementwise(SHAPED, methods=())
-def leaky_relu_gradient(grad, x, *, negative_slope=0.01):
-    """grad where x is positive, else negative_slope * grad."""
-    return np.where(x > 0, grad, grad * negative_slope)
+def leaky_relu_gradient(grad, x, slope):
+    """grad where x is positive, else slope * grad; the slope is a number, or one for each element."""
+    return select(x > 0, grad, grad * slope)
 
 
-leaky_relu.gradient(lambda grad, x, negative_slope: leaky_relu_gradient(grad, x, negative_slope=negative_slope))
+leaky_relu.gradient(lambda grad, x, negative_slope: leaky_relu_gradient(grad, x, negative_slope))
 leaky_relu_gradient.gradients(
-    grad=lambda again, x, negative_slope: leaky_relu_gradient(again, x, negative_slope=negative_slope)
+    grad=lambda again, x, slope: leaky_relu_gradient(again, x, slope),
+    slope=lambda again, grad, x: where(x > 0, 0, again * grad),
 )
 
 
 @leaky_relu_gradient.kernel
-def _(grad, x, negative_slope):
-    return tl.where(x > 0, grad, grad * negative_slope)
+def _(grad, x, slope):
+    return tl.where(x > 0, grad, grad * slope)
 
 
 @elementwise(SHAPED, methods=())
-def elu(x, *, alpha=1.0):
-    """x where it is positive, else alpha * (exp(x) - 1)."""
+def elu(x, *, alpha=1.0, scale=1.0, input_scale=1.0):
+    """scale times x where it is positive, else scale * alpha * (exp(x * input_scale) - 1)."""
     out = np.minimum(x, 0, out=np.empty_like(x))
+    if input_scale != 1:
+        out *= input_scale
     np.expm1(out, out=out)
     out *= alpha
-    np.copyto(out, x, where=x >= 0)
+    out = select(x >= 0, x, out)
+    if scale != 1:
+        out *= scale
     return out
 
 
 @elu.kernel
-def _(x, alpha):
-    return tl.where(x >= 0, x, alpha * libdevice.expm1(x))
+def _(x, alpha, scale, input_scale):
+    return scale * tl.where(x >= 0, x, alpha * libdevice.expm1(x * input_scale))
 
 
 @elementwise(SHAPED, methods=())
-def elu_gradient(grad, x, *, alpha=1.0):
-    """grad where x is positive, else alpha * exp(x) * grad."""
-    return np.where(x > 0, grad, grad * alpha * np.exp(np.minimum(x, 0)))
+def elu_gradient(grad, x, *, alpha=1.0, scale=1.0, input_scale=1.0):
+    """scale * grad where x is positive, else times alpha * input_scale * exp(x * input_scale)."""
+    bent = np.exp(np.minimum(x, 0) * input_scale)
+    bent *= scale * alpha * input_scale
+    return select(x > 0, grad * scale if scale != 1 else grad, grad * bent)
 
 
-elu.gradient(lambda grad, x, alpha: elu_gradient(grad, x, alpha=alpha))
-elu_gradient.gradients(
-    grad=lambda again, x, alpha: elu_gradient(again, x, alpha=alpha),
-    x=lambda again, grad, x, alpha: where(x > 0, 0, again * grad * alpha * x.clamp_max(0).exp()),
-)
+def _elu_bend(again, grad, x, alpha, scale, input_scale):
+    bent = (x.clamp_max(0) * input_scale).exp()
+    return where(x > 0, 0, again * grad * (scale * alpha * input_scale**2) * bent)
+
+
+def _elu_slope(grad, x, alpha, scale, input_scale):
+    return elu_gradient(grad, x, alpha=alpha, scale=scale, input_scale=input_scale)
+
+
+elu.gradient(_elu_slope)
+elu_gradient.gradients(grad=_elu_slope, x=_elu_bend)
 
 
 @elu_gradient.kernel
-def _(grad, x, alpha):
-    return tl.where(x > 0, grad, grad * alpha * libdevice.exp(x))
+def _(grad, x, alpha, scale, input_scale):
+    return scale * tl.where(x > 0, grad, grad * (alpha * input_scale) * libdevice.exp(x * input_scale))
 
 
 # ---- from the logistic function ----------------------------------------------------------------------------------

@@ -1,0 +1,101 @@
+"""The device that programs should use, by `torch.accelerator`'s names: CUDA, real or simulated, or none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import cuda
+from .cuda import (
+    device_count,
+    empty_cache,
+    is_available,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    reset_peak_memory_stats,
+    set_stream,
+)
+from .devices import device as Device
+from .errors import DeviceError, explain
+
+__all__ = [
+    "current_accelerator",
+    "current_device_idx",
+    "current_device_index",
+    "current_stream",
+    "device_count",
+    "device_index",
+    "empty_cache",
+    "is_available",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "reset_peak_memory_stats",
+    "set_device_idx",
+    "set_device_index",
+    "set_stream",
+    "synchronize",
+]
+
+
+def _there() -> None:
+    if not is_available():
+        first = "Cannot access accelerator device when none is available."
+        raise DeviceError(explain(first, remedy="`python -m tritensor doctor` says why, and how to simulate devices"))
+
+
+def current_accelerator(check_available: bool = False) -> Device | None:
+    """`device("cuda")` where there is a CUDA device, else None.
+
+    >>> import tritensor as torch
+    >>> device = torch.accelerator.current_accelerator() or torch.device("cpu")
+    """
+    return Device("cuda") if is_available() else None
+
+
+def current_device_index() -> int:
+    """The index of the current device.
+
+    Raises:
+        DeviceError: there is none.
+    """
+    _there()
+    return cuda.current_device()
+
+
+def set_device_index(device: Any) -> None:
+    """Make a device, its name or its index the current one.
+
+    Raises:
+        DeviceError: there is no such device.
+    """
+    _there()
+    cuda.set_device(device)
+
+
+def current_stream(device: Any = None) -> Any:
+    """The current stream of a device.
+
+    Raises:
+        DeviceError: there is no such device.
+    """
+    _there()
+    return cuda.current_stream(device)
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait until a device has done its work.
+
+    Raises:
+        DeviceError: there is no such device.
+    """
+    _there()
+    cuda.synchronize(device)
+
+
+device_index = cuda.device
+current_device_idx, set_device_idx = current_device_index, set_device_index

@@ -1,0 +1,10 @@
+"""What models ask of `torch.onnx` while they run. There is no export."""
+
+from __future__ import annotations
+
+__all__ = ["is_in_onnx_export"]
+
+
+def is_in_onnx_export() -> bool:
+    """False: there is no export."""
+    return False

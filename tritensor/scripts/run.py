@@ -1,0 +1,93 @@
+"""`python -m tritensor run SCRIPT [ARGS]`: a program that imports torch, run by tritensor."""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import os
+import pstats
+import runpy
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from .. import settings
+from . import names
+
+__all__ = ["main"]
+
+_SHIMS = Path(__file__).parent / "shims"
+_OF_PYTHON = (str(Path(__file__).parent), "<frozen runpy>", runpy.__file__)
+_SHOWN = 25  # functions of a profile
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a program as `python SCRIPT ARGS` would, with `torch` and `torchvision` from tritensor.
+
+    Processes that it starts import the same. Returns the exit status: 0, or 1 after an exception, which is printed.
+
+    Raises:
+        SystemExit: the program called `sys.exit`, or the options are wrong.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m tritensor run",
+        description="Run a program written for PyTorch: its imports of torch and torchvision find tritensor.",
+    )
+    parser.add_argument("--simulate-cuda", type=int, metavar="N", help="with N simulated CUDA devices")
+    parser.add_argument("--checked", action="store_true", help="compare every kernel with its reference")
+    parser.add_argument("--profile", action="store_true", help="print the functions that took most time")
+    parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name, as for python -m")
+    parser.add_argument("script", help="the program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    options = parser.parse_args(arguments)
+    if not options.module and not Path(options.script).exists():
+        parser.error(f"there is no file {options.script!r}")
+    if options.simulate_cuda is not None and options.simulate_cuda < 0:
+        parser.error(f"--simulate-cuda: expected a number of at least 0, got {options.simulate_cuda}")
+    if options.simulate_cuda is not None:
+        _set(settings.simulate_cuda, options.simulate_cuda)
+    if options.checked:
+        _set(settings.check, True)
+    _prepare(options)
+    profile = cProfile.Profile()
+    try:
+        if options.profile:
+            profile.enable()
+        if options.module:
+            runpy.run_module(options.script, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(options.script, run_name="__main__")
+    except Exception as error:
+        traceback.print_exception(error.with_traceback(_from_program(error.__traceback__)))
+        return 1
+    finally:
+        if options.profile:
+            profile.disable()
+            pstats.Stats(profile, stream=sys.stderr).sort_stats("tottime").print_stats(_SHOWN)
+    return 0
+
+
+def _set(setting: settings.Setting[int] | settings.Setting[bool], value: int) -> None:
+    """For this process, which has read its environment already, and for those that it starts."""
+    setting.value = value  # type: ignore[assignment]
+    os.environ[setting.variable] = str(int(value))
+
+
+def _prepare(options: argparse.Namespace) -> None:
+    """The arguments and the path that the program finds, and the environment of the processes that it starts."""
+    own = [str(_SHIMS), str(Path(__file__).parents[2])]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*own, *filter(None, [os.environ.get("PYTHONPATH")])])
+    sys.argv = [options.script, *options.arguments]
+    sys.path.insert(1, own[0])
+    if not options.module:
+        sys.path.insert(0, str(Path(options.script).resolve().parent))
+    names.install()
+
+
+def _from_program(found: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames that lead to the program's first."""
+    while found is not None and found.tb_frame.f_code.co_filename.startswith(_OF_PYTHON):
+        found = found.tb_next
+    return found
