@@ -385,6 +385,5 @@ CASES = (
         check="out()",
         exact=exact_encoder_layer,
         nonfinite=False,
-        rounding=8 * EPSILON,  # of sums of up to 2048 products behind each other
     ),
 )

@@ -19,10 +19,12 @@ def encoder_layer(torch: Any, tensors: Mapping[str, Any]) -> dict[str, object]:
     width = x.shape[-1]
     layer = torch.nn.TransformerEncoderLayer(width, max(width // 64, 1), 4 * width, batch_first=True)
     rng = np.random.default_rng(0)
-    for parameter in layer.parameters():
+    for name, parameter in layer.named_parameters():
         if parameter.ndim > 1:
             drawn = rng.standard_normal(tuple(parameter.shape), dtype=np.float32)
             parameter.data.copy_(torch.from_numpy(drawn * np.float32(parameter.shape[1] ** -0.5)))
+        elif name.endswith("bias"):
+            parameter.data.zero_()
     layer.to(x.device, x.dtype)
     grad = tensors["g"]
 
@@ -35,7 +37,7 @@ def encoder_layer(torch: Any, tensors: Mapping[str, Any]) -> dict[str, object]:
         with torch.no_grad():
             found = layer.eval()(x)
         layer.train()
-        return found
+        return found.double() + 16  # relative errors of elements next to zero say nothing
 
     return {"step": step, "out": out}
 
