@@ -80,8 +80,12 @@ from .functional import _full as full
 from .functional import _grid_sampler as grid_sampler
 from .functional import _grid_sampler_2d as grid_sampler_2d
 from .functional import _grid_sampler_3d as grid_sampler_3d
+from .functional import _gru as gru
+from .functional import _gru_cell as gru_cell
 from .functional import _linspace as linspace
 from .functional import _logspace as logspace
+from .functional import _lstm as lstm
+from .functional import _lstm_cell as lstm_cell
 from .functional import _max_pool1d as max_pool1d
 from .functional import _max_pool1d_with_indices as max_pool1d_with_indices
 from .functional import _max_pool2d as max_pool2d
@@ -93,6 +97,10 @@ from .functional import _rand as rand
 from .functional import _randint as randint
 from .functional import _randn as randn
 from .functional import _randperm as randperm
+from .functional import _rnn_relu as rnn_relu
+from .functional import _rnn_relu_cell as rnn_relu_cell
+from .functional import _rnn_tanh as rnn_tanh
+from .functional import _rnn_tanh_cell as rnn_tanh_cell
 from .functional import _zeros as zeros
 from .functional import abs as abs
 from .functional import absolute as absolute
@@ -517,6 +525,8 @@ __all__ = [
     "grid_sampler_2d",
     "grid_sampler_3d",
     "group_norm",
+    "gru",
+    "gru_cell",
     "gt",
     "half",
     "hstack",
@@ -566,6 +576,8 @@ __all__ = [
     "logspace",
     "logsumexp",
     "long",
+    "lstm",
+    "lstm_cell",
     "lt",
     "manual_seed",
     "masked_fill",
@@ -638,6 +650,10 @@ __all__ = [
     "result_type",
     "return_types",
     "rms_norm",
+    "rnn_relu",
+    "rnn_relu_cell",
+    "rnn_tanh",
+    "rnn_tanh_cell",
     "roll",
     "round",
     "rsqrt",
