@@ -107,7 +107,9 @@ def run(layer, x, lengths, first):
 
 @pytest.mark.parametrize(("kind", "bidirectional", "lengths"), MANY)
 def test_the_formulas_hold(kind, bidirectional, lengths, device):
-    layer, x, first = made(kind, bidirectional, lengths, device)
+    if device == "cuda" and len(set(lengths)) == 1:
+        pytest.skip("other tests have steps of equal rows there")
+    layer, x, first = made(kind, bidirectional, lengths, device, layers=2 if device == "cpu" else 1)
     out, last = run(
         layer, torch.from_numpy(x).to(device), lengths, [torch.from_numpy(each).to(device) for each in first]
     )
