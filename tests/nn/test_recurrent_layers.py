@@ -107,7 +107,9 @@ def run(layer, x, lengths, first):
 
 @pytest.mark.parametrize(("kind", "bidirectional", "lengths"), MANY)
 def test_the_formulas_hold(kind, bidirectional, lengths, device):
-    layer, x, first = made(kind, bidirectional, lengths, device)
+    if device == "cuda" and len(set(lengths)) == 1:
+        pytest.skip("other tests have steps of equal rows there")
+    layer, x, first = made(kind, bidirectional, lengths, device, layers=2 if device == "cpu" else 1)
     out, last = run(
         layer, torch.from_numpy(x).to(device), lengths, [torch.from_numpy(each).to(device) for each in first]
     )
@@ -129,6 +131,7 @@ def gradients(layer, x, first, lengths, device, used):
 @pytest.mark.parametrize("used", [(0, 1, 2), pytest.param((2,), marks=pytest.mark.slow)])
 def test_gradients_on_a_device_are_those_on_the_cpu(kind, bidirectional, lengths, used):
     layer, x, first = made(kind, bidirectional, lengths, "cpu", layers=1)
+    used = [min(each, len(first)) for each in used]  # states of all steps, last states, and cells where there are any
     expected = gradients(layer, x, first, lengths, "cpu", used)
     with torch.cuda.simulate(devices=1):
         found = gradients(layer.to("cuda"), x, first, lengths, "cuda", used)

@@ -122,6 +122,7 @@ PROGRAMS = {"lstm_language_model": writer_losses, "text_classifier": classifier_
 
 
 @needs_triton
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_device_trains_as_the_cpu_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     names = program(name, "tritensor", monkeypatch)

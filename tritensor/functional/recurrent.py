@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..arguments import check_tensor
-from ..autograd.gradients import called
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..kernels.recurrent.family import RECURRENT, Recurrent
 from ..kernels.recurrent.order import ends
@@ -100,8 +99,7 @@ def _declare(name: str, mode: str, layer: str) -> None:
         steps = input.transpose(0, 1) if batch_first else input
         sizes = (steps.shape[1],) * steps.shape[0]
         rows, *last = _layers(operator, steps.flatten(0, 1), sizes, first, **given)
-        joined = "CatBackward0" if given["bidirectional"] else "StackBackward0"
-        out = called(joined, rows.unflatten(0, tuple(steps.shape[:2])))
+        out = rows.unflatten(0, tuple(steps.shape[:2]))
         return out.transpose(0, 1) if batch_first else out, *last
 
     def cell(

@@ -92,6 +92,10 @@ class RNNBase(Module):
             (self.input_size <= 0, "input_size must be greater than zero"),
             (self.hidden_size <= 0, "hidden_size must be greater than zero"),
             (self.num_layers <= 0, "num_layers must be greater than zero"),
+            (
+                self.proj_size and self.mode != "LSTM",
+                "proj_size argument is only supported for LSTM, not RNN or GRU",
+            ),
             (self.proj_size < 0, "proj_size should be a positive integer or zero to disable projections"),
             (self.proj_size >= self.hidden_size, "proj_size has to be smaller than hidden_size"),
             (self.mode not in _GATES, f"Unrecognized RNN mode: {self.mode}"),
@@ -217,8 +221,6 @@ class RNN(RNNBase):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if "proj_size" in kwargs:
-            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         nonlinearity = args[3] if len(args) > 3 else kwargs.pop("nonlinearity", "tanh")
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
@@ -259,8 +261,6 @@ class GRU(RNNBase):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if "proj_size" in kwargs:
-            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
 
 
@@ -366,12 +366,7 @@ class LSTMCell(_GatedCell):
 
 
 class GRUCell(_GatedCell):
-    """One step of `GRU`: states of (B, hidden_size) from inputs of (B, input_size), or vectors of one sequence.
-
-    >>> import tritensor as torch
-    >>> torch.nn.GRUCell(10, 20)(torch.ones(3, 10)).shape
-    tritensor.Size([3, 20])
-    """
+    """One step of `GRU`: states of (B, hidden_size) from inputs of (B, input_size), or vectors of one sequence."""
 
     _chunks = 3
 

@@ -81,11 +81,6 @@ class _Steps(Operator):
             reference = partial(reference.func, self.mode, half)
         return with_casts(reference, kinds, call)
 
-    def cost(self, call: Call) -> tuple[int, int]:
-        """Each array moved once; two operations for each product with the states' weight."""
-        moved = sum(array.nbytes for array in (*call.outs, *call.arrays) if array is not None)
-        return moved, 2 * sum(call.metadata["sizes"]) * call.arrays[self.inputs.index("u")].size
-
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
         """With projected states, of unequal lengths, in both directions, and of one step."""
         lstm = self.mode == "lstm"

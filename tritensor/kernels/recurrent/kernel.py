@@ -53,10 +53,7 @@ def step_kernel(
     cells,
     weight_ptr,
     biases,
-    count,
-    known,
-    units,
-    depth,
+    sizes,
     MODE: tl.constexpr,
     GATES: tl.constexpr,
     TOTAL: tl.constexpr,
@@ -76,6 +73,7 @@ def step_kernel(
         biases: a pointer to the bias, if there is one.
         MODE: "lstm", "gru", "tanh", "relu", or "linear" for state @ weight.T alone.
     """
+    count, known, units, depth = sizes
     tiles = tl.cdiv(units, UNITS)
     row = (tl.program_id(0) // tiles).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     col = ((tl.program_id(0) % tiles) * UNITS + tl.arange(0, UNITS))[None, :]
@@ -149,10 +147,7 @@ def step_backward_kernel(
     weight_ptr,
     kept,
     carried_ptr,
-    count,
-    known,
-    units,
-    depth,
+    sizes,
     MODE: tl.constexpr,
     GATES: tl.constexpr,
     TOTAL: tl.constexpr,
@@ -174,6 +169,7 @@ def step_backward_kernel(
         carried_ptr: what goes to the step before without the product; zeros at first.
         MODE: "lstm", "gru", "tanh", "relu", or "linear" for the states' gradients alone.
     """
+    count, known, units, depth = sizes
     tiles = tl.cdiv(units, UNITS)
     row = (tl.program_id(0) // tiles).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     col = ((tl.program_id(0) % tiles) * UNITS + tl.arange(0, UNITS))[None, :]
@@ -234,7 +230,7 @@ def launch_step(
     """Launch one of the kernels for the rows of a step.
 
     Args:
-        arguments: those before `count`.
+        arguments: those before `sizes`.
         weight: forward (gates * units, depth), backward (depth, units).
     """
     forward = step is step_kernel
@@ -250,4 +246,4 @@ def launch_step(
     constants |= dict(zip(("ROWS", "UNITS", "DEPTH"), blocks, strict=True))
     programs = -(-count // blocks[0]) * -(-units // blocks[1])
     name = f"recurrent_{mode}{'' if forward else '_backward'}"
-    launch(step, (programs,), (*arguments, count, known, units, depth), constants, weight.device, name=name)
+    launch(step, (programs,), (*arguments, (count, known, units, depth)), constants, weight.device, name=name)
