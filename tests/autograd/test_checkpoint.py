@@ -354,3 +354,20 @@ def test_pytorch_gives_the_same(use_reentrant: bool) -> None:
         found.append([x.grad.numpy(), w.grad.numpy()])
     for mine, wanted in zip(*found, strict=True):
         np.testing.assert_allclose(mine, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_the_second_call_casts_as_the_first(use_reentrant: bool) -> None:
+    """Also for a layer that is called twice, whose weight the first call has cast for the second."""
+    layer = torch.nn.Linear(4, 4)
+    x = torch.randn(3, 4, requires_grad=True)
+    gradients = []
+    for called in (lambda y: checkpoint(layer, y, use_reentrant=use_reentrant), layer):
+        layer.zero_grad()
+        with torch.autocast("cpu"):
+            out = called(called(x))
+        assert out.dtype is torch.bfloat16
+        out.float().sum().backward()
+        gradients.append(layer.weight.grad.clone())
+    torch.testing.assert_close(*gradients, rtol=0.02, atol=0.02)
+    assert (layer(x).dtype, torch.is_autocast_enabled("cpu")) == (torch.float32, False)

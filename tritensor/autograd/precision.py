@@ -7,13 +7,14 @@ zero. It is one number for all threads, because one of a thread's own would take
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .. import dtypes
 from ..locks import lock
 
-__all__ = ["casts", "state", "turn", "without_casts"]
+__all__ = ["casts", "current", "state", "turn", "within", "without_casts"]
 
 
 class _Casts:
@@ -57,3 +58,23 @@ def without_casts(function: Callable[..., Any], *args: Any, **named: Any) -> Any
         return function(*args, **named)
     finally:
         state.types = before
+
+
+def current() -> tuple[Any, ...]:
+    """What autocast casts for in this thread, to what, and whether casts are kept: for `within`."""
+    return state.types, dict(state.lower), state.cache
+
+
+@contextmanager
+def within(found: tuple[Any, ...]) -> Iterator[None]:
+    """Cast in a block as where `current` was called."""
+    before = current()
+    turn(found[0])
+    state.lower, state.cache = dict(found[1]), found[2]
+    try:
+        yield
+    finally:
+        turn(before[0])
+        _, state.lower, state.cache = before
+        if not state.blocks:  # no block of autocast is left that would forget the casts
+            state.kept.clear()

@@ -11,10 +11,10 @@ from ..dtypes import int64
 from ..errors import DtypeError, ShapeError, explain
 from ..kernels.elementwise.arithmetic import where
 from ..tensor import Tensor
+from .distances import pairwise_distance
 from .likeness import zeros_like
 from .ranges import arange
 from .reduced import check_floating, loss, reduction_named
-from .reductions import norm
 
 
 @loss(package="input target margin reduction")
@@ -79,7 +79,7 @@ def triplet_margin_loss(
         ValueError: a margin that is not positive. ShapeError: tensors that differ in their number of dimensions, or do
         not broadcast.
     """
-    return _triplets(anchor, positive, negative, margin, swap, lambda x1, x2: norm(x1 - x2 + eps, p, -1))
+    return _triplets(anchor, positive, negative, margin, swap, lambda x1, x2: pairwise_distance(x1, x2, p, eps))
 
 
 @loss(legacy=False)
@@ -94,12 +94,7 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`triplet_margin_loss` with any function of two tensors as the distance; that one's unless it is given."""
-    return _triplets(anchor, positive, negative, margin, swap, distance_function or euclidean)
-
-
-def euclidean(x1: Tensor, x2: Tensor) -> Tensor:
-    """The length of the difference of vectors, to which 1e-6 is added, as in PyTorch."""
-    return norm(x1 - x2 + 1e-6, 2, -1)  # type: ignore[no-any-return]
+    return _triplets(anchor, positive, negative, margin, swap, distance_function or pairwise_distance)
 
 
 def _triplets(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, swap: bool, distance: Any) -> Tensor:

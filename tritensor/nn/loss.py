@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import ArgumentError
-from ..functional.margin_losses import euclidean
 from ..functional.reduced import reduction_of
 from ..tensor import Tensor
+from .distance import PairwiseDistance
 from .layer import Layer, declared
 
 __all__ = ["BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss"]
@@ -212,14 +212,6 @@ def _check_margin(loss: Any) -> None:
     if loss.margin <= 0:
         words = f"expected margin to be greater than 0, got {loss.margin} instead"
         raise ValueError(f"{type(loss).__name__}: {words}")
-
-
-class PairwiseDistance(Layer):
-    """The length of the difference of vectors."""
-
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """What `triplet_margin_loss` takes for the distance."""
-        return euclidean(x1, x2)
 
 
 @declared("triplet_margin_with_distance_loss", shown=(), kw_only=True)

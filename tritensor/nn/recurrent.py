@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import Any
 
+from ..autograd import precision
 from ..errors import ShapeError, warn
 from ..functional.creation import zeros
 from ..public import PACKAGE
@@ -166,7 +167,7 @@ class RNNBase(Module):
     def _checked(self, data: Tensor, first: Any, sequences: int) -> Any:
         """The first states, zeros where none are given; raises if they or the input do not fit."""
         kind, count = self._flat_weights[0].dtype, self.num_layers * (1 + bool(self.bidirectional))
-        if data.dtype is not kind:
+        if data.dtype is not kind and not precision.state.types:
             raise ValueError(
                 f"RNN input dtype ({data.dtype}) does not match weight dtype ({kind}). Convert input: "
                 f"input.to({kind}), or convert model: model.to({data.dtype})"

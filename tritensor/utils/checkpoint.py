@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from .. import generators
-from ..autograd import backward, enable_grad
+from ..autograd import backward, enable_grad, precision
 from ..autograd.mode import recording
 from ..autograd.tape import Gradient, Node, Slot, next_age, record
 from ..errors import AutogradError, explain, warn
@@ -58,7 +58,10 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def _recorded(outputs: Any, since: int) -> list[Node]:
-    """The nodes that lead to outputs and that are newer than the age `since`, in the order in which they were made."""
+    """The nodes that lead to outputs, saved something and are newer than the age `since`, in the order of their making.
+
+    Others do not count: a cast of a parameter that autocast keeps is made in one of two calls.
+    """
     found: set[Node] = set()
     edges: list[Any] = [each._edge() for each in _tensors(outputs) if each.requires_grad]
     while edges:
@@ -67,7 +70,7 @@ def _recorded(outputs: Any, since: int) -> list[Node]:
         if node.__class__ is Node and node.age > since and node not in found:
             found.add(node)
             edges += node.next
-    return sorted(found, key=lambda node: node.age)
+    return sorted((node for node in found if node.saved), key=lambda node: node.age)
 
 
 def _facts(nodes: Iterable[Node]) -> list[dict[str, Any]]:
@@ -93,6 +96,7 @@ class _Frame:
         self.arguments = record(_Arguments(), (), tensors, tuple([each._version for each in tensors]))
         self.call, self.args, self.kwargs, self.context = call, args, kwargs, context
         self.states = generators.states() if preserve else None
+        self.casts = precision.current()
         self.since = next_age()
 
     def release(self, outputs: Any, check: bool) -> None:
@@ -113,7 +117,7 @@ class _Frame:
     def _repeat(self) -> None:
         self.arguments.check_saved()
         since = next_age()
-        with _drawing_again(self.states), self.context, enable_grad():
+        with _drawing_again(self.states), precision.within(self.casts), self.context, enable_grad():
             nodes = _recorded(self.call(*self.args, **self.kwargs), since)
         facts = _facts(nodes)
         if len(nodes) != self.count or len(facts) != len(self.facts):
@@ -163,6 +167,7 @@ class CheckpointFunction(Function):
         if not any(each.requires_grad for each in args if isinstance(each, Tensor)):
             warn("None of the inputs have requires_grad=True. Gradients will be None")
         ctx.run_function, ctx.states = run_function, generators.states() if preserve_rng_state else None
+        ctx.casts = precision.current()
         ctx.others = [None if isinstance(each, Tensor) else each for each in args]
         ctx.save_for_backward(*(each if isinstance(each, Tensor) else None for each in args))
         return run_function(*args)
@@ -180,7 +185,7 @@ class CheckpointFunction(Function):
             other if saved is None else saved.detach().requires_grad_(saved.requires_grad)
             for saved, other in zip(ctx.saved_tensors, ctx.others, strict=True)
         ]
-        with _drawing_again(ctx.states), enable_grad():
+        with _drawing_again(ctx.states), precision.within(ctx.casts), enable_grad():
             found = ctx.run_function(*inputs)
         outputs = [each for each in (found if isinstance(found, tuple) else (found,)) if isinstance(each, Tensor)]
         pairs = [pair for pair in zip(outputs, gradients, strict=True) if pair[0].requires_grad]
