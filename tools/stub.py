@@ -103,6 +103,7 @@ _PRIVATE = (
     "_replace_node",
     "_remember",
     "_recall",
+    "_without_node",
     "_forget",
 )
 
@@ -283,8 +284,8 @@ def names() -> str:
             lines.append(f"from .{home[0].removeprefix('tritensor.')} import {home[1]} as {name}")
         elif inspect.ismodule(getattr(tritensor, name)):
             lines.append(f"from . import {name} as {name}")
-        elif name in ("load", "save"):
-            lines.append(f"from .serialization import {name} as {name}")
+        elif name in tritensor._FROM:
+            lines.append(f"from .{tritensor._FROM[name]} import {name} as {name}")
     constants = ["", "__version__: _str", *(f"{name}: _float" for name in ("e", "inf", "nan", "pi")), "newaxis: None"]
     return NAMES + "\n".join([*sorted(lines), *constants, "", *_listed(tritensor.__all__)]) + "\n"
 

@@ -33,10 +33,10 @@ LADDER = [
     "tensor history host_access printing",
     "runtime",
     "rules",
-    "operator inplace outputs",
+    "operator inplace lifting outputs",
     "kernels",
     "functional random generators function return_types",
-    "nn optim utils distributed serialization cuda backends testing doctor pytest_plugin version",
+    "func nn optim utils distributed serialization cuda backends testing doctor pytest_plugin version",
     "vision",
     "__init__ __main__",
 ]
