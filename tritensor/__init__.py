@@ -32,6 +32,7 @@ _LATER = (
     "backends",
     "cuda",
     "distributed",
+    "func",
     "nn",
     "optim",
     "serialization",
@@ -41,7 +42,7 @@ _LATER = (
     "version",
     "vision",
 )
-_FROM_SERIALIZATION = ("load", "save")
+_FROM = {"load": "serialization", "save": "serialization", "vmap": "func"}
 
 __all__ = [
     "__version__",
@@ -49,6 +50,7 @@ __all__ = [
     "cuda",
     "distributed",
     "e",
+    "func",
     "functional",
     "inf",
     "load",
@@ -66,6 +68,7 @@ __all__ = [
     "utils",
     "version",
     "vision",
+    "vmap",
 ]
 __all__ = sorted([*__all__, *_PACKAGE])
 
@@ -74,8 +77,8 @@ def __getattr__(name: str) -> Any:
     """Import a module of `_LATER`, or one that a name comes from, on first access."""
     if name in _LATER:
         return importlib.import_module(f".{name}", __name__)
-    if name in _FROM_SERIALIZATION:
-        return getattr(importlib.import_module(".serialization", __name__), name)
+    if name in _FROM:
+        return getattr(importlib.import_module(f".{_FROM[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
