@@ -103,6 +103,7 @@ _PRIVATE = (
     "_replace_node",
     "_remember",
     "_recall",
+    "_without_node",
     "_forget",
 )
 

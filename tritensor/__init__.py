@@ -36,6 +36,7 @@ _LATER = (
     "cpu",
     "cuda",
     "distributed",
+    "func",
     "hub",
     "jit",
     "multiprocessing",
@@ -49,7 +50,7 @@ _LATER = (
     "version",
     "vision",
 )
-_FROM = {"load": "serialization", "save": "serialization", "compile": "compiler"}
+_FROM = {"load": "serialization", "save": "serialization", "compile": "compiler", "vmap": "func"}
 
 __all__ = [
     "__version__",
@@ -62,6 +63,7 @@ __all__ = [
     "cuda",
     "distributed",
     "e",
+    "func",
     "functional",
     "hub",
     "inf",
@@ -83,6 +85,7 @@ __all__ = [
     "utils",
     "version",
     "vision",
+    "vmap",
 ]
 __all__ = sorted([*__all__, *_PACKAGE])
 

@@ -12,6 +12,7 @@ from . import compiler as compiler
 from . import cpu as cpu
 from . import cuda as cuda
 from . import distributed as distributed
+from . import func as func
 from . import functional as functional
 from . import hub as hub
 from . import jit as jit
@@ -82,6 +83,7 @@ from .formats import channels_last_3d as channels_last_3d
 from .formats import contiguous_format as contiguous_format
 from .formats import memory_format as memory_format
 from .formats import preserve_format as preserve_format
+from .func import vmap as vmap
 from .functional import _adaptive_max_pool1d as adaptive_max_pool1d
 from .functional import _alpha_dropout as alpha_dropout
 from .functional import _alpha_dropout_ as alpha_dropout_
@@ -588,6 +590,7 @@ __all__ = [
     "from_numpy",
     "full",
     "full_like",
+    "func",
     "functional",
     "gather",
     "ge",
@@ -822,6 +825,7 @@ __all__ = [
     "var_mean",
     "version",
     "vision",
+    "vmap",
     "vstack",
     "where",
     "zeros",

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from . import autograd, dtypes
+from .autograd.levels import aligned
 from .autograd.mode import recording
 from .autograd.tape import Gradient, Node, Slot, record
 from .errors import ArgumentError, AutogradError, explain
 from .functional.creation import zeros
+from .memory.lifted import open_levels
 from .tensor import Tensor, wrap
 
 __all__ = ["Function", "GradcheckError", "gradcheck", "gradgradcheck"]
@@ -81,14 +83,14 @@ class _Output:
     """
 
     def __init__(self, output: Tensor, index: int | None) -> None:
-        self.value, self.index = output.detach(), index
+        self.value, self.index = output._without_node(), index
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.value, name)  # the version and the shape, for the tape and its messages
 
     def of(self, node: Node) -> Tensor:
         """The output, with its history."""
-        output = self.value.detach()
+        output = self.value._without_node()
         if self.index is not None:
             output._node = node if node.outputs == 1 else Slot(node, self.index)
             output._needs = True
@@ -180,6 +182,8 @@ class Function:
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run `forward` and record it."""
+        if open_levels.stack:
+            args = tuple(aligned(args))
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(value, Tensor) and value._needs for value in args)
         with autograd.no_grad():
@@ -193,7 +197,7 @@ class Function:
         outputs = result if isinstance(result, tuple) else (result,)
         # an input that is returned unchanged becomes a new tensor, so that its own history is not overwritten
         own = tuple(
-            out.detach()
+            out._without_node()
             if isinstance(out, Tensor)
             and any(out is value for value in args)
             and not any(out is dirty for dirty in ctx._dirty)

@@ -7,11 +7,14 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from numpy import ndarray
+
 from . import autograd, dtypes
 from .arguments import check_flag
 from .autograd import leaves, tape
 from .autograd.graph import GraphNode, shown
 from .errors import ArgumentError, AutogradError, DtypeError, explain, warn
+from .memory.lifted import Lifted
 
 if TYPE_CHECKING:
     Tensor = Any  # the class that this is a part of, which imports this file
@@ -183,6 +186,20 @@ class History:
 
     def detach(self) -> Tensor:
         """The same memory without history; autograd notices in-place changes of either tensor."""
+        data = self._data
+        if data.__class__ is not ndarray and isinstance(data, Lifted):
+            data = data.constant()
+        other = leaves.wrap(data)
+        counter = self._counter
+        if counter is None:
+            counter = self._counter = [0]
+        other._counter = counter
+        if self._pinned:
+            other._pinned = True
+        return other
+
+    def _without_node(self) -> Tensor:
+        """`detach` that keeps the tangents of forward mode."""
         other = leaves.wrap(self._data)
         if self._counter is None:
             self._counter = [0]

@@ -11,10 +11,13 @@ from . import dtypes
 from .errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
 from .memory.array import DeviceArray
 from .memory.copies import to_host
+from .memory.lifted import Batched, Lifted
 from .memory.pending import PendingArray
 from .scalars import converted
 
 __all__ = ["HostAccess"]
+
+ndarray = np.ndarray
 
 
 class HostAccess:
@@ -37,13 +40,20 @@ class HostAccess:
     def _host_array(self) -> np.ndarray:
         """The CPU tensor's array, after waiting for an unfinished copy."""
         data = self._data
+        if data.__class__ is ndarray:
+            return data  # type: ignore[no-any-return]
         if data.__class__ is PendingArray:
             data = self._data = data.wait()
+        elif isinstance(data, Lifted):
+            data.refuse()
         return data  # type: ignore[no-any-return]
 
     def _to_host(self) -> np.ndarray:
         """The elements in host memory, copied there (with a wait) from a CUDA device."""
-        return to_host(self._data) if self._data.__class__ is DeviceArray else self._host_array()  # type: ignore[return-value]
+        data = self._data.host() if isinstance(self._data, Lifted) else self._data
+        if data.__class__ is np.ndarray:
+            return data
+        return to_host(data) if data.__class__ is DeviceArray else self._host_array()  # type: ignore[return-value]
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The CPU tensor's elements as a NumPy array that shares its memory.
@@ -109,6 +119,15 @@ class HostAccess:
         return self._to_host().tolist()
 
     def __bool__(self) -> bool:
+        if isinstance(self._data, Batched):
+            raise ShapeError(
+                explain(
+                    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
+                    "don't support that yet",
+                    "the condition differs from sample to sample",
+                    remedy="choose between two results with torch.where",
+                )
+            )
         if self.numel() != 1:
             count = "more than one value" if self.numel() else "no values"
             raise ShapeError(

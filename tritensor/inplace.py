@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import copying, dtypes, layout
+from . import copying, dtypes, layout, lifting
 from .arguments import UNEXPECTED, refuse_misuse
 from .autograd.mode import no_grad, recording
 from .autograd.names import node_name
@@ -23,6 +23,7 @@ from .autograd.tape import Gradient, Node, record, unrecorded_view, views_on
 from .errors import AutogradError, DtypeError, ShapeError, explain
 from .history import follow
 from .memory.array import DeviceArray
+from .memory.lifted import Lifted
 from .operator import copy_into
 from .tensor import Tensor, wrap
 
@@ -46,7 +47,7 @@ def check_writable(x: Tensor) -> None:
                     remedy=f"do it under no_grad(), or on {'a view of ' * view}x.detach() or x.clone()",
                 )
             )
-    data = x._data if x._data.__class__ is DeviceArray else x._host_array()
+    data = x._data if x._data.__class__ is DeviceArray or isinstance(x._data, Lifted) else x._host_array()
     if data.size and any(stride == 0 and extent > 1 for stride, extent in zip(data.strides, data.shape, strict=True)):
         raise OverlapError(
             explain(
@@ -64,6 +65,8 @@ def is_itself(x: Tensor, source: Tensor) -> bool:
     """Whether `source` has the same elements in the same memory as `x`: to copy them is to do nothing."""
     if x is source:
         return True
+    if isinstance(x._data, Lifted) or isinstance(source._data, Lifted):
+        return False
     if x._data.shape != source._data.shape or x.dtype is not source.dtype or x.device is not source.device:
         return False
     return x.data_ptr() == source.data_ptr() and x.stride() == source.stride()
@@ -169,7 +172,9 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name, replaced: bool = Tr
     """
     if result._needs and recording.enabled and x._origin is not None and x._origin[3] < 0:
         raise AutogradError(unrecorded_view("is being modified inplace"))
-    if x._data.__class__ is DeviceArray:
+    if isinstance(x._data, Lifted) or isinstance(result._data, Lifted):
+        lifting.write(x, result)
+    elif x._data.__class__ is DeviceArray:
         # `result` views the memory that is written: reading and writing it in one kernel would be a race on a GPU
         shared = result._data.buffer is x._data.buffer
         copy_into(x._data, result.detach().clone()._data if shared else result._data)

@@ -33,6 +33,7 @@ from .autograd.precision import casts
 from .errors import ArgumentError, DeviceMismatchError, explain
 from .memory import buffer
 from .memory.array import DeviceArray
+from .memory.lifted import Lifted, device_of
 from .public import ShownSignature
 from .rules import ANY, COMPARISON, FLOAT, INTEGRAL, NUMERIC, ORDER, REAL, REAL_FLOAT, Number, Rule, compute_dtype
 from .runtime.call import Call, refuse_complex
@@ -66,6 +67,9 @@ Dtypes = tuple[dtypes.dtype, tuple[dtypes.dtype, ...]]  # to compute in, and of 
 Shapes = list[tuple[Any, ...]]  # shape and dtype of each result, and strides unless it is row-major
 
 registry: dict[str, Operator] = {}
+
+#: `(operator, inputs, metadata)`: a call inside of a transformation; set by `tritensor.lifting`
+lifted_call: Any = None
 
 
 class Operator:
@@ -271,6 +275,8 @@ class Operator:
                             self.record(outputs, inputs + known.missing, known.tape(metadata), known.alike)
                             break
                 return result
+        if key is None and any(isinstance(x, Tensor) and isinstance(x._data, Lifted) for x in inputs):
+            return lifted_call(self, inputs, metadata)
         call = self.prepared(inputs, metadata)
         if key is None or key in self.replays:
             arrays = self.execute(call)
@@ -426,7 +432,7 @@ class Operator:
         for value in inputs:
             if isinstance(value, Tensor):
                 data = value._data
-                where = data.device if data.__class__ is DeviceArray else devices.cpu
+                where = devices.cpu if data.__class__ is ndarray else device_of(data)
                 if where is devices.cpu and data.ndim == 0:
                     scalar = True
                 elif found is None:

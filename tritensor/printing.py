@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
+from .autograd import leaves
 from .errors import AutogradError
+from .memory.lifted import Batched
 from .public import public
 
 __all__ = ["format_tensor", "set_printoptions"]
@@ -135,6 +137,9 @@ def _lines(array: np.ndarray, indent: int, summarize: bool, formatter: Any) -> s
 
 def format_tensor(tensor: Any, prefix: str = "tensor(") -> str:
     """The text of `repr(tensor)`."""
+    if isinstance(tensor._data, Batched):
+        text = format_tensor(leaves.wrap(tensor._data.array)).replace("\n", "\n    ")
+        return f"{tensor._data!r}, value=\n    {text}\n)"
     array = tensor.detach()._to_host()
     dtype = tensor.dtype
     if array.dtype == dtypes.bfloat16.numpy:

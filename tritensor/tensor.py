@@ -19,7 +19,7 @@ from .errors import AutogradError, RangeError, explain
 from .history import History
 from .host_access import HostAccess
 from .memory.array import DeviceArray
-from .memory.pending import PendingArray
+from .memory.lifted import Lifted, device_of
 from .memory.storage import copy_with_storage
 from .public import methods_of, public
 from .size import Size
@@ -75,12 +75,13 @@ class Tensor(HostAccess, History):
     def device(self) -> devices.device:
         """The device that holds the elements; CUDA devices always carry their index."""
         data = self._data
-        return data.device if data.__class__ is DeviceArray else devices.cpu
+        return devices.cpu if data.__class__ is ndarray else device_of(data)
 
     @property
     def is_cuda(self) -> bool:
         """Whether the elements are on a CUDA device (real or simulated)."""
-        return self._data.__class__ is DeviceArray
+        data = self._data
+        return data.__class__ is DeviceArray or (isinstance(data, Lifted) and data.device is not devices.cpu)
 
     @property
     def itemsize(self) -> int:
@@ -148,7 +149,7 @@ class Tensor(HostAccess, History):
     def stride(self, dim: int | None = None) -> Any:
         """The distance in memory, in elements, between neighbours along each dimension (or along one)."""
         data = self._data
-        if data.__class__ is DeviceArray:
+        if data.__class__ is DeviceArray or isinstance(data, Lifted):
             strides = tuple(data.strides)
         else:
             data = self._host_array()
@@ -161,9 +162,7 @@ class Tensor(HostAccess, History):
         if memory_format is not formats.contiguous_format:
             formats.check("is_contiguous", memory_format)
             return formats.follows(data.shape, self.stride(), memory_format)
-        if data.__class__ is DeviceArray:
-            return bool(data.is_contiguous())
-        return bool(data.is_contiguous() if data.__class__ is PendingArray else data.flags.c_contiguous)
+        return bool(data.flags.c_contiguous if data.__class__ is ndarray else data.is_contiguous())
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a floating one."""

@@ -941,3 +941,5 @@ class Tensor:
         """How often the storage was changed in place."""
     def _way(self) -> list[tuple[Any, tuple[Any, ...]]]:
         """The shortest chain known of view operators that leads from the root to this tensor."""
+    def _without_node(self) -> Tensor:
+        """`detach` that keeps the tangents of forward mode."""

@@ -149,3 +149,12 @@ def test_a_mask_that_does_not_fit_many_scores_is_refused(shape):
         return
     with pytest.raises(RuntimeError, match="must match the size of tensor b"):
         F.scaled_dot_product_attention(x, x, x, torch.ones(shape, dtype=torch.bool))
+
+
+def test_a_tensor_that_is_all_three_inputs_has_one_gradient_at_each_order() -> None:
+    """Its second derivatives were three times as large where attention is computed in blocks."""
+    x = torch.randn(2, 128, 8, dtype=torch.float64, requires_grad=True)
+    out = F.scaled_dot_product_attention(x, x, x).square().sum()
+    (plain,) = torch.autograd.grad(out, x, retain_graph=True)
+    (recorded,) = torch.autograd.grad(out, x, create_graph=True)
+    np.testing.assert_allclose(recorded.detach().numpy(), plain.numpy(), rtol=1e-9, atol=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from .backward import Handle, backward, grad
@@ -38,3 +39,10 @@ __all__ = [
 Function: Any
 gradcheck: Any
 gradgradcheck: Any
+
+
+def __getattr__(name: str) -> Any:
+    """Import a module of the folder on first access, as PyTorch has them."""
+    if name in ("forward_ad", "functional"):
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

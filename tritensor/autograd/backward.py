@@ -8,7 +8,9 @@ from typing import Any
 from numpy import ndarray, ones
 
 from ..errors import AutogradError, RangeError, explain
+from ..memory.lifted import Lifted
 from .leaves import accumulate
+from .levels import in_all, levels_of
 from .mode import set_grad_enabled
 from .tape import propagate
 
@@ -55,6 +57,9 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, 
                     f"has a shape of {tensor.shape}."
                 )
             )
+        if isinstance(tensor._data, Lifted) and not isinstance(gradient, ndarray):
+            # inside of forward mode the gradient has a tangent too, if only of zeros
+            gradient = in_all(gradient, levels_of([tensor]))
         roots.append((tensor._edge(), gradient))
     return roots
 

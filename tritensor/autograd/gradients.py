@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import dtypes
 from ..memory.array import DeviceArray
-from .mode import recording
+from .mode import enable_grad, recording
 from .names import node_name, overload
 from .tape import _FREED, _INSIDE, Gradient, Node, inside_package, next_age
 
@@ -113,7 +113,7 @@ class OperatorGradient(Gradient):
             if kind == "input":
                 saved.append(inputs[key])
             elif kind == "output":
-                saved.append(outputs[key].detach())
+                saved.append(outputs[key]._without_node())
             elif kind == "metadata":
                 saved.append(metadata[key])
             elif kind == "shape":
@@ -137,8 +137,14 @@ class OperatorGradient(Gradient):
         Gradient functions multiply by derivatives. Of a complex gradient the conjugate goes in and comes out, which
         multiplies by their conjugates: PyTorch's convention, https://pytorch.org/docs/stable/notes/autograd.html.
         """
-        if gradient.__class__ is not list and gradient._data.dtype.kind == "c" and self.holomorphic:
-            return [part if part is None else part.conj() for part in self._parts(node, gradient.conj())]
+        if gradient.__class__ is not list:
+            data = gradient._data
+            if data.dtype.kind == "c" and self.holomorphic:
+                return [part if part is None else part.conj() for part in self._parts(node, gradient.conj())]
+            if data.__class__ is not ndarray and not recording.enabled and getattr(data, "has_tangents", False):
+                # gradients of the form that can be differentiated again have tangents, fused ones have not
+                with enable_grad():
+                    return [part if part is None else part._without_node() for part in self._parts(node, gradient)]
         return self._parts(node, gradient)
 
     def _parts(self, node: Node, gradient: Any) -> Sequence[Any]:
@@ -300,7 +306,7 @@ def _source(operator: Declaration, name: str, names: tuple[str, ...], mask: tupl
 
 def _reattach(value: Any, node: Node) -> Any:
     """A saved output as part of the graph again, for second derivatives."""
-    tensor = value.detach()
+    tensor = value._without_node()
     if value.dtype.category >= dtypes.FLOATING:
         tensor._node, tensor._needs = node, True
     return tensor

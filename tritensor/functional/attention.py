@@ -9,11 +9,13 @@ import numpy as np
 
 from .. import layout
 from ..autograd import grad
-from ..autograd.mode import no_grad, recording
+from ..autograd.levels import alias
+from ..autograd.mode import enable_grad, no_grad, recording
 from ..autograd.tape import Gradient, Node, record
 from ..dtypes import bfloat16, bool_, float16, float32, float64
 from ..errors import DtypeError, ShapeError, explain
 from ..kernels.matmul.attention import attend, attend_backward
+from ..memory.lifted import Lifted
 from ..operator import registry
 from ..public import public
 from ..tensor import Tensor, wrap
@@ -158,10 +160,13 @@ class _Backward(Gradient):
     def run(self, node: Node, gradient: Any) -> list[Any]:
         """Those of the inputs that need one."""
         query, key, value, result, mask = node.saved
-        if recording.enabled:  # to be differentiated again
-            again = _composed(query, key, value, mask, 0.0, self.causal, self.factor)
-            inputs = [(query, key, value)[position] for position in self.needs]
-            return list(grad(again, inputs, gradient, create_graph=True))
+        if recording.enabled or isinstance(gradient._data, Lifted):  # to be differentiated again, or for each sample
+            recorded, inputs = recording.enabled, [query, key, value]
+            for position in self.needs:  # one tensor may be several inputs, whose gradients are apart
+                inputs[position] = alias(inputs[position])
+            with enable_grad():
+                again = _composed(inputs[0], inputs[1], inputs[2], mask, 0.0, self.causal, self.factor)
+            return list(grad(again, [inputs[at] for at in self.needs], gradient, create_graph=recorded))
         g, q, k, v, out = (each._host_array() for each in (gradient, query, key, value, result))
         kind = _KINDS[query.dtype].numpy
         found = attend_backward(g, q, k, v, out, self.factor, _spread(mask, q, k), self.causal, kind)

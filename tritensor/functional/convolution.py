@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..arguments import check_tensor, whole
-from ..autograd.mode import recording
+from ..autograd.levels import followed
 from ..errors import ArgumentError, ShapeError, explain
 from ..kernels.window.convolution import convolution, convolution_transposed
 from ..kernels.window.geometry import forward_size, same_padding, transposed_size
@@ -121,7 +121,7 @@ def _run(sum: Any, activation: str | None, name: str, *operands: Tensor | None, 
     if activation is None:
         return sum(*operands, **metadata)  # type: ignore[no-any-return]
     after = fused_activation(name, activation)
-    if recording.enabled and any(each is not None and each._needs for each in operands):
+    if followed(*operands):
         return after(sum(*operands, **metadata))  # type: ignore[no-any-return]
     return sum(*operands, **metadata, activation=activation)  # type: ignore[no-any-return]
 

@@ -19,6 +19,7 @@ from ..public import public
 from ..tensor import Size, Tensor
 from .creation import empty
 from .resizing import resized
+from .strides import lifted_as
 
 # The modes, and what PyTorch calls the operators that repeat elements.
 _MODES = {"constant": "constant", "reflect": "reflection", "replicate": "replication", "circular": "circular"}
@@ -79,7 +80,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if max(pad, default=0) <= 0:  # nothing is added, and PyTorch does not look at the value
         return called("ConstantPadNdBackward0", input[tuple(cropped)].clone())  # type: ignore[no-any-return]
     format = suggested(tuple(input.shape), input.stride())
-    framed = empty(shape, dtype=input.dtype, device=input.device, memory_format=format)
+    framed = lifted_as(input, empty(shape, dtype=input.dtype, device=input.device, memory_format=format))
     framed.fill_(0 if value is None else float(value))
     framed[tuple(inner)] = input[tuple(cropped)]
     if framed._node is not None:  # the node of the copy, which is this tensor's alone

@@ -16,6 +16,7 @@ from ..errors import BoundsError, DeviceMismatchError, RangeError, ShapeError, e
 from ..extents import check_rank
 from ..kernels.indexing.family import check_bounds, mark_checked_range
 from ..kernels.indexing.host import indexed_shape
+from ..memory.lifted import Batched
 from ..tensor import Tensor
 from . import creation
 from .joining import stack
@@ -70,7 +71,7 @@ def resolve(x: Tensor, key: Any) -> Places:
         advanced.append((dim, part))
         # the view keeps the dimensions that the tensor indexes whole; for a 0-dim mask it gets a new dimension
         basic.extend([slice(None)] * part.ndim if part.dtype is dtypes.bool_ else [slice(None)])
-        if part.ndim == 0:
+        if part.ndim == 0 and part.dtype is dtypes.bool_:
             basic.append(None)
         dim += max(part.ndim, 1) if part.dtype is dtypes.bool_ else 1
     view = x if all(part.__class__ is slice and part == _ALL for part in basic) else basic_index(x, tuple(basic))
@@ -232,7 +233,7 @@ def _part(part: Any) -> Any:
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
         )
         return part != 0
-    if part.ndim == 0 and part.dtype.category == dtypes.INTEGER:
+    if part.ndim == 0 and part.dtype.category == dtypes.INTEGER and not isinstance(part._data, Batched):
         return part.item()
     if part.dtype not in (dtypes.int64, dtypes.int32, dtypes.bool_):
         raise RangeError(

@@ -10,6 +10,7 @@ import numpy as np
 from .. import dtypes, layout
 from ..arguments import check_tensor
 from ..autograd.gradients import called
+from ..autograd.levels import followed
 from ..autograd.mode import recording
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..inplace import OverlapError, check_writable, in_place, in_place_form, is_itself
@@ -128,7 +129,7 @@ def put(places: Places, value: Any, accumulate: bool = False) -> Tensor:
     except OverlapError:
         expanded.put(put, places, value, accumulate)
         return x
-    if accumulate or (recording.enabled and (x._needs or (isinstance(value, Tensor) and value._needs))):
+    if accumulate or followed(x, positions, value):
         return in_place(x, kernels.index_put, positions, value, dims=dims, accumulate=accumulate)
     kernels.put_into(x, positions, _apart(value, x) if isinstance(value, Tensor) else value, dims)
     return x

@@ -7,7 +7,7 @@ from typing import Any
 from ..public import method, public
 from ..tensor import Tensor
 from . import creation
-from .strides import made_like, options_like
+from .strides import PLAIN, lifted_as, made_like, options_like
 
 
 @public(functional=False)
@@ -85,28 +85,33 @@ def empty_like(
 @method()
 def new_zeros(self: Tensor, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
     """Zeros of this size, with the dtype and on the device of the tensor unless given; options are those of `zeros`."""
-    return creation.zeros(*sizes, **options_like("new_zeros", self, dtype, device), **options)
+    made = creation.zeros(*sizes, **options_like("new_zeros", self, dtype, device), **options)
+    return made if self._data.__class__ in PLAIN else lifted_as(self, made)
 
 
 @method()
 def new_ones(self: Tensor, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
     """Ones of this size, with the dtype and on the device of the tensor unless given; options are those of `ones`."""
-    return creation.ones(*sizes, **options_like("new_ones", self, dtype, device), **options)
+    made = creation.ones(*sizes, **options_like("new_ones", self, dtype, device), **options)
+    return made if self._data.__class__ in PLAIN else lifted_as(self, made)
 
 
 @method()
 def new_empty(self: Tensor, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
     """An uninitialised tensor of this size; options are those of `empty`, dtype and device are the tensor's."""
-    return creation.empty(*sizes, **options_like("new_empty", self, dtype, device), **options)
+    made = creation.empty(*sizes, **options_like("new_empty", self, dtype, device), **options)
+    return made if self._data.__class__ in PLAIN else lifted_as(self, made)
 
 
 @method()
 def new_full(self: Tensor, size: Any, fill_value: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
     """`fill_value` in this size, with the dtype and on the device of the tensor; options are those of `full`."""
-    return creation.full(size, fill_value, **options_like("new_full", self, dtype, device), **options)
+    made = creation.full(size, fill_value, **options_like("new_full", self, dtype, device), **options)
+    return made if self._data.__class__ in PLAIN else lifted_as(self, made)
 
 
 @method()
 def new_tensor(self: Tensor, data: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
     """A copy of `data`, with the dtype and on the device of the tensor; options are those of `tensor`."""
-    return creation.tensor(data, **options_like("new_tensor", self, dtype, device), **options)
+    made = creation.tensor(data, **options_like("new_tensor", self, dtype, device), **options)
+    return made if self._data.__class__ in PLAIN else lifted_as(self, made)

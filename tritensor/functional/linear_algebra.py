@@ -7,7 +7,7 @@ from typing import Any
 from .. import layout
 from ..arguments import check_tensor
 from ..autograd.gradients import called
-from ..autograd.mode import recording
+from ..autograd.levels import followed
 from ..dtypes import INTEGER
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..kernels.matmul import precision as _precision  # noqa: F401 - its functions are public
@@ -184,7 +184,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activat
 
 def _linear_with_activation(input: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -> Tensor:
     operator = fused_activation("linear", activation)
-    if recording.enabled and any(isinstance(value, Tensor) and value._needs for value in (input, weight, bias)):
+    if followed(input, weight, bias):
         return operator(linear(input, weight, bias))  # type: ignore[no-any-return]
     return linear_operator(input, weight, bias, activation=activation)
 

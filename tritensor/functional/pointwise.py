@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import dtypes
 from ..arguments import check_tensor, whole, wrong_type
+from ..autograd.levels import followed
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..inplace import in_place, in_place_form
 from ..kernels.elementwise import arithmetic, comparison, division, rounding
@@ -123,7 +124,7 @@ def _as_number(bound: Any, input: Tensor) -> Any:
     if not isinstance(bound, Tensor) or bound.ndim:
         return bound
     if bound.dtype.category <= input.dtype.category:
-        return bound.item() if input.ndim == 0 and not bound._needs else bound
+        return bound.item() if input.ndim == 0 and not (bound._needs or followed(bound)) else bound
     return bound.to(dtypes.get_default_dtype()) if bound.dtype.is_floating_point else bound
 
 

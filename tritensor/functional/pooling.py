@@ -11,7 +11,7 @@ from typing import Any
 
 from ..arguments import check_tensor
 from ..autograd.gradients import called
-from ..autograd.mode import recording
+from ..autograd.levels import followed
 from ..dtypes import FLOATING, INTEGER, int64
 from ..errors import ShapeError
 from ..kernels.window import pooling
@@ -36,7 +36,7 @@ RANKS = (1, 2, 3)
 
 def _largest(input: Tensor, return_indices: bool, node: str, **windows: Any) -> Any:
     """The largest element of each window, with its place where asked for; it is computed for the gradient too."""
-    if return_indices or (recording.enabled and input._needs):
+    if return_indices or followed(input):
         found = pooling.max_pool_with_indices(input, **windows)
         if found[0]._node is not None:
             called(node, found[0])

@@ -9,6 +9,7 @@ import numpy as np
 from .. import layout
 from ..arguments import whole
 from ..autograd.gradients import called
+from ..autograd.levels import followed
 from ..errors import ShapeError
 from ..kernels.indexing.family import gather, nonzero_positions
 from ..kernels.indexing.sorting import extremes
@@ -75,7 +76,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     dim, k = layout.normalize_dim(dim, input.ndim), whole("topk", "k", k)
     if not 0 <= k <= (input._data.shape[dim] if input.ndim else 1):
         raise ShapeError("selected index k out of range")
-    if input.ndim and not input.is_cuda:
+    if input.ndim and not input.is_cuda and not followed(input):
         places = extremes(np.moveaxis(input._host_array(), dim, -1), k, largest)
         if places is not None:
             found = wrap(np.ascontiguousarray(np.moveaxis(places, -1, dim)))

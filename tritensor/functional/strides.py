@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import formats, layout
+from .. import formats, layout, lifting
 from ..errors import ArgumentError
 from ..memory.array import DeviceArray
+from ..memory.lifted import Lifted
 from ..memory.pending import PendingArray
 from ..tensor import Tensor
 
-__all__ = ["made_like", "new_strides", "options_like", "restrided", "turned"]
+PLAIN = frozenset((np.ndarray, DeviceArray))
+
+__all__ = ["lifted_as", "made_like", "new_strides", "options_like", "restrided", "turned"]
 
 
 def new_strides(x: Tensor, call: str, format: Any) -> tuple[int, ...] | None:
@@ -23,6 +26,8 @@ def new_strides(x: Tensor, call: str, format: Any) -> tuple[int, ...] | None:
         ArgumentError: no memory format. ShapeError: a format of tensors of another rank.
     """
     if (format is None or format is formats.preserve_format) and x.is_contiguous():
+        return None
+    if isinstance(x._data, Lifted):
         return None
     shape = tuple(x._data.shape)
     strides = formats.strides_of(call, format, shape, x.stride())
@@ -56,10 +61,17 @@ def made_like(
     make = getattr(make, "plain", make)
     strides = new_strides(x, call, format)
     if strides is None:
-        return make(x._data.shape, **options)
+        made = make(x._data.shape, **options)
+        return made if x._data.__class__ in PLAIN else lifted_as(x, made)
     made = make(turned(x.shape, strides), **options)
     made._data = restrided(made._data, x._data.shape, strides)
     return made
+
+
+def lifted_as(x: Tensor, made: Tensor) -> Tensor:
+    """A new tensor; inside of a transformation one that results of `x` can be written to."""
+    data = x._data
+    return lifting.like(made, data) if isinstance(data, Lifted) and not isinstance(made._data, Lifted) else made
 
 
 def options_like(call: str, x: Any, dtype: Any, device: Any) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ..errors import ArgumentError, DeviceError, DtypeError, ShapeError, explain
 from ..inplace import OverlapError, check_writable, is_itself, write
 from ..memory import buffer, copies, sending
 from ..memory.array import DeviceArray
+from ..memory.lifted import Dual, Lifted, device_of
 from ..operator import copy_into, registry
 from ..public import method
 from ..rules import Number
@@ -109,7 +110,7 @@ def to(
         non_blocking = flags[0]
         copy = flags[1] if len(flags) > 1 else copy
     data = self._data
-    source = data.device if data.__class__ is DeviceArray else devices.cpu
+    source = devices.cpu if data.__class__ is np.ndarray else device_of(data)
     where = source if device is None else devices.resolve(device)
     kind = data.dtype if dtype is None else dtype.numpy
     unchanged = where is source and kind == data.dtype and not copy
@@ -148,6 +149,10 @@ def _moved(
     x: Tensor, where: devices.device, kind: np.dtype, non_blocking: bool, strides: tuple[int, ...] | None
 ) -> Any:
     """A new array with `x`'s elements on `where` in dtype `kind`, with the strides given or contiguous."""
+    if x._data.__class__ is not np.ndarray and isinstance(x._data, Lifted):
+        if x.dtype.category >= dtypes.FLOATING > dtypes.of(kind).category and isinstance(x._data, Dual):
+            return _moved(wrap(x._data.array), where, kind, non_blocking, None)
+        return x._data.mapped(lambda array: _moved(wrap(array), where, kind, non_blocking, None))
     data = x._data if x._data.__class__ is DeviceArray else x._host_array()
     if strides is None:
         return _transferred(data, where, kind, non_blocking)
@@ -275,6 +280,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 def _goes_straight(target: Tensor, source: Tensor) -> bool:
     """Whether a copy between host and device can write to the target directly: nothing is converted or recorded."""
     here, there = target._data, source._data
+    if isinstance(here, Lifted) or isinstance(there, Lifted):
+        return False
     onto_host = here.__class__ is np.ndarray and there.__class__ is DeviceArray
     return (
         (onto_host or (here.__class__ is DeviceArray and there.__class__ is not DeviceArray))
@@ -306,7 +313,8 @@ def _fill(self: Tensor, value: Any, name: str) -> Tensor:
         _fill(collapsed(self)[0], value, name)
         return self
     plain = value.__class__ is float or value.__class__ is int
-    if plain and self._data.dtype.kind == "f" and not (recording.enabled and self._needs):
+    simple = plain and self._data.dtype.kind == "f" and not isinstance(self._data, Lifted)
+    if simple and not (recording.enabled and self._needs):
         if not -_SMALL <= value <= _SMALL:
             value = _held(value, self)
         if self._data.__class__ is DeviceArray:

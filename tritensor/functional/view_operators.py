@@ -18,6 +18,7 @@ from ..autograd.mode import recording
 from ..autograd.names import node_name
 from ..autograd.tape import Gradient, Node, record
 from ..memory.array import DeviceArray
+from ..memory.lifted import Lifted
 from ..memory.storage import owner_of
 from ..tensor import Tensor, wrap
 
@@ -32,10 +33,11 @@ class View:
     """A view operator: `take(array, *arguments)` returns the view, `gradient(grad, shape, *arguments)` its gradient."""
 
     family = "view"
+    registered = view_registry
 
     def __init__(self, take: Callable[..., Any]) -> None:
         self.take = take
-        self.name = take.__name__.strip("_")
+        self.name = self.kind = take.__name__.strip("_")
         self.__doc__ = take.__doc__
         self.backward: Callable[..., Any] = lambda grad, shape: grad
         view_registry[self.name] = self
@@ -55,8 +57,14 @@ class View:
         """The view of `x`; the caller has checked the arguments."""
         data = x._data
         if type(data) is not ndarray and type(data) is not DeviceArray:
-            data = x._host_array()
+            if not isinstance(data, Lifted):
+                data = x._host_array()
+            return self.attach(x, data.shape, self.of_array(data, arguments), arguments)
         return self.attach(x, data.shape, self.take(data, *arguments), arguments)
+
+    def of_array(self, array: Any, arguments: tuple[Any, ...]) -> Any:
+        """The view of any array, those inside of a transformation included."""
+        return array.viewed(self, arguments) if isinstance(array, Lifted) else self.take(array, *arguments)
 
     def attach(self, x: Tensor, shape: tuple[int, ...], out: Any, arguments: tuple[Any, ...]) -> Tensor:
         """The tensor over `out`, a view of `x` (of that shape) that was made with these arguments."""
@@ -90,6 +98,8 @@ class View:
             return chain
         whole: Any
         part: Any
+        if isinstance(x._data, Lifted):
+            return chain
         if x._data.__class__ is DeviceArray:
             whole, part = root._data, x._data
             if whole.__class__ is not DeviceArray or whole.buffer is not part.buffer or not whole.is_contiguous():

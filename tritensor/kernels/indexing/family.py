@@ -22,10 +22,11 @@ from ... import devices, dtypes, layout
 from ...drivers.capture import capturing
 from ...errors import BoundsError, DtypeError, ShapeError, explain
 from ...memory.array import DeviceArray
+from ...memory.lifted import Batched
 from ...operator import Dtypes, Operator, Shapes, copy_into
 from ...rules import ANY
 from ...runtime.call import Call, refuse_complex
-from ...tensor import Tensor
+from ...tensor import Tensor, wrap
 from .host import add_at, indexed_shape, mesh
 
 if TYPE_CHECKING:
@@ -264,7 +265,7 @@ def check_bounds(where: Tensor, size: int, dim: int, negative: bool = True, mess
     """
     if where.dtype not in _INTEGERS:
         raise DtypeError(f"index tensors must be of an integer dtype, got {where.dtype}")
-    if where.is_cuda and capturing(where._data.buffer.driver, where.device.index) is not None:
+    if where._data.__class__ is DeviceArray and capturing(where._data.buffer.driver, where.device.index) is not None:
         return  # the host cannot read it now; in simulation the kernel's addresses are checked at each replay
     low, high = value_range(where)
     if high >= size or low < (-size if negative else 0):
@@ -278,6 +279,8 @@ def value_range(where: Tensor) -> tuple[int, int]:
     For a CUDA tensor they are cached on it with its version, so that the backward pass does not read them again.
     """
     data = where._data
+    while isinstance(data, Batched):  # all samples at once
+        where, data = wrap(data.array), data.array
     if data.size == 0:
         return 0, -1
     if data.__class__ is not DeviceArray:
@@ -318,6 +321,11 @@ def put_into(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...]) ->
 def nonzero_positions(x: Tensor) -> Any:
     """Coordinates of the nonzero elements in row-major order: an int64 array of shape (n, rank) on the same device."""
     data = x._data
+    if isinstance(data, Batched):
+        raise ShapeError(
+            "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+            "aten::nonzero."
+        )
     if data.__class__ is DeviceArray:
         from .kernel import device_nonzero
 

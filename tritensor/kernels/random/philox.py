@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import dtypes
+from ...autograd.levels import lifted_to
+from ...lifting import batching
 from ...memory.array import DeviceArray
+from ...memory.lifted import open_levels
 from ...operator import Operator, Shapes
 from ...rules import FLOATING
 from ...runtime.call import Call
@@ -50,8 +53,13 @@ class Random(Operator):
         self, *, shape: Sequence[int], seed: int, offset: int, dtype: dtypes.dtype, device: Any, **numbers: Any
     ) -> Tensor:
         """A new tensor of random numbers."""
-        metadata = {"shape": tuple(shape), "seed": seed, "offset": offset, "dtype": dtype, **numbers}
-        return wrap(self.execute(Call(self, (), metadata, device, dtype, (dtype,)))[0])
+
+        def draw(shape: tuple[int, ...]) -> Any:
+            metadata = {"shape": shape, "seed": seed, "offset": offset, "dtype": dtype, **numbers}
+            return self.execute(Call(self, (), metadata, device, dtype, (dtype,)))[0]
+
+        levels = open_levels.stack
+        return wrap(batching.random(levels, tuple(shape), draw) if levels else draw(tuple(shape)))
 
     def allocate(self, call: Call) -> Shapes:
         """One output of the shape `shape`."""
@@ -266,6 +274,13 @@ class Dropout(Operator):
     """
 
     family = "dropout"
+
+    def call(self, key: Any, values: list[Any], inputs: tuple[Any, ...], metadata: dict[str, Any]) -> Any:
+        """As any operator; inside of `vmap` each sample has a mask of its own, or all have the same."""
+        for level in open_levels.stack:
+            if level.size is not None:
+                inputs = (lifted_to(level, inputs[0]),)
+        return super().call(key, values, inputs, metadata)
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """The reference, which converts halves itself, a block at a time."""

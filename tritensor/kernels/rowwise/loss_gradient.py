@@ -15,6 +15,7 @@ import numpy as np
 from ... import dtypes
 from ...autograd.mode import recording
 from ...memory.array import DeviceArray
+from ...memory.lifted import Lifted
 from ...operator import Dtypes, Shapes
 from ...runtime.call import Call
 from ...tensor import Tensor, wrap
@@ -76,7 +77,7 @@ def gradient_wanted(x: Tensor, reduction: str) -> bool:
 
 @cross_entropy_with_gradient.gradient
 def _(grad, x, target, weight, total, lse, change, ignore_index, reduction, label_smoothing, needs):
-    if recording.enabled or change._recall("consumed"):
+    if recording.enabled or change._recall("consumed") or isinstance(grad._data, Lifted):
         return cross_entropy.joint_gradient(
             grad, x, target, weight, total, lse, ignore_index, reduction, label_smoothing, needs
         )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...autograd.mode import recording
+from ...autograd.mode import enable_grad, recording
 from ...autograd.tape import Gradient, Node, record
 from ...errors import DtypeError, RangeError, explain
 from ...operator import Dtypes, Operator, Shapes
@@ -248,12 +248,14 @@ class _QuickGradient(Gradient):
 
     def run(self, node: Node, gradient: Tensor) -> Any:
         """The scores' gradient composed of tensor operators, for create_graph."""
-        if not recording.enabled:
+        if not recording.enabled and type(gradient._data) is ndarray:
             return [wrap(part) for part in self.run_on_arrays(node.saved, gradient._host_array())]
         x, target, _, _, _, divisor, reduction = node.saved
         total = wrap(asarray(divisor, x._data.dtype))
         gradient_of: Any = cross_entropy.joint_gradient
-        return gradient_of(gradient, x, target, None, total, None, -1, reduction, 0.0, None)[:1]
+        x = x if recording.enabled else x.detach()
+        with enable_grad():
+            return gradient_of(gradient, x, target, None, total, None, -1, reduction, 0.0, None)[:1]
 
     def run_on_arrays(self, saved: tuple[Any, ...], array: np.ndarray) -> list[np.ndarray]:
         """The scores' gradient in seven steps."""

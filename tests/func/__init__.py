@@ -1,0 +1,1 @@
+"""Tests of `tritensor.func` and of forward mode."""

@@ -1,0 +1,308 @@
+"""The ways into a level of a transformation and out of it. Each has a gradient, which is the way back.
+
+The gradient of a dual number of which the value has the gradient g and the tangent the gradient h is the dual number
+(h, g): then the gradient functions of the tape, run on dual numbers, give the derivatives of both.
+
+Arrays of several levels have the latest on top, always: a backward pass may enter a level again that is long over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from weakref import ref
+
+from .. import dtypes
+from ..errors import ShapeError, explain
+from ..memory.lifted import Batched, Dual, Level, Lifted, open_levels
+from ..memory.pending import PendingArray
+from . import leaves
+from .mode import no_grad, recording
+from .tape import Gradient, Node, record
+
+__all__ = [
+    "alias",
+    "aligned",
+    "below",
+    "enter",
+    "enter_dual",
+    "followed",
+    "in_all",
+    "innermost",
+    "leave",
+    "levels_of",
+    "lifted_to",
+    "primal_of",
+    "tangent_of",
+    "write",
+]
+
+Tensor = Any
+
+
+class _Crossing(Gradient):
+    name = "CrossingBackward0"
+    __slots__ = ("ways",)
+
+    def __init__(self, ways: Sequence[Callable[[Any], Any]]) -> None:
+        self.ways = ways
+
+    def run(self, node: Node, gradient: Any) -> list[Any]:
+        return [way(gradient) for way in self.ways]
+
+
+def _crossed(data: Any, *ways: tuple[Tensor, Callable[[Tensor], Any]]) -> Tensor:
+    """A tensor over `data`; each source with the way of its gradient."""
+    result = leaves.wrap(data)
+    ways = tuple([each for each in ways if each[0]._needs]) if recording.enabled else ()
+    if ways and result.dtype.category >= dtypes.FLOATING:
+        result._node = record(_Crossing([way for _, way in ways]), tuple([x._edge() for x, _ in ways]))
+        result._needs = True
+    return result
+
+
+def _array(x: Tensor) -> Any:
+    return x._host_array() if x._data.__class__ is PendingArray else x._data
+
+
+def alias(x: Tensor) -> Tensor:
+    """`x` as a tensor to differentiate with respect to: a leaf, or a node of its own on the way to what `x` is of.
+
+    It is in all levels that are open, so that it has a gradient for each sample.
+    """
+    x = in_all(x, open_levels.stack)
+    made = x._without_node()
+    if not x._needs or not recording.enabled:
+        return made.requires_grad_()
+    counter, made = made._counter, _crossed(_array(x), (x, lambda grad: grad))
+    made._counter = counter
+    return made
+
+
+def innermost(values: Sequence[Any]) -> Level:
+    """The level of the transformation that is furthest in, of those that the tensors among `values` are in."""
+    levels = [value._data.level for value in values if isinstance(getattr(value, "_data", None), Lifted)]
+    return max(levels, key=lambda level: level.number)
+
+
+def at(level: Level, x: Tensor) -> bool:
+    """Whether `level` is the innermost one of a tensor."""
+    return isinstance(x._data, Lifted) and x._data.level is level
+
+
+def lifted_to(level: Level, x: Tensor) -> Tensor:
+    """`x` as a tensor of the level: the same for all samples, or a constant."""
+    if at(level, x):
+        return x
+    return enter(x, level, False) if level.size is not None else enter_dual(x, None, level)
+
+
+def _levels(array: Any) -> set[Level]:
+    """All levels that an array is in."""
+    if not isinstance(array, Lifted):
+        return set()
+    return {array.level}.union(*[_levels(part) for part in array.parts()])
+
+
+def levels_of(values: Sequence[Any]) -> set[Level]:
+    """All levels that any of the tensors among `values` is in."""
+    return set().union(*[_levels(getattr(value, "_data", None)) for value in values])
+
+
+def in_all(x: Tensor, levels: Iterable[Level]) -> Tensor:
+    """`x` in all of these levels."""
+    own = _levels(x._data)
+    for level in sorted(levels, key=lambda each: each.number):
+        if level not in own:
+            x = enter(x, level, False) if level.size is not None else enter_dual(x, None, level)
+    return x
+
+
+def aligned(values: Sequence[Any]) -> list[Any]:
+    """The inputs of a call, each tensor that requires grad in all levels that any is in.
+
+    So the gradient that it gets is in the same levels, and is summed over a batch where the tensor is not of one.
+    """
+    needing = [recording.enabled and getattr(value, "_needs", False) for value in values]
+    if True not in needing:
+        return list(values)
+    every = levels_of(values)
+    return [in_all(value, every) if need else value for value, need in zip(values, needing, strict=True)]
+
+
+def followed(*values: Any) -> bool:
+    """Whether what is computed of some of the values is recorded, or is inside of a transformation."""
+    tensors = [value for value in values if hasattr(value, "_needs")]
+    return any((x._needs and recording.enabled) or isinstance(x._data, Lifted) for x in tensors)
+
+
+def below(x: Any) -> Any:
+    """The tensor below one of a level, without history; anything else as it is."""
+    return leaves.wrap(x._data.array) if hasattr(x, "_data") else x
+
+
+def _over(array: Any, level: Level) -> bool:
+    """Whether an array is of a later level."""
+    return isinstance(array, Lifted) and array.level.number > level.number
+
+
+def _moved(array: Any, source: int, target: int) -> Any:
+    with no_grad():
+        return leaves.wrap(array).movedim(source, target)._data
+
+
+def _zeros(array: Any) -> Any:
+    with no_grad():
+        return leaves.wrap(array).new_zeros(array.shape)._data
+
+
+# ---- batches --------------------------------------------------------------------------------------------------------
+
+
+def enter(x: Tensor, level: Level, whole: bool = True) -> Tensor:
+    """The samples of `x` along its first dimension; or, unless `whole`, `x` for each sample."""
+
+    def back(grad: Tensor) -> Tensor:
+        found = leave(grad, level)
+        return found if whole else found.sum(0)
+
+    return _crossed(_entered(_array(x), level, whole), (x, back))
+
+
+def _entered(array: Any, level: Level, whole: bool) -> Any:
+    if not _over(array, level):
+        return Batched(array, level, whole)
+    if whole and isinstance(array, Batched) and array.whole:
+        return Batched(_entered(_moved(array.array, 1, 0), level, True), array.level)
+    return array.mapped(lambda each: _entered(each, level, whole))
+
+
+def leave(x: Tensor, level: Level) -> Tensor:
+    """All samples, along a new first dimension."""
+    return _crossed(_left(_array(x), level), (x, lambda grad: enter(grad, level)))
+
+
+def _left(array: Any, level: Level) -> Any:
+    if isinstance(array, Batched) and array.level is level:
+        if array.whole:
+            return array.array
+        array = array.array
+    elif _over(array, level):
+        if isinstance(array, Batched) and array.whole:
+            return Batched(_moved(_left(array.array, level), 0, 1), array.level)
+        return array.mapped(lambda each: _left(each, level))
+    with no_grad():
+        return leaves.wrap(array).expand(level.size, *array.shape)._data
+
+
+# ---- dual numbers ---------------------------------------------------------------------------------------------------
+
+
+def enter_dual(x: Tensor, tangent: Tensor | None, level: Level) -> Tensor:
+    """The dual number of a value and its tangent; None for a constant."""
+    if tangent is not None:
+        x, tangent = aligned((x, tangent))
+    ways = [(x, lambda grad: tangent_of(grad, level))]
+    if tangent is not None:
+        ways.append((tangent, lambda grad: primal_of(grad, level)))
+    result = _crossed(_dual(_array(x), None if tangent is None else _array(tangent), level), *ways)
+    level.members.append(ref(result))
+    return result
+
+
+def _dual(array: Any, tangent: Any, level: Level) -> Any:
+    above = [each.level for each in (array, tangent) if _over(each, level)]
+    if not above:
+        return Dual(array, tangent, level)
+    top = max(above, key=lambda each: each.number)
+    if top.size is not None:
+        pair = [each if each is None else _left(each, top) for each in (array, tangent)]
+        return Batched(_dual(pair[0], pair[1], level), top)
+    value, moving = (_part(array, top, False), _part(array, top, True))
+    if tangent is None:
+        return Dual(_dual(value, None, level), None if moving is None else _dual(moving, None, level), top)
+    pair = [_part(tangent, top, False), _part(tangent, top, True)]
+    if moving is None and pair[1] is not None:
+        moving = _zeros(value)
+    return Dual(_dual(value, pair[0], level), None if moving is None else _dual(moving, pair[1], level), top)
+
+
+def _part(array: Any, level: Level, tangent: bool) -> Any:
+    """The value, or the tangent, in an array; the tangent of a constant is None."""
+    if isinstance(array, Dual) and array.level is level:
+        return array.tangent if tangent else array.array
+    if not _over(array, level):
+        return None if tangent else array
+    if isinstance(array, Batched):
+        found = _part(array.array, level, tangent)
+        return None if found is None else Batched(found, array.level, array.whole)
+    value, moving = (each if each is None else _part(each, level, tangent) for each in (array.array, array.tangent))
+    if value is None and moving is None:
+        return None
+    return Dual(_zeros(moving) if value is None else value, moving, array.level)
+
+
+def primal_of(x: Tensor, level: Level) -> Tensor:
+    """The value."""
+
+    def back(grad: Tensor) -> Tensor:
+        return enter_dual(leaves.wrap(_zeros(_array(grad))), grad, level)
+
+    return _crossed(_part(_array(x), level, False), (x, back))
+
+
+def tangent_of(x: Tensor, level: Level) -> Tensor | None:
+    """The tangent, None of a constant."""
+    found = _part(_array(x), level, True)
+    return None if found is None else _crossed(found, (x, lambda grad: enter_dual(grad, None, level)))
+
+
+# ---- changes in place -----------------------------------------------------------------------------------------------
+
+
+def write(x: Tensor, result: Tensor) -> None:
+    """Write the elements of `result` over those of `x`, which has its shape and dtype.
+
+    Raises:
+        ShapeError: `x` is the same for all samples, and `result` is not.
+    """
+    wrap = leaves.wrap
+    if not isinstance(x._data, Lifted) and not isinstance(result._data, Lifted):
+        with no_grad():
+            wrap(x._data).copy_(wrap(result._data))
+        return
+    level = innermost((x, result))
+    source = lifted_to(level, wrap(_array(result)))._data
+    if level.size is not None:
+        if not at(level, x) or (source.whole and not x._data.whole):
+            raise ShapeError(
+                explain(
+                    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` "
+                    "in extra_args that has more elements than `self`. This happened due to `other` being vmapped over "
+                    "but `self` not being vmapped over in a vmap.",
+                    remedy="use the operator that is not in place, or make `self` with x.new_zeros(...)",
+                )
+            )
+        array = source.array if source.whole == x._data.whole else _left(source, level)
+        write(wrap(x._data.array), wrap(array))
+        return
+    if not at(level, x):
+        _made_dual(x, level)
+    write(wrap(x._data.array), wrap(source.array))
+    target = x._data
+    if target.tangent is None:
+        target.tangent = _zeros(target.array)
+    write(wrap(target.tangent), wrap(_zeros(source.array) if source.tangent is None else source.tangent))
+
+
+def _made_dual(x: Tensor, level: Level) -> None:
+    """Give a tensor, and that which it is a view of, a tangent of zeros."""
+    root = x._root()
+    if not at(level, root):
+        root._data = Dual(_array(root), _zeros(_array(root)), level)
+        level.members.append(ref(root))
+    data = root._data
+    for view, arguments in x._chain():
+        data = view.of_array(data, arguments)
+    x._data = data
+    level.members.append(ref(x))

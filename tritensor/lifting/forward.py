@@ -1,0 +1,134 @@
+"""Forward mode: an operator's tangent, from the gradient that is declared for it.
+
+A gradient is linear in the gradient that comes in, so its derivative with respect to that, applied to the inputs'
+tangents, is the result's tangent: the transposed of the transposed. Elementwise operators, products and linear
+operators have rules of one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import dtypes
+from ..autograd.backward import grad
+from ..autograd.levels import at, below, enter_dual, in_all, levels_of
+from ..autograd.mode import enable_grad, no_grad, recording
+from ..errors import UnsupportedError, explain
+from ..layout import broadcast_shapes
+from ..memory.lifted import Level
+from ..tensor import Tensor, wrap
+
+__all__ = ["call"]
+
+# The result for the tangent is the tangent of the result; further inputs have no tangent.
+_LINEAR = frozenset(["sum", "mean", "cumsum", "copy", "neg", "im2col", "col2im", "index", "gather", "resample"])
+# Running statistics, which are no function of the input in PyTorch either.
+_WITHOUT = frozenset(("moving_average",))
+_PRODUCTS = frozenset(("matmul", "linear"))
+
+
+def call(operator: Any, level: Level, values: list[Any], call: Any) -> tuple[Any, ...]:
+    """The results of an operator, dual numbers where they are floating; see `apply`."""
+    primals = [below(value) if isinstance(value, Tensor) and at(level, value) else value for value in values]
+    tangents: list[Any] = [
+        wrap(value._data.tangent)
+        if isinstance(value, Tensor) and at(level, value) and value._data.tangent is not None
+        else None
+        for value in values
+    ]
+    results, tangent = _pushed(operator, primals, tangents, call.metadata)
+    outputs = []
+    for position, result in enumerate(results):
+        if result.dtype.category < dtypes.FLOATING:
+            outputs.append(result)
+            continue
+        if position or tangent is None:
+            with no_grad():
+                tangent = result.new_zeros(result.shape)
+        kind = call.results[position]  # an input that was expanded may have counted more than it does
+        outputs.append(enter_dual(result.to(kind), tangent.to(kind), level))
+    if recording.enabled:
+        operator.record(tuple(outputs), values, call.metadata)
+    return tuple(outputs)
+
+
+def _pushed(
+    operator: Any, primals: list[Any], tangents: list[Any], metadata: dict[str, Any]
+) -> tuple[tuple[Tensor, ...], Tensor | None]:
+    """The results for the values, and the tangent of the first; None for zeros."""
+    moving = [position for position, tangent in enumerate(tangents) if tangent is not None]
+    if not moving or not operator.differentiable:
+        with no_grad():
+            results = _tuple(operator(*primals, **metadata))
+        if moving and results[0].dtype.category >= dtypes.FLOATING and operator.name not in _WITHOUT:
+            raise UnsupportedError(
+                explain(
+                    f"Trying to use forward AD with {operator.name} that does not support it because it has not been "
+                    "implemented yet.",
+                    remedy="differentiate it with reverse mode: torch.func.grad, vjp or jacrev",
+                )
+            )
+        return results, None
+    if operator.name in _LINEAR and moving == [0]:
+        with no_grad():
+            return (operator(*primals, **metadata),), operator(tangents[0], *primals[1:], **metadata)
+    if operator.name in _PRODUCTS and moving[-1] < 2 and metadata.get("activation") is None:
+        with no_grad():
+            result = operator(*primals, **metadata)
+            terms = [operator(*primals[:i], tangents[i], *primals[i + 1 : 2], **metadata) for i in moving]
+            return (result,), terms[0] if len(terms) == 1 else terms[0] + terms[1]
+    real = not any(isinstance(x, Tensor) and x.is_complex() for x in primals)
+    mask = tuple([tangent is not None for tangent in tangents])
+    if operator.family == "elementwise" and real and operator.backward_for(mask) is not None:
+        return _elementwise(operator, primals, tangents, metadata)
+    with enable_grad():
+        levels = levels_of([*primals, *tangents])
+        for position in moving:
+            primals[position] = in_all(primals[position], levels)._without_node()
+            primals[position]._needs = True
+        results = _tuple(operator(*primals, **metadata))
+        seed = in_all(results[0]._without_node(), levels)
+        seed = seed.new_zeros(seed.shape)
+        seed._needs = True
+        found = _transposed_twice(results[0], seed, [primals[i] for i in moving], [tangents[i] for i in moving])
+    return tuple([wrap(result._data) for result in results]), found
+
+
+def _elementwise(
+    operator: Any, primals: list[Any], tangents: list[Any], metadata: dict[str, Any]
+) -> tuple[tuple[Tensor, ...], Tensor | None]:
+    """Each tangent times the derivative, which is the gradient where that of the result is 1."""
+    shape = broadcast_shapes(*[x.shape for x in primals if isinstance(x, Tensor)])
+    with enable_grad():
+        for position, tangent in enumerate(tangents):
+            if tangent is not None:
+                primals[position] = primals[position].expand(shape)._without_node()
+                primals[position]._needs = True
+        result = operator(*primals, **metadata)
+    node, total = result._node, None
+    with no_grad():
+        for position, slope in zip(
+            node.backward.positions, node.backward.run(node, result.new_ones(shape)), strict=True
+        ):
+            term = slope * tangents[position]
+            total = term if total is None else total + term
+    return (wrap(result._data),), total
+
+
+def _transposed_twice(
+    result: Tensor, seed: Tensor, inputs: Sequence[Tensor], tangents: Sequence[Tensor]
+) -> Tensor | None:
+    """The derivative of the inputs' gradients with respect to the result's, applied to the tangents."""
+    if not result._needs:
+        return None
+    gradients = grad(result, list(inputs), seed, create_graph=True, allow_unused=True)
+    pairs = [(g, t) for g, t in zip(gradients, tangents, strict=True) if g is not None and g._needs]
+    if not pairs:
+        return None
+    # the inputs' tangents have the inputs' shapes and dtypes, as their gradients have
+    return grad([g for g, _ in pairs], seed, [t for _, t in pairs], allow_unused=True)[0]  # type: ignore[no-any-return]
+
+
+def _tuple(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)
