@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import (
     activation,
+    attention,
     batch_normalization,
     containers,
     convolution,
@@ -50,7 +51,17 @@ from .shape import *
 from .sync_batch_normalization import *
 from .upsampling import *
 
-__all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
+__all__ = [
+    "DataParallel",
+    "attention",
+    "audit",
+    "functional",
+    "init",
+    "parallel",
+    "parameter",
+    "parameter_path",
+    "utils",
+]
 __all__ += activation.__all__
 __all__ += batch_normalization.__all__
 __all__ += containers.__all__
