@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from .attention import ATTENTION
 from .by_row import BY_ROW
 from .host import HOSTS, STARTS, TRANSFERS
 from .memory import MEMORY
@@ -18,7 +19,7 @@ __all__ = ["DEVICE", "HOST", "ROWS", "START", "TRANSFER", "Row", "Target", "toy"
 # In the order in which they are measured: rows with a gate come before those without.
 ROWS = tuple(
     sorted(
-        (*PRODUCTS, LINEAR, *PICTURES, *MEMORY, *BY_ROW, *OPTIMIZERS, *HOSTS, *TRANSFERS, *STARTS),
+        (*PRODUCTS, LINEAR, *ATTENTION, *PICTURES, *MEMORY, *BY_ROW, *OPTIMIZERS, *HOSTS, *TRANSFERS, *STARTS),
         key=lambda row: not row.targets,
     )
 )
