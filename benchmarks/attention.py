@@ -17,7 +17,7 @@ def _parts(arrays: Arrays, causal: bool) -> tuple[np.ndarray, ...]:
     q, k, v = (arrays[name].astype(np.float64) for name in "qkv")
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     if causal:
-        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+        scores = np.where(np.tri(*scores.shape[-2:]) > 0, scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return q, k, v, weights / weights.sum(-1, keepdims=True)
 

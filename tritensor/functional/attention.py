@@ -68,7 +68,9 @@ def scaled_dot_product_attention(
     """
     name, diagonal, mask = "scaled_dot_product_attention", 0 if is_causal else None, None
     if isinstance(attn_mask, CausalBias):
-        diagonal = attn_mask.diagonal(is_causal)
+        if is_causal:
+            raise ValueError("CausalBias should not be used with causal=True")
+        diagonal = attn_mask.diagonal()
     else:
         mask = attn_mask
     _check_operands(name, query, key, value, mask)
@@ -88,8 +90,7 @@ def scaled_dot_product_attention(
     product_shape(scores, tuple(value.shape))
     if isinstance(attn_mask, CausalBias):
         attn_mask.check(scores)
-    elif mask is not None and layout.broadcast_shapes(scores, tuple(mask.shape)) != scores:
-        found = layout.broadcast_shapes(scores, tuple(mask.shape))
+    elif mask is not None and (found := layout.broadcast_shapes(scores, tuple(mask.shape))) != scores:
         raise ShapeError(f"output with shape {list(scores)} doesn't match the broadcast shape {list(found)}")
     drawn: dict[str, Any] = {}
     if dropout_p:
@@ -123,7 +124,7 @@ def _check_operands(name: str, query: Tensor, key: Tensor, value: Tensor, mask: 
         raise DeviceMismatchError(explain(fact + listed("device", lambda x: x.device), remedy="move with .to(device)"))
     if min(x.ndim for x in operands.values()) < 2:
         fact = "Expected query, key, and value to all be  at least 2 dimensional, but got "
-        raise ShapeError(fact + listed("dim", lambda x: x.ndim).replace(" and", " and", 1))
+        raise ShapeError(fact + listed("dim", lambda x: x.ndim))
     if query.dtype.is_complex:
         raise UnsupportedError(f"\"softmax_lastdim_kernel_impl\" not implemented for '{query.dtype.legacy}'")
     if not query.dtype.is_floating_point:
@@ -166,11 +167,8 @@ def _grouped(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> 
                 )
             )
     if few != some:
-        key, value, few = (
-            key.repeat_interleave(heads // few, -3),
-            value.repeat_interleave(heads // some, -3),
-            heads,
-        )
+        key, value = key.repeat_interleave(heads // few, -3), value.repeat_interleave(heads // some, -3)
+        few = heads
     if mask is not None and mask.ndim > 2:
         mask = mask.unflatten(-3, (few, -1)) if mask.shape[-3] == heads > 1 else mask.unsqueeze(-3)
     return query.unflatten(-3, (few, heads // max(few, 1))), key.unsqueeze(-3), value.unsqueeze(-3), mask, heads

@@ -50,27 +50,30 @@ class Attention(Operator):
 
     def allocate(self, call: Call) -> Shapes:
         """The results, in the order of dimensions that their operand has in memory."""
-        found = self.operands(call.arrays)
+        return self.shapes(self.operands(call.arrays), [result.numpy for result in call.results])
+
+    def shapes(self, found: dict[str, Any], kinds: Sequence[np.dtype]) -> Shapes:
+        """The same, from operands by name."""
         q, k, v = found["query"], found["key"], found["value"]
         batch = batch_of(q.shape, k.shape, v.shape)
-        shapes: list[Shape] = [(*batch, q.shape[-2], v.shape[-1]), (*batch, q.shape[-2])]
-        if self is attention_backward:
+        if self is attention:
+            shapes: list[Shape] = [(*batch, q.shape[-2], v.shape[-1]), (*batch, q.shape[-2])]
+        else:
             kept = (*batch[:-1], 1) if is_shared(batch, k.shape, v.shape) else batch
             shapes = [(*batch, *q.shape[-2:]), (*kept, *k.shape[-2:]), (*kept, *v.shape[-2:])]
-        likes = (q, k, v) if self is attention_backward else (q, None)
-        kinds = [result.numpy for result in call.results]
-        return [(shape, kind, _steps(shape, like)) for shape, kind, like in zip(shapes, kinds, likes, strict=True)]
+        return [(shape, kind, _steps(shape, like)) for shape, kind, like in zip(shapes, kinds, (q, k, v), strict=False)]
 
     def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
         """Blocks of scores; halves are converted a block at a time."""
+        kinds, kind, metadata = [result.numpy for result in call.results], call.compute.numpy, call.metadata
 
         def run(*arrays: Any) -> tuple[np.ndarray, ...]:
-            call.arrays = arrays
-            outs = []
-            for shape, kind, steps in self.allocate(call):
-                bytes_of = [step * kind.itemsize for step in steps]
-                outs.append(np.lib.stride_tricks.as_strided(np.empty(shape, kind), shape, bytes_of))
-            self.computed(self.operands(arrays), outs, call.compute.numpy, **call.metadata)
+            found = self.operands(arrays)
+            outs = [
+                np.lib.stride_tricks.as_strided(np.empty(shape, of), shape, [step * of.itemsize for step in steps])
+                for shape, of, steps in self.shapes(found, kinds)
+            ]
+            self.computed(found, outs, kind, **metadata)
             return tuple(outs)
 
         return run
@@ -80,19 +83,18 @@ class Attention(Operator):
     ) -> None:
         """Compute the results on the CPU."""
         q, k, v, mask = (found[name] for name in ("query", "key", "value", "mask"))
-        batch = batch_of(q.shape, k.shape, v.shape)
+        batch, rows, keys = batch_of(q.shape, k.shape, v.shape), q.shape[-2], k.shape[-2]
 
-        def spread(x: np.ndarray | None, last: Shape) -> Any:
+        def spread(x: np.ndarray | None, *last: int) -> Any:
             return None if x is None else np.broadcast_to(x, (*batch, *last))[None]
 
-        rows, keys = q.shape[-2], k.shape[-2]
         numbers = (*dropout_numbers(**drawn), rows, keys) if drawn["p"] else None
-        operands = (*(spread(x, x.shape[-2:]) for x in (q, k, v)), spread(mask, (rows, keys)))
+        operands = (*(spread(x, *x.shape[-2:]) for x in (q, k, v)), spread(mask, rows, keys))
         if self is attention:
             attend(operands, outs[0][None], outs[1][None], scale, diagonal, numbers, kind)
         else:
-            grad, out = (spread(found[name], (rows, v.shape[-1])) for name in ("grad", "out"))
-            known = grad, out, spread(found["logsumexp"], (rows,))
+            grad, out = (spread(found[name], rows, v.shape[-1]) for name in ("grad", "out"))
+            known = grad, out, spread(found["logsumexp"], rows)
             attend_backward(known, operands, [each[None] for each in outs], scale, diagonal, numbers, kind)
 
     def launch(self, call: Call) -> None:
@@ -116,8 +118,8 @@ class Attention(Operator):
 
 
 def _steps(shape: Shape, like: Any) -> Shape:
-    """Strides without gaps, in the order of dimensions of an array; row-major if it has other dimensions or repeats."""
-    if like is None or len(like.shape) != len(shape) or 0 in like.strides:
+    """Strides without gaps, in the order of dimensions of an array; row-major if it has others or repeats elements."""
+    if len(like.shape) != len(shape) or 0 in like.strides:
         return layout.contiguous_strides(shape)
     order = sorted(range(len(shape) - 1), key=lambda dim: -like.strides[dim])
     steps, step = [1] * len(shape), shape[-1]
