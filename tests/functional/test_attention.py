@@ -144,9 +144,13 @@ def test_dropped_weights_have_gradients_of_both_orders():
 
 def test_the_gradient_of_a_mask(device):
     torch.manual_seed(0)
-    inputs = [torch.randn(shape, dtype=torch.float64) for shape in ((2, 2, 1), (2, 3, 1), (2, 3, 1), (2, 1))]
-    inputs = [each.to(device).requires_grad_() for each in inputs]
+    shapes = ((2, 3, 2), (2, 4, 2), (2, 4, 2), (3, 1))
+    inputs = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
     torch.autograd.gradcheck(F.scaled_dot_product_attention, inputs)
+    (wanted,) = torch.autograd.grad(F.scaled_dot_product_attention(*inputs).sin().sum(), inputs[3:])
+    inputs = [each.detach().to(device).requires_grad_() for each in inputs]
+    (found,) = torch.autograd.grad(F.scaled_dot_product_attention(*inputs).sin().sum(), inputs[3:])
+    torch.testing.assert_close(found.cpu(), wanted)
     with sdpa_kernel(SDPBackend.FLASH_ATTENTION), pytest.raises(RuntimeError, match=r"No available kernel\. "):
         F.scaled_dot_product_attention(*inputs)
 
@@ -171,13 +175,25 @@ def test_attention_does_not_depend_on_the_number_of_threads(dtype):
 
 
 def test_attention_is_differentiated_twice_and_notices_changes(device):
-    q, k, v = (torch.randn(3, 1, dtype=torch.float64, device=device, requires_grad=True) for _ in range(3))
+    torch.manual_seed(0)
+    inputs = [torch.randn(3, 2, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    found = []
     with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
-        torch.autograd.gradcheck(F.scaled_dot_product_attention, (q, k, v))
-        torch.autograd.gradgradcheck(F.scaled_dot_product_attention, (q, k, v))
-    mask = torch.ones(3, 3, dtype=torch.bool, device=device)
-    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
-        out = F.scaled_dot_product_attention(q, k.detach(), v, mask)
+        if device.type == "cpu":
+            torch.autograd.gradcheck(F.scaled_dot_product_attention, inputs)
+            torch.autograd.gradgradcheck(F.scaled_dot_product_attention, inputs)
+        for place, dtype in (("cpu", torch.float64), (device, torch.float64), (device, torch.float16)):
+            leaves = [each.detach().to(place, dtype).requires_grad_() for each in inputs]
+            out = F.scaled_dot_product_attention(*leaves)
+            first = torch.autograd.grad(out.sin().sum(), leaves, create_graph=True)
+            second = torch.autograd.grad(sum(each.square().sum() for each in first), leaves)
+            assert second[0].dtype is dtype
+            found.append([each.detach().cpu().double() for each in (*first, *second)])
+        for ours, halves, wanted in zip(*found[1:], found[0], strict=True):
+            torch.testing.assert_close(ours, wanted)
+            torch.testing.assert_close(halves, wanted, rtol=3e-2, atol=3e-3)
+        mask = torch.ones(3, 3, dtype=torch.bool, device=device)
+        out = F.scaled_dot_product_attention(*leaves, mask)
     mask[0, 0] = False
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.sum().backward()
