@@ -132,6 +132,8 @@ class _Work:
         rows, cols, *widths = self.sizes
         known, least = TILES[self.table], 64
         tile = known[min((width for width in known if width >= max(widths)), default=max(known))][which]
+        if self.dropout and which:  # the words take registers: up to 48 bytes a thread would be spilled
+            tile = tile._replace(cols=max(tile.cols // 2, 16))
         most = max(power_of_two(forced_block()), 16) if forced_block() else self.driver.pick(0, _INTERPRETED)
         if most:
             tile, least = Tile(most, most, 4, 1), 16
