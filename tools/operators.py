@@ -21,7 +21,7 @@ FAMILIES = {
     "channel_norm": "Statistics and the sums for gradients by the reduction kernel, results by the elementwise one.",
     "rms_norm": "As for layer normalisation, without the mean.",
     "matmul": "Tiles on tensor cores; bias and activation join the same kernel.",
-    "attention": "A program passes over blocks of keys, or of queries; scores are never in memory, nor summed by atomics.",
+    "attention": "A program passes over blocks of keys, or of queries; scores are never in memory.",
     "convolution": "A product of matrices whose columns are read where they lie; each gradient is another of the sums.",
     "resampling": "All dimensions in one launch from tables of places and weights; gradients gather too.",
     "sampling": "Elements gather; sums at places are sorted first, so that they have one order.",

@@ -51,17 +51,8 @@ from .shape import *
 from .sync_batch_normalization import *
 from .upsampling import *
 
-__all__ = [
-    "DataParallel",
-    "attention",
-    "audit",
-    "functional",
-    "init",
-    "parallel",
-    "parameter",
-    "parameter_path",
-    "utils",
-]
+__all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
+__all__ += ["attention"]
 __all__ += activation.__all__
 __all__ += batch_normalization.__all__
 __all__ += containers.__all__
