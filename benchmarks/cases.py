@@ -17,6 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from benchmarks.attention import exact_attention, exact_gradients, training
 from benchmarks.pictures import (
     channels_last,
     exact_batch_norm,
@@ -152,11 +153,20 @@ def exact_gelu(arrays: Arrays) -> np.ndarray:
         return x * (1 + np.fromiter(map(math.erf, x / math.sqrt(2)), np.float64, x.size)) / 2
 
 
-def exact_attention(arrays: Arrays) -> np.ndarray:
-    q, k, v = (arrays[name].astype(np.float64) for name in "qkv")
-    weights = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
-    weights = np.exp(weights - weights.max(-1, keepdims=True))
-    return weights / weights.sum(-1, keepdims=True) @ v
+def attention(shape: tuple[int, ...], target: float, causal: bool = False, backward: bool = False) -> Case:
+    """A row of attention, with its gradients if `backward`."""
+    what = ("_causal" if causal else "") + ("_backward" if backward else "")
+    return Case(
+        f"attention{what}",
+        f"attention{what.replace('_', ' ')} {'x'.join(map(str, shape))}",
+        "step()" if backward else f"F.scaled_dot_product_attention(q, k, v, is_causal={causal})",
+        dict.fromkeys("qkvg" if backward else "qkv", shape),
+        {ALL_THREADS: target},
+        numpy=None,
+        prepare=training(causal) if backward else None,
+        exact=exact_gradients(causal) if backward else exact_attention(causal),
+        nonfinite=False,
+    )
 
 
 SHARES = np.linspace(0, 1, 101)
@@ -301,16 +311,10 @@ CASES = (
         rounding=2e-3,
         names={"quantiles": quantiles},
     ),
-    Case(
-        "attention",
-        "attention 8x8x256x64",
-        "F.scaled_dot_product_attention(q, k, v)",
-        dict.fromkeys("qkv", (8, 8, 256, 64)),
-        {ALL_THREADS: 1.2},
-        numpy=None,
-        exact=exact_attention,
-        nonfinite=False,
-    ),
+    attention((8, 8, 256, 64), 1.2),
+    attention((8, 8, 256, 64), 1.2, backward=True),
+    attention((2, 8, 512, 64), 1.2, causal=True),
+    attention((2, 8, 512, 64), 1.2, causal=True, backward=True),
     Case(
         "adamw",
         "AdamW step of 16 parameters, together 4 M",

@@ -131,6 +131,7 @@ KERNELS = frozenset(
         "sums_at_places",
         "rearranging",
         "convolution_on_devices",
+        "attention_on_devices",
         "pools_on_devices",
         "channel_norms",
         "grid_sampling",

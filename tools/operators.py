@@ -20,6 +20,7 @@ FAMILIES = {
     "channel_norm": "Statistics and the sums for gradients by the reduction kernel, results by the elementwise one.",
     "rms_norm": "As for layer normalisation, without the mean.",
     "matmul": "Tiles on tensor cores; bias and activation join the same kernel.",
+    "attention": "A program passes over blocks of keys, or of queries; scores are never in memory.",
     "convolution": "A product of matrices whose columns are read where they lie; each gradient is another of the sums.",
     "recurrent": "All steps of a layer and direction; a step is one launch, a product with its gates' arithmetic.",
     "resampling": "All dimensions in one launch from tables of places and weights; gradients gather too.",

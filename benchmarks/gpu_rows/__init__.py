@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from .attention import ATTENTION
 from .by_row import BY_ROW
 from .host import HOSTS, STARTS, TRANSFERS
 from .memory import MEMORY
@@ -23,6 +24,7 @@ ROWS = tuple(
         (
             *PRODUCTS,
             LINEAR,
+            *ATTENTION,
             *PICTURES,
             *RECURRENT,
             *TRANSFORMERS,

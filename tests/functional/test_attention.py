@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import tritensor as torch
-from tritensor.functional import attention
 from tritensor.nn import functional as F
+from tritensor.nn.attention import SDPBackend, bias, sdpa_kernel
+
+from ..needs import needs_triton
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -37,13 +39,13 @@ def test_a_query_without_keys_gets_zeros_and_its_gradient_no_nan():
         F.scaled_dot_product_attention(q, k, v, mask, is_causal=True)
 
 
-@pytest.mark.parametrize("given", ["nothing", "causal", "boolean", "floating"])
+@pytest.mark.parametrize("given", ["nothing", "causal", "boolean", "floating", "dropout"])
 @pytest.mark.parametrize(("lead", "rows", "cols"), [((2, 3), 120, 70), ((), 1500, 700)])
 def test_attention_by_blocks_agrees_with_other_operators(given, lead, rows, cols):
     """A block is some heads, or some queries of one head."""
     rng = np.random.default_rng(0)
     shapes = ((*lead, rows, 8), (*lead, cols, 8), (*lead, cols, 5), (*lead, rows, 5))
-    q, k, v, grad = (torch.from_numpy(rng.standard_normal(shape)) for shape in shapes)
+    inputs = [torch.from_numpy(rng.standard_normal(shape)) for shape in shapes]
     mask = None
     if given == "boolean":
         mask = torch.from_numpy(rng.random((rows, cols)) < 0.5)
@@ -51,19 +53,106 @@ def test_attention_by_blocks_agrees_with_other_operators(given, lead, rows, cols
     elif given == "floating":
         mask = torch.from_numpy(rng.standard_normal((rows, cols)))
         mask[3] = -math.inf
-    found = []
-    for way in (F.scaled_dot_product_attention, composed):
-        inputs = [each.clone().requires_grad_() for each in (q, k, v)]
-        out = way(*inputs, mask, is_causal=given == "causal")
-        assert ("Attention" in str(out.grad_fn)) == (way is not composed)
-        out.backward(grad)
-        found.append([out.detach(), *(each.grad for each in inputs)])
-    for ours, theirs in zip(*found, strict=True):
+    options = {"is_causal": given == "causal", "dropout_p": 0.3 * (given == "dropout")}
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        found = results_of(*inputs, attn_mask=mask, **options)
+    with sdpa_kernel(SDPBackend.MATH):
+        wanted = results_of(*inputs, attn_mask=mask, **options)
+    for ours, theirs in zip(found, wanted, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
-def composed(q, k, v, mask, is_causal):
-    return attention._composed(q, k, v, mask, 0.0, is_causal, 1 / math.sqrt(q.shape[-1]))
+def results_of(q, k, v, grad=None, **options):
+    """The result and the gradients of attention, with the same random numbers every time."""
+    torch.manual_seed(0)
+    inputs = [each.detach().requires_grad_() for each in (q, k, v)]
+    out = F.scaled_dot_product_attention(*inputs, **options)
+    out.backward(torch.ones_like(out) if grad is None else grad)
+    return [out.detach(), *(each.grad for each in inputs)]
+
+
+GROUPED = [
+    ((2, 4, 5, 4), (2, 2, 7, 4), (2, 2, 7, 3)),
+    ((6, 3, 4), (2, 3, 4), (3, 3, 4)),
+    ((4, 5, 2), (1, 5, 2), (4, 5, 2)),
+]
+
+
+@pytest.mark.parametrize("shapes", GROUPED, ids=str)
+@pytest.mark.parametrize("masked", [None, (5, 7), (4, 1, 7), (1, 5, 1)], ids=str)
+def test_grouped_heads_share_keys_and_values(device, shapes, masked):
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(shape, dtype=torch.float64, device=device) for shape in shapes)
+    if masked and shapes is not GROUPED[0]:
+        pytest.skip("masks are tried for one of the shapes")
+    mask = torch.randn(masked, dtype=torch.float64, device=device) if masked else None
+    found = results_of(q, k, v, attn_mask=mask, enable_gqa=True)
+    repeated = [each.repeat_interleave(q.shape[-3] // each.shape[-3], -3) for each in (k, v)]
+    wanted = results_of(q, *repeated, attn_mask=mask)
+    for position, few in ((2, k), (3, v)):
+        wanted[position] = wanted[position].unflatten(-3, (few.shape[-3], -1)).sum(-3)
+    for ours, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_batches_broadcast_and_the_gradients_are_sums(device):
+    torch.manual_seed(0)
+    shapes = ((3, 1, 4, 2), (2, 5, 2), (3, 2, 5, 3))
+    q, k, v = (torch.randn(shape, dtype=torch.float64, device=device) for shape in shapes)
+    found = results_of(q, k, v)
+    assert [each.shape for each in found] == [(3, 2, 4, 3), *shapes]
+    wanted = results_of(q.expand(3, 2, 4, 2), k.expand(3, 2, 5, 2), v)
+    torch.testing.assert_close(found[0], wanted[0])
+    torch.testing.assert_close(found[1], wanted[1].sum(1, keepdim=True))
+    torch.testing.assert_close(found[2], wanted[2].sum(0))
+
+
+def test_a_result_has_the_order_of_its_query_in_memory(device):
+    """So that heads that were a dimension of features are one again without a copy."""
+    q = torch.randn(2, 5, 3, 4, device=device).transpose(1, 2)
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        out, *_ = results_of(q, q.contiguous(), q[..., :1])
+        assert out.shape == (2, 3, 5, 1) and out.stride() == (15, 1, 3, 1)
+        assert results_of(q[:1].expand(2, 3, 5, 4), q, q)[0].stride() == (60, 20, 4, 1)
+
+
+@pytest.mark.parametrize("p", [0.3, 1.0])
+def test_dropped_weights_are_the_same_on_every_way_and_again_in_the_backward_pass(device, p):
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, rows, 4, dtype=torch.float64) for rows in (5, 11, 11))
+    wanted = results_of(q, k, v, dropout_p=p)
+    for way in (SDPBackend.FLASH_ATTENTION, SDPBackend.MATH):
+        with sdpa_kernel(way):
+            found = results_of(*(each.to(device) for each in (q, k, v)), dropout_p=p)
+        for ours, theirs in zip(found, wanted, strict=True):
+            torch.testing.assert_close(ours.cpu(), theirs, rtol=1e-9, atol=1e-12)
+    if p == 1:
+        assert not any(each.any() for each in found)
+
+
+def test_dropped_weights_have_gradients_of_both_orders():
+    def attended(*inputs):
+        torch.manual_seed(1)
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+            return F.scaled_dot_product_attention(*inputs, dropout_p=0.3)
+
+    torch.manual_seed(0)
+    inputs = [torch.randn(1, rows, 2, dtype=torch.float64, requires_grad=True) for rows in (2, 3, 3)]
+    torch.autograd.gradcheck(attended, inputs)
+    torch.autograd.gradgradcheck(attended, inputs)
+
+
+def test_the_gradient_of_a_mask(device):
+    torch.manual_seed(0)
+    shapes = ((2, 3, 2), (2, 4, 2), (2, 4, 2), (3, 1))
+    inputs = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    torch.autograd.gradcheck(F.scaled_dot_product_attention, inputs)
+    (wanted,) = torch.autograd.grad(F.scaled_dot_product_attention(*inputs).sin().sum(), inputs[3:])
+    inputs = [each.detach().to(device).requires_grad_() for each in inputs]
+    (found,) = torch.autograd.grad(F.scaled_dot_product_attention(*inputs).sin().sum(), inputs[3:])
+    torch.testing.assert_close(found.cpu(), wanted)
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION), pytest.raises(RuntimeError, match=r"No available kernel\. "):
+        F.scaled_dot_product_attention(*inputs)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -85,13 +174,26 @@ def test_attention_does_not_depend_on_the_number_of_threads(dtype):
     torch.testing.assert_close(out.detach().double(), exact, rtol=2e-2, atol=2e-3)
 
 
-def test_attention_by_blocks_is_differentiated_twice_and_notices_changes(monkeypatch):
-    monkeypatch.setattr(attention, "_FEW", 0)
-    q, k, v = (torch.randn(3, 2, dtype=torch.float64, requires_grad=True) for _ in range(3))
-    torch.autograd.gradcheck(F.scaled_dot_product_attention, (q, k, v))
-    torch.autograd.gradgradcheck(F.scaled_dot_product_attention, (q, k, v))
-    mask = torch.ones(3, 3, dtype=torch.bool)
-    out = F.scaled_dot_product_attention(q, k.detach(), v, mask)
+def test_attention_is_differentiated_twice_and_notices_changes(device):
+    torch.manual_seed(0)
+    inputs = [torch.randn(3, 2, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    found = []
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        if device.type == "cpu":
+            torch.autograd.gradcheck(F.scaled_dot_product_attention, inputs)
+            torch.autograd.gradgradcheck(F.scaled_dot_product_attention, inputs)
+        for place, dtype in (("cpu", torch.float64), (device, torch.float64), (device, torch.float16)):
+            leaves = [each.detach().to(place, dtype).requires_grad_() for each in inputs]
+            out = F.scaled_dot_product_attention(*leaves)
+            first = torch.autograd.grad(out.sin().sum(), leaves, create_graph=True)
+            second = torch.autograd.grad(sum(each.square().sum() for each in first), leaves)
+            assert second[0].dtype is dtype
+            found.append([each.detach().cpu().double() for each in (*first, *second)])
+        for ours, halves, wanted in zip(*found[1:], found[0], strict=True):
+            torch.testing.assert_close(ours, wanted)
+            torch.testing.assert_close(halves, wanted, rtol=3e-2, atol=3e-3)
+        mask = torch.ones(3, 3, dtype=torch.bool, device=device)
+        out = F.scaled_dot_product_attention(*leaves, mask)
     mask[0, 0] = False
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.sum().backward()
@@ -158,3 +260,181 @@ def test_a_tensor_that_is_all_three_inputs_has_one_gradient_at_each_order() -> N
     (plain,) = torch.autograd.grad(out, x, retain_graph=True)
     (recorded,) = torch.autograd.grad(out, x, create_graph=True)
     np.testing.assert_allclose(recorded.detach().numpy(), plain.numpy(), rtol=1e-9, atol=1e-9)
+
+
+X, WIDE = torch.ones(2, 4, 3, 8), torch.ones(2, 4, 3, 9)
+WRONG = [
+    (
+        RuntimeError,
+        "Expected query, key, and value to have the same dtype, but got query.dtype: float key.dtype: "
+        "double and value.dtype: float instead.",
+        (X, X.double(), X),
+        {},
+    ),
+    (
+        RuntimeError,
+        "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: 1 key.dim: 4 "
+        "and value.dim: 4 instead.",
+        (X[0, 0, 0], X, X),
+        {},
+    ),
+    (
+        RuntimeError,
+        "Expected size for first two dimensions of batch2 tensor to be: [8, 8] but got: [8, 9].",
+        (X, WIDE, X),
+        {},
+    ),
+    (
+        RuntimeError,
+        "Expected size for first two dimensions of batch2 tensor to be: [8, 3] but got: [8, 2].",
+        (X, X, X[:, :, :2]),
+        {},
+    ),
+    (RuntimeError, "mat1 and mat2 shapes cannot be multiplied (3x8 and 9x3)", (X[0, 0], WIDE[0, 0], X[0, 0]), {}),
+    (
+        RuntimeError,
+        "The size of tensor a (4) must match the size of tensor b (2) at non-singleton dimension 1",
+        (X, X[:, :2], X[:, :2]),
+        {},
+    ),
+    (RuntimeError, "expected scalar type Float but found Int", (X.int(), X.int(), X.int()), {}),
+    (
+        NotImplementedError,
+        "\"softmax_lastdim_kernel_impl\" not implemented for 'ComplexFloat'",
+        (X.to(torch.complex64), X.to(torch.complex64), X.to(torch.complex64)),
+        {},
+    ),
+    (TypeError, "scaled_dot_product_attention(): argument 'key' (position 2) must be Tensor, not list", (X, [], X), {}),
+    (
+        TypeError,
+        "scaled_dot_product_attention(): argument 'attn_mask' (position 4) must be Tensor, not int",
+        (X, X, X, 3),
+        {},
+    ),
+    (TypeError, "scaled_dot_product_attention(): argument 'scale' must be float, not str", (X, X, X), {"scale": "1"}),
+    (
+        RuntimeError,
+        "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+        "double and  query.dtype: float instead.",
+        (X, X, X, X[0, 0, :, :3].double()),
+        {},
+    ),
+    (
+        RuntimeError,
+        "The size of tensor a (3) must match the size of tensor b (8) at non-singleton dimension 3",
+        (X, X, X, X),
+        {},
+    ),
+    (
+        RuntimeError,
+        "output with shape [3, 3] doesn't match the broadcast shape [1, 3, 3]",
+        (X[0, 0], X[0, 0], X[0, 0], torch.ones(1, 3, 3)),
+        {},
+    ),
+    (RuntimeError, "dropout probability has to be between 0 and 1, but got 2", (X, X, X), {"dropout_p": 2}),
+    (
+        RuntimeError,
+        "Number of heads in key and value must divide the number of heads in ",
+        (X, X[:, :3], X[:, :3]),
+        {"enable_gqa": True},
+    ),
+    (
+        RuntimeError,
+        "Number of heads in key and value must divide the number of heads in ",
+        (X, X[:, :0], X),
+        {"enable_gqa": True},
+    ),
+    (
+        IndexError,
+        "Dimension out of range (expected to be in range of [-2, 1], but got -3)",
+        (X[0, 0], X[0, 0], X[0, 0]),
+        {"enable_gqa": True},
+    ),
+    (
+        RuntimeError,
+        "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 2",
+        (X, X, X, bias.causal_lower_right(4, 5)),
+        {},
+    ),
+    (
+        ValueError,
+        "CausalBias should not be used with causal=True",
+        (X, X, X, bias.causal_upper_left(3, 3)),
+        {"is_causal": True},
+    ),
+]
+
+
+@pytest.mark.parametrize(("error", "words", "operands", "options"), WRONG, ids=range(len(WRONG)))
+def test_what_is_refused(error, words, operands, options):
+    with pytest.raises(error) as caught:
+        F.scaled_dot_product_attention(*operands, **options)
+    assert str(caught.value).startswith(words)
+
+
+@needs_triton
+def test_tensors_of_several_devices_are_refused():
+    with torch.cuda.simulate(devices=1):
+        with pytest.raises(
+            RuntimeError, match="Expected query, key, and value to have the same device type, but got q"
+        ):
+            F.scaled_dot_product_attention(X, X.cuda(), X)
+        with pytest.raises(RuntimeError, match="Tensor on device cpu is not on the expected device cuda:0!"):
+            F.scaled_dot_product_attention(X.cuda(), X.cuda(), X.cuda(), torch.ones(3, 3))
+
+
+def test_causal_biases(device):
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, rows, 4, dtype=torch.float64, device=device) for rows in (3, 5, 5))
+    for made, diagonal in ((bias.causal_upper_left, 0), (bias.causal_lower_right, 2)):
+        triangle = made(3, 5)
+        mask = torch.ones(3, 5, dtype=torch.bool, device=device).tril(diagonal)
+        assert repr(triangle) == repr(mask.cpu())
+        found, wanted = results_of(q, k, v, attn_mask=triangle), results_of(q, k, v, attn_mask=mask)
+        for ours, theirs in zip(found, wanted, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
+    with pytest.warns(UserWarning, match="Lower right causal bias will produce NaNs in the output"):
+        blind = bias.causal_lower_right(5, 3)
+    assert results_of(k, q, q, attn_mask=blind)[0][:, :2].eq(0).all()
+    with pytest.raises(AssertionError, match="causal_lower_right only supports 2D tensors"):
+        bias.causal_lower_right(3)
+    with pytest.raises(AssertionError, match="variant must be a CausalVariant, got int"):
+        bias.CausalBias(1, 2, 3)
+
+
+def test_ways_to_compute_are_enabled_and_refuse_as_pytorch_does(device):
+    x, cuda = torch.ones(2, 40, 4, device=device), torch.backends.cuda
+    states = [cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.cudnn_sdp_enabled, cuda.math_sdp_enabled]
+    assert all(each() for each in states)
+    with sdpa_kernel(SDPBackend.MATH):
+        assert [each() for each in states] == [False, False, False, True]
+        out = F.scaled_dot_product_attention(x.requires_grad_(), x, x)
+        assert "Attention" not in str(out.grad_fn)
+    assert "Attention" in str(F.scaled_dot_product_attention(x, x, x).grad_fn)
+    none = "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both"
+    for ways in ([], SDPBackend.OVERRIDEABLE):
+        with sdpa_kernel(ways), pytest.raises(RuntimeError, match=none):
+            F.scaled_dot_product_attention(x, x, x)
+    with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION]):
+        if x.is_cuda:
+            F.scaled_dot_product_attention(x, x, x)
+            with pytest.raises(RuntimeError, match=r"No available kernel\. "):
+                F.scaled_dot_product_attention(*[torch.ones(2, 300, device=device)] * 3)
+        else:  # PyTorch's CPU has one fused way
+            with pytest.raises(RuntimeError, match=none):
+                F.scaled_dot_product_attention(x, x, x)
+    cuda.enable_math_sdp(False)
+    assert not cuda.math_sdp_enabled()
+    cuda.enable_math_sdp(True)
+    with pytest.raises(RuntimeError, match="set_sdp_use_flash expects a bool, but got int"):
+        cuda.enable_flash_sdp(1)
+    with pytest.raises(AssertionError, match="Backend must be an instance of SDPBackend or a list of SDPBackend inst"):
+        sdpa_kernel("math").__enter__()
+    assert str(SDPBackend.MATH) == "SDPBackend.MATH" and repr(SDPBackend.ERROR) == "<SDPBackend.ERROR: -1>"
+    assert int(SDPBackend.FLASH_ATTENTION) == 1 and all(each() for each in states)
+
+
+def test_heads_wider_than_the_kernels_take_are_composed(device):
+    x = torch.randn(3, 300, device=device, dtype=torch.float64)
+    wanted = torch.softmax(x @ x.T / math.sqrt(300), -1) @ x
+    torch.testing.assert_close(F.scaled_dot_product_attention(x, x, x), wanted)

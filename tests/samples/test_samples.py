@@ -94,6 +94,18 @@ def test_operators_of_pictures_in_half_precision(name: str, dtype: str) -> None:
     assert_alike(run("operators", name, most=20, dtype=dtype))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_attention(dtype: str) -> None:
+    assert_alike(run("operators", "nn.functional.scaled_dot_product_attention", dtype=dtype))
+
+
+@needs_triton
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_attention_on_a_simulated_device(dtype: str) -> None:
+    assert_alike(run("operators", "nn.functional.scaled_dot_product_attention", "simulated", dtype=dtype))
+
+
 @needs_triton
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ON_DEVICES)

@@ -1,12 +1,26 @@
-"""Settings of CUDA devices, by `torch.backends.cuda`'s names: how float32 matrices are multiplied."""
+"""Settings of CUDA devices, by `torch.backends.cuda`'s names: how float32 matrices are multiplied, and in which of
+PyTorch's ways attention may be computed (`nn.attention`)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from ..functional.attention_backends import ENABLED
 from ..kernels.matmul import precision
 
-__all__ = ["MatmulSwitches", "matmul"]
+__all__ = [
+    "MatmulSwitches",
+    "cudnn_sdp_enabled",
+    "enable_cudnn_sdp",
+    "enable_flash_sdp",
+    "enable_math_sdp",
+    "enable_mem_efficient_sdp",
+    "flash_sdp_enabled",
+    "math_sdp_enabled",
+    "matmul",
+    "mem_efficient_sdp_enabled",
+]
 
 
 class MatmulSwitches:
@@ -56,3 +70,28 @@ class MatmulSwitches:
 
 
 matmul = MatmulSwitches()
+
+
+def _switch(name: str) -> tuple[Callable[[bool], None], Callable[[], bool]]:
+    """The function that allows a way to compute attention, on every device, and the one that says whether it is."""
+    of = "of other operators" if name == "math" else "by blocks of scores, as any of the ways but math"
+
+    def enable(enabled: bool) -> None:
+        if not isinstance(enabled, bool):
+            raise RuntimeError(f"set_sdp_use_{name} expects a bool, but got {type(enabled).__name__}")
+        ENABLED[name] = enabled
+
+    def is_enabled() -> bool:
+        return ENABLED[name]
+
+    enable.__name__ = enable.__qualname__ = f"enable_{name}_sdp"
+    enable.__doc__ = f"Allow, or forbid, that attention is computed {of}.\n\nRaises:\n    RuntimeError: no bool."
+    is_enabled.__name__ = is_enabled.__qualname__ = f"{name}_sdp_enabled"
+    is_enabled.__doc__ = f"Whether attention may be computed {of}."
+    return enable, is_enabled
+
+
+enable_flash_sdp, flash_sdp_enabled = _switch("flash")
+enable_mem_efficient_sdp, mem_efficient_sdp_enabled = _switch("mem_efficient")
+enable_math_sdp, math_sdp_enabled = _switch("math")
+enable_cudnn_sdp, cudnn_sdp_enabled = _switch("cudnn")

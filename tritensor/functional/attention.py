@@ -5,26 +5,26 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from .. import layout
-from ..autograd import grad
-from ..autograd.levels import alias
-from ..autograd.mode import enable_grad, no_grad, recording
-from ..autograd.tape import Gradient, Node, record
-from ..dtypes import bfloat16, bool_, float16, float32, float64
-from ..errors import DtypeError, ShapeError, explain
-from ..kernels.matmul.attention import attend, attend_backward
-from ..memory.lifted import Lifted
-from ..operator import registry
+from .. import devices, layout
+from ..arguments import check_tensor, wrong_type
+from ..autograd.mode import no_grad
+from ..dtypes import bool_, float32, float64
+from ..errors import DeviceMismatchError, DtypeError, RangeError, ShapeError, UnsupportedError, explain
+from ..generators import generator_of
+from ..kernels.attention.family import attention, composed
+from ..kernels.attention.host import batch_of
+from ..kernels.matmul.family import c_name, product_shape
 from ..public import public
-from ..tensor import Tensor, wrap
-from . import ranges
-from .activations import dropout
-from .linear_algebra import matmul
-from .normalization import softmax
+from ..tensor import Tensor
+from .attention_backends import ENABLED, is_fused
+from .attention_bias import CausalBias
 from .properties import result_type
 from .reductions import norm
+
+# The widest keys and values that the kernels take, and of float64, of which a wider block spills 1.4 KB a thread.
+_WIDEST, _WIDEST_DOUBLE = 256, 128
+# Fewer scores than this are left to other operators on the CPU: blocks take 100 us at least, these from 24 on.
+_FEW = 1 << 11
 
 
 @public(package=False)
@@ -32,15 +32,18 @@ def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attn_mask: Tensor | None = None,
+    attn_mask: Tensor | CausalBias | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
+    *,
     scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> Tensor:
     """softmax(query @ key.T * scale) @ value: for each query the values, weighted by how well their keys match it.
 
-    On the CPU without dropout it is computed by blocks of scores. Elsewhere it is composed of other operators: scores
-    and weights are tensors in memory, of shape (..., L, S).
+    It is computed by blocks of scores, on the CPU and by kernels on a device, and scores as a whole are not in memory.
+    They are where they are few, a gradient is differentiated again, a mask needs a gradient, keys or values on a device
+    are wider than 256 (of float64, 128), or `nn.attention.sdpa_kernel` wants that.
 
     >>> import tritensor as torch
     >>> x = torch.tensor([[1., 0.], [0., 1.]])
@@ -49,128 +52,126 @@ def scaled_dot_product_attention(
             [0.3302, 0.6698]])
 
     Args:
-        query, key, value: (..., L, E), (..., S, E) and (..., S, Ev).
-        attn_mask: broadcasts to (..., L, S): boolean, true where a query uses a key, or floating, added to the scores.
-            The result for a query that uses no key is zero.
+        query, key, value: (..., L, E), (..., S, E) and (..., S, Ev); what comes before is broadcast.
+        attn_mask: broadcasts to (..., L, S): boolean, true where a query uses a key, or floating, added to the scores;
+            or a bias of `nn.attention.bias`. The result for a query that uses no key is zero.
         dropout_p: the share of weights set to zero, in every call; pass 0 outside of training.
         is_causal: query i uses the keys up to i only.
         scale: 1 / sqrt(E) unless given.
+        enable_gqa: key and value may have fewer heads (their last dimension but two) than query, which divide its
+            heads; neighbours among these share them.
 
     Raises:
-        ShapeError: a mask together with is_causal, tensors of fewer than two dimensions, or shapes that do not fit.
+        ShapeError: a mask together with is_causal, tensors of fewer than two dimensions, shapes that do not fit, heads
+            that do not divide, or a probability outside 0 to 1. DtypeError: other dtypes than one floating one, or a
+            mask of another. DeviceMismatchError: they are on several devices.
     """
-    if is_causal and attn_mask is not None:
-        raise ShapeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
-    if min(query.ndim, key.ndim, value.ndim) < 2:
-        raise ShapeError(
-            f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {query.ndim} "
-            f"key.dim: {key.ndim} and value.dim: {value.ndim} instead."
-        )
-    factor = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
-    mask = None if attn_mask is None else attn_mask._data
-    if not dropout_p and (attn_mask is None or not attn_mask._needs) and _in_blocks(query, key, value, mask):
-        return _attention(query, key, value, attn_mask, factor, is_causal)
-    return _composed(query, key, value, attn_mask, dropout_p, is_causal, factor)
-
-
-def _composed(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None,
-    dropout_p: float,
-    is_causal: bool,
-    factor: float,
-) -> Tensor:
-    """Attention of other operators, with scores and weights in memory."""
-    # half of the factor each, as PyTorch, so that no node saves the caller's own tensors
-    half = math.sqrt(abs(factor))
-    scores = matmul(query * math.copysign(half, factor), (key * half).transpose(-2, -1))
-    if is_causal:
-        # every query uses the first key, so no row is all -inf, and the treatment of such rows below is not needed
-        rows, cols = (ranges.arange(size, device=query.device) for size in scores.shape[-2:])
-        weights = softmax(registry["where"](cols <= rows.unsqueeze(1), scores, -math.inf), -1)
-    elif attn_mask is None:
-        weights = softmax(scores, -1)
+    name, diagonal, mask = "scaled_dot_product_attention", 0 if is_causal else None, None
+    if isinstance(attn_mask, CausalBias):
+        if is_causal:
+            raise ValueError("CausalBias should not be used with causal=True")
+        diagonal = attn_mask.diagonal()
     else:
-        if attn_mask.dtype is bool_:
-            scores = registry["where"](attn_mask, scores, -math.inf)
-        else:
-            scores = scores + attn_mask
-        # the softmax of a row of -inf only is NaN, and so would be its gradient
-        seen = (scores != -math.inf).any(-1, keepdim=True)
-        weights = softmax(registry["where"](seen, scores, 0), -1)
-        weights = registry["where"](seen, weights, 0)
-    return matmul(dropout(weights, dropout_p) if dropout_p else weights, value)
+        mask = attn_mask
+    _check_operands(name, query, key, value, mask)
+    if is_causal and mask is not None:
+        raise ShapeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if not 0 <= dropout_p <= 1:
+        raise ShapeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
+    if scale is not None and isinstance(scale, (str, bytes)):
+        raise wrong_type(name, "scale", "float", scale)
+    factor = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else float(scale)
+    heads = 0
+    if enable_gqa:
+        query, key, value, mask, heads = _grouped(query, key, value, mask)
+    batch = batch_of(query._data.shape, key._data.shape, value._data.shape)
+    turned = (*key.shape[:-2], key.shape[-1], key.shape[-2])
+    scores = (*batch, *product_shape(tuple(query.shape), turned)[-2:])
+    product_shape(scores, tuple(value.shape))
+    if isinstance(attn_mask, CausalBias):
+        attn_mask.check(scores)
+    elif mask is not None and (found := layout.broadcast_shapes(scores, tuple(mask.shape))) != scores:
+        raise ShapeError(f"output with shape {list(scores)} doesn't match the broadcast shape {list(found)}")
+    drawn: dict[str, Any] = {}
+    if dropout_p:
+        seed, offset = generator_of(query.device).draw()
+        drawn = {"p": dropout_p, "seed": seed, "offset": offset}
+    on_device = query.device is not devices.cpu
+    widest = _WIDEST_DOUBLE if query.dtype is float64 else _WIDEST
+    fits = not on_device or max(key.shape[-1], value.shape[-1]) <= widest
+    few = not on_device and math.prod(scores) < _FEW and ENABLED["math"]
+    if is_fused(on_device, fits, mask is not None and mask._needs) and not few:
+        out = attention(query, key, value, mask, scale=factor, diagonal=diagonal, **drawn)[0]
+    else:
+        out = composed(query, key, value, mask, factor, diagonal, **drawn)
+    return out.flatten(-4, -3) if heads else out
 
 
-# Fewer scores than this are left to the other operators.
-_FEW = 1 << 14
-_KINDS = {float16: float32, bfloat16: float32, float32: float32, float64: float64}
+def _check_operands(name: str, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+    operands = {"query": query, "key": key, "value": value}
+    for position, (each, x) in enumerate(operands.items()):
+        check_tensor(name, each, position + 1, x)
 
+    def listed(what: str, of: Any) -> str:
+        told = [f"{each}.{what}: {of(x)}" for each, x in operands.items()]
+        return f"{told[0]} {told[1]} and {told[2]} instead."
 
-def _in_blocks(query: Tensor, key: Tensor, value: Tensor, mask: Any) -> bool:
-    """Whether all are on the CPU, of one floating dtype and of shapes that fit without broadcasting; and large."""
-    arrays = [each._data for each in (query, key, value)]
-    if any(array.__class__ is not np.ndarray or array.ndim < 2 for array in arrays) or query.dtype not in _KINDS:
-        return False
-    if mask is not None and mask.__class__ is not np.ndarray:
-        return False
-    q, k, v = (array.shape for array in arrays)
-    same = q[:-2] == k[:-2] == v[:-2] and q[-1] == k[-1] and k[-2] == v[-2]
-    if not same or not query.dtype is key.dtype is value.dtype or math.prod(q[:-1]) * k[-2] < _FEW:
-        return False
+    if not query.dtype is key.dtype is value.dtype:
+        fact = "Expected query, key, and value to have the same dtype, but got "
+        raise DtypeError(explain(fact + listed("dtype", lambda x: c_name(x.dtype)), remedy="convert with .to(dtype)"))
+    if not query.device is key.device is value.device:
+        fact = "Expected query, key, and value to have the same device type, but got "
+        raise DeviceMismatchError(explain(fact + listed("device", lambda x: x.device), remedy="move with .to(device)"))
+    if min(x.ndim for x in operands.values()) < 2:
+        fact = "Expected query, key, and value to all be  at least 2 dimensional, but got "
+        raise ShapeError(fact + listed("dim", lambda x: x.ndim))
+    if query.dtype.is_complex:
+        raise UnsupportedError(f"\"softmax_lastdim_kernel_impl\" not implemented for '{query.dtype.legacy}'")
+    if not query.dtype.is_floating_point:
+        raise DtypeError(
+            explain(f"expected scalar type Float but found {query.dtype.legacy}", remedy="convert with .float()")
+        )
     if mask is None:
-        return True
-    scores = (*q[:-1], k[-2])
-    fits = mask.ndim <= len(q) and all(m in (1, s) for m, s in zip(mask.shape[::-1], scores[::-1], strict=False))
-    return fits and (mask.dtype == bool or mask.dtype == arrays[0].dtype)
+        return
+    check_tensor(name, "attn_mask", 4, mask)
+    if mask.dtype not in (bool_, float32, query.dtype):
+        raise DtypeError(
+            explain(
+                "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+                f"{c_name(mask.dtype)} and  query.dtype: {c_name(query.dtype)} instead.",
+                remedy="convert with .to(query.dtype)",
+            )
+        )
+    if mask.device is not query.device:
+        raise DeviceMismatchError(
+            explain(
+                f"Tensor on device {mask.device} is not on the expected device {query.device}!",
+                remedy="move attn_mask with .to(query.device)",
+            )
+        )
 
 
-def _attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, factor: float, causal: bool
-) -> Tensor:
-    """Attention by blocks of scores, and its node."""
-    inputs = (query, key, value)
-    q, k, v = (each._host_array() for each in inputs)
-    result = wrap(attend(q, k, v, factor, _spread(attn_mask, q, k), causal, _KINDS[query.dtype].numpy))
-    needs = [position for position, each in enumerate(inputs) if each._needs]
-    if recording.enabled and needs:
-        saved = (*inputs, result.detach(), attn_mask)
-        versions = tuple([None if each is None else each._version for each in saved])
-        backward = _Backward(factor, causal, needs)
-        result._node = record(backward, tuple([inputs[position]._edge() for position in needs]), saved, versions)
-        result._needs = True
-    return result
-
-
-def _spread(mask: Tensor | None, q: np.ndarray, k: np.ndarray) -> np.ndarray | None:
-    """A mask in the scores' shape."""
-    return None if mask is None else np.broadcast_to(mask._host_array(), (*q.shape[:-1], k.shape[-2]))
-
-
-class _Backward(Gradient):
-    """The gradients of attention, by blocks of scores, which are computed again."""
-
-    name = "ScaledDotProductAttentionBackward0"
-
-    def __init__(self, factor: float, causal: bool, needs: list[int]) -> None:
-        self.factor, self.causal, self.needs = factor, causal, needs
-
-    def run(self, node: Node, gradient: Any) -> list[Any]:
-        """Those of the inputs that need one."""
-        query, key, value, result, mask = node.saved
-        if recording.enabled or isinstance(gradient._data, Lifted):  # to be differentiated again, or for each sample
-            recorded, inputs = recording.enabled, [query, key, value]
-            for position in self.needs:  # one tensor may be several inputs, whose gradients are apart
-                inputs[position] = alias(inputs[position])
-            with enable_grad():
-                again = _composed(inputs[0], inputs[1], inputs[2], mask, 0.0, self.causal, self.factor)
-            return list(grad(again, [inputs[at] for at in self.needs], gradient, create_graph=recorded))
-        g, q, k, v, out = (each._host_array() for each in (gradient, query, key, value, result))
-        kind = _KINDS[query.dtype].numpy
-        found = attend_backward(g, q, k, v, out, self.factor, _spread(mask, q, k), self.causal, kind)
-        return [wrap(found[position]) for position in self.needs]
+def _grouped(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Any, ...]:
+    """Heads as a dimension of groups, whose members share keys and values; and how many heads there are."""
+    least = min(query.ndim, key.ndim, value.ndim)
+    if least < 3:
+        raise RangeError(f"Dimension out of range (expected to be in range of [{-least}, {least - 1}], but got -3)")
+    heads, few, some = (int(x.shape[-3]) for x in (query, key, value))
+    for each in (few, some):
+        if heads % each if each else heads:
+            raise ShapeError(
+                explain(
+                    "Number of heads in key and value must divide the number of heads in query",
+                    f"query has {heads} heads, key {few}, value {some}",
+                    remedy="repeat the heads of key and value, or pass numbers that divide",
+                )
+            )
+    if few != some:
+        key, value = key.repeat_interleave(heads // few, -3), value.repeat_interleave(heads // some, -3)
+        few = heads
+    if mask is not None and mask.ndim > 2:
+        mask = mask.unflatten(-3, (few, -1)) if mask.shape[-3] == heads > 1 else mask.unsqueeze(-3)
+    return query.unflatten(-3, (few, heads // max(few, 1))), key.unsqueeze(-3), value.unsqueeze(-3), mask, heads
 
 
 @public(package=False)

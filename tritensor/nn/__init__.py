@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     activation,
     adaptive,
+    attention,
     batch_normalization,
     containers,
     convolution,
@@ -61,6 +62,7 @@ from .transformer import *
 from .upsampling import *
 
 __all__ = ["DataParallel", "audit", "functional", "init", "parallel", "parameter", "parameter_path", "utils"]
+__all__ += ["attention"]
 __all__ += activation.__all__
 __all__ += adaptive.__all__
 __all__ += batch_normalization.__all__

@@ -105,9 +105,18 @@ def _of_one(first: int, offset: int, keys: list[tuple[int, int]]) -> tuple[int, 
 
 
 def _draw(
-    count: int, seed: int, offset: int, per: int, kind: Any, body: Body, factor: ndarray | None = None
+    count: int,
+    seed: int,
+    offset: int,
+    per: int,
+    kind: Any,
+    body: Body,
+    factor: ndarray | None = None,
+    first: int = 0,
 ) -> ndarray:
     """`count` numbers, `per` of them from each counter: `body(even, odd, out)` computes them from a block's words.
+
+    The first of them are from counter `first`.
 
     Where there is a `factor`, they are multiplied by its elements, in their dtype, and the result has its dtype.
     """
@@ -118,7 +127,7 @@ def _draw(
         part = result[start * per : stop * per]
         direct = factor is None and part.size == (stop - start) * per
         numbers = part if direct else np.empty((stop - start) * per, kind)
-        body(*philox(start, stop - start, seed, offset), numbers)
+        body(*philox(first + start, stop - start, seed, offset), numbers)
         if factor is not None:
             by = factor[start * per : stop * per].astype(kind, copy=False)
             part[...] = np.multiply(numbers[: part.size], by, out=numbers[: part.size])
@@ -221,8 +230,10 @@ def draw_integers(count: int, seed: int, offset: int, low: int, span: int, narro
     return _draw(count, seed, offset, *((4, kind, from_words) if narrow else (2, kind, from_pairs)))
 
 
-def draw_dropout(x: ndarray, seed: int, offset: int, threshold: int, scale: float, kind: np.dtype) -> ndarray:
-    """`x * scale`, or `x * 0` where an element's 16 random bits are below `threshold`, computed in `kind`."""
+def draw_dropout(
+    x: ndarray, seed: int, offset: int, threshold: int, scale: float, kind: np.dtype, first: int = 0
+) -> ndarray:
+    """`x * scale`, or `x * 0` where an element's 16 random bits, from counter `first` on, are below `threshold`."""
     number = kind.type(scale)
 
     def body(even: ndarray, odd: ndarray, out: ndarray) -> None:
@@ -230,4 +241,4 @@ def draw_dropout(x: ndarray, seed: int, offset: int, threshold: int, scale: floa
         _interleave(even, odd, whole)
         np.multiply(whole.view("<u2") >= threshold, number, out=out)
 
-    return _draw(x.size, seed, offset, 8, kind, body, x.reshape(-1)).reshape(x.shape)
+    return _draw(x.size, seed, offset, 8, kind, body, x.reshape(-1), first).reshape(x.shape)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import triton.language as tl
     from triton.language.extra import libdevice
 
-__all__ = ["Dropout", "Random", "dropout", "integers", "normal", "uniform"]
+__all__ = ["Dropout", "Random", "dropout", "dropout_numbers", "integers", "normal", "uniform"]
 
 # ---- the family -----------------------------------------------------------------------------------------------
 
@@ -297,8 +297,8 @@ class Dropout(Operator):
         if not out.size:
             return
         sizes, (strides,) = collapse_dims(x.shape, [x.strides])
-        p, groups = call.metadata["p"], -(-out.size // 8)
-        scale = _scale(p)
+        groups = -(-out.size // 8)
+        seed, offset, threshold, scale = dropout_numbers(**call.metadata, on_device=True)
         block = _block_size(out, groups)
         reach = sum((size - 1) * abs(step) for size, step in zip(sizes, strides, strict=True))
         launch(
@@ -309,9 +309,9 @@ class Dropout(Operator):
                 x,
                 strides,
                 sizes,
-                _key(call.metadata["seed"]),
-                _signed(call.metadata["offset"]),
-                round(p * 65536),
+                seed,
+                offset,
+                threshold,
                 Float64(scale) if call.compute is dtypes.float64 else scale,
                 out.size,
             ),
@@ -332,13 +332,20 @@ def _scale(p: float) -> float:
     return 0.0 if p == 1 else 1 / (1 - p)
 
 
+def dropout_numbers(p: float, seed: Any, offset: int, on_device: bool = False) -> tuple[Any, Any, int, float]:
+    """Seed, offset, the threshold that an element's bits have to reach, and its factor: for functions of `host`, or as
+    arguments of a kernel."""
+    key = (_key(seed), _signed(offset)) if on_device else (seed, offset)
+    return *key, round(p * 65536), _scale(p)
+
+
 def _dropout(x, *, p, seed, offset):
     """x with each element set to 0 with probability p, and divided by 1 - p elsewhere; NaN and infinities stay NaN."""
     return _drop(x, p, seed, offset, x.dtype)
 
 
 def _drop(x: np.ndarray, p: float, seed: int, offset: int, kind: np.dtype) -> np.ndarray:
-    return host.draw_dropout(x, seed, offset, round(p * 65536) if p < 1 else 65536, _scale(p), kind)
+    return host.draw_dropout(x, *dropout_numbers(p, seed, offset), kind)
 
 
 dropout = Dropout("dropout", _dropout, FLOATING)

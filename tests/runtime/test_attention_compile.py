@@ -1,0 +1,94 @@
+"""What the compiler makes of the kernels of attention, without a GPU: registers, shared memory, tensor cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+
+import tritensor as torch
+from tritensor import settings
+
+from ..needs import HAS_TRITON
+
+if not HAS_TRITON:
+    pytest.skip("compiling needs Triton", allow_module_level=True)
+
+from tritensor.kernels.attention.family import attention, attention_backward
+from tritensor.kernels.attention.launch import TILES
+from tritensor.kernels.matmul import precision
+from tritensor.runtime import compiler
+
+from ..devices.compile_only import compile_only
+
+SHARED = 232448  # bytes that a program may have on sm_90; 227 KB
+DTYPES = {"half": torch.bfloat16, "double": torch.float64}
+# Bytes of spilled registers a thread, by product and width: three products keep two parts of each operand.
+SPILLED = {("tf32x3", 256): 304, ("ieee", 256): 304, ("double", 128): 152}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with settings.cache_dir(str(tmp_path_factory.mktemp("triton"))):
+        yield
+
+
+def compiled(
+    product: str, width: int, masked: bool = False, target: Any = ("cuda", 90), **options: Any
+) -> dict[str, Any]:
+    """What was compiled for attention and its gradients, by the kernel's name."""
+    dtype = DTYPES.get(product, torch.float32)
+    before = precision.get_product()
+    precision.set_product("none" if product in DTYPES else product)
+    try:
+        with compile_only(target) as device, torch.no_grad():
+            x = torch.empty(2, 4, 1024, width, dtype=dtype, device="cuda")
+            mask = torch.empty(1, 1, 1024, dtype=torch.bool, device="cuda") if masked else None
+            options = {"scale": 0.1, "diagonal": 0, **options}
+            out, sums = attention(x, x, x, mask, **options)
+            attention_backward(x, x, x, x, out, sums, mask, **options)
+            return {made.metadata.name: made for made in device.made if "attention" in made.metadata.name}
+    finally:
+        precision.set_product(before)
+
+
+def assert_sound(found: dict[str, Any], allowed: int = 0) -> None:
+    # Triton 3.6's assembler gives up registers for one more block per multiprocessor, see `test_operators_compile.py`
+    allowed = max(allowed, 32 if version("triton").startswith("3.6.") else 0)
+    assert sorted(found) == ["attention", "attention_keys", "attention_queries"]
+    for name, made in found.items():
+        registers, spilled = compiler._cubin_usage(made.asm["cubin"])
+        assert spilled <= allowed, f"{name} spills {spilled} bytes with {registers} registers"
+        assert made.metadata.shared <= SHARED
+
+
+def test_halves_use_wgmma_without_spills() -> None:
+    found = compiled("half", 64)
+    assert_sound(found)
+    for name, made in found.items():
+        assert "wgmma.mma_async" in made.asm["ptx"] and "cp.async" in made.asm["ptx"], name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("product", "width"),
+    [(product, width) for product in TILES for width in (16, 64, 80, 128, 256) if width <= max(TILES[product])],
+)
+def test_every_tile_is_sound(product: str, width: int) -> None:
+    table = TILES[product]
+    assert_sound(compiled(product, width), SPILLED.get((product, min(each for each in table if each >= width)), 0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"masked": True}, {"p": 0.5}, {"diagonal": None}, {"diagonal": -1}], ids=str)
+@pytest.mark.parametrize("width", [64, 128])
+def test_options_are_sound(width: int, options: dict[str, Any]) -> None:
+    assert_sound(compiled("half", width, **options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [("cuda", 80), ("cuda", 100), ("hip", "gfx942")], ids=str)
+def test_other_targets_compile(target: Any) -> None:
+    assert sorted(compiled("half", 64, target=target)) == ["attention", "attention_keys", "attention_queries"]

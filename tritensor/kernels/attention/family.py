@@ -1,0 +1,247 @@
+"""The attention family: softmax(query @ key.T * scale + mask) @ value, of which the scores are never in memory.
+
+The operator returns the logarithms of the sums of exponentials as well, from which its gradients compute the weights
+again. Batches broadcast; where the last dimension of the batch shares keys and values, as grouped heads do, their
+gradients are summed by the kernel. The gradient of a mask, and gradients of gradients, have the scores' size, so they
+are made of other operators.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes, layout
+from ...autograd.mode import recording
+from ...operator import Dtypes, Operator, Shapes
+from ...rules import FLOATING
+from ...runtime.call import Call
+from ..random.philox import dropout, dropout_numbers
+from .host import attend, attend_backward, batch_of, is_shared
+
+__all__ = ["Attention", "attention", "attention_backward", "composed"]
+
+Shape = tuple[int, ...]
+
+
+class Attention(Operator):
+    """Attention, or its gradients."""
+
+    family = "attention"
+    repeatable = True
+
+    def __call__(self, *inputs: Any, **metadata: Any) -> Any:
+        """As for any operator; calls that draw random numbers are not remembered."""
+        return self.call(None, [], inputs, metadata) if metadata.get("p") else super().__call__(*inputs, **metadata)
+
+    def resolve_dtypes(self, call: Call) -> Dtypes:
+        """One dtype for queries, keys, values and results; the mask may have another one."""
+        names = ("query", "key", "value")
+        operands = [value for name, value in zip(self.inputs, call.inputs, strict=True) if name in names]
+        compute, result = self.rule(self.name, operands)
+        return compute, tuple([compute if name == "logsumexp" else result for name in self.outputs])
+
+    def operands(self, arrays: Sequence[Any]) -> dict[str, Any]:
+        """The arrays by name."""
+        return dict(zip(self.inputs, arrays, strict=True))
+
+    def allocate(self, call: Call) -> Shapes:
+        """The results, in the order of dimensions that their operand has in memory."""
+        return self.shapes(self.operands(call.arrays), [result.numpy for result in call.results])
+
+    def shapes(self, found: dict[str, Any], kinds: Sequence[np.dtype]) -> Shapes:
+        """The same, from operands by name."""
+        q, k, v = found["query"], found["key"], found["value"]
+        batch = batch_of(q.shape, k.shape, v.shape)
+        if self is attention:
+            shapes: list[Shape] = [(*batch, q.shape[-2], v.shape[-1]), (*batch, q.shape[-2])]
+        else:
+            kept = (*batch[:-1], 1) if is_shared(batch, k.shape, v.shape) else batch
+            shapes = [(*batch, *q.shape[-2:]), (*kept, *k.shape[-2:]), (*kept, *v.shape[-2:])]
+        return [(shape, kind, _steps(shape, like)) for shape, kind, like in zip(shapes, kinds, (q, k, v), strict=False)]
+
+    def on_host(self, call: Call) -> Callable[..., tuple[np.ndarray, ...]]:
+        """Blocks of scores; halves are converted a block at a time."""
+        kinds, kind, metadata = [result.numpy for result in call.results], call.compute.numpy, call.metadata
+
+        def run(*arrays: Any) -> tuple[np.ndarray, ...]:
+            found = self.operands(arrays)
+            outs = [
+                np.lib.stride_tricks.as_strided(np.empty(shape, of), shape, [step * of.itemsize for step in steps])
+                for shape, of, steps in self.shapes(found, kinds)
+            ]
+            self.computed(found, outs, kind, **metadata)
+            return tuple(outs)
+
+        return run
+
+    def computed(
+        self, found: dict[str, Any], outs: list[np.ndarray], kind: np.dtype, scale: float, diagonal: Any, **drawn: Any
+    ) -> None:
+        """Compute the results on the CPU."""
+        q, k, v, mask = (found[name] for name in ("query", "key", "value", "mask"))
+        batch, rows, keys = batch_of(q.shape, k.shape, v.shape), q.shape[-2], k.shape[-2]
+
+        def spread(x: np.ndarray | None, *last: int) -> Any:
+            return None if x is None else np.broadcast_to(x, (*batch, *last))[None]
+
+        numbers = (*dropout_numbers(**drawn), rows, keys) if drawn["p"] else None
+        operands = (*(spread(x, *x.shape[-2:]) for x in (q, k, v)), spread(mask, rows, keys))
+        if self is attention:
+            attend(operands, outs[0][None], outs[1][None], scale, diagonal, numbers, kind)
+        else:
+            grad, out = (spread(found[name], rows, v.shape[-1]) for name in ("grad", "out"))
+            known = grad, out, spread(found["logsumexp"], rows)
+            attend_backward(known, operands, [each[None] for each in outs], scale, diagonal, numbers, kind)
+
+    def launch(self, call: Call) -> None:
+        """One kernel for the results, two for the gradients."""
+        from .launch import launch_attention, launch_backward
+
+        found = self.operands(call.arrays)
+        (launch_attention if self is attention else launch_backward)(call.outs, found, **call.metadata)
+
+    def cost(self, call: Call) -> tuple[int, int]:
+        """Each operand moved once; two products of queries and keys, or five."""
+        moved = sum(array.nbytes for array in (*call.outs, *call.arrays) if array is not None)
+        found, out = self.operands(call.arrays), call.outs[0]
+        products = (2 if self is attention else 5) * (found["query"].shape[-1] + found["value"].shape[-1])
+        return moved, math.prod(out.shape[:-1]) * found["key"].shape[-2] * products
+
+    def terms(self, call: Call) -> int:
+        """How many products are summed for each element of the results."""
+        found = self.operands(call.arrays)
+        return max(super().terms(call), found["key"].shape[-2] * found["query"].shape[-1])
+
+
+def _steps(shape: Shape, like: Any) -> Shape:
+    """Strides without gaps, in the order of dimensions of an array; row-major if it has others or repeats elements."""
+    if len(like.shape) != len(shape) or 0 in like.strides:
+        return layout.contiguous_strides(shape)
+    order = sorted(range(len(shape) - 1), key=lambda dim: -like.strides[dim])
+    steps, step = [1] * len(shape), shape[-1]
+    for dim in reversed(order):
+        steps[dim], step = max(step, 1), max(step, 1) * max(shape[dim], 1)
+    return tuple(steps)
+
+
+def _attention(query, key, value, mask=None, *, scale, diagonal=None, p=0.0, seed=0, offset=0):
+    """softmax(query @ key.T * scale + mask) @ value, and the logarithms of the sums of the softmax."""
+    raise NotImplementedError  # `Attention.on_host` calls `attend`
+
+
+def _attention_backward(
+    grad, query, key, value, out, logsumexp, mask=None, *, scale, diagonal=None, p=0.0, seed=0, offset=0
+):
+    """The gradients of attention by queries, keys and values."""
+    raise NotImplementedError
+
+
+attention = Attention("scaled_dot_product_attention", _attention, FLOATING, outputs=("out", "logsumexp"))
+attention_backward = Attention(
+    "scaled_dot_product_attention_backward",
+    _attention_backward,
+    FLOATING,
+    outputs=("query_grad", "key_grad", "value_grad"),
+)
+
+
+# ---- of other operators, with scores and weights in memory ---------------------------------------------------------
+
+
+def _weights(query: Any, key: Any, mask: Any, scale: float, diagonal: int | None) -> Any:
+    # half of the factor each, as PyTorch, so that no node saves the caller's own tensors
+    half = math.sqrt(abs(scale))
+    scores = (query * math.copysign(half, scale)) @ (key * half).mT
+    hidden = None
+    if mask is not None and mask.dtype is dtypes.bool_:
+        hidden = ~mask
+    elif mask is not None:
+        scores = scores + mask
+    if diagonal is not None:
+        behind = scores.new_ones(scores.shape[-2:], dtype=dtypes.bool_).triu(diagonal + 1)
+        hidden = behind if hidden is None else hidden | behind
+    if hidden is not None:
+        scores = scores.masked_fill(hidden, -math.inf)
+    if mask is None and (diagonal is None or diagonal >= 0):
+        return scores.softmax(-1)
+    # the softmax of a row of -inf only is NaN, and so would be its gradient
+    blind = (scores == -math.inf).all(-1, keepdim=True)
+    return scores.masked_fill(blind, 0).softmax(-1).masked_fill(blind, 0)
+
+
+def _factors(weights: Any, p: float, seed: Any, offset: int) -> Any:
+    """What dropout multiplies the weights by; their rows are drawn in multiples of 8."""
+    *lead, keys = weights.shape
+    ones = weights.detach().new_ones((*lead, -(-keys // 8) * 8))
+    return dropout(ones, p=p, seed=seed, offset=offset)[..., :keys]
+
+
+def composed(query: Any, key: Any, value: Any, mask: Any, scale: float, diagonal: int | None, **drawn: Any) -> Any:
+    """Attention of tensors, made of other operators."""
+    kind = query.dtype
+    if kind.itemsize == 2:
+        query, key, value = query.float(), key.float(), value.float()
+    weights = _weights(query, key, mask, scale, diagonal)
+    if drawn.get("p"):
+        weights = weights * _factors(weights, **drawn)
+    return (weights @ value).to(kind)
+
+
+def _gradient(grad, query, key, value, mask, out, logsumexp, scale, diagonal, p, seed, offset, needs):
+    """By the kernels; of other operators where it is recorded, or a mask needs one."""
+    metadata = {"scale": scale, "diagonal": diagonal, "p": p, "seed": seed, "offset": offset}
+    if not (recording.enabled or needs[3]):
+        return (*attention_backward(grad, query, key, value, out, logsumexp, mask, **metadata), None)
+    if query.dtype.itemsize == 2:
+        grad, query, key, value = grad.float(), query.float(), key.float(), value.float()
+    weights = _weights(query, key, mask, scale, diagonal)
+    change, dropped = grad @ value.mT, weights
+    if p:
+        factors = _factors(weights, p, seed, offset)
+        change, dropped = change * factors, weights * factors
+    change = weights * (change - (change * weights).sum(-1, keepdim=True))
+    return (
+        change @ key * scale if needs[0] else None,
+        change.mT @ query * scale if needs[1] else None,
+        dropped.mT @ grad if needs[2] else None,
+        change if needs[3] else None,
+    )
+
+
+attention.gradient(_gradient)
+
+# shapes of queries, keys, values and mask (of booleans where it ends with True), and metadata
+SAMPLES: tuple[tuple[Any, ...], ...] = (
+    ((2, 3, 5, 8), (2, 3, 7, 8), (2, 3, 7, 4), None, {}),
+    ((20, 18), (20, 18), (20, 18), None, {"scale": 0.3, "diagonal": 0}),
+    ((2, 2, 3, 3), (2, 1, 4, 3), (2, 1, 4, 2), None, {"diagonal": 1}),
+    ((2, 3, 4), (5, 4), (1, 5, 3), ((3, 5), True), {}),
+    ((2, 3, 4), (2, 4, 4), (2, 4, 3), ((2, 1, 4), False), {"scale": -0.5}),
+    ((2, 4, 3), (1, 3, 3), (1, 3, 3), ((2, 4, 3), False), {"diagonal": -1}),
+    ((2, 3, 4), (2, 9, 4), (2, 9, 2), None, {"p": 0.5, "seed": 3, "offset": 1}),
+    ((2, 3, 0), (2, 5, 0), (2, 5, 2), None, {}),
+    ((2, 3, 4), (2, 0, 4), (2, 0, 2), None, {}),
+    ((2, 0, 4), (2, 3, 4), (2, 3, 2), None, {}),
+)
+
+
+def _samples(draw: Any, backward: bool) -> Any:
+    for q, k, v, masked, metadata in SAMPLES:
+        mask = None
+        if masked is not None:
+            shape, boolean = masked
+            mask = draw.rng.random(shape) < 0.7 if boolean else draw(shape)
+            mask[..., :1, :] = False if boolean else -math.inf  # a query that sees no key
+        rows = (*batch_of(q, k, v), q[-2])
+        operands = [draw(shape) for shape in (q, k, v)]
+        if backward:
+            operands = [draw((*rows, v[-1])), *operands, draw((*rows, v[-1])), draw(rows, (4.0, 6.0))]
+        yield [*operands, mask], {"scale": 0.5, **metadata}
+
+
+attention.samples(lambda draw: _samples(draw, False))
+attention_backward.samples(lambda draw: _samples(draw, True))

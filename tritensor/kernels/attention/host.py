@@ -1,0 +1,205 @@
+"""Attention on the CPU: softmax(q @ k.T * factor + mask) @ v and its gradients, by blocks of scores in a cache.
+
+A block is some queries of some heads. The scores as a whole are never in memory; backward computes them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+
+from ... import layout
+from ...casting import converted
+from ...threads import in_pieces
+from ..matmul.host import places
+from ..random.host import draw_dropout
+
+__all__ = ["attend", "attend_backward", "batch_of", "is_shared"]
+
+ndarray = np.ndarray
+# Scores of a block: 1 MB of float32.
+_SCORES = 1 << 18
+# Queries of a block before a diagonal: the keys behind it are left out.
+_QUERIES = 128
+# Exponentials of scores up to this, and their sums, are numbers of float32 with all their digits.
+_SMALL = 60
+
+
+def batch_of(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The batch of queries, keys and values of these shapes."""
+    return layout.broadcast_shapes(*[shape[:-2] for shape in shapes])
+
+
+def is_shared(batch: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...]) -> bool:
+    """Whether the last dimension of a batch shares keys and values."""
+    return bool(batch) and batch[-1] > 1 and all(len(shape) < 3 or shape[-3] == 1 for shape in (k, v))
+
+
+def _step(count: int, keys: int, diagonal: int | None) -> int:
+    """How many queries a block has."""
+    step = max(min(_SCORES // max(keys, 1), count), 1)
+    return step if diagonal is None else min(step, _QUERIES)
+
+
+def _end(first: int, step: int, keys: int, diagonal: int | None) -> int:
+    """Up to which key the queries of a block see."""
+    return keys if diagonal is None else min(max(first + step + diagonal, 0), keys)
+
+
+def _share(batch: tuple[int, ...], scores: int, run: Callable[[Any], None]) -> None:
+    """Call `run` with indices of a batch, of as many at a time as their scores fill a block."""
+
+    def some(start: int, stop: int) -> None:
+        for place in places(batch, start, stop):
+            run(place)
+
+    in_pieces(some, prod(batch), max(_SCORES // max(scores, 1), 1))
+
+
+def _scores(scaled: ndarray, k: ndarray, mask: ndarray | None, first: int, diagonal: int | None) -> ndarray:
+    """The scores of queries from `first` on; -inf where they do not see a key."""
+    scores = np.matmul(scaled, k.mT)
+    rows, cols = scores.shape[-2:]
+    if mask is not None and mask.dtype == bool:
+        scores = np.where(mask, scores, scores.dtype.type(-inf))  # a seventh of the time of np.copyto(where=)
+    elif mask is not None:
+        np.add(scores, mask, out=scores)
+    if diagonal is not None and first + diagonal < cols - 1:
+        begin = max(first + diagonal + 1, 0)
+        seen = np.arange(begin, cols) <= np.arange(first, first + rows)[:, None] + diagonal
+        scores[..., begin:] = np.where(seen, scores[..., begin:], scores.dtype.type(-inf))
+    return scores
+
+
+def _are_small(scaled: ndarray, k: ndarray) -> bool:
+    """Whether no product of a query and a key is so large that its exponential needs the largest one subtracted."""
+    ones = np.ones(k.shape[-1], k.dtype)
+    return bool((np.square(scaled) @ ones).max() * (np.square(k) @ ones).max() < _SMALL**2)
+
+
+def _with_column(x: ndarray, column: Any) -> ndarray:
+    """A matrix with one more column: its product with another adds a number to each row, which is a pass less."""
+    out = np.empty((*x.shape[:-1], x.shape[-1] + 1), x.dtype)
+    out[..., :-1], out[..., -1] = x, column
+    return out
+
+
+def _kept(shape: tuple[int, ...], batch: tuple[int, ...], place: Any, rows: slice, dropout: Any, kind: Any) -> ndarray:
+    """What weights are multiplied by: as by the operator `dropout`, for weights with rows of a multiple of 8.
+
+    Args:
+        shape: of the weights, of heads, queries and keys. batch, place: the sizes of the batch, and which heads of it.
+        rows: the queries. dropout: seed, offset, threshold, factor, and the numbers of queries and keys.
+    """
+    seed, offset, threshold, factor, count, keys = dropout
+    groups = -(-keys // 8)
+    ones = np.ones((shape[-2], groups * 8), kind)
+    heads = np.arange(prod(batch)).reshape(batch)[place].reshape(-1)
+    drawn = [
+        draw_dropout(ones, seed, offset, threshold, factor, kind, (h * count + rows.start) * groups) for h in heads
+    ]
+    return np.stack(drawn).reshape(*shape[:-1], -1)[..., : shape[-1]]
+
+
+def attend(
+    operands: Sequence[Any],
+    out: ndarray,
+    logsumexp: ndarray,
+    factor: float,
+    diagonal: int | None,
+    dropout: Any,
+    kind: Any,
+) -> None:
+    """Attention of arrays with one batch, of at least one dimension, computed in `kind`.
+
+    Args:
+        operands: queries, keys, values, and None or a mask of the scores' shape: boolean, or added to the scores.
+        out, logsumexp: written: the results and, of shape (..., queries), the logarithms of the sums of exponentials,
+            which are infinite for a query that sees no key.
+        diagonal: None, or query i sees the keys up to i + diagonal.
+        dropout: None, or what `_kept` takes.
+    """
+    q, k, v, mask = operands
+    batch, count, keys = q.shape[:-2], q.shape[-2], k.shape[-2]
+    step = _step(count, keys, diagonal)
+
+    def run(place: Any) -> None:
+        block, *heads = place
+        rows, heads = slice(block * step, block * step + step), tuple(heads)
+        end = _end(rows.start, step, keys, diagonal)
+        part = None if mask is None else mask[heads][..., rows, :end]
+        scaled = converted(q[heads][..., rows, :], kind) * kind.type(factor)
+        key = converted(k[heads][..., :end, :], kind)
+        scores = _scores(scaled, key, part, rows.start, diagonal)
+        top: Any = kind.type(0)
+        if end and not ((mask is None or mask.dtype == bool) and _are_small(scaled, key)):
+            top = scores.max(-1, keepdims=True)
+            top[top == -inf] = 0  # a query without keys: its weights are zeros
+            np.subtract(scores, top, out=scores)
+        weights = np.exp(scores, out=scores)
+        total = np.matmul(weights, np.ones((end, 1), kind))
+        blind = total == 0
+        logsumexp[heads][..., rows] = np.where(blind, inf, np.log(total) + top)[..., 0]
+        if dropout is not None:
+            np.multiply(weights, _kept(weights.shape, batch, heads, rows, dropout, kind), out=weights)
+        found = np.matmul(weights, converted(v[heads][..., :end, :], kind))
+        total[blind] = 1
+        out[heads][..., rows, :] = np.divide(found, total, out=found)
+
+    if out.size:
+        _share((-(-count // step), *batch), step * keys, run)
+    else:
+        logsumexp[...] = inf
+
+
+def attend_backward(
+    known: Sequence[ndarray],
+    operands: Sequence[Any],
+    results: Sequence[ndarray],
+    factor: float,
+    diagonal: int | None,
+    dropout: Any,
+    kind: Any,
+) -> None:
+    """The gradients of queries, keys and values in `results`, from that of the results, the results, and logsumexp.
+
+    Where those of keys and values have a batch that ends with 1, its last dimension, of two or more, shares them.
+    """
+    (grad, out, logsumexp), (q, k, v, mask) = known, operands
+    batch, count, keys = q.shape[:-2], q.shape[-2], k.shape[-2]
+    shared = results[1].shape[-3] < q.shape[-3]
+    together = batch[-1] if shared else 1
+    step = _step(count, keys * together, diagonal)
+
+    def run(place: Any) -> None:
+        one = (*place, slice(None, 1)) if shared else place
+        key, value = (_with_column(converted(each[one], kind), 1) for each in (k, v))
+        grad_key, grad_value = (np.zeros((*each.shape[:-1], each.shape[-1] - 1), kind) for each in (key, value))
+        for first in range(0, count, step):
+            rows, end = slice(first, first + step), _end(first, step, keys, diagonal)
+            here, query, result = (converted(each[place][..., rows, :], kind) for each in (grad, q, out))
+            part = None if mask is None else mask[place][..., rows, :end]
+            scaled = query * kind.type(factor)
+            less = _with_column(scaled, -converted(logsumexp[place][..., rows], kind))
+            weights = _scores(less, key[..., :end, :], part, first, diagonal)
+            np.exp(weights, out=weights)
+            delta = np.vecdot(here, result)
+            if dropout is None:
+                dropped, change = weights, np.matmul(_with_column(here, -delta), value[..., :end, :].mT)
+            else:
+                factors = _kept(weights.shape, batch, place, rows, dropout, kind)
+                dropped, change = weights * factors, np.matmul(here, value[..., :end, :-1].mT)
+                np.subtract(np.multiply(change, factors, out=change), delta[..., None], out=change)
+            found = np.matmul(dropped.mT, here)
+            grad_value[..., :end, :] += found.sum(-3, keepdims=True) if shared else found
+            np.multiply(change, weights, out=change)
+            found = np.matmul(change.mT, scaled)
+            grad_key[..., :end, :] += found.sum(-3, keepdims=True) if shared else found
+            found = np.matmul(change, key[..., :end, :-1])
+            results[0][place][..., rows, :] = np.multiply(found, kind.type(factor), out=found)
+        results[1][one], results[2][one] = grad_key, grad_value
+
+    _share(batch[:-1] if shared else batch, together * step * keys, run)

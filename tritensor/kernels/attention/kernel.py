@@ -1,0 +1,357 @@
+"""The kernels of attention: a program keeps a block of queries, or of keys, and passes over all blocks of the others.
+
+Scores are powers of two: `scale` holds log2(e), because exp2 is one instruction. A program of the first kernel carries
+the largest score of each query, the sum of the exponentials, and their product with the values ("online softmax",
+Milakov and Gimelshein, 2018; "FlashAttention", Dao and others, 2022). The other two compute the weights again from the
+logarithms of the sums. Blocks that no query of the program sees are skipped, and only those on the edges are compared
+with the diagonal and with the number of keys.
+
+What the functions of one block share is their `view`: where queries or keys, gradients or values, and the mask of the
+batch begin, their steps from row to row and from column to column, and then arguments of the kernels.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...runtime.launch import device_function, kernel
+from ..addressing import offset_of
+from ..matmul.kernel import sum_of_products
+from ..random.philox import in_order, philox_words, present
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+__all__ = ["attention_kernel", "attention_keys_kernel"]
+
+
+@device_function
+def matrix(start, row, col, steps, row_mask, col_mask, ROWS: tl.constexpr, COLS: tl.constexpr):
+    """A block of a matrix; zeros outside of it where ROWS, or COLS, says that it may end within the block."""
+    address = start + row * steps[0] + col * steps[1]
+    if ROWS and COLS:
+        return tl.load(address, mask=row_mask & col_mask, other=0)
+    elif ROWS:
+        return tl.load(address, mask=row_mask, other=0)
+    elif COLS:
+        return tl.load(address, mask=col_mask, other=0)
+    else:
+        return tl.load(address)
+
+
+@device_function
+def placed(start, batch, strides, shape, RANK: tl.constexpr):
+    """Where a batch begins, and the steps from row to row and from column to column."""
+    return start + offset_of(batch, strides, shape, RANK), (strides[RANK], strides[RANK + 1])
+
+
+@device_function
+def scored(products, row, col, view, EDGE: tl.constexpr, CAUSAL: tl.constexpr):
+    """Scores, as powers of two, of queries and keys, of which one is a row and one a column.
+
+    EDGE: some keys may lie beyond the last one, or behind the diagonal.
+    """
+    starts, steps, sizes, masks, scale, diagonal = view[:6]
+    scores = products * scale
+    for position in tl.static_range(len(masks)):
+        address = masks[position] + starts[2] + row.to(tl.int64) * steps[2][0] + col.to(tl.int64) * steps[2][1]
+        value = tl.load(address, mask=(row < sizes[0]) & (col < sizes[1]), other=0)
+        if value.dtype == tl.int1:
+            scores = tl.where(value, scores, float("-inf"))
+        else:
+            scores += value.to(scores.dtype) * 1.4426950408889634
+    if EDGE:
+        seen = col < sizes[1]
+        if CAUSAL:
+            seen = seen & (col <= row + diagonal)
+        scores = tl.where(seen, scores, float("-inf"))
+    return scores
+
+
+@device_function
+def kept(row, start, view, COLS: tl.constexpr, DROPOUT: tl.constexpr):
+    """0 for the weights that dropout sets to zero, and what it multiplies the others by.
+
+    They are those of the operator `dropout` for weights whose rows are a multiple of 8 long, 16 random bits each.
+    """
+    sizes, batch, (seed, offset, threshold, factor) = view[2], view[6], view[7]
+    key, call = present(seed, offset, DROPOUT == 2)
+    group = start // 8 + tl.arange(0, COLS // 8)
+    counter = (batch * sizes[0] + row)[:, None] * tl.cdiv(sizes[1], 8) + group[None, :]
+    word0, word1, word2, word3 = philox_words(counter, key, call)
+    word = in_order(word0, word1, word2, word3)
+    half = tl.interleave(word & 0xFFFF, word >> 16).to(tl.int32)
+    return tl.where(half >= threshold, factor, 0.0)
+
+
+@device_function
+def scores_of(
+    q, start, row, inner, view, PRODUCT: tl.constexpr, EDGE: tl.constexpr, FLAGS: tl.constexpr, N: tl.constexpr
+):
+    """The scores of queries with N keys from `start` on, and these keys, transposed."""
+    starts, steps, sizes = view[:3]
+    near, col = tl.arange(0, N).to(inner.dtype), start + tl.arange(0, N)
+    first, flipped = starts[0] + tl.cast(start, tl.int64) * steps[0][0], (steps[0][1], steps[0][0])
+    wide, inside = (inner < sizes[2])[:, None], (col < sizes[1])[None, :]
+    k = matrix(first, inner[:, None], near[None, :], flipped, wide, inside, FLAGS[3], EDGE)
+    products = sum_of_products(q, k, tl.zeros((q.shape[0], N), dtype=FLAGS[5]), PRODUCT)
+    return scored(products, row[:, None], col[None, :], view, EDGE, FLAGS[0]), k
+
+
+@device_function
+def result_step(
+    carried,
+    q,
+    start,
+    row,
+    across,
+    view,
+    PRODUCT: tl.constexpr,
+    EDGE: tl.constexpr,
+    FLAGS: tl.constexpr,
+    N: tl.constexpr,
+):
+    """The running product with the values, the largest scores and their sums, after the keys from `start` on."""
+    (total, top, sums), (inner, outer), (starts, steps, sizes) = carried, across, view[:3]
+    scores, _ = scores_of(q, start, row, inner, view, PRODUCT, EDGE, FLAGS, N)
+    highest = tl.maximum(top, tl.max(scores, 1))
+    base = highest
+    if FLAGS[1]:  # of queries that have seen no key yet
+        base = tl.where(highest == float("-inf"), 0.0, highest)
+    weights = tl.exp2(scores - base[:, None])
+    change = tl.exp2(top - base)
+    sums = sums * change + tl.sum(weights, 1)
+    if FLAGS[2]:
+        weights *= kept(row, start, view, N, FLAGS[2])
+    near, inside = tl.arange(0, N).to(inner.dtype), (start + tl.arange(0, N) < sizes[1])[:, None]
+    first, wide = starts[1] + tl.cast(start, tl.int64) * steps[1][0], (outer < sizes[3])[None, :]
+    v = matrix(first, near[:, None], outer[None, :], steps[1], inside, wide, EDGE, FLAGS[4])
+    return sum_of_products(weights.to(v.dtype), v, total * change[:, None], PRODUCT), highest, sums
+
+
+@device_function
+def query_step(
+    total,
+    fixed,
+    start,
+    row,
+    across,
+    view,
+    PRODUCT: tl.constexpr,
+    EDGE: tl.constexpr,
+    FLAGS: tl.constexpr,
+    N: tl.constexpr,
+):
+    """The gradient of queries, with the part of the keys from `start` on."""
+    (q, grad, logs, delta), (inner, outer), (starts, steps, sizes) = fixed, across, view[:3]
+    scores, k = scores_of(q, start, row, inner, view, PRODUCT, EDGE, FLAGS, N)
+    weights = tl.exp2(scores - logs[:, None])
+    near, inside = tl.arange(0, N).to(inner.dtype), (start + tl.arange(0, N) < sizes[1])[None, :]
+    first, wide = starts[1] + tl.cast(start, tl.int64) * steps[1][0], (outer < sizes[3])[:, None]
+    v = matrix(first, outer[:, None], near[None, :], (steps[1][1], steps[1][0]), wide, inside, FLAGS[4], EDGE)
+    change = sum_of_products(grad, v, tl.zeros((q.shape[0], N), dtype=FLAGS[5]), PRODUCT)
+    if FLAGS[2]:
+        change *= kept(row, start, view, N, FLAGS[2])
+    change = (change - delta[:, None]) * weights
+    return sum_of_products(change.to(k.dtype), tl.trans(k), total, PRODUCT)
+
+
+@kernel
+def attention_kernel(
+    outs,
+    operands,
+    masks,
+    sizes,
+    batch_shape,
+    strides,
+    numbers,
+    dropout,
+    PRODUCT: tl.constexpr,
+    RANK: tl.constexpr,
+    FLAGS: tl.constexpr,
+    BACKWARD: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_E: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+):
+    """The results of a block of queries, with the logarithms of the sums of their exponentials; or, if BACKWARD, their
+    gradient, with the sums of results times the results' gradient.
+
+    Args:
+        outs: results, or gradient; and logarithms, infinite for a query that sees no key, or sums, both contiguous.
+        operands: queries, keys and values; if BACKWARD, then the results' gradient, results, logarithms.
+        masks: a tuple of one pointer, or of none.
+        sizes: the number of queries and keys, and the widths of keys and values.
+        batch_shape: RANK sizes.
+        strides: of the first of `outs`, queries, keys, values, mask, and if BACKWARD the results' gradient and results;
+            for each RANK of the batch, a row and a column stride.
+        numbers: the factor of the scores, this times log2(e), and the diagonal: query i sees the keys up to i +
+            diagonal, if FLAGS say so.
+        dropout: seed, offset, threshold and factor, see `kept`; or nothing.
+        PRODUCT: how to multiply, as for products of matrices.
+        FLAGS: there is a diagonal; there may be queries that see no key of the first blocks; there is dropout, or 2 if
+            its seed is in memory; the width of keys is less than BLOCK_E; that of values than BLOCK_V; the dtype to sum
+            in; that of offsets in a block.
+    """
+    (rows, _, width, v_width), (factor, scale, diagonal) = sizes, numbers
+    blocks = tl.cdiv(rows, BLOCK_M)
+    block = tl.program_id(0) % blocks
+    if FLAGS[0]:  # the longest first
+        block = blocks - 1 - block
+    batch, first = (tl.program_id(0) // blocks).to(tl.int64), block * BLOCK_M
+    row, far = first + tl.arange(0, BLOCK_M), (first + tl.arange(0, BLOCK_M)).to(tl.int64)[:, None]
+    inner, outer = tl.arange(0, BLOCK_E).to(FLAGS[6]), tl.arange(0, BLOCK_V).to(FLAGS[6])
+    inside, wide, v_wide = (row < rows)[:, None], (inner < width)[None, :], (outer < v_width)[None, :]
+    q_start, q_steps = placed(operands[0], batch, strides[1], batch_shape, RANK)
+    k_start, k_steps = placed(operands[1], batch, strides[2], batch_shape, RANK)
+    v_start, v_steps = placed(operands[2], batch, strides[3], batch_shape, RANK)
+    mask_start, mask_steps = placed(0, batch, strides[4], batch_shape, RANK)
+    q = matrix(q_start, far, inner[None, :], q_steps, inside, wide, True, FLAGS[3])
+    starts, steps, across = (k_start, v_start, mask_start), (k_steps, v_steps, mask_steps), (inner, outer)
+    view = (starts, steps, sizes, masks, scale, diagonal, batch, dropout)
+    # where the blocks of keys that all of the queries see end, and those that any of them sees
+    whole, last = sizes[1] // BLOCK_N * BLOCK_N, sizes[1]
+    if FLAGS[0]:
+        whole = tl.minimum(whole, tl.maximum(first + diagonal + 1, 0) // BLOCK_N * BLOCK_N)
+        last = tl.minimum(last, first + BLOCK_M + diagonal)
+    out_start, out_steps = placed(outs[0], batch, strides[0], batch_shape, RANK)
+    of_rows = outs[1] + batch * rows + row
+    if BACKWARD:
+        grad_start, grad_steps = placed(operands[3], batch, strides[5], batch_shape, RANK)
+        result_start, result_steps = placed(operands[4], batch, strides[6], batch_shape, RANK)
+        grad = matrix(grad_start, far, outer[None, :], grad_steps, inside, v_wide, True, FLAGS[4])
+        result = matrix(result_start, far, outer[None, :], result_steps, inside, v_wide, True, FLAGS[4])
+        delta = tl.sum(grad.to(FLAGS[5]) * result.to(FLAGS[5]), 1)
+        tl.store(of_rows, delta, mask=row < rows)
+        # of queries beyond the last one the logarithm is infinite, so that their weights are zeros
+        logs = tl.load(operands[5] + batch * rows + row, mask=row < rows, other=float("inf")).to(FLAGS[5])
+        fixed = (q, grad, logs * 1.4426950408889634, delta)
+        total = tl.zeros((BLOCK_M, BLOCK_E), dtype=FLAGS[5])
+        for start in range(0, whole, BLOCK_N):
+            total = query_step(total, fixed, start, row, across, view, PRODUCT, False, FLAGS, BLOCK_N)
+        for start in range(whole, last, BLOCK_N):
+            total = query_step(total, fixed, start, row, across, view, PRODUCT, True, FLAGS, BLOCK_N)
+        address = out_start + far * out_steps[0] + inner[None, :] * out_steps[1]
+        tl.store(address, (total * factor).to(outs[0].dtype.element_ty), mask=inside & wide)
+    else:
+        total = tl.zeros((BLOCK_M, BLOCK_V), dtype=FLAGS[5])
+        top, sums = tl.full((BLOCK_M,), float("-inf"), dtype=FLAGS[5]), tl.zeros((BLOCK_M,), dtype=FLAGS[5])
+        for start in range(0, whole, BLOCK_N):
+            carried = (total, top, sums)
+            total, top, sums = result_step(carried, q, start, row, across, view, PRODUCT, False, FLAGS, BLOCK_N)
+        for start in range(whole, last, BLOCK_N):
+            carried = (total, top, sums)
+            total, top, sums = result_step(carried, q, start, row, across, view, PRODUCT, True, FLAGS, BLOCK_N)
+        blind = sums == 0
+        logs = tl.where(blind, float("inf"), (top + tl.log2(sums)) * 0.6931471805599453)
+        tl.store(of_rows, logs, mask=row < rows)
+        total = total / tl.where(blind, 1.0, sums)[:, None]
+        address = out_start + far * out_steps[0] + outer[None, :] * out_steps[1]
+        tl.store(address, total.to(outs[0].dtype.element_ty), mask=inside & v_wide)
+
+
+@device_function
+def key_step(
+    grad_k,
+    grad_v,
+    k,
+    v,
+    rows_ptr,
+    start,
+    first,
+    across,
+    view,
+    PRODUCT: tl.constexpr,
+    EDGE: tl.constexpr,
+    FLAGS: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+):
+    """The gradients of keys and of values, with the part of the queries from `start` on."""
+    (inner, outer), (starts, steps, sizes) = across, view[:3]
+    step = tl.cast(start, tl.int64)
+    near, row, col = tl.arange(0, M).to(inner.dtype), start + tl.arange(0, M), first + tl.arange(0, N)
+    inside, wide, v_wide = row < sizes[0], (inner < sizes[2])[:, None], (outer < sizes[3])[None, :]
+    q_start, q_steps = starts[0] + step * steps[0][0], (steps[0][1], steps[0][0])
+    q = matrix(q_start, inner[:, None], near[None, :], q_steps, wide, inside[None, :], FLAGS[3], True)
+    logs = tl.load(rows_ptr[0] + row, mask=inside, other=float("inf")).to(FLAGS[5]) * 1.4426950408889634
+    none = tl.zeros((N, M), dtype=grad_k.dtype)
+    scores = scored(sum_of_products(k, q, none, PRODUCT), row[None, :], col[:, None], view, EDGE, FLAGS[0])
+    weights = tl.exp2(scores - logs[None, :])
+    grad_start = starts[1] + step * steps[1][0]
+    grad = matrix(grad_start, near[:, None], outer[None, :], steps[1], inside[:, None], v_wide, True, FLAGS[4])
+    delta = tl.load(rows_ptr[1] + row, mask=inside, other=0)
+    change = sum_of_products(v, tl.trans(grad), none, PRODUCT)
+    if FLAGS[2]:
+        factors = tl.trans(kept(row, first, view, N, FLAGS[2]))
+        change *= factors
+        grad_v = sum_of_products((weights * factors).to(grad.dtype), grad, grad_v, PRODUCT)
+    else:
+        grad_v = sum_of_products(weights.to(grad.dtype), grad, grad_v, PRODUCT)
+    change = (change - delta[None, :]) * weights
+    return sum_of_products(change.to(q.dtype), tl.trans(q), grad_k, PRODUCT), grad_v
+
+
+@kernel
+def attention_keys_kernel(
+    outs,
+    operands,
+    masks,
+    sizes,
+    batch_shape,
+    strides,
+    numbers,
+    dropout,
+    repeats,
+    PRODUCT: tl.constexpr,
+    RANK: tl.constexpr,
+    FLAGS: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_E: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+):
+    """The gradients of a block of keys and of their values.
+
+    Args: as of `attention_kernel`, but
+        outs: the two gradients.
+        operands: queries, keys, values, the results' gradient, logarithms, and the sums that `attention_kernel` found.
+        strides: of the keys' gradient, queries, keys, values, mask, the results' gradient, the values' gradient.
+        repeats: so many neighbours in the batch share keys and values.
+    """
+    (rows, cols, width, v_width), (factor, scale, diagonal) = sizes, numbers
+    blocks = tl.cdiv(cols, BLOCK_N)
+    program = tl.program_id(0)
+    first = program % blocks * BLOCK_N
+    lead = (program // blocks).to(tl.int64) * repeats
+    col, far = first + tl.arange(0, BLOCK_N), (first + tl.arange(0, BLOCK_N)).to(tl.int64)[:, None]
+    inner, outer = tl.arange(0, BLOCK_E).to(FLAGS[6]), tl.arange(0, BLOCK_V).to(FLAGS[6])
+    inside, wide, v_wide = (col < cols)[:, None], (inner < width)[None, :], (outer < v_width)[None, :]
+    k_start, k_steps = placed(operands[1], lead, strides[2], batch_shape, RANK)
+    v_start, v_steps = placed(operands[2], lead, strides[3], batch_shape, RANK)
+    k = matrix(k_start, far, inner[None, :], k_steps, inside, wide, True, FLAGS[3])
+    v = matrix(v_start, far, outer[None, :], v_steps, inside, v_wide, True, FLAGS[4])
+    grad_k, grad_v = tl.zeros((BLOCK_N, BLOCK_E), dtype=FLAGS[5]), tl.zeros((BLOCK_N, BLOCK_V), dtype=FLAGS[5])
+    begin = 0
+    if FLAGS[0]:  # the first block in which a query sees a key; a second loop for the blocks behind the edge spills
+        begin = tl.minimum(tl.maximum(first - diagonal, 0), rows) // BLOCK_M * BLOCK_M
+    across = (inner, outer)
+    for repeat in range(repeats):
+        batch = lead + repeat
+        q_start, q_steps = placed(operands[0], batch, strides[1], batch_shape, RANK)
+        mask_start, mask_steps = placed(0, batch, strides[4], batch_shape, RANK)
+        grad_start, grad_steps = placed(operands[3], batch, strides[5], batch_shape, RANK)
+        starts, steps = (q_start, grad_start, mask_start), (q_steps, grad_steps, mask_steps)
+        view = (starts, steps, sizes, masks, scale, diagonal, batch, dropout)
+        of_rows = (operands[4] + batch * rows, operands[5] + batch * rows)
+        for start in range(begin, rows, BLOCK_M):
+            grad_k, grad_v = key_step(
+                grad_k, grad_v, k, v, of_rows, start, first, across, view, PRODUCT, FLAGS[0], FLAGS, BLOCK_M, BLOCK_N
+            )
+    k_start, k_steps = placed(outs[0], lead, strides[0], batch_shape, RANK)
+    v_start, v_steps = placed(outs[1], lead, strides[6], batch_shape, RANK)
+    address = k_start + far * k_steps[0] + inner[None, :] * k_steps[1]
+    tl.store(address, (grad_k * factor).to(outs[0].dtype.element_ty), mask=inside & wide)
+    address = v_start + far * v_steps[0] + outer[None, :] * v_steps[1]
+    tl.store(address, grad_v.to(outs[1].dtype.element_ty), mask=inside & v_wide)
