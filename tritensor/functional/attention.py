@@ -11,13 +11,16 @@ from ..autograd.mode import no_grad
 from ..dtypes import bool_, float32, float64
 from ..errors import DeviceMismatchError, DtypeError, RangeError, ShapeError, UnsupportedError, explain
 from ..generators import generator_of
-from ..kernels.attention.family import attention, composed
+from ..kernels.attention.family import attention, attention_weights, composed
 from ..kernels.attention.host import batch_of
 from ..kernels.matmul.family import c_name, product_shape
+from ..memory.lifted import Lifted
 from ..public import public
 from ..tensor import Tensor
+from .activations import dropout
 from .attention_backends import ENABLED, is_fused
 from .attention_bias import CausalBias
+from .linear_algebra import matmul
 from .properties import result_type
 from .reductions import norm
 
@@ -93,6 +96,9 @@ def scaled_dot_product_attention(
     elif mask is not None and (found := layout.broadcast_shapes(scores, tuple(mask.shape))) != scores:
         raise ShapeError(f"output with shape {list(scores)} doesn't match the broadcast shape {list(found)}")
     drawn: dict[str, Any] = {}
+    if dropout_p and any(isinstance(x._data, Lifted) for x in (query, key, value)):  # `vmap` says how samples draw
+        out = matmul(dropout(attention_weights(query, key, mask, factor, diagonal), dropout_p), value)
+        return out.flatten(-4, -3) if heads else out
     if dropout_p:
         seed, offset = generator_of(query.device).draw()
         drawn = {"p": dropout_p, "seed": seed, "offset": offset}

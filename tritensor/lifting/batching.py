@@ -172,6 +172,22 @@ def _joining(batch: Batch) -> tuple[Any, ...]:
 # ---- products -------------------------------------------------------------------------------------------------------
 
 
+@_rule("attention")
+def _attention(batch: Batch) -> tuple[Any, ...]:
+    """One more dimension in front of those that are broadcast; gradients are of each sample's own operands."""
+    if batch.metadata["p"]:  # every sample drops the same weights, which are counted from its first
+        return _loop(batch)
+    backward = len(batch.x) > 4  # grad, query, key, value, out, logsumexp, mask
+    rank = max(batch.ranks)
+    x = list(batch.x)
+    for position, value in enumerate(x):
+        if isinstance(value, Tensor) and (backward or batch.whole[position] or not position):
+            value = batch.all_of(position)
+            missing = rank - batch.ranks[position] - (position == 5)  # logsumexp has no width
+            x[position] = value.reshape(batch.size, *(1,) * missing, *value.shape[1:])
+    return batch(*x)
+
+
 @_rule("matmul")
 def _matmul(batch: Batch) -> tuple[Any, ...]:
     x, y, *bias = batch.x

@@ -152,7 +152,7 @@ attention_backward = Attention(
 # ---- of other operators, with scores and weights in memory ---------------------------------------------------------
 
 
-def _weights(query: Any, key: Any, mask: Any, scale: float, diagonal: int | None) -> Any:
+def attention_weights(query: Any, key: Any, mask: Any, scale: float, diagonal: int | None) -> Any:
     # half of the factor each, as PyTorch, so that no node saves the caller's own tensors
     half = math.sqrt(abs(scale))
     scores = (query * math.copysign(half, scale)) @ (key * half).mT
@@ -185,7 +185,7 @@ def composed(query: Any, key: Any, value: Any, mask: Any, scale: float, diagonal
     kind = query.dtype
     if kind.itemsize == 2:
         query, key, value = query.float(), key.float(), value.float()
-    weights = _weights(query, key, mask, scale, diagonal)
+    weights = attention_weights(query, key, mask, scale, diagonal)
     if drawn.get("p"):
         weights = weights * _factors(weights, **drawn)
     return (weights @ value).to(kind)
@@ -198,7 +198,7 @@ def _gradient(grad, query, key, value, mask, out, logsumexp, scale, diagonal, p,
         return (*attention_backward(grad, query, key, value, out, logsumexp, mask, **metadata), None)
     if query.dtype.itemsize == 2:
         grad, query, key, value = grad.float(), query.float(), key.float(), value.float()
-    weights = _weights(query, key, mask, scale, diagonal)
+    weights = attention_weights(query, key, mask, scale, diagonal)
     change, dropped = grad @ value.mT, weights
     if p:
         factors = _factors(weights, p, seed, offset)
