@@ -52,6 +52,7 @@ JOBS: tuple[tuple[str, ...], ...] = (
     ("tests/functional/test_losses.py", "tests/functional/indexing"),
     (
         "tests/optim/test_optim.py",
+        "tests/optim/test_more_optimizers.py",
         "tests/optim/test_optimizer_state.py",
         "tests/functional/random",
         "tests/devices/graphs",

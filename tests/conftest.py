@@ -136,6 +136,7 @@ KERNELS = frozenset(
         "embedding",
         "views",
         "optim",
+        "more_optimizers",
         "optimizer_state",
         "graphs",
         "graph_training",

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import tritensor
 from tritensor import nn, optim  # noqa: F401 - their import registers operators
-from tritensor.kernels.optimizer import steps as optimizers  # noqa: F401
 from tritensor.operator import Operator, registry
 from tritensor.rules import Rule
 from tritensor.tensor import Tensor
@@ -34,7 +33,6 @@ FAMILIES = {
     "range": "Each thread computes the elements that it stores.",
     "random": "Philox, by position: the same numbers on every device.",
     "dropout": "The mask is drawn anew in the backward pass instead of being kept.",
-    "optimizer": "All parameters of a group in one launch.",
 }
 
 

@@ -7,10 +7,9 @@ import re
 import pytest
 
 import tritensor as torch
-from tritensor import settings
-from tritensor.kernels.optimizer import multi_tensor
+from tritensor import optim, settings
+from tritensor.kernels.optimizer import multi_tensor, rules
 from tritensor.kernels.optimizer import rates as step_rates
-from tritensor.kernels.optimizer import steps as optimizers
 
 from ..needs import HAS_TRITON
 
@@ -23,10 +22,11 @@ TARGETS = [
     *(pytest.param(target, marks=pytest.mark.slow) for target in (("cuda", 80), ("cuda", 100), ("hip", "gfx942"))),
 ]
 OPERATORS = [
-    optimizers.adam,
+    rules.adam,
     *(
-        pytest.param(operator, marks=pytest.mark.slow)
-        for operator in (optimizers.adam_amsgrad, optimizers.sgd, optimizers.sgd_momentum)
+        pytest.param(getattr(rules, name), marks=pytest.mark.slow)
+        for name in rules.__all__
+        if hasattr(getattr(rules, name), "metadata") and name != "adam"
     ),
 ]
 
@@ -70,15 +70,29 @@ def test_tensors_found_by_a_table_move_in_vectors_and_nothing_spills(captured, o
     assert stores >= vectors * (roles - 1)
 
 
+SCHEDULED = [getattr(optim, name) for name in optim.__all__ if hasattr(getattr(optim, name), "_schedule")]
+
+
 @pytest.mark.slow
 def test_the_kernel_of_the_rates_compiles(tmp_path):
     from tritensor.runtime.launch import compile_ahead
 
-    for lr, in_memory in (("*fp32", True), ("fp64", False)):
-        with settings.cache_dir(str(tmp_path)):
-            facts = compile_ahead(
-                step_rates.adam_rates_kernel,
-                ("*fp32:16", "*i64:16", lr, "fp64", "fp64", "fp64", "i32"),
-                {"COLUMN": 6, "WIDTH": 7, "IN_MEMORY": in_memory, "BLOCK": 128},
-            )
-        assert facts.local_bytes == 0
+    for kind in SCHEDULED:
+        numbers = max(len(rule.metadata) for rule in kind._rules.values())
+        for lr, in_memory in (("*fp32", True), ("fp64", False)):
+            with settings.cache_dir(str(tmp_path)):
+                facts = compile_ahead(
+                    step_rates.rates_kernel,
+                    ("*fp32:16", "*i64:16", lr, ("fp64",) * (len(kind._options) + (not kind._counted)), "i32"),
+                    {
+                        "BODY": kind._schedule,
+                        "TAKES": kind._takes,
+                        "KEPT": max(len(kind._counted) - 1, 0),
+                        "ROW": numbers,
+                        "COLUMN": 6,
+                        "WIDTH": 6 + len(kind._counted),
+                        "IN_MEMORY": in_memory,
+                        "BLOCK": 128,
+                    },
+                )
+            assert facts.local_bytes == 0

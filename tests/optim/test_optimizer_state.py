@@ -11,7 +11,6 @@ import pytest
 import tritensor as torch
 from tritensor import cuda, nn, optim
 from tritensor.errors import OutOfMemoryError, ShapeError
-from tritensor.kernels.optimizer import steps as steps
 
 from .formulas import GRADIENTS, SETTINGS, START, parameter, run
 

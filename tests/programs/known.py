@@ -154,13 +154,6 @@ KNOWN: tuple[Known, ...] = (
         "torch.optim.Adam([x], capturable=True).step()",
     ),
     Known(
-        "A learning rate in a tensor with `foreach=True`",
-        ACCEPTED,
-        r"lr as a Tensor is not supported for capturable=False and foreach=True",
-        "All parameters are changed in one launch anyway, and it reads the rate where it is.",
-        "torch.optim.Adam([x], lr=torch.tensor(0.1), foreach=True)",
-    ),
-    Known(
         "True as a weight decay or momentum",
         ACCEPTED,
         r"Boolean alpha only supported for Boolean results",

@@ -30,6 +30,14 @@ VALUES: tuple[Known, ...] = (
         r"opt\.step",
     ),
     Known(
+        "Gradients through the first step of momentum",
+        VALUE,
+        r"of gradients",
+        "With `differentiable=True` they go through the first direction as through later ones; PyTorch detaches it.",
+        "torch.optim.SGD([x.clone()], momentum=0.9, differentiable=True).step()",
+        r"optim\.SGD.*momentum=.*differentiable=True",
+    ),
+    Known(
         "Other shapes or dtypes under `.data` of a tensor in a graph",
         VALUE,
         r"^grad('s \w+)? of",

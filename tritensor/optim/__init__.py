@@ -3,8 +3,30 @@
 from __future__ import annotations
 
 from . import lr_scheduler
-from .adam import Adam, AdamW
+from .adam import Adam, Adamax, AdamW, NAdam, RAdam
+from .lbfgs import LBFGS
 from .optimizer import Optimizer
-from .sgd import SGD
+from .sgd import ASGD, SGD, Rprop
+from .sparse_adam import SparseAdam
+from .squares import Adadelta, Adagrad, RMSprop
+from .stacked import Adafactor, Muon
 
-__all__ = ["Adam", "AdamW", "Optimizer", "SGD", "lr_scheduler"]  # noqa: RUF022 - in the order of sorted()
+__all__ = [  # noqa: RUF022 - in the order of sorted()
+    "ASGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "LBFGS",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "SparseAdam",
+    "lr_scheduler",
+]

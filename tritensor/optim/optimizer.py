@@ -9,15 +9,13 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from ..arguments import check_number, wrong_type
 from ..autograd.mode import enable_grad, no_grad
 from ..devices import resolve
 from ..drivers.capture import capturing
 from ..drivers.refusals import refuse
 from ..errors import ArgumentError, explain, warn
 from ..functional.likeness import zeros_like
-from ..kernels.optimizer.multi_tensor import Rates, Tables
-from ..kernels.optimizer.steps import Step, aligned_zeros
+from ..kernels.optimizer.steps import aligned_zeros
 from ..nn.module import clear_gradient
 from ..nn.tree import typename
 from ..tensor import Tensor, wrap
@@ -72,23 +70,6 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def check_rate(lr: Any, fits: Callable[[Any], Any]) -> None:
-    """Raise unless the learning rate is a number, or a tensor of one element, that fits."""
-    if isinstance(lr, Tensor):
-        if lr.numel() != 1:
-            raise ValueError(explain("Tensor lr must be 1-element", f"it has shape {tuple(lr.shape)}"))
-        lr = lr.item()
-    check_number("lr", lr, fits, f"Invalid learning rate: {lr}")
-
-
-def check_ways(foreach: Any, fused: Any, differentiable: Any) -> None:
-    """Raise for ways of stepping that exclude each other in PyTorch."""
-    if fused and differentiable:
-        raise RuntimeError("`fused` does not support `differentiable`")
-    if fused and foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-
-
 def no_numbers(group: dict[str, Any], error: Exception) -> ArgumentError:
     """The error for a group of whose options one is no number, in the words of Python's."""
     options = ", ".join(f"{name}={value!r}" for name, value in group.items() if name != "params")
@@ -113,6 +94,8 @@ class Optimizer:
 
     # Names of state tensors that have the parameter's shape; they are checked when a state dict is loaded.
     _shaped_state: tuple[str, ...] = ()
+    # Names of state that is counted in float32, on the host unless a step is captured; it does not follow a parameter.
+    _counted: tuple[str, ...] = ("step",)
     _stepping = False
     # whether a step has been made; a learning rate schedule warns if its `step` is called before that
     _stepped = False
@@ -188,7 +171,7 @@ class Optimizer:
         for param in params:
             if not isinstance(param, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {typename(param)}")
-            if not (param.is_leaf or param.retains_grad):
+            if not (self.defaults.get("differentiable") or param.is_leaf or param.retains_grad):
                 raise ValueError(
                     explain(
                         "can't optimize a non-leaf Tensor",
@@ -233,63 +216,24 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} defines no step()")
 
     def _loss_of(self, closure: Callable[[], Any] | None) -> Any:
-        """What the closure returns, called with gradients enabled; None without a closure.
-
-        Raises:
-            ArgumentError, RuntimeError: the step shall be differentiable, which it is not here.
-        """
-        differentiable = self.defaults["differentiable"]
-        if differentiable is not False:
-            if not isinstance(differentiable, bool):
-                raise wrong_type("set_grad_enabled", "enabled", "bool", differentiable, 1)
-            raise RuntimeError(
-                explain(
-                    "a leaf Variable that requires grad is being used in an in-place operation.",
-                    "with differentiable=True the step is recorded, which is not implemented here",
-                    remedy="compute the new parameters with tensor operators",
-                )
-            )
+        """What the closure returns, called with gradients enabled; None without a closure."""
         if closure is None:
             return None
         with enable_grad():
             return closure()
 
-    def _step_on_devices(
-        self,
-        tag: Any,
-        step: Step,
-        params: list[Tensor],
-        states: list[tuple[Tensor, ...]],
-        placed: Callable[[Tensor], tuple[Tensor, ...]],
-        rates: Rates | None = None,
-    ) -> None:
-        """Change CUDA parameters and their states, with one launch for each device and combination of dtypes.
-
-        Args:
-            tag: distinguishes the call from others of one step.
-            placed: returns a parameter's state on the parameter's device; called when any address has changed.
-        """
-        self.__dict__.setdefault("_tables", Tables()).step(
-            tag,
-            step.operator,
-            step.numbers,
-            [(param, param._grad, *state) for param, state in zip(params, states, strict=True)],
-            lambda: [(param, param._grad, *placed(param)) for param in params],
-            rates,
-        )
-
     # ---- state ------------------------------------------------------------------------------------------------
 
-    def state_of(self, param: Tensor) -> dict[str, Any]:
+    def state_of(self, param: Tensor, state: dict[str, Any] | None = None) -> dict[str, Any]:
         """The parameter's state, on the parameter's device and, if it is floating, in its dtype.
 
-        The entry "step" is a count and is not converted. If a move fails, the state is unchanged.
+        What is counted ("step") is not converted. If a move fails, the state is unchanged.
         """
-        state: dict[str, Any] = self.state[param]
+        state = self.state[param] if state is None else state
         moved = {
             key: _like(param, value)
             for key, value in state.items()
-            if key != "step" and isinstance(value, Tensor) and _differs(param, value)
+            if key not in self._counted and isinstance(value, Tensor) and _differs(param, value)
         }
         state.update(moved)
         return state
@@ -309,7 +253,7 @@ class Optimizer:
                 for state in self.state.values()
                 if isinstance(state, dict)
                 for key, value in state.items()
-                if key != "step" and isinstance(value, Tensor)
+                if key not in self._counted and isinstance(value, Tensor)
             ]
         for state, key, value in moved:
             state[key] = value
@@ -371,7 +315,7 @@ class Optimizer:
             for position, entry in state_dict["state"].items():
                 if position in at:
                     self._check_shapes(position, at[position], entry)
-                    state[at[position]] = _taken(at[position], entry)
+                    state[at[position]] = _taken(at[position], entry, self._counted)
                 else:
                     state[position] = entry
         for group, loaded in zip(groups, saved, strict=True):
@@ -475,16 +419,16 @@ def _like(param: Tensor, value: Tensor) -> Tensor:
         return value.to(param.device, cast)
 
 
-def _taken(param: Tensor, value: Any, key: Any = None) -> Any:
-    """A copy of a loaded state entry: tensors on the parameter's device and in its dtype, "step" unchanged.
+def _taken(param: Tensor, value: Any, counted: tuple[str, ...], key: Any = None) -> Any:
+    """A copy of a loaded state entry: tensors on the parameter's device and in its dtype, what is counted unchanged.
 
     PyTorch shares tensors with the state dict, so that two optimizers loaded from one change each other's state.
     """
     if isinstance(value, Tensor):
-        moved = value if key == "step" else _like(param, value)
+        moved = value if key in counted else _like(param, value)
         return value.detach().clone() if moved is value else moved
     if isinstance(value, dict):
-        return {key: _taken(param, entry, key) for key, entry in value.items()}
+        return {key: _taken(param, entry, counted, key) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_taken(param, entry) for entry in value)
+        return type(value)(_taken(param, entry, counted) for entry in value)
     return value

@@ -46,7 +46,7 @@ class Rates(Protocol):
     """Numbers of a step that are computed on the device, for each tensor or for all of them.
 
     Attributes:
-        counters: one tensor for each parameter, whose address is in the batch's table, in column `extra`.
+        counters: as many tensors for each parameter, whose addresses are in the batch's table from column `extra` on.
         columns: the column of each number in what `compute` returns, by name.
     """
 
@@ -96,7 +96,7 @@ def multi_tensor_kernel(
 
     Args:
         table: int64, a row of WIDTH for each tensor: the addresses of param, grad and state, the number of elements,
-            the first program of the tensor, and the address of the counter, if any.
+            the first program of the tensor, and the addresses of its counters, if any.
         owners: int32, the row of each program.
         numbers: what BODY takes after the tensors; those that COLUMNS finds in memory are ignored.
         rows: pointer to the numbers in memory, ROW of them for each tensor (0: the same for all), or None.
@@ -140,6 +140,7 @@ class Batch:
         operator: Any,
         members: list[int],
         arrays: Arrays,
+        counters: int,
         compute: dtypes.dtype,
         results: tuple[dtypes.dtype, ...],
     ) -> None:
@@ -157,7 +158,7 @@ class Batch:
         self.grid = (sum(programs),)
         roles = len(first)
         self.extra = roles + 2  # the column of the counters' addresses, for `Rates`
-        self.rows = np.zeros((self.length, roles + 3), np.int64)
+        self.rows = np.zeros((self.length, roles + 2 + counters), np.int64)
         self.rows[:, roles] = sizes
         self.rows[1:, roles + 1] = np.cumsum(programs)[:-1]
         self.owners = copies.constant(np.repeat(np.arange(self.length, dtype=np.int32), programs), self.device)
@@ -212,7 +213,7 @@ class Batch:
         found = np.array(addresses, np.int64)
         self.rows[:, :roles] = found[: self.length * roles].reshape(self.length, roles)
         if len(found) > self.length * roles:
-            self.rows[:, self.extra] = found[self.length * roles :]
+            self.rows[:, self.extra :] = found[self.length * roles :].reshape(self.length, -1)
         if captured:
             return copies.constant(self.rows, self.device)
         if self.table is None:
@@ -328,8 +329,9 @@ class Tables:
                 batch.run(rows, addresses, numbers, rates)
             else:
                 places = [position * roles + role for position in batch.members for role in range(roles)]
-                if len(arrays) > roles * count:
-                    places += [roles * count + position for position in batch.members]
+                each = batch.rows.shape[1] - batch.extra
+                start = roles * count
+                places += [start + position * each + place for position in batch.members for place in range(each)]
                 batch.run(
                     [rows[position] for position in batch.members],
                     [addresses[place] for place in places],
@@ -388,7 +390,13 @@ class _Split:
             if key not in resolved:
                 resolved[key] = operator.resolve_dtypes(Call(operator, tuple(entries[position]), numbers))
         self.batches = [
-            Batch(operator, members, [rows[position] for position in members], *resolved[key])
+            Batch(
+                operator,
+                members,
+                [rows[position] for position in members],
+                len(arrays) // len(entries) - roles,
+                *resolved[key],
+            )
             for key, whole in groups.items()
             for members in _apart(whole, rows)
         ]

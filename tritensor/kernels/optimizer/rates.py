@@ -1,4 +1,4 @@
-"""Learning rates and step counts in device memory, so that a captured step reads the current values at each replay."""
+"""Numbers of a step that are computed on a device, so that a captured step reads the current ones at each replay."""
 
 from __future__ import annotations
 
@@ -7,119 +7,141 @@ from typing import TYPE_CHECKING, Any
 
 from ...memory import buffer, copies
 from ...memory.array import DeviceArray
-from ...runtime.launch import Float64, kernel, launch
+from ...runtime.launch import DeviceFunction, Float64, kernel, launch
 from ...tensor import Tensor
 from ..blocks import block_size
 from .multi_tensor import Batch
 
 if TYPE_CHECKING:
     import triton.language as tl
-    from triton.language.extra import libdevice
 
-__all__ = ["AdamRates", "GivenRate", "adam_rates_kernel"]
-
-
-class GivenRate:
-    """A learning rate in device memory, the same for all tensors; see `multi_tensor.Rates`.
-
-    Args:
-        lr: one element on the parameters' device.
-    """
-
-    counters: Sequence[Tensor] = ()
-    columns = {"lr": 0}  # noqa: RUF012
-
-    def __init__(self, lr: Tensor) -> None:
-        self.lr = lr
-
-    def compute(self, batch: Batch, table: DeviceArray, numbers: dict[str, float]) -> DeviceArray:
-        """The rate itself."""
-        return self.lr._data.reshape(())
-
-    def read(self, found: DeviceArray, position: int) -> dict[str, float]:
-        """The rate, for the reference."""
-        return {"lr": copies.to_host(found).item()}
+__all__ = ["Given", "Schedule", "rates_kernel"]
 
 
 @kernel
-def adam_rates_kernel(
+def rates_kernel(
     rates,
     table,
     lr,
-    beta1,
-    beta2,
-    decay,
+    options,
     count,
+    BODY: tl.constexpr,
+    TAKES: tl.constexpr,
+    KEPT: tl.constexpr,
+    ROW: tl.constexpr,
     COLUMN: tl.constexpr,
     WIDTH: tl.constexpr,
     IN_MEMORY: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Count a step of each tensor, and work out what Adam's step takes from the counts.
+    """Count a step of each tensor, and work out what its rule takes from the counts and options.
 
     Args:
-        rates: count rows of the learning rate, the factor that shrinks the parameter, and both corrections.
-        table: int64, count rows of WIDTH; column COLUMN is the address of the tensor's step count, a float32.
+        rates: count rows of ROW numbers.
+        table: int64, count rows of WIDTH; from column COLUMN on the addresses of what is counted, float32 each: the
+            steps, if anything, and what else the schedule keeps.
         lr: the rate, a float64, or with IN_MEMORY a pointer to it.
-        beta1, beta2, decay: float64; the parameter shrinks by the factor 1 - lr * decay.
-        BLOCK: tensors per program. The grid is (ceil(count / BLOCK),).
+        options: float64, what BODY takes after the rate and the counts.
+        BODY: the schedule; returns the new values of what is kept and the numbers, in one tuple.
+        TAKES: for each of the counts whether BODY takes it; the first is the number of steps.
+        KEPT: how many of its results are new counts. A block is a row of tensors; the grid is (ceil(count / BLOCK),).
     """
     index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = index < count
-    counters = tl.load(table + index * WIDTH + COLUMN, mask=mask, other=0).to(tl.pointer_type(tl.float32))
-    steps = tl.load(counters, mask=mask, other=0.0) + 1
-    tl.store(counters, steps, mask=mask)
+    wide = tl.zeros((BLOCK,), tl.float64)
     if IN_MEMORY:
-        rate = tl.load(lr).to(tl.float64)
+        rate = wide + tl.load(lr).to(tl.float64)
     else:
-        rate = lr
-    # in double precision: 1 - beta2 ** step is a small difference, of which float32 leaves five digits
-    wide = steps.to(tl.float64)
-    tl.store(rates + index * 4, tl.zeros_like(wide) + rate, mask=mask)
-    tl.store(rates + index * 4 + 1, tl.zeros_like(wide) + (1 - rate * decay), mask=mask)
-    tl.store(rates + index * 4 + 2, 1 - libdevice.pow(tl.zeros_like(wide) + beta1, wide), mask=mask)
-    tl.store(rates + index * 4 + 3, 1 - libdevice.pow(tl.zeros_like(wide) + beta2, wide), mask=mask)
+        rate = wide + lr
+    counts = ()
+    for position in tl.static_range(len(TAKES)):
+        place = tl.load(table + index * WIDTH + COLUMN + position, mask=mask, other=0).to(tl.pointer_type(tl.float32))
+        value = tl.load(place, mask=mask, other=1.0)
+        if position == 0:
+            value += 1
+            tl.store(place, value, mask=mask)
+        if TAKES[position]:
+            counts = counts + (value.to(tl.float64),)  # type: ignore[assignment]  # noqa: RUF005
+    found = BODY(rate, *counts, *options)
+    for position in tl.static_range(KEPT):
+        column = COLUMN + len(TAKES) - KEPT + position
+        place = tl.load(table + index * WIDTH + column, mask=mask, other=0).to(tl.pointer_type(tl.float32))
+        tl.store(place, (wide + found[position]).to(tl.float32), mask=mask)
+    for position in tl.static_range(ROW):
+        tl.store(rates + index * ROW + position, wide + found[KEPT + position], mask=mask)
 
 
-class AdamRates:
-    """Adam's step counts in device memory, and what follows from them; see `multi_tensor.Rates`.
+class Given:
+    """One number of a rule that was computed before, an element for each tensor; see `multi_tensor.Rates`."""
 
-    Args:
-        lr: a number, or one element on the parameters' device.
-        decay: times `lr`, the fraction by which a parameter shrinks in a step.
-        counters: the step count of each parameter, one float32 on its device.
-    """
+    counters: Sequence[Tensor] = ()
 
-    columns = {"lr": 0, "shrink": 1, "correction1": 2, "correction2": 3}  # noqa: RUF012
-
-    def __init__(self, lr: float | Tensor, decay: float, counters: Sequence[Tensor]) -> None:
-        self.lr, self.decay, self.counters = lr, decay, counters
+    def __init__(self, name: str, values: Tensor) -> None:
+        self.values, self.columns = values, {name: 0}
 
     def compute(self, batch: Batch, table: DeviceArray, numbers: dict[str, float]) -> DeviceArray:
-        """Count a step; the numbers, a row of four for each tensor."""
-        rates = buffer.empty((batch.length, 4), batch.compute.numpy, batch.device)
+        """The elements of the batch's tensors."""
+        members = self.values if batch.length == self.values.numel() else self.values[batch.members]
+        found: DeviceArray = members.contiguous()._data.reshape((batch.length, 1))
+        return found
+
+    def read(self, found: DeviceArray, position: int) -> dict[str, float]:
+        """One tensor's number, for the reference."""
+        return dict(zip(self.columns, copies.to_host(found[position]).tolist(), strict=True))
+
+
+class Schedule:
+    """What is counted in device memory, and the numbers of a step by a schedule; see `multi_tensor.Rates`.
+
+    Args:
+        body: the schedule.
+        lr: a number, or one element on the parameters' device.
+        options: the numbers that it takes after rate and counts.
+        counters: for each parameter what is counted, each one float32 on its device.
+        takes: for each of these whether the schedule takes it.
+        names: the names of the rule's numbers.
+    """
+
+    def __init__(
+        self,
+        body: DeviceFunction,
+        lr: float | Tensor,
+        options: Sequence[float],
+        counters: Sequence[Sequence[Tensor]],
+        takes: tuple[bool, ...],
+        names: Sequence[str],
+    ) -> None:
+        self.body, self.lr, self.options, self.takes = body, lr, options, takes
+        self.counters = [each for row in counters for each in row]
+        self.columns = {name: position for position, name in enumerate(names)}
+
+    def compute(self, batch: Batch, table: DeviceArray, numbers: dict[str, float]) -> DeviceArray:
+        """Count a step; the numbers, a row for each tensor."""
+        rates = buffer.empty((batch.length, len(self.columns)), batch.compute.numpy, batch.device)
         lr: Any = self.lr
-        in_memory = isinstance(lr, Tensor)
-        block = block_size(rates, 128)
+        in_memory, each, block = isinstance(lr, Tensor), len(self.takes), block_size(rates, 128)
+        rows = [self.counters[position * each : (position + 1) * each] for position in batch.members]
         launch(
-            adam_rates_kernel,
+            rates_kernel,
             (-(-batch.length // block),),
-            (
-                rates,
-                table,
-                lr._data if in_memory else Float64(lr),
-                Float64(numbers["beta1"]),
-                Float64(numbers["beta2"]),
-                Float64(self.decay),
-                batch.length,
-            ),
-            {"COLUMN": batch.extra, "WIDTH": batch.rows.shape[1], "IN_MEMORY": in_memory, "BLOCK": block},
+            (rates, table, lr._data if in_memory else Float64(lr), tuple(map(Float64, self.options)), batch.length),
+            {
+                "BODY": self.body,
+                "TAKES": self.takes,
+                "KEPT": max(each - 1, 0),
+                "ROW": len(self.columns),
+                "COLUMN": batch.extra,
+                "WIDTH": batch.rows.shape[1],
+                "IN_MEMORY": in_memory,
+                "BLOCK": block,
+            },
             batch.device,
-            name="adam_rates",
-            reaches=(("step",), [(self.counters[position]._data,) for position in batch.members]),
+            name="rates",
+            reaches=(("count",) * each, [tuple(counter._data for counter in row) for row in rows]),
         )
-        for position in batch.members:
-            self.counters[position]._count_change()
+        for row in rows:
+            for counter in row:
+                counter._count_change()
         return rates
 
     def read(self, found: DeviceArray, position: int) -> dict[str, float]:

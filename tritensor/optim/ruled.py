@@ -1,0 +1,366 @@
+"""Optimizers that are declared: by their options, a rule for every element, and a schedule for the rule's numbers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+import numpy as np
+
+from ..arguments import check_flag, check_number
+from ..autograd.mode import enable_grad, no_grad
+from ..drivers.capture import capturing
+from ..dtypes import float32
+from ..errors import ArgumentError, DeviceError, RangeError, explain
+from ..functional.creation import tensor
+from ..kernels.optimizer.multi_tensor import Tables
+from ..kernels.optimizer.rates import Schedule
+from ..kernels.optimizer.steps import Large, Step
+from ..kernels.optimizer.words import ARRAYS, TENSORS, spoken
+from ..memory.array import DeviceArray
+from ..nn.composing import compose
+from ..tensor import Tensor, wrap
+from .optimizer import Optimizer, new_state, no_numbers
+
+__all__ = ["Declared", "Ruled", "check_rate", "declared", "pair"]
+
+Kind = TypeVar("Kind", bound="type[Declared]")
+_Parameter = inspect.Parameter
+_POSITIONAL: Any = _Parameter.POSITIONAL_OR_KEYWORD
+_BY_NAME: Any = _Parameter.KEYWORD_ONLY
+
+
+def check_rate(lr: Any, fits: Callable[[Any], Any], words: str = "Invalid learning rate: {}") -> None:
+    """Raise unless the learning rate is a number, or a tensor of one element, that fits."""
+    if isinstance(lr, Tensor):
+        if lr.numel() != 1:
+            raise ValueError(explain("Tensor lr must be 1-element", f"it has shape {tuple(lr.shape)}"))
+        lr = lr.item()
+    check_number("lr", lr, fits, words.format(lr))
+
+
+def pair(name: str, values: Any, fits: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """Two numbers, each found to fit.
+
+    Raises:
+        RangeError: there are fewer, which Python tells in the same words as in PyTorch. ValueError: there are more, or
+        one is out of range. ArgumentError: a number, or one of them is none.
+    """
+    fact, remedy = f"{name} is {values!r}", f"pass two numbers, as {name}=(0.9, 0.999)"
+    try:
+        for position in (0, 1):
+            words = f"Invalid {name[:-1]} parameter at index {position}: {values[position]}"
+            check_number(f"{name}[{position}]", values[position], fits, words)
+    except IndexError as error:
+        raise RangeError(explain(str(error), fact, remedy=remedy)) from None
+    except ArgumentError:
+        raise
+    except (KeyError, TypeError) as error:
+        raise ArgumentError(explain(str(error), fact, remedy=remedy)) from None
+    if len(values) > 2:  # PyTorch raises this at the first step
+        raise ValueError(explain("too many values to unpack (expected 2)", fact, remedy=remedy))
+    return tuple(values)
+
+
+@dataclass_transform(eq_default=False)
+def declared(schedule: Any = None, *rules: Any) -> Callable[[Kind], Kind]:
+    """A decorator of optimizers whose annotated fields, with their defaults, are the parameters of the constructor.
+
+    They follow `params` and those of the base; what follows a field named `_` is passed by name.
+
+    Args:
+        schedule, rules: for a `Ruled` one, from `kernels/optimizer/rules.py`; a rule for each choice of `_switched`.
+    """
+
+    def declare(cls: Kind) -> Kind:
+        fields, kind = dict(cls._fields), _POSITIONAL
+        for name, annotation in inspect.get_annotations(cls).items():
+            if name == "_":
+                kind = _BY_NAME
+            elif not annotation.startswith("ClassVar"):
+                default = vars(cls).get(name, _Parameter.empty)
+                fields[name] = _Parameter(name, fields[name].kind if name in fields else kind, default=default)
+                fields[name] = fields[name].replace(annotation=annotation)
+                if name in vars(cls):
+                    delattr(cls, name)
+        cls._fields = {name: field for name, field in fields.items() if name not in cls._fixed}
+        options = ", ".join(f"{name!r}: {name}" for name in cls._fields if name != "params")
+        place, lines = (cls.__module__, f"{cls.__qualname__}.__init__"), [f"self._declare(params, {{{options}}})"]
+        cls.__init__ = compose(place, list(cls._fields.values()), "None", lines, {})  # type: ignore[misc]
+        if schedule is not None and issubclass(cls, Ruled):
+            cls._rules = {frozenset(rule.inputs[2:]) & frozenset(cls._switched): rule for rule in rules}
+            taken = list(inspect.signature(schedule.function).parameters)[1:]
+            cls._schedule, cls._numbers_of = schedule, staticmethod(spoken(schedule, ARRAYS))
+            cls._takes = tuple([name in taken for name in cls._counted])
+            cls._options = tuple([name for name in taken if name not in (*cls._counted, "first")])
+            cls._shaped_state = tuple(dict.fromkeys(name for rule in rules for name in rule.inputs[2:]))
+        return cls
+
+    return declare
+
+
+@declared()
+class Declared(Optimizer):
+    """An optimizer that is `declared`.
+
+    Attributes:
+        _fixed: options that the constructor does not take.
+        _ranged: of which options numbers below 0 are refused, and what PyTorch calls them.
+    """
+
+    params: Iterable[Any]
+
+    _fields: ClassVar[dict[str, _Parameter]] = {}
+    _fixed: ClassVar[dict[str, Any]] = {}
+    _ranged: ClassVar[dict[str, str]] = {}
+
+    def _declare(self, params: Iterable[Any], options: dict[str, Any]) -> None:
+        self._check(options)
+        Optimizer.__init__(self, params, options | self._fixed)
+
+    def _check(self, options: dict[str, Any]) -> None:
+        """Raise for options out of range; may change them."""
+        check_rate(options["lr"], self._fits)
+        for name, words in self._ranged.items():
+            check_number(name, options[name], self._fits, f"Invalid {words} value: {options[name]}")
+        if "betas" in options:
+            options["betas"] = pair("betas", options["betas"], lambda beta: 0.0 <= beta < 1.0)
+        if options.get("fused"):
+            if options["differentiable"]:
+                raise RuntimeError("`fused` does not support `differentiable`")
+            if options["foreach"]:
+                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+    @staticmethod
+    def _fits(value: Any) -> Any:
+        return 0.0 <= value <= inf  # compared as PyTorch does, which is what an error says
+
+
+class Ruled(Declared):
+    """A declared optimizer whose step is a rule for every element.
+
+    Attributes:
+        _counted: what is counted for a parameter, in float32: its steps, and what else the schedule keeps.
+        _begin: what state begins with where that is not 0: a number, or the name of an option.
+        _switched: state that there is only with an option, and the option.
+    """
+
+    _begin: ClassVar[dict[str, Any]] = {}
+    _switched: ClassVar[dict[str, str]] = {}
+    _rules: ClassVar[dict[frozenset[str], Any]]
+    _schedule: ClassVar[Any]
+    _numbers_of: ClassVar[Callable[..., tuple[Any, ...]]]
+    _takes: ClassVar[tuple[bool, ...]]  # which of the counts the schedule takes
+    _options: ClassVar[tuple[str, ...]]  # what it takes after them
+
+    @no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient; returns the closure's loss."""
+        check_flag("set_grad_enabled", "enabled", self.defaults["differentiable"], 1)
+        loss = self._loss_of(closure)
+        large = Large()
+        with np.errstate(all="ignore"):
+            try:
+                for position, group in enumerate(self.param_groups):
+                    self._step_group(position, group, large)
+            finally:
+                large.run()
+        return loss
+
+    def _step_group(self, position: int, group: dict[str, Any], large: Large) -> None:
+        rule = self._rules[frozenset([name for name, option in self._switched.items() if group[option]])]
+        names, counted, states, rate = rule.inputs[2:], self._counted, self.state, group["lr"]
+        capturable, recorded = group.get("capturable"), self.defaults["differentiable"]
+        in_memory = isinstance(rate, Tensor) and rate.is_cuda and (capturable or not counted)
+        try:
+            options, lr = self._options_of(group), None if in_memory else float(rate)
+        except (TypeError, ValueError) as error:
+            raise no_numbers(group, error) from None
+        needed, takes = frozenset((*counted, *names)), self._takes
+        # parameters of a group mostly have the same counts, and then share a step
+        shared: dict[Any, tuple[Step, list[float]]] = {}
+        launches: dict[Any, list[tuple[Tensor, dict[str, Any]]]] = {}
+        params = [param for param in group["params"] if param._grad is not None]
+        # all are looked up before the first step: without counts a parameter that is there twice starts twice
+        for param, state in zip(params, [states.get(param) for param in params], strict=True):
+            state = state or (counted and states.get(param)) or {}
+            first = not counted and bool(names) and state.get(names[0]) is None
+            if first or not state.keys() >= needed:
+                self._fill(param, group, names, state)
+                if counted:
+                    states[param] = state
+            on_device = param._data.__class__ is DeviceArray and not recorded
+            if on_device and (in_memory or capturable):
+                launches.setdefault((param._data.device, first), []).append((param, state))
+                continue
+            counts = [_count(state, name) for name in counted]
+            key: Any = tuple([value for value, taken in zip(counts, takes, strict=True) if taken]) if counted else first
+            if key not in shared:
+                lr = float(rate) if lr is None else lr
+                numbers = self._scheduled(self._numbers_of, np.float64(lr), key, options)
+                shared[key] = Step(rule, [float(each) for each in numbers[1][: len(rule.metadata)]]), numbers[0]
+            step, kept = shared[key]
+            if on_device:
+                launches.setdefault(key, []).append((param, state))
+                continue
+            tensors = [param, param._grad, *[state[name] for name in names]]
+            if recorded:
+                self._record(step, tensors, rate, key, options)
+            elif param._data.dtype.kind == "c":
+                self.state_of(param, state)
+                step(*_real(param, param._grad, [state[name] for name in names]), large)
+                for each in (param, *[state[name] for name in names]):
+                    each._count_change()
+            elif not step.in_place(param, tensors[1], tensors[2:], large):
+                self.state_of(param, state)
+                step(param, tensors[1], [state[name] for name in names], large)
+            self._keep(param, state, kept)
+        for number, (key, members) in enumerate(launches.items()):
+            if key in shared:
+                step, kept = shared[key]
+                if counted:
+                    self._refuse_capture(param for param, _ in members)
+                self._launch((position, number), rule, step.numbers, members, None)
+                for param, state in members:
+                    self._keep(param, state, kept)
+            else:
+                self._launch_counted(position, rule, rate, key, options, members)
+
+    def _scheduled(
+        self, schedule: Callable[..., Any], lr: Any, given: Any, options: Sequence[float]
+    ) -> tuple[list[float], Sequence[Any]]:
+        """What is kept and the numbers of a rule, for counts before the step, or for whether it is the first."""
+        counts: list[Any] = [np.float64(value) for value in given] if self._counted else [float(given)]
+        if self._takes[:1] == (True,):
+            counts[0] += 1
+        found = schedule(lr, *counts, *options)
+        kept = max(len(self._counted) - 1, 0)
+        return [float(each) for each in found[:kept]], found[kept:]
+
+    def _options_of(self, group: dict[str, Any]) -> list[float]:
+        """The numbers that the schedule takes: options, `beta1` as the first of `betas`, `sign` as -1 to maximise."""
+        found = []
+        for name in self._options:
+            if name == "sign":
+                found.append(-1.0 if group["maximize"] else 1.0)
+            else:
+                found.append(float(group[name] if name in group else group[f"{name[:-1]}s"][int(name[-1]) - 1]))
+        return found
+
+    def _fill(self, param: Tensor, group: dict[str, Any], names: Sequence[str], state: dict[str, Any]) -> None:
+        """Add what is missing of a parameter's state."""
+        for name in (*self._counted, *names):
+            if state.get(name) is None:
+                value = self._begin.get(name, 0.0)
+                value = float(group[value]) if isinstance(value, str) else value
+                if name in names:
+                    state[name] = new_state(param)
+                    if value:
+                        state[name].fill_(complex(value, value) if param.is_complex() else value)
+                elif group.get("capturable"):
+                    state[name] = tensor(value, dtype=float32, device=param.device)
+                else:
+                    state[name] = wrap(np.array(value, np.float32))
+
+    def _keep(self, param: Tensor, state: dict[str, Any], kept: Sequence[float]) -> None:
+        """After a step: what is counted, in place as in PyTorch, and the state of a parameter that had none."""
+        if self._counted:
+            count = state[self._counted[0]]._data
+            count.fill(count.item() + 1)
+            for name, value in zip(self._counted[1:], kept, strict=True):
+                state[name]._data.fill(value)
+        elif state:
+            self.state[param] = state
+
+    def _record(self, step: Step, tensors: list[Tensor], lr: Any, given: Any, options: Sequence[float]) -> None:
+        """A step that is differentiated: its results are recorded, and written into the tensors."""
+        values = step.values
+        with enable_grad():
+            if isinstance(lr, Tensor) and lr.requires_grad:
+                values = self._scheduled(spoken(self._schedule, TENSORS), lr, given, options)[1][: len(values)]
+            found = spoken(step.operator.body, TENSORS)(*[each.clone() for each in tensors], *values)
+            results = found if isinstance(found, tuple) else (found,)
+            for old, new in zip([tensors[0], *tensors[2:]], results, strict=True):
+                old.copy_(new)
+
+    # ---- on CUDA devices --------------------------------------------------------------------------------------
+
+    def _refuse_capture(self, params: Iterable[Tensor]) -> None:
+        """Raise if a step that the host counts is being captured."""
+        for array in {param._data.device: param._data for param in params}.values():
+            capture = capturing(array.buffer.driver, array.device.index)
+            if capture is None:
+                continue
+            capture.failed = capture.failed or f"{type(self).__name__}.step"
+            raise DeviceError(
+                explain(
+                    f"Attempting CUDA graph capture of step() for an instance of {type(self).__name__} but "
+                    "param_groups' capturable is False.",
+                    "the host counts its steps, and each replay would repeat the same one",
+                    remedy=f"make it with {type(self).__name__}(..., capturable=True)",
+                )
+            )
+
+    def _launch(
+        self,
+        tag: tuple[Any, ...],
+        rule: Any,
+        numbers: dict[str, float],
+        members: list[tuple[Tensor, dict[str, Any]]],
+        rates: Schedule | None,
+    ) -> None:
+        """Change parameters and their states, with one launch for each device and combination of dtypes."""
+        names = rule.inputs[2:]
+
+        def entries(place: bool) -> list[tuple[Any, ...]]:
+            if place:
+                for param, state in members:
+                    self.state_of(param, state)
+            return [(param, param._grad, *[state[name] for name in names]) for param, state in members]
+
+        tables = self.__dict__.setdefault("_tables", Tables())
+        tables.step((*tag, rule.name), rule, numbers, entries(False), lambda: entries(True), rates)
+
+    def _launch_counted(
+        self, position: int, rule: Any, rate: Any, key: Any, options: list[float], members: list[Any]
+    ) -> None:
+        """A step whose counts, and the learning rate if it is a tensor, are in device memory and are read there."""
+        device, first = key
+        lr = rate.to(device) if isinstance(rate, Tensor) and rate.is_cuda else float(rate)
+        counters = [[_counter_on(device, state, name) for name in self._counted] for _, state in members]
+        given = options if self._counted else [float(first), *options]
+        rates = Schedule(self._schedule, lr, given, counters, self._takes, tuple(rule.metadata))
+        self._launch((position, device, first), rule, dict.fromkeys(rule.metadata, 0.0), members, rates)
+        for param, state in members:
+            if state:
+                self.state[param] = state
+
+
+def _count(state: dict[str, Any], name: str) -> float:
+    """What is counted in a parameter's state, which is moved to the host."""
+    count = state[name]
+    if count.__class__ is not Tensor or count._data.__class__ is not np.ndarray:
+        count = state[name] = wrap(np.array(float(count), np.float32))
+    value: float = count._data.item()
+    return value
+
+
+def _counter_on(device: Any, state: dict[str, Any], name: str) -> Tensor:
+    """What is counted in a parameter's state, moved to a device as one float32."""
+    counter = state[name]
+    data = counter._data if counter.__class__ is Tensor else None
+    if data.__class__ is not DeviceArray or data.device is not device or data.dtype != float32.numpy:
+        counter = state[name] = tensor(float(counter), device=device)
+    return counter
+
+
+def _real(param: Tensor, grad: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Views of complex tensors, in which a real and an imaginary part are two elements."""
+
+    def parts(x: Tensor) -> Tensor:
+        array = x._host_array()
+        return wrap(array[..., None].view(array.real.dtype))
+
+    return parts(param), parts(grad), [parts(each) for each in state]

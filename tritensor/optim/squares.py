@@ -1,0 +1,128 @@
+"""Optimizers that scale steps by the squares of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import KW_ONLY
+from typing import Any
+
+from ..arguments import check_number
+from ..kernels.optimizer import rules
+from ..tensor import Tensor
+from .ruled import Ruled, declared
+
+__all__ = ["Adadelta", "Adagrad", "RMSprop"]
+
+
+@declared(rules.adadelta_numbers, rules.adadelta)
+class Adadelta(Ruled):
+    """Steps scaled by the sizes of the steps and gradients so far, by Zeiler (2012).
+
+    Args:
+        params, lr, weight_decay, foreach, maximize, differentiable: as for `SGD`.
+        rho: how much of the averages of squares is kept at each step.
+        eps: added to both averages.
+        capturable: as for `Adam`.
+
+    Raises:
+        ValueError: a rate or share out of range.
+    """
+
+    lr: float | Tensor = 1.0
+    rho: float = 0.9
+    eps: float = 1e-6
+    weight_decay: float = 0
+    foreach: bool | None = None
+    _: KW_ONLY
+    capturable: bool = False
+    maximize: bool = False
+    differentiable: bool = False
+
+    _ranged = {"eps": "epsilon", "weight_decay": "weight_decay"}  # noqa: RUF012
+
+    def _check(self, options: dict[str, Any]) -> None:
+        super()._check(options)
+        rho = options["rho"]
+        check_number("rho", rho, lambda value: 0.0 <= value <= 1.0, f"Invalid rho value: {rho}")
+
+
+@declared(rules.adagrad_numbers, rules.adagrad)
+class Adagrad(Ruled):
+    """Steps scaled by the root of the sum of the squares of all gradients, by Duchi et al. (2011).
+
+    Args:
+        params, lr, weight_decay, foreach, maximize, differentiable, fused: as for `SGD`.
+        lr_decay: the rate is divided by 1 + lr_decay * steps.
+        initial_accumulator_value: what the sums begin with.
+        eps: added to the root.
+
+    Raises:
+        ValueError: a rate or share out of range.
+    """
+
+    lr: float | Tensor = 1e-2
+    lr_decay: float = 0
+    weight_decay: float = 0
+    initial_accumulator_value: float = 0
+    eps: float = 1e-10
+    foreach: bool | None = None
+    _: KW_ONLY
+    maximize: bool = False
+    differentiable: bool = False
+    fused: bool | None = None
+
+    _begin = {"sum": "initial_accumulator_value"}  # noqa: RUF012
+    _ranged = {  # noqa: RUF012
+        "lr_decay": "lr_decay",
+        "weight_decay": "weight_decay",
+        "initial_accumulator_value": "initial_accumulator_value",
+        "eps": "epsilon",
+    }
+
+    def _declare(self, params: Iterable[Any], options: dict[str, Any]) -> None:
+        super()._declare(params, options)
+        for group in self.param_groups:
+            for param in group["params"]:
+                self._fill(param, group, ("sum",), self.state[param])
+
+
+@declared(
+    rules.rmsprop_numbers,
+    rules.rmsprop,
+    rules.rmsprop_momentum,
+    rules.rmsprop_centered,
+    rules.rmsprop_centered_momentum,
+)
+class RMSprop(Ruled):
+    """Steps scaled by the root of the running mean of the gradient's square, by Tieleman and Hinton (2012).
+
+    Args:
+        params, lr, weight_decay, foreach, maximize, differentiable: as for `SGD`.
+        alpha: how much of the mean is kept at each step.
+        eps: added to the root.
+        momentum: the share of the last direction that is kept.
+        centered: scale by the deviation of the gradient from its running mean, by Graves (2013).
+        capturable: as for `Adam`.
+
+    Raises:
+        ValueError: a rate or share out of range.
+    """
+
+    lr: float | Tensor = 1e-2
+    alpha: float = 0.99
+    eps: float = 1e-8
+    weight_decay: float = 0
+    momentum: float = 0
+    centered: bool = False
+    capturable: bool = False
+    foreach: bool | None = None
+    maximize: bool = False
+    differentiable: bool = False
+
+    _switched = {"momentum_buffer": "momentum", "grad_avg": "centered"}  # noqa: RUF012
+    _ranged = {  # noqa: RUF012
+        "eps": "epsilon",
+        "momentum": "momentum",
+        "weight_decay": "weight_decay",
+        "alpha": "alpha",
+    }
