@@ -1,4 +1,7 @@
-"""python -m tests.samples modules|operators [NAME ...] [--device cpu|simulated] [--dtype float64] [--most N] [--all]"""
+"""python -m tests.samples modules|operators|optimizers [NAME ...]
+
+[--device cpu|simulated] [--dtype float64] [--most N] [--all]
+"""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from types import ModuleType
 import torch as reference
 
 from ..programs.running import devices
-from . import modules, operators
+from . import modules, operators, optimizers
 from .cases import Row, compared
 
-TABLES: dict[str, ModuleType] = {"modules": modules, "operators": operators}
+TABLES: dict[str, ModuleType] = {"modules": modules, "operators": operators, "optimizers": optimizers}
 
 
 def chosen(table: str, patterns: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ from tritensor.nn import functional
 from ..needs import needs_triton
 from ..programs.drawing import words
 from ..programs.kinds import CRASH, ERROR
-from . import modules, operators
+from . import modules, operators, optimizers
 from .__main__ import main
 from .cases import Row, compared
 from .running import chosen, report, run
@@ -43,6 +43,23 @@ def assert_alike(row: Row) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_modules(name: str) -> None:
     assert_alike(run("modules", name))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", optimizers.ENTRIES)
+def test_optimizers(name: str, dtype: str) -> None:
+    row = run("optimizers", name, most=None if dtype == "float64" else 8, dtype=dtype)
+    row.missing = 0  # parameters of sparse layouts
+    assert_alike(row)
+
+
+@needs_triton
+@pytest.mark.slow
+@pytest.mark.parametrize("name", optimizers.ENTRIES)
+def test_optimizers_on_a_simulated_device(name: str) -> None:
+    row = run("optimizers", name, "simulated", most=4)
+    row.missing = 0
+    assert_alike(row)
 
 
 @pytest.mark.parametrize("name", PICTURES)
