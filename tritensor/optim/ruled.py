@@ -14,7 +14,7 @@ from ..autograd.mode import enable_grad, no_grad
 from ..drivers.capture import capturing
 from ..dtypes import float32
 from ..errors import ArgumentError, DeviceError, RangeError, explain
-from ..functional.creation import tensor
+from ..functional.creation import tensor, zeros
 from ..kernels.optimizer.multi_tensor import Tables
 from ..kernels.optimizer.rates import Schedule
 from ..kernels.optimizer.steps import Large, Step
@@ -260,7 +260,9 @@ class Ruled(Declared):
                     if value:
                         state[name].fill_(complex(value, value) if param.is_complex() else value)
                 elif group.get("capturable"):
-                    state[name] = tensor(value, dtype=float32, device=param.device)
+                    state[name] = zeros((), dtype=float32, device=param.device)
+                    if value:
+                        state[name].fill_(value)
                 else:
                     state[name] = wrap(np.array(value, np.float32))
 
