@@ -32,12 +32,11 @@ OPTIONS = {
 }
 _WAYS = {"maximize": words("False True"), "foreach": words("None True False")}
 _BETAS = {name: OPTIONS["Adam"][name] for name in ("betas", "eps", "weight_decay")}
+# not ASGD and NAdam, whose counts are float32 here and of the parameter's dtype in PyTorch once they were loaded
 OPTIONS |= {
     "Adadelta": {"rho": words("0.9 0 1"), "eps": words("1e-6 1e-2"), "weight_decay": words("0 0.1"), **_WAYS},
     "Adagrad": {"lr_decay": words("0 0.5"), "initial_accumulator_value": words("0 0.5"), **_WAYS},
     "Adamax": {**_BETAS, **_WAYS},
-    "ASGD": {"lambd": words("1e-4 0.1"), "alpha": words("0.75 1"), "t0": words("1e6 0 2"), **_WAYS},
-    "NAdam": {**_BETAS, "momentum_decay": words("4e-3 0.1"), "decoupled_weight_decay": words("False True"), **_WAYS},
     "RAdam": {**_BETAS, "decoupled_weight_decay": words("False True"), **_WAYS},
     "RMSprop": {"alpha": words("0.99 0.5"), "momentum": words("0 0.9"), "centered": words("False True"), **_WAYS},
     "Rprop": {"etas": words("(0.5,1.2) (0.1,2.0)"), "step_sizes": words("(1e-6,50) (0.01,0.1)"), **_WAYS},

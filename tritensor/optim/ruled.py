@@ -126,7 +126,7 @@ class Declared(Optimizer):
         for name, words in self._ranged.items():
             check_number(name, options[name], self._fits, f"Invalid {words} value: {options[name]}")
         if "betas" in options:
-            options["betas"] = pair("betas", options["betas"], lambda beta: 0.0 <= beta < 1.0)
+            pair("betas", options["betas"], lambda beta: 0.0 <= beta < 1.0)
         if options.get("fused"):
             if options["differentiable"]:
                 raise RuntimeError("`fused` does not support `differentiable`")
