@@ -17,6 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from benchmarks import optimizers
 from benchmarks.attention import exact_attention, exact_gradients, training
 from benchmarks.pictures import (
     channels_last,
@@ -177,6 +178,25 @@ def quantiles(drawn: Any) -> np.ndarray:
     return np.quantile(drawn.numpy(), SHARES)
 
 
+def optimizer_step(kind: str) -> Case:
+    """A step of an optimizer."""
+    return Case(
+        f"optimizer_{kind.lower()}",
+        f"{kind.replace('_', ' with ')} step, 100 tensors of 10,000",
+        "step()",
+        {"w": (100, 100, 100), "g": (100, 100, 100)},
+        {ALL_THREADS: 1.0},
+        numpy=None,
+        prepare=partial(optimizers.prepared, kind),
+        check="trained()",
+        exact=partial(optimizers.exact, kind),
+        nonfinite=False,
+        scale=0.05,
+        # Muon's products are of bfloat16; ASGD shrinks parameters by a millionth, about their rounding
+        rounding={"Muon": 2e-2, "ASGD": 5e-6}.get(kind, EPSILON),
+    )
+
+
 def step_of(features: int, hidden: int, batch: int, target: float, optimizer: str = "Adam", rate: float = 1e-3) -> Case:
     shapes = {"x": (batch, features), "w0": (hidden, features), "b0": (hidden,), "w1": (10, hidden), "b1": (10,)}
     return Case(
@@ -328,6 +348,7 @@ CASES = (
         nonfinite=False,
         scale=0.05,
     ),
+    *map(optimizer_step, optimizers.KINDS),
     step_of(784, 128, 32, 0.70),
     step_of(784, 512, 128, 1.0),
     step_of(784, 512, 128, 0.95, "SGD", 1.0),

@@ -53,6 +53,7 @@ JOBS: tuple[tuple[str, ...], ...] = (
     ("tests/functional/test_more_losses.py", "tests/functional/test_ctc.py"),
     (
         "tests/optim/test_optim.py",
+        "tests/optim/test_more_optimizers.py",
         "tests/optim/test_optimizer_state.py",
         "tests/amp/test_autocast.py",
         "tests/amp/test_grad_scaler.py",

@@ -142,6 +142,7 @@ KERNELS = frozenset(
         "recurrent_layers",
         "views",
         "optim",
+        "more_optimizers",
         "optimizer_state",
         "graphs",
         "graph_training",

@@ -1,4 +1,4 @@
-"""One step of Adam on the parameters of a model."""
+"""One step of an optimizer on the parameters of a model."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import tritensor
 from benchmarks.cases import Case
 from benchmarks.training import Arrays
 
@@ -35,7 +36,8 @@ def _optimizer(kind: str, option: str, torch: ModuleType, tensors: Mapping[str, 
     for param, grad in zip(params, grads, strict=True):
         param.grad = grad
     chosen: dict[str, Any] = {option: True} if option else {}
-    optimizer = getattr(torch.optim, kind)(params, lr=_RATE, weight_decay=_DECAY, **chosen)
+    decay = {} if kind == "Rprop" else {"weight_decay": _DECAY}
+    optimizer = getattr(torch.optim, kind)(params, lr=1.0 if kind == "Adadelta" else _RATE, **decay, **chosen)
 
     def trained() -> tuple[Any, ...]:
         for _ in range(_STEPS):
@@ -85,4 +87,48 @@ def _adam(kind: str) -> Row:
     )
 
 
-OPTIMIZERS = (_adam("Adam"), _adam("AdamW"))
+def _exact_steps(kind: str, arrays: Arrays) -> np.ndarray:
+    """By steps in float64 on the CPU; `tests.samples` compares those with PyTorch's."""
+    tensors = {name: tritensor.from_numpy(array.astype(np.float64)) for name, array in arrays.items()}
+    trained: Any = _optimizer(kind, "", tritensor, tensors)["trained"]
+    return np.concatenate([each.numpy() for each in trained()])
+
+
+def _other(kind: str, states: int) -> Row:
+    case = Case(
+        f"{kind.lower()}_step",
+        f"{kind}, 100 M parameters in 300 tensors, fp32",
+        "step()",
+        {"w": (100_000_000,), "g": (100_000_000,)},
+        {},
+        numpy=None,
+        prepare=partial(_optimizer, kind, ""),
+        check="trained()",
+        exact=partial(_exact_steps, kind),
+        nonfinite=False,
+        scale=0.05,
+        rounding=5e-6,  # of a change that is small beside the parameter
+    )
+    return Row(
+        case,
+        {"w": (30_000,), "g": (30_000,)},
+        {"torch foreach": Target(0.75, 1.0)},
+        peers=("torch foreach",),
+        prepares={"torch foreach": partial(_optimizer, kind, "foreach")},
+        moved=lambda shapes: (12 + 8 * states) * prod(shapes["w"]),
+    )
+
+
+# How many tensors of state each has; Adafactor and Muon compute with matrices, which these parameters are not.
+_STATES = {
+    "Adadelta": 2,
+    "Adagrad": 1,
+    "Adamax": 2,
+    "ASGD": 1,
+    "NAdam": 2,
+    "RAdam": 2,
+    "RMSprop": 1,
+    "Rprop": 2,
+    "SGD": 0,
+}
+OPTIMIZERS = (_adam("Adam"), _adam("AdamW"), *(_other(kind, states) for kind, states in _STATES.items()))

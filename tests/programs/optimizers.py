@@ -30,6 +30,17 @@ OPTIONS = {
         "decoupled_weight_decay": words("False True"),
     },
 }
+_WAYS = {"maximize": words("False True"), "foreach": words("None True False")}
+_BETAS = {name: OPTIONS["Adam"][name] for name in ("betas", "eps", "weight_decay")}
+# not ASGD and NAdam, whose counts are float32 here and of the parameter's dtype in PyTorch once they were loaded
+OPTIONS |= {
+    "Adadelta": {"rho": words("0.9 0 1"), "eps": words("1e-6 1e-2"), "weight_decay": words("0 0.1"), **_WAYS},
+    "Adagrad": {"lr_decay": words("0 0.5"), "initial_accumulator_value": words("0 0.5"), **_WAYS},
+    "Adamax": {**_BETAS, **_WAYS},
+    "RAdam": {**_BETAS, "decoupled_weight_decay": words("False True"), **_WAYS},
+    "RMSprop": {"alpha": words("0.99 0.5"), "momentum": words("0 0.9"), "centered": words("False True"), **_WAYS},
+    "Rprop": {"etas": words("(0.5,1.2) (0.1,2.0)"), "step_sizes": words("(1e-6,50) (0.01,0.1)"), **_WAYS},
+}
 OPTIONS["AdamW"] = {name: values for name, values in OPTIONS["Adam"].items() if name != "decoupled_weight_decay"}
 ODD_OPTIONS = words("-1 1.5 None 'a' (1.0,0.9) (-0.1,0.9) 2 True (0.9,)")
 SCHEDULERS: dict[str, dict[str, tuple[str, ...]]] = {

@@ -96,7 +96,8 @@ class OptimizerCase:
                 facts["gradients"] = [each.grad for each in (*leaves, *given)]
         if self.name in ("Muon", "LBFGS"):
             # the products of Muon are of bfloat16, in PyTorch as here; LBFGS stops where rounding says so
-            facts |= {name: _half(value) for name, value in facts.items() if name.startswith("parameters")}
+            coarse = _half if self.name == "Muon" or self.dtype is not reference.float64 else _single
+            facts |= {name: coarse(value) for name, value in facts.items() if name.startswith("parameters")}
             facts = {name: value for name, value in facts.items() if not name.startswith("state") or not self.closure}
         elif self.rounded:
             facts |= {name: _single(value) for name, value in facts.items() if "after" in name or name == "gradients"}

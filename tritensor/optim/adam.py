@@ -63,7 +63,7 @@ class Adam(Ruled):
 
     def _check(self, options: dict[str, Any]) -> None:
         super()._check(options)
-        betas = options["betas"]
+        betas = options["betas"] = tuple(options["betas"])
         kinds = [Tensor if isinstance(beta, Tensor) else type(beta) for beta in betas]
         if kinds not in ([float] * 2, [Tensor] * 2):
             raise ValueError(explain("betas must be either both floats or both Tensors", f"they are {betas!r}"))

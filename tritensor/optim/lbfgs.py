@@ -123,7 +123,7 @@ class LBFGS(Declared):
     >>> optimizer.step(closure)
     tensor(20., grad_fn=<SumBackward0>)
     >>> w.detach()
-    tensor([1., 2.])
+    tensor([1.0000, 2.0000])
 
     Raises:
         ValueError: a negative rate, or several groups.

@@ -15,7 +15,7 @@ from ..composing import compose
 from ..drivers.capture import capturing
 from ..dtypes import float32
 from ..errors import ArgumentError, DeviceError, RangeError, explain
-from ..functional.creation import tensor
+from ..functional.creation import tensor, zeros
 from ..kernels.optimizer.multi_tensor import Tables
 from ..kernels.optimizer.rates import Schedule
 from ..kernels.optimizer.steps import Large, Step
@@ -126,7 +126,7 @@ class Declared(Optimizer):
         for name, words in self._ranged.items():
             check_number(name, options[name], self._fits, f"Invalid {words} value: {options[name]}")
         if "betas" in options:
-            options["betas"] = pair("betas", options["betas"], lambda beta: 0.0 <= beta < 1.0)
+            pair("betas", options["betas"], lambda beta: 0.0 <= beta < 1.0)
         if options.get("fused"):
             if options["differentiable"]:
                 raise RuntimeError("`fused` does not support `differentiable`")
@@ -260,7 +260,9 @@ class Ruled(Declared):
                     if value:
                         state[name].fill_(complex(value, value) if param.is_complex() else value)
                 elif group.get("capturable"):
-                    state[name] = tensor(value, dtype=float32, device=param.device)
+                    state[name] = zeros((), dtype=float32, device=param.device)
+                    if value:
+                        state[name].fill_(value)
                 else:
                     state[name] = wrap(np.array(value, np.float32))
 

@@ -46,7 +46,7 @@ class SparseAdam(Declared):
     def _check(self, options: dict[str, Any]) -> None:
         check_rate(options["lr"], lambda value: 0.0 < value <= inf)
         check_rate(options["eps"], lambda value: 0.0 < value <= inf, "Invalid epsilon value: {}")
-        options["betas"] = pair("betas", options["betas"], lambda beta: 0.0 <= beta < 1.0)
+        pair("betas", options["betas"], lambda beta: 0.0 <= beta < 1.0)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Raise if any parameter has a gradient, which is dense; returns the closure's loss.
