@@ -192,8 +192,8 @@ def optimizer_step(kind: str) -> Case:
         exact=partial(optimizers.exact, kind),
         nonfinite=False,
         scale=0.05,
-        # Muon's products are of bfloat16; ASGD shrinks parameters by a millionth, about their rounding
-        rounding={"Muon": 2e-2, "ASGD": 5e-6}.get(kind, EPSILON),
+        # Muon's products are of bfloat16; a step is what parameters change by, which for these is near their rounding
+        rounding={"Muon": 2e-2, "ASGD": 5e-6, "RAdam": 5e-5, "SGD": 5e-5}.get(kind, EPSILON),
     )
 
 

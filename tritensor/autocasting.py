@@ -121,7 +121,10 @@ def casting(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     lines = f"    if casts.on: return called({name!r}, function, {given})\n    return function({given})\n"
     exec(f"def {name}{inspect.Signature(plain)}:\n{lines}", scope)
     call: Any = functools.wraps(function)(scope[name])
-    call.__defaults__, call.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    defaults = {each.name: each.default for each in shown if each.default is not each.empty}
+    named = {each.name for each in shown if each.kind is each.KEYWORD_ONLY}
+    call.__defaults__ = tuple([value for name, value in defaults.items() if name not in named])
+    call.__kwdefaults__ = {name: value for name, value in defaults.items() if name in named}
     return call  # type: ignore[no-any-return]
 
 

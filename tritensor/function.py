@@ -318,7 +318,7 @@ def _difference(
     values = []
     try:
         for step in (eps, -eps):
-            x._data = wrap((host + step * direction).astype(host.dtype)).to(x.device)._data
+            x._data = wrap(np.asarray(host + step * direction, host.dtype)).to(x.device)._data
             outputs = [out for out in _outputs(func, inputs) if out.requires_grad]
             values.append(
                 sum(
@@ -344,7 +344,9 @@ def gradgradcheck(
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     rng = np.random.default_rng(1)
     outputs = [out for out in _outputs(func, inputs) if out.requires_grad]
-    weights = [wrap(rng.standard_normal(tuple(out.shape)).astype(out.dtype.numpy)).to(out.device) for out in outputs]
+    weights = [
+        wrap(np.asarray(rng.standard_normal(tuple(out.shape)), out.dtype.numpy)).to(out.device) for out in outputs
+    ]
     for weight in weights:
         weight._needs = True
     active = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]

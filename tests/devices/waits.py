@@ -42,7 +42,7 @@ _QUESTIONS = {"mark_done", "queue_done", "is_done"}
 _DRIVER_CALLS = {"cuCtxSynchronize": "None", "cuStreamQuery": "(0,)"}
 
 # Processes that wait for one another are the business of tests/distributed/test_distributed.py and tests/data.
-_ELSEWHERE = ("distributed", "nn", "utils")
+_ELSEWHERE = ("distributed", "multiprocessing", "nn", "utils")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritensor import cuda
+from tritensor import accelerator, cuda
 from tritensor.drivers import require
 from tritensor.memory import buffer, copies
 
@@ -61,7 +61,7 @@ def the_host_waits_for_a_stream() -> None:
 def the_host_waits_for_a_device() -> None:
     x, side = on_device(), cuda.Stream()
     set_bytes(side, x, 3)
-    cuda.synchronize()
+    accelerator.synchronize()
     assert first_byte(x) == 3
 
 

@@ -46,7 +46,6 @@ class _Steps(Operator):
     """All steps, forward or backward, of "lstm", "gru", "tanh" or "relu"."""
 
     family = "recurrent"
-    repeatable = True
 
     def __init__(self, mode: str, reference: Callable[..., Any], name: str, outputs: Sequence[str], doc: str) -> None:
         super().__init__(name, partial(reference, mode, None), Floating("floating", mode), outputs=outputs)
