@@ -168,7 +168,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 @public()
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that tensors of these shapes broadcast to.
+    """The shape that tensors of these shapes broadcast to; None is no shape.
 
     >>> import tritensor as torch
     >>> torch.broadcast_shapes((2, 1), (3,))
@@ -177,6 +177,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
     Raises:
         ShapeError: they do not go together, or are no shapes.
     """
+    shapes = tuple([shape for shape in shapes if shape is not None])
     for shape in shapes:
         if not isinstance(shape, (int, tuple, list)):
             raise ShapeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape!r}")

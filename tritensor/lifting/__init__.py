@@ -35,7 +35,7 @@ def like(made: Tensor, data: Lifted) -> Tensor:
     """A new tensor with elements of its own for each sample, or with a tangent of zeros, as an array of a level has."""
     for level in sorted(levels_of([wrap(data)]), key=lambda each: each.number):
         if level.size is None:
-            made = enter_dual(made, made * 0, level)
+            made = enter_dual(made, made * 0, level) if made.dtype.category >= FLOATING else made
         else:
             made = enter(made.expand(level.size, *made.shape).clone(), level)
     return made

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..functional.distances import pairwise_distance
+from ..tensor import Tensor
 from .layer import Layer, declared
 
 __all__ = ["CosineSimilarity", "PairwiseDistance"]
@@ -24,4 +26,8 @@ class PairwiseDistance(Layer):
     keepdim: bool = False
 
     def _prepare(self) -> None:
-        self.norm = self.p  # PyTorch's name of the attribute
+        self.norm = self.__dict__.pop("p")  # PyTorch's name of the attribute
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """The distances; the last dimension stays as one where `keepdim` says so."""
+        return pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
