@@ -60,7 +60,8 @@ def test_a_call_that_is_remembered_gives_what_the_first_gave(operator: Operator,
         if compared == 6:
             break
     assert compared
-    assert bool(remembered) == (operator.name not in DEPENDING_ON_INDICES)
+    # a recurrent layer has as many launches as steps, and their number differs from call to call
+    assert bool(remembered) == (operator.name not in DEPENDING_ON_INDICES and operator.family != "recurrent")
 
 
 def test_the_table_holds_the_call_and_its_number_is_read_again() -> None:

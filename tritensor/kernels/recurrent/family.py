@@ -45,7 +45,7 @@ _SAMPLES = (
 class _Steps(Operator):
     """All steps, forward or backward, of "lstm", "gru", "tanh" or "relu"."""
 
-    family = "recurrent"
+    family = "recurrent"  # not repeatable: a replay would hold a launch for each step of one length
 
     def __init__(self, mode: str, reference: Callable[..., Any], name: str, outputs: Sequence[str], doc: str) -> None:
         super().__init__(name, partial(reference, mode, None), Floating("floating", mode), outputs=outputs)
