@@ -86,12 +86,15 @@ class ProcessContext:
             ProcessRaisedException, ProcessExitedException: a process failed; the others are ended, after
                 `grace_period` seconds.
         """
-        running = [process.sentinel for process in self.processes if process.exitcode is None]
-        if running:  # waiting for none of them would last for ever
+        # Each code is read once, for a process may end between two looks at it.
+        codes = [process.exitcode for process in self.processes]
+        if None in codes and not any(codes):
+            running = [process.sentinel for process, code in zip(self.processes, codes, strict=True) if code is None]
             connection.wait(running, timeout)
-        failed = next((i for i, process in enumerate(self.processes) if process.exitcode not in (None, 0)), None)
+            codes = [process.exitcode for process in self.processes]
+        failed = next((i for i, code in enumerate(codes) if code not in (None, 0)), None)
         if failed is None:
-            return all(process.exitcode is not None for process in self.processes)
+            return None not in codes
         for process in self.processes:
             if grace_period is not None:
                 process.join(grace_period)
@@ -121,7 +124,14 @@ def start_processes(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> Any:
-    """Call `fn(index, *args)` in `nprocs` processes; see `spawn`."""
+    """Call `fn(index, *args)` in `nprocs` new processes, and wait for them unless `join` is false.
+
+    Returns a `ProcessContext` where `join` is false.
+
+    Raises:
+        ProcessRaisedException: one of them raised an exception. ProcessExitedException: one exited with a code, or was
+            killed. The others are ended.
+    """
     context: Any = _python.get_context(start_method)
     reports = tempfile.mkdtemp(prefix="tritensor-processes-")
     processes = []
@@ -138,23 +148,7 @@ def start_processes(
     return None
 
 
-def spawn(
-    fn: Callable[..., Any],
-    args: Sequence[Any] = (),
-    nprocs: int = 1,
-    join: bool = True,
-    daemon: bool = False,
-    start_method: str = "spawn",
-) -> Any:
-    """Call `fn(index, *args)` in `nprocs` new processes, and wait for them unless `join` is false.
-
-    Returns a `ProcessContext` where `join` is false.
-
-    Raises:
-        ProcessRaisedException: one of them raised an exception. ProcessExitedException: one exited with a code, or was
-            killed. The others are ended.
-    """
-    return start_processes(fn, args, nprocs, join, daemon, start_method)
+spawn = start_processes
 
 
 def get_all_sharing_strategies() -> set[str]:

@@ -6,6 +6,7 @@ import hashlib
 import http.server
 import signal
 import sys
+import tempfile
 import threading
 import time
 import types
@@ -123,6 +124,35 @@ def test_processes_that_end_well() -> None:
         any(iter(lambda: waiting.join(grace_period=10), True))
 
 
+class Ending:
+    """A process whose exit code is seen to change at the second or later look."""
+
+    sentinel, pid = mp.get_context().Pipe()[0], 7
+
+    def __init__(self, *codes: int | None) -> None:
+        self.codes = list(codes)
+
+    @property
+    def exitcode(self) -> int | None:
+        return self.codes.pop(0) if len(self.codes) > 1 else self.codes[0]
+
+    def join(self, timeout: float | None = None) -> None:
+        pass
+
+    def terminate(self) -> None:
+        self.codes = [-15]
+
+
+def test_a_process_that_ends_between_two_looks_is_reported() -> None:
+    context = mp.ProcessContext([Ending(None, None, -15)], tempfile.mkdtemp())
+    assert not context.join(timeout=0)
+    with pytest.raises(mp.ProcessExitedException, match="SIGTERM"):
+        context.join(timeout=0)
+    context = mp.ProcessContext([Ending(None), Ending(3)], tempfile.mkdtemp())
+    with pytest.raises(mp.ProcessExitedException, match="process 1 terminated with exit code 3"):
+        context.join()  # waiting for the first would last for ever
+
+
 def test_sharing_strategies() -> None:
     assert mp.get_sharing_strategy() in mp.get_all_sharing_strategies()
     with pytest.raises(AssertionError, match="invalid sharing strategy 'x', expected one of"):
@@ -144,6 +174,15 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 
         def log_message(self, *args: Any) -> None:
             pass
+
+        def do_GET(self) -> None:
+            if self.path == "/cut":  # the connection ends before all that was announced
+                self.send_response(200)
+                self.send_header("Content-Length", "10")
+                self.end_headers()
+                self.wfile.write(b"half")
+            else:
+                super().do_GET()
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -177,6 +216,8 @@ def test_a_download_is_whole_or_not_there(served: tuple[str, Path], tmp_path: Pa
         hub.download_url_to_file(f"{url}/x", str(target), hash_prefix="0000", progress=False)
     with pytest.raises(OSError, match="404"):
         hub.download_url_to_file(f"{url}/nothing", str(target), progress=False)
+    with pytest.raises(OSError, match="ended after 4 of 10 bytes"):
+        hub.download_url_to_file(f"{url}/cut", str(target), progress=False)
     assert [path.name for path in tmp_path.iterdir()] == ["served"]
     hub.download_url_to_file(f"{url}/x", str(target), hash_prefix="ed70", progress=False)
     assert target.read_bytes() == b"content"
