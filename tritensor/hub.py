@@ -7,19 +7,16 @@ import os
 import re
 import sys
 import tempfile
-import urllib.request
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
-from tqdm import tqdm
-
+from .downloads import receive
 from .errors import explain
 from .serialization import load
 
 __all__ = ["download_url_to_file", "get_dir", "load_state_dict_from_url", "set_dir"]
 
-_BLOCK = 1 << 17
 _HASH = re.compile(r"-([a-f0-9]{6,})\.")
 _set: list[str] = []
 
@@ -45,31 +42,19 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
         progress: whether a bar is shown on stderr.
 
     Raises:
-        RuntimeError: the content has another hash. urllib.error.URLError: nothing is there. OSError: the disk.
+        RuntimeError: the content has another hash. urllib.error.URLError: nothing is there. OSError: the connection
+            ended early, or the disk.
     """
     dst = os.path.expanduser(dst)
-    digest = hashlib.sha256()
-    request = urllib.request.Request(url, headers={"User-Agent": "tritensor"})
-    with urllib.request.urlopen(request) as source:
-        size = source.headers.get("Content-Length")
-        handle, part = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(dst)), suffix=".partial")
-        try:
-            with (
-                os.fdopen(handle, "wb") as target,
-                tqdm(total=int(size) if size else None, disable=not progress, unit="B", unit_scale=True) as bar,
-            ):
-                while block := source.read(_BLOCK):
-                    target.write(block)
-                    digest.update(block)
-                    bar.update(len(block))
-            found = digest.hexdigest()
-            if hash_prefix and not found.startswith(hash_prefix):
-                words = f'invalid hash value (expected "{hash_prefix}", got "{found[: len(hash_prefix)]}")'
-                raise RuntimeError(explain(words, f"{url} gave {os.path.getsize(part)} bytes"))
-            os.replace(part, dst)
-        finally:
-            if os.path.exists(part):
-                os.remove(part)
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(dst)), prefix=".download-") as folder:
+        part = os.path.join(folder, os.path.basename(dst))
+        receive(url, part, progress)
+        with open(part, "rb") as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+        if hash_prefix and not found.startswith(hash_prefix):
+            words = f'invalid hash value (expected "{hash_prefix}", got "{found[: len(hash_prefix)]}")'
+            raise RuntimeError(explain(words, f"{url} gave {os.path.getsize(part)} bytes"))
+        os.replace(part, dst)
 
 
 def load_state_dict_from_url(

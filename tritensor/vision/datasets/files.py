@@ -7,13 +7,11 @@ import gzip
 import hashlib
 import lzma
 import os
-import re
 import shutil
 import stat
 import struct
 import tarfile
 import urllib.error
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +21,7 @@ from http.client import HTTPException
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO
 
+from ...downloads import receive
 from ...errors import DatasetError, explain
 from ...serialization.atomic import atomic_file
 
@@ -37,7 +36,6 @@ RATIO = 100
 XZ_MEMORY = 2**28  # bytes that unpacking .xz may take; files of `xz -9` take 65 MB
 BY_HAND = "if you trust it, unpack it by hand"
 CHUNK = 1 << 20
-TIMEOUT = 30.0  # seconds without a byte
 DAMAGED = (
     *(EOFError, LookupError, ValueError, OverflowError, struct.error, gzip.BadGzipFile, lzma.LZMAError, zlib.error),
     *(tarfile.TarError, zipfile.BadZipFile, NotImplementedError),
@@ -88,7 +86,7 @@ def fetch(urls: Sequence[str], folder: Path, md5: str) -> str:
 def _attempt(url: str, path: str, md5: str) -> None:
     part = f"{path}.part"
     resumed = os.path.exists(part)
-    _request(url, part)
+    receive(url, part)
     if check_integrity(part, md5):
         os.replace(part, path)
         return
@@ -97,36 +95,6 @@ def _attempt(url: str, path: str, md5: str) -> None:
     if not resumed:
         raise DatasetError(explain("File not found or corrupted.", fact, f"the file has the checksum {md5}"))
     _attempt(url, path, md5)  # the beginning may have been of another file
-
-
-def _request(url: str, part: str) -> None:
-    """One request, from the end of `part` on if the server can do that."""
-    from tqdm import tqdm
-
-    start = os.path.getsize(part) if os.path.exists(part) else 0
-    headers = {"User-Agent": "tritensor/vision", **({"Range": f"bytes={start}-"} if start else {})}
-    try:
-        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code == 416 and start:  # there is nothing after `start`: the checksum says whether it is whole
-            return
-        raise
-    with response:
-        goes_on = response.status == 206
-        if goes_on and not re.match(rf"bytes {start}-", response.headers.get("Content-Range", "")):
-            raise OSError(f"{url} sent another part of the file than the one that was asked for")
-        start = start if goes_on else 0
-        length = response.headers.get("Content-Length", "")
-        total = start + int(length) if length.isdecimal() else None
-        name = os.path.basename(part).removesuffix(".part")
-        bar = tqdm(total=total, initial=start, unit="B", unit_scale=True, desc=name, disable=None)
-        with open(part, "ab" if goes_on else "wb") as stream, bar:
-            while chunk := response.read(1 << 16):
-                stream.write(chunk)
-                bar.update(len(chunk))
-    if total is not None and os.path.getsize(part) < total:
-        raise OSError(f"the connection to {url} ended after {os.path.getsize(part)} of {total} bytes")
 
 
 def extract_archive(source: str, folder: str) -> None:
