@@ -8,8 +8,10 @@ import pytest
 
 import tritensor as torch
 
+from ..needs import needs_triton
 
-@pytest.fixture(params=["cpu", "cuda:0"])
+
+@pytest.fixture(params=["cpu", pytest.param("cuda:0", marks=needs_triton)])
 def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
     """The CPU, then a simulated device."""
     if request.param == "cpu":

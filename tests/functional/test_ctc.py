@@ -15,16 +15,6 @@ from tritensor.nn import functional as F
 INF = float("inf")
 
 
-@pytest.fixture(params=["cpu", "cuda"])
-def device(request):
-    if request.param == "cpu":
-        yield "cpu"
-        return
-    pytest.importorskip("triton")
-    with torch.cuda.simulate(devices=1):
-        yield "cuda"
-
-
 def steps(length=4, batch=3, classes=3, device="cpu"):
     angle = torch.arange(float(length * batch * classes), dtype=torch.float64) * 0.7
     return angle.sin().reshape(length, batch, classes).log_softmax(2).to(device)

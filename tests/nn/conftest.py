@@ -6,6 +6,10 @@ import pytest
 
 from tritensor import cuda
 
+from ..functional.conftest import device
+
+__all__ = ["device", "two_devices"]
+
 
 @pytest.fixture
 def two_devices():

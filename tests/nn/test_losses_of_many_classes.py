@@ -17,16 +17,6 @@ from tritensor.nn import functional as F
 F64 = torch.float64
 
 
-@pytest.fixture(params=["cpu", "cuda"])
-def device(request):
-    if request.param == "cpu":
-        yield "cpu"
-        return
-    pytest.importorskip("triton")
-    with torch.cuda.simulate(devices=1):
-        yield "cuda"
-
-
 def parts(rows=10, features=3, classes=7, dtype=F64, device="cpu"):
     rng = np.random.default_rng(0)
     made = [

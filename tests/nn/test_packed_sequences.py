@@ -17,15 +17,6 @@ from ..needs import needs_triton
 LENGTHS = [(3, 2, 2), (1, 3, 2)]
 
 
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_triton)])
-def device(request):
-    if request.param == "cpu":
-        yield "cpu"
-    else:
-        with torch.cuda.simulate(devices=1):
-            yield "cuda"
-
-
 def sequences(lengths, device, *shape):
     numbers = torch.arange(1, 100.0)
     return [

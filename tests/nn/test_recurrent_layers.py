@@ -30,15 +30,6 @@ MANY = [
 ]
 
 
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_triton)])
-def device(request):
-    if request.param == "cpu":
-        yield "cpu"
-    else:
-        with torch.cuda.simulate(devices=1):
-            yield "cuda"
-
-
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
