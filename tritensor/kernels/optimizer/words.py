@@ -10,6 +10,7 @@ import numpy as np
 
 from ...runtime.launch import DeviceFunction, device_function
 from ..elementwise.arithmetic import where
+from ..elementwise.maximum import larger, smaller
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -40,18 +41,6 @@ def root_of(x):
 def choose(condition, x, y):
     """x where the condition holds, else y."""
     return tl.where(condition, x, y)
-
-
-@device_function
-def larger(x, y):
-    """The larger one; NaN where one is NaN."""
-    return tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
-
-
-@device_function
-def smaller(x, y):
-    """The smaller one; NaN where one is NaN."""
-    return tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)
 
 
 @device_function
