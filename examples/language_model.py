@@ -212,13 +212,9 @@ def parse_arguments():
     return arguments
 
 
-def main():
-    arguments = parse_arguments()
-    device = torch.device(arguments.device)
-    torch.manual_seed(0)
-    train_text, test_text, letters = load_text()
-    model = GPT(len(letters), arguments.context, arguments.width, arguments.layers, arguments.heads, arguments.dropout)
-    model = model.to(device)
+def teach(model, text, arguments, device, train, loss_on):
+    """Train a model of letters, say how well it did before and after, and let it write; `text` is of `load_text`."""
+    train_text, test_text, letters = text
     parameters = sum(parameter.numel() for parameter in model.parameters())
     print(f"{parameters:,} parameters; {len(train_text):,} letters to learn from, {len(letters)} different ones")
 
@@ -232,6 +228,15 @@ def main():
 
     written = model.write(torch.tensor([[letters.index("T")]], device=device), arguments.write)
     print("".join(letters[number] for number in written[0].tolist()))
+
+
+def main():
+    arguments = parse_arguments()
+    device = torch.device(arguments.device)
+    torch.manual_seed(0)
+    text = load_text()
+    model = GPT(len(text[2]), arguments.context, arguments.width, arguments.layers, arguments.heads, arguments.dropout)
+    teach(model.to(device), text, arguments, device, train, loss_on)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import argparse
 import sys
 import time
 
-from language_model import load_text
+from language_model import load_text, teach
 from tqdm import tqdm
 
 import tritensor as torch
@@ -113,21 +113,9 @@ def main():
     arguments = parse_arguments()
     device = torch.device(arguments.device)
     torch.manual_seed(0)
-    train_text, test_text, letters = load_text()
-    model = Writer(len(letters), arguments.width, arguments.layers, arguments.dropout).to(device)
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    print(f"{parameters:,} parameters; {len(train_text):,} letters to learn from, {len(letters)} different ones")
-
-    before = loss_on(model, test_text, arguments, device)
-    model.train()
-    seconds = train(model, train_text, arguments, device)
-    after = loss_on(model, test_text, arguments, device)
-    print(
-        f"loss on text that it has not seen: {before:.3f}, after {arguments.steps} steps in {seconds:.1f} s {after:.3f}"
-    )
-
-    written = model.write(torch.tensor([[letters.index("T")]], device=device), arguments.write)
-    print("".join(letters[number] for number in written[0].tolist()))
+    text = load_text()
+    model = Writer(len(text[2]), arguments.width, arguments.layers, arguments.dropout)
+    teach(model.to(device), text, arguments, device, train, loss_on)
 
 
 if __name__ == "__main__":

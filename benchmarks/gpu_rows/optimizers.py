@@ -62,31 +62,6 @@ def _exact_optimizer(kind: str, arrays: Arrays) -> np.ndarray:
     return weight - start
 
 
-def _adam(kind: str) -> Row:
-    # small weights, so that the change of three steps is not lost in their rounding
-    case = Case(
-        kind.lower(),
-        f"{kind}, 100 M parameters in 300 tensors, fp32",
-        "step()",
-        {"w": (100_000_000,), "g": (100_000_000,)},
-        {},
-        numpy=None,
-        prepare=partial(_optimizer, kind, ""),
-        check="trained()",
-        exact=partial(_exact_optimizer, kind),
-        nonfinite=False,
-        scale=0.05,
-    )
-    return Row(
-        case,
-        {"w": (30_000,), "g": (30_000,)},
-        {"torch fused": Target(0.97, 1.03), "torch foreach": Target(1.8, 2.2)},
-        peers=("torch fused", "torch foreach"),
-        prepares={f"torch {name}": partial(_optimizer, kind, name) for name in ("fused", "foreach")},
-        moved=lambda shapes: 28 * prod(shapes["w"]),
-    )
-
-
 def _exact_steps(kind: str, arrays: Arrays) -> np.ndarray:
     """By steps in float64 on the CPU; `tests.samples` compares those with PyTorch's."""
     tensors = {name: tritensor.from_numpy(array.astype(np.float64)) for name, array in arrays.items()}
@@ -94,9 +69,10 @@ def _exact_steps(kind: str, arrays: Arrays) -> np.ndarray:
     return np.concatenate([each.numpy() for each in trained()])
 
 
-def _other(kind: str, states: int) -> Row:
+def _row(name: str, kind: str, exact: Any, targets: dict[str, Target], states: int, **options: Any) -> Row:
+    # small weights, so that the change of three steps is not lost in their rounding
     case = Case(
-        f"{kind.lower()}_step",
+        name,
         f"{kind}, 100 M parameters in 300 tensors, fp32",
         "step()",
         {"w": (100_000_000,), "g": (100_000_000,)},
@@ -104,19 +80,30 @@ def _other(kind: str, states: int) -> Row:
         numpy=None,
         prepare=partial(_optimizer, kind, ""),
         check="trained()",
-        exact=partial(_exact_steps, kind),
+        exact=partial(exact, kind),
         nonfinite=False,
         scale=0.05,
-        rounding=5e-6,  # of a change that is small beside the parameter
+        **options,
     )
     return Row(
         case,
         {"w": (30_000,), "g": (30_000,)},
-        {"torch foreach": Target(0.75, 1.0)},
-        peers=("torch foreach",),
-        prepares={"torch foreach": partial(_optimizer, kind, "foreach")},
+        targets,
+        peers=tuple(targets),
+        prepares={peer: partial(_optimizer, kind, peer.removeprefix("torch ")) for peer in targets},
         moved=lambda shapes: (12 + 8 * states) * prod(shapes["w"]),
     )
+
+
+def _adam(kind: str) -> Row:
+    targets = {"torch fused": Target(0.97, 1.03), "torch foreach": Target(1.8, 2.2)}
+    return _row(kind.lower(), kind, _exact_optimizer, targets, 2)
+
+
+def _other(kind: str, states: int) -> Row:
+    targets = {"torch foreach": Target(0.75, 1.0)}
+    # the rounding is that of a change that is small beside the parameter
+    return _row(f"{kind.lower()}_step", kind, _exact_steps, targets, states, rounding=5e-6)
 
 
 # How many tensors of state each has; Adafactor and Muon compute with matrices, which these parameters are not.
