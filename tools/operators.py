@@ -32,6 +32,7 @@ FAMILIES = {
     "joining": "One launch for all parts.",
     "sorting": "Blocks are sorted in place, then merged; equal elements keep their order.",
     "scan": "Blocks in a fixed order, so that sums are the same in every run.",
+    "hosted": "NumPy computes it on the host, for tensors of a device too, and the first call there says so.",
     "range": "Each thread computes the elements that it stores.",
     "random": "Philox, by position: the same numbers on every device.",
     "dropout": "The mask is drawn anew in the backward pass instead of being kept.",
@@ -59,7 +60,8 @@ def page() -> str:
         "# Operators",
         "",
         "Made from the registry by `python -m tools.generate`; do not edit. Every operator here has a NumPy reference,",
-        "which runs on the CPU, and a Triton kernel, which is tested against it over dtypes, shapes and layouts.",
+        "which runs on the CPU, and a Triton kernel, which is tested against it over dtypes, shapes and layouts; those",
+        "of the family hosted have none.",
         "Half precision is computed in float32; complex dtypes are the CPU's. Functions that are compositions of these",
         "(`linear`, `mse_loss`, `var_mean`, ...) stand in `tritensor.functional`.",
     ]

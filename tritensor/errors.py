@@ -40,6 +40,7 @@ __all__ = [
     "DistError",
     "DivisionError",
     "DtypeError",
+    "HostComputationWarning",
     "KernelError",
     "KernelMemoryError",
     "KernelMismatchError",
@@ -134,6 +135,10 @@ class BoundsError(RangeError, RuntimeError):
 
 class KernelMismatchError(TritensorError, AssertionError):
     """A kernel and its reference disagree (found in checked mode)."""
+
+
+class HostComputationWarning(UserWarning):
+    """An operator on tensors of a device is computed on the host; see `tritensor.kernels.hosted`."""
 
 
 def explain(first: str, *facts: str, remedy: str | None = None) -> str:

@@ -169,6 +169,14 @@ def _joining(batch: Batch) -> tuple[Any, ...]:
     return (batch.operator(*kept, dim=dim + 1),)
 
 
+@_rule("hosted")
+def _hosted(batch: Batch) -> tuple[Any, ...]:
+    """One more dimension in front of the stacks."""
+    dims = batch.metadata.get("dim")
+    changes = {} if dims is None else {"dim": tuple([dim + 1 for dim in dims])}
+    return batch(*[batch.all_of(position) for position in range(len(batch.x))], **changes)
+
+
 # ---- products -------------------------------------------------------------------------------------------------------
 
 

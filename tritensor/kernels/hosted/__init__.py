@@ -1,0 +1,3 @@
+"""Operators that the host computes, for tensors of a device as well: factorisations of matrices, Fourier transforms."""
+
+from __future__ import annotations
