@@ -85,9 +85,14 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
     """Fail a test that leaves behind what decides how later ones run."""
     yield
+    if nextitem is None or nextitem.path != item.path:
+        # what a file has imported and compiled: a collection took a second at the end of the run, and captures and
+        # allocations that fail begin with one
+        gc.collect()
+        gc.freeze()
     found = _left_behind()
     if found:  # the next tests are to be judged by what they do themselves
         replay.stop()

@@ -21,6 +21,7 @@ from tritensor.operator import Operator, registry
 
 from ..devices.compile_only import compile_only
 from ..needs import HAS_TRITON
+from ..sampling import some
 from .samples import Sample, dtypes_of, elementwise_inputs, has_samples, metadata_of, samples
 from .test_operators import case_id, generator, on_cpu, on_device
 
@@ -80,7 +81,7 @@ def local_bytes(compiled: Any, target: tuple[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: str(target[1]))
-@pytest.mark.parametrize("operator", OPERATORS, ids=case_id)
+@pytest.mark.parametrize("operator", some(OPERATORS, 4), ids=case_id)
 def test_every_body_compiles_without_spills(operator: Operator, target: tuple[str, Any]) -> None:
     dtype = dtypes.float32 if dtypes.float32 in dtypes_of(operator) else dtypes.int32
     found = compile_operator(operator, dtype, target)
@@ -93,7 +94,7 @@ def test_every_body_compiles_without_spills(operator: Operator, target: tuple[st
 
 @pytest.mark.parametrize("dtype", [pytest.param(dtypes.bfloat16, marks=pytest.mark.slow), dtypes.float32], ids=case_id)
 @pytest.mark.parametrize(
-    "operator", [op for op in OPERATORS if isinstance(op, Elementwise) and not op.kinds], ids=case_id
+    "operator", some([op for op in OPERATORS if isinstance(op, Elementwise) and not op.kinds], 8), ids=case_id
 )
 def test_contiguous_elements_move_in_vectors(operator: Elementwise, dtype: dtypes.dtype) -> None:
     """On sm_90 every load and store of a contiguous operand is 128 bits wide (of a boolean result: as wide as fits)."""

@@ -32,7 +32,7 @@ from .jobs import MPIEXEC, PROGRAMS, environment, launch, needs_mpi
 
 
 @needs_mpi
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (1, 4))])
 def test_collectives(ranks):
     done = launch(ranks, "collectives.py", "cpu")
     assert done.returncode == 0, done.stderr
@@ -42,7 +42,7 @@ def test_collectives(ranks):
 
 @needs_mpi
 @needs_triton
-@pytest.mark.parametrize("late", ["0", "1"])
+@pytest.mark.parametrize("late", [pytest.param("0", marks=pytest.mark.slow), "1"])
 def test_collectives_on_simulated_devices(late):
     done = launch(2, "collectives.py", "cuda", TRITENSOR_SIMULATE_CUDA="1", TRITENSOR_SIMULATE_LATE=late)
     assert done.returncode == 0, done.stderr
@@ -86,7 +86,7 @@ def test_nccl_around_what_its_kernels_would_do():
 
 
 @needs_mpi
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (1, 4))])
 def test_one_model_in_several_processes(ranks):
     done = launch(ranks, "parallel_module.py", "cpu")
     assert (done.returncode, done.stdout) == (0, f"one model on {ranks} ranks\n"), done.stderr
@@ -101,7 +101,7 @@ def test_one_model_on_simulated_devices():
 
 
 @needs_mpi
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [3, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (1, 2))])
 def test_one_batch_in_several_processes(ranks):
     done = launch(ranks, "sync_batch_norm.py", "cpu")
     assert (done.returncode, done.stdout) == (0, f"one batch on {ranks} ranks\n"), done.stderr
@@ -198,27 +198,31 @@ def test_many_ranks_are_summed_up():
 # ---- failure ------------------------------------------------------------------------------------------------------
 
 
+FAILURES = [
+    (
+        "raises",
+        r"\[rank1\]: Traceback(.|\n)*\[rank1\]: ValueError: something is wrong here\n"
+        r"\[rank1\]: rank 1 of 3 ended the job: ValueError was raised and not caught there",
+    ),
+    ("before", r"\[rank1\]: ValueError: something is wrong here\n\[rank1\]: rank 1 of 3 ended the job"),
+    ("hook", r"my own hook: something is wrong here\nrank 1 of 3 ended the job"),
+    ("exits", r"rank 1 has left the job after 1 collective; rank [02] of 3 waits for it in all_reduce #2"),
+    ("destroys", r"rank 1 has left the job after 1 collective; rank [02] of 3 waits for it in all_reduce"),
+    (
+        "sleeps",
+        r"DistError: Watchdog caught collective operation timeout: all_reduce #2 \(SUM\) of shape \(3,\), "
+        r"tritensor.float32 ran for 2000 milliseconds before timing out",
+    ),
+    ("early exit", r"Timeout \(0:00:02\)!(.|\n)*init_process_group"),
+    ("crashes", ""),
+]
+SLOW = ("before", "hook", "destroys", "early exit")  # each takes seconds, and differs little from another
+
+
 @needs_mpi
 @pytest.mark.parametrize(
     ("how", "words"),
-    [
-        (
-            "raises",
-            r"\[rank1\]: Traceback(.|\n)*\[rank1\]: ValueError: something is wrong here\n"
-            r"\[rank1\]: rank 1 of 3 ended the job: ValueError was raised and not caught there",
-        ),
-        ("before", r"\[rank1\]: ValueError: something is wrong here\n\[rank1\]: rank 1 of 3 ended the job"),
-        ("hook", r"my own hook: something is wrong here\nrank 1 of 3 ended the job"),
-        ("exits", r"rank 1 has left the job after 1 collective; rank [02] of 3 waits for it in all_reduce #2"),
-        ("destroys", r"rank 1 has left the job after 1 collective; rank [02] of 3 waits for it in all_reduce"),
-        (
-            "sleeps",
-            r"DistError: Watchdog caught collective operation timeout: all_reduce #2 \(SUM\) of shape \(3,\), "
-            r"tritensor.float32 ran for 2000 milliseconds before timing out",
-        ),
-        ("early exit", r"Timeout \(0:00:02\)!(.|\n)*init_process_group"),
-        ("crashes", ""),
-    ],
+    [pytest.param(*case, id=case[0], marks=[pytest.mark.slow] * (case[0] in SLOW)) for case in FAILURES],
 )
 def test_a_rank_that_fails_ends_the_job(how, words):
     done = launch(3, "failures.py", how)

@@ -25,8 +25,9 @@ def job(*arguments, ranks=3):
 
 @needs_mpi
 @linux
-@pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("status", [0, 3])
+@pytest.mark.parametrize(
+    ("status", "ranks"), [(0, 3), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((0, 2), (3, 2), (3, 3)))]
+)
 def test_a_rank_that_exits_by_itself_is_named(status, ranks):
     done = job(str(status), ranks=ranks)
     assert done.returncode != 0
@@ -53,7 +54,7 @@ def test_a_rank_that_exits_within_a_collective_is_named():
 @pytest.mark.parametrize(
     ("name", "when"),
     [
-        pytest.param(name, when, marks=[pytest.mark.slow] * (name != "SIGTERM" and when != "inside"))
+        pytest.param(name, when, marks=[pytest.mark.slow] * (name != "SIGTERM" or when != "inside"))
         for name in ("SIGKILL", "SIGTERM", "SIGSEGV")
         for when in ("before", "inside", "while others compute")
     ],
@@ -68,6 +69,7 @@ def test_the_signal_that_killed_a_rank_is_named(name, when):
 
 @needs_mpi
 @linux
+@pytest.mark.slow
 def test_ranks_that_compute_do_not_go_on_without_another():
     done = job("0", "while others compute")
     assert done.returncode != 0
@@ -78,6 +80,7 @@ def test_ranks_that_compute_do_not_go_on_without_another():
 
 @needs_mpi
 @linux
+@pytest.mark.slow
 def test_the_error_can_be_caught():
     done = job("0", "caught")
     assert done.seconds < GRACE
@@ -110,7 +113,7 @@ def test_to_exit_after_leaving_is_no_failure():
 
 
 @needs_mpi
-@pytest.mark.parametrize("who", ["each", "one"])
+@pytest.mark.parametrize("who", [pytest.param("each", marks=pytest.mark.slow), "one"])
 def test_to_exit_after_the_last_collective_is_no_failure(who):
     """Not if the others end within some seconds; MPI would wait for the rank for ever."""
     done = job("0", "after all", who)
@@ -120,6 +123,7 @@ def test_to_exit_after_the_last_collective_is_no_failure(who):
 
 @needs_mpi
 @linux
+@pytest.mark.slow
 def test_processes_that_a_rank_forked_are_not_the_rank():
     done = job("forks", "ends")
     assert (done.returncode, done.stderr) == (0, "")

@@ -69,7 +69,7 @@ def test_special_values(device):
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
-@pytest.mark.parametrize("shape", [(4, 7), (3, 4, 5), (2, 3, 4, 5), (11,), (), (1, 1), (0, 3), (3, 0)], ids=str)
+@pytest.mark.parametrize("shape", [(4, 7), (3, 4, 5), (2, 3, 2, 3), (11,), (), (1, 1), (0, 3), (3, 0)], ids=str)
 def test_every_dimension(name, shape, device):
     array = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
     for dim in range(-len(shape), len(shape)) or (0, -1):

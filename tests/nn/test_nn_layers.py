@@ -311,7 +311,7 @@ def test_cross_entropy(device):
     assert repr(weighted) == "CrossEntropyLoss()"
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)])
 def test_a_small_network_learns(dtype, device):
     """Exclusive or, which no linear layer can do; half way the model moves through a copy of its state."""
     torch.manual_seed(3)

@@ -43,6 +43,7 @@ def test_it_learns_and_writes(tmp_path: Path) -> None:
 
 
 @needs_triton
+@pytest.mark.slow
 def test_it_learns_on_a_simulated_device_by_replays(tmp_path: Path) -> None:
     results = []
     for more in ((), ("--graph",)):

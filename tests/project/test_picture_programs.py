@@ -61,6 +61,7 @@ def test_programs_run(name: str, device: str, tmp_path: Path) -> None:
     assert " steps" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_resnet_trains_on_a_folder_of_pictures(tmp_path: Path) -> None:
     from PIL import Image
 

@@ -51,6 +51,7 @@ def test_cuda_without_a_gpu_says_what_it_needs(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_simulation_without_triton_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "triton.py").write_text("raise ModuleNotFoundError(\"No module named 'triton'\", name='triton')\n")
     path = os.pathsep.join([str(tmp_path), str(SCRIPT.parent.parent)])
@@ -60,6 +61,7 @@ def test_simulation_without_triton_says_what_to_install(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_no_epochs_are_refused(tmp_path: Path) -> None:
     done = run("--epochs", "0", folder=tmp_path)
     assert done.returncode == 2

@@ -64,6 +64,7 @@ def assert_sound(found: dict[str, Any], allowed: int = 0) -> None:
         assert made.metadata.shared <= SHARED
 
 
+@pytest.mark.slow
 def test_halves_use_wgmma_without_spills() -> None:
     found = compiled("half", 64)
     assert_sound(found)
