@@ -41,6 +41,9 @@ _LOSSES = """
     margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss nll_loss2d poisson_nll_loss
     smooth_l1_loss soft_margin_loss triplet_margin_loss
 """
+_FFT = " ".join(
+    f"fft_{name}{ending}" for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft") for ending in ("", "2", "n")
+)
 LISTS: dict[str, dict[str, str]] = {
     "cpu": {
         _LOWER: f"""
@@ -48,7 +51,7 @@ LISTS: dict[str, dict[str, str]] = {
             [convolution_transposed lstm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell]
         """,
         _FLOAT32: f"""
-            {_LOSSES} adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cdist cholesky
+            {_LOSSES} {_FFT} adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cdist cholesky
             cholesky_inverse cholesky_solve cross_entropy_loss ctc_loss fractional_max_pool2d fractional_max_pool3d
             geqrf grid_sampler grid_sampler_2d grid_sampler_3d inverse lu_solve max_pool3d max_unpool2d max_unpool3d
             multilabel_margin_loss nanquantile orgqr ormqr pinverse polar prod qr quantile stft svd trace

@@ -1,0 +1,7 @@
+"""Signal processing: windows."""
+
+from __future__ import annotations
+
+from . import windows
+
+__all__ = ["windows"]
