@@ -47,6 +47,13 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, 
                     )
                 )
             data = tensor._data
+            if data.dtype.kind == "c":
+                raise AutogradError(
+                    explain(
+                        f"grad can be implicitly created only for real scalar outputs but got {tensor.dtype}",
+                        remedy="take abs() or the real part first, or pass gradient=",
+                    )
+                )
             # an array is a gradient too; 0.6 us against 4
             gradient = ones(data.shape, data.dtype) if type(data) is ndarray else tensor.new_ones(tensor.shape)
         elif gradient.shape != tensor.shape:
