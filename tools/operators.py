@@ -33,6 +33,7 @@ FAMILIES = {
     "sorting": "Blocks are sorted in place, then merged; equal elements keep their order.",
     "scan": "Blocks in a fixed order, so that sums are the same in every run.",
     "hosted": "NumPy computes it on the host, for tensors of a device too, and the first call there says so.",
+    "fourier": "By pocketfft on the host, for tensors of a device too.",
     "range": "Each thread computes the elements that it stores.",
     "random": "Philox, by position: the same numbers on every device.",
     "dropout": "The mask is drawn anew in the backward pass instead of being kept.",

@@ -98,11 +98,12 @@ def elementwise_inputs(
     return [draw.input(name, shapes[position % len(shapes)]) for position, name in enumerate(operator.inputs)]
 
 
-# Families whose results are not a function of their inputs, and where their tests are.
+# Families whose results are not a function of their inputs, or are complex numbers of real ones; where their tests are.
 TESTED_ALONE = {
     "random": "tests/functional/random/test_random.py",
     "dropout": "tests/functional/random/test_dropout.py",
     "range": "tests/functional/test_creation.py",
+    "fourier": "tests/functional/test_fourier.py",
 }
 
 

@@ -1,5 +1,5 @@
 """The number of threads decides nothing: every operator gives the same bits for each, above the sizes at which work is
-shared among threads. So do random numbers, optimizers and training steps, which are no operators.
+shared among threads. So do random numbers, Fourier transforms, optimizers and training steps, which are no operators.
 """
 
 from __future__ import annotations
@@ -146,6 +146,9 @@ RANDOM: dict[str, Callable[[], Any]] = {
     "dropout": lambda: (F.dropout(torch.ones(ELEMENTS), 0.3), F.dropout(torch.ones(1000, 1501).t(), 0.3)),
     "arange": lambda: (torch.arange(ELEMENTS), torch.arange(0, 1, 1 / ELEMENTS)),
     "linspace": lambda: (torch.linspace(-1, 1, ELEMENTS),),
+    "fft_c2c": lambda: (torch.fft.fft2(torch.linspace(-1, 1, ELEMENTS).reshape(-1, 1000) + 0j),),
+    "fft_r2c": lambda: (torch.fft.rfft(torch.linspace(-1, 1, ELEMENTS).reshape(-1, 1000)),),
+    "fft_c2r": lambda: (torch.fft.irfft(torch.linspace(-1, 1, ELEMENTS).reshape(-1, 1000) + 0j),),
 }
 
 

@@ -147,3 +147,30 @@ def test_scipy_and_numpy_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     for one, other in itertools.pairwise(found):
         for a, b in zip(one, other, strict=True):
             np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-12)
+
+
+TRANSFORMS = {
+    "fft": lambda x: fft.fft(x, 5, norm="ortho"),
+    "ifft2": lambda x: fft.ifft2(x + 0j),
+    "rfftn": lambda x: fft.rfftn(x),
+    "rfft of an odd size": lambda x: fft.rfft(x, 5),
+    "irfft": lambda x: fft.irfft(x + 1j * (x * x)),
+    "irfft of an odd size": lambda x: fft.irfft(x + 1j * (x * x), 5),
+    "hfft2": lambda x: fft.hfft2(x + 1j * (x * x), norm="forward"),
+    "ihfftn": lambda x: fft.ihfftn(x),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_gradients_are_those_of_differences(name: str) -> None:
+    x = torch.from_numpy(drawn(2, 4)).requires_grad_()
+
+    def numbers(x: Any) -> Any:
+        found = TRANSFORMS[name](x)
+        return (torch.view_as_real(found) if found.is_complex() else found).square()
+
+    assert torch.autograd.gradcheck(numbers, x)
+    assert torch.autograd.gradgradcheck(numbers, x)
+    batch = torch.from_numpy(drawn(3, 2, 4))
+    found = torch.vmap(numbers)(batch)
+    assert torch.allclose(found, torch.stack([numbers(each) for each in batch]))

@@ -1,4 +1,4 @@
-"""Signal processing: windows."""
+"""Signal processing: windows, which tell how much each sample of a frame counts."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ by: 0 for nothing, 1 for the root of the number of points, 2 for their number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -49,6 +48,8 @@ def _transform(name: str, x: np.ndarray, dim: tuple[int, ...], norm: str, *sizes
 class _Transform(Hosted):
     """A transform whose result is complex or real, of the input's precision."""
 
+    family = "fourier"
+
     def __init__(self, name: str, reference: Any, rule: Rule, result: dict[dtypes.dtype, dtypes.dtype]) -> None:
         super().__init__(name, reference, rule)
         self.result = result
@@ -57,16 +58,6 @@ class _Transform(Hosted):
         """Computes in the input's dtype."""
         compute, kind = self.rule(self.name, call.inputs)
         return compute, (self.result.get(kind, kind),)
-
-    def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
-        """One and two dimensions of odd and even sizes."""
-        for number, (shape, dim) in enumerate((((6,), (0,)), ((2, 5), (1,)), ((3, 4), (1, 0)), ((0, 3), (1,)))):
-            metadata: dict[str, Any] = {"dim": dim, "normalization": number % 3}
-            if self is fft_c2r:
-                metadata["last"] = 2 * shape[dim[-1]] - 1 - number % 2
-            else:
-                metadata["forward" if self is fft_c2c else "onesided"] = number % 2 == 0
-            yield [draw(shape)], metadata
 
 
 def _c2c(x, *, dim, normalization=0, forward=True):
