@@ -37,7 +37,7 @@ LADDER = [
     "kernels",
     "functional random generators function return_types",
     "func nn optim amp utils distributed serialization cpu cuda backends testing doctor pytest_plugin version",
-    "fft signal downloads hub jit compiler multiprocessing onnx accelerator vision",
+    "distributions fft signal downloads hub jit compiler multiprocessing onnx accelerator vision",
     "scripts",
     "__init__ __main__",
 ]

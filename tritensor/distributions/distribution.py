@@ -1,0 +1,235 @@
+"""What all distributions share: shapes, checks of parameters and samples, and how they are printed and expanded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from ..autograd.mode import no_grad
+from ..functional.creation import tensor
+from ..functional.pointwise import where as _where  # noqa: F401
+from ..functional.rearranging import broadcast_tensors
+from ..layout import Size
+from ..rules import Number
+from ..tensor import Tensor
+from . import constraints
+
+__all__ = ["Distribution", "Weighted", "stated", "tiny"]
+
+
+def stated(formula: str, compute: Any) -> Any:
+    """A property by its formula, for moments and the like."""
+    return property(compute, doc=formula)
+
+
+def tiny(x: Tensor) -> float:
+    """The step from 1 of a tensor's dtype; probabilities and uniform numbers are kept that far from 0 and 1."""
+    from ..dtypes import finfo
+
+    return float(finfo(x.dtype).eps)
+
+
+class Distribution:
+    """A distribution of events of `event_shape`, for each of `batch_shape`.
+
+    Attributes:
+        arg_constraints: where each parameter has to lie.
+        support: where samples lie.
+        has_rsample: whether gradients flow through samples to the parameters.
+        has_enumerate_support: whether there are finitely many events.
+    """
+
+    has_rsample = False
+    has_enumerate_support = False
+    arg_constraints: Any = {}
+    support: Any = constraints.real
+    _validate_args = __debug__
+
+    def __init__(
+        self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (), validate_args: bool | None = None
+    ) -> None:
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if not self._validate_args:
+            return
+        for name, constraint in self.arg_constraints.items():
+            if constraints.is_dependent(constraint) or name not in vars(self):
+                continue  # the other spelling of probabilities
+            value = getattr(self, name)
+            if not constraint.check(value).all():
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
+                    f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
+                )
+
+    def _set(self, validate_args: bool | None, event: int = 0, **parameters: Any) -> None:
+        """Broadcast the parameters, whose last `event` dimensions are the event's, and check them."""
+        for name, value in zip(parameters, _broadcast(list(parameters.values())), strict=True):
+            setattr(self, name, value)
+        shape = value.shape
+        Distribution.__init__(self, shape[: len(shape) - event], shape[len(shape) - event :], validate_args)
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether distributions made from now on check their arguments, unless they are told otherwise."""
+        Distribution._validate_args = value
+
+    @property
+    def batch_shape(self) -> Size:
+        """The shape of the parameters' batch."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """The shape of one sample."""
+        return self._event_shape
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        """The same distribution for a larger batch; the parameters are expanded, not copied."""
+        made = type(self).__new__(type(self)) if _instance is None else _instance
+        shape = Size(batch_shape)
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                own = value.shape[len(self._batch_shape) :]
+                value = value.expand(*shape, *own)
+            elif isinstance(value, Distribution):
+                value = value.expand((*shape, *value._batch_shape[len(self._batch_shape) :]))
+            vars(made)[name] = value
+        made._batch_shape = shape
+        return made
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely event."""
+        raise NotImplementedError(f"{type(self)} does not implement mode")
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Tensor:
+        """The root of the variance."""
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Samples of `sample_shape + batch_shape + event_shape`, without a graph."""
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """Samples through which gradients flow to the parameters."""
+        raise NotImplementedError
+
+    def sample_n(self, n: int) -> Tensor:
+        """`sample((n,))`."""
+        return self.sample((n,))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The logarithm of the density, or of the probability, at `value`."""
+        raise NotImplementedError
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """The probability of at most `value`."""
+        raise NotImplementedError
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """The inverse of `cdf`."""
+        raise NotImplementedError
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All events, along dimension 0."""
+        raise NotImplementedError
+
+    def entropy(self) -> Tensor:
+        """The entropy, in nats."""
+        raise NotImplementedError
+
+    def perplexity(self) -> Tensor:
+        """exp(entropy)."""
+        return self.entropy().exp()
+
+    def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Size:
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+
+    def _values_of_axis(self, events: Tensor, expand: bool) -> Tensor:
+        """Events along dimension 0 of a batch."""
+        found = events.reshape(-1, *(1,) * len(self._batch_shape))
+        return found.expand(-1, *self._batch_shape) if expand else found
+
+    def _validate_sample(self, value: Any) -> None:
+        if not self._validate_args:
+            return
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        actual, own = value.shape, self._event_shape
+        if len(own) and tuple(actual[-len(own) :]) != tuple(own):
+            raise ValueError(f"The right-most size of value must match event_shape: {actual} vs {own}.")
+        expected = Size((*self._batch_shape, *own))
+        for one, other in zip(reversed(actual), reversed(expected), strict=False):
+            if one not in (1, other) and other != 1:
+                words = f"Value is not broadcastable with batch_shape+event_shape: {actual} vs {expected}."
+                raise ValueError(words)
+        support = self.support
+        if not support.check(value).all():
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(actual)}) to be within the support "
+                f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+            )
+
+    def __repr__(self) -> str:
+        named = [(name, vars(self)[name]) for name in self.arg_constraints if name in vars(self)]
+        shown = (f"{name}: {value if value.numel() == 1 else value.shape}" for name, value in named)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _broadcast(values: list[Any]) -> Any:
+    """Tensors of one shape, of numbers and tensors."""
+    if not all(isinstance(value, (Tensor, *Number)) for value in values):
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
+        )
+    given = [value for value in values if isinstance(value, Tensor)]
+    like = {"dtype": given[0].dtype, "device": given[0].device} if given else {}
+    made = [value if isinstance(value, Tensor) else tensor(float(value), **like) for value in values]
+    return broadcast_tensors(*made)
+
+
+class Weighted(Distribution):
+    """A distribution by `probs` or by `logits`, the other of which is computed when it is asked for."""
+
+    binary = True  # one probability for each of the batch; otherwise those of all events along the last dimension
+
+    def _set_weights(self, probs: Any, logits: Any, validate_args: bool | None, **parameters: Any) -> None:
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        name, value = ("probs", probs) if logits is None else ("logits", logits)
+        if not self.binary:
+            if value.ndim < 1:
+                raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
+            value = value / value.sum(-1, True) if name == "probs" else value - value.logsumexp(-1, True)
+        self._set(validate_args, event=0 if self.binary else 1, **parameters, **{name: value})
+
+    @property
+    def _weight(self) -> Tensor:
+        """What was passed."""
+        return getattr(self, "probs" if "probs" in vars(self) else "logits")  # type: ignore[no-any-return]
+
+    @cached_property
+    def logits(self) -> Tensor:
+        """The logarithms of the odds, or of the probabilities of all events."""
+        kept = self.probs.clamp(tiny(self.probs), 1 - tiny(self.probs))
+        return kept.log() - (-kept).log1p() if self.binary else kept.log()
+
+    @cached_property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self.logits.sigmoid() if self.binary else self.logits.softmax(-1)

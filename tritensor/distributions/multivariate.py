@@ -1,0 +1,156 @@
+"""Distributions of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import log, pi
+
+from ..functional import broadcast_tensors, eye
+from ..random import randn
+from ..special import digamma, gammaln
+from ..tensor import Tensor
+from . import constraints
+from .continuous import standard_gamma
+from .distribution import Distribution, stated
+
+__all__ = ["Dirichlet", "MultivariateNormal"]
+
+
+class Dirichlet(Distribution):
+    """Shares that add up to 1: gamma numbers of rate 1 over their sum."""
+
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
+        if concentration.ndim < 1:
+            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+        self._set(validate_args, event=1, concentration=concentration)
+
+    mean = stated("a / sum(a).", lambda self: self.concentration / self.concentration.sum(-1, True))
+
+    @property
+    def mode(self) -> Tensor:
+        """(a - 1) / sum(a - 1), NaN where all are below 1."""
+        above = (self.concentration - 1).clamp(min=0)
+        return above / above.sum(-1, True)
+
+    @property
+    def variance(self) -> Tensor:
+        """a (s - a) / (s^2 (s + 1)), with s = sum(a)."""
+        a, s = self.concentration, self.concentration.sum(-1, True)
+        return a * (s - a) / (s**2 * (s + 1))
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        found = standard_gamma(self.concentration.expand(self._extended_shape(sample_shape)))
+        return found / found.sum(-1, True)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        a = self.concentration
+        return (a - 1).xlogy(value).sum(-1) + gammaln(a.sum(-1)) - gammaln(a).sum(-1)
+
+    def entropy(self) -> Tensor:
+        a, s = self.concentration, self.concentration.sum(-1)
+        n = a.shape[-1]
+        found = gammaln(a).sum(-1) - gammaln(s) - (n - s) * digamma(s)
+        return found - ((a - 1) * digamma(a)).sum(-1)
+
+
+class MultivariateNormal(Distribution):
+    """Normal vectors, by one of their covariance matrix, its inverse and its Cholesky factor."""
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
+    support = constraints.real_vector
+    has_rsample = True
+
+    def __init__(
+        self,
+        loc: Tensor,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        from .. import linalg
+
+        if loc.ndim < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
+        matrices = [(name, matrix) for name, matrix in given.items() if matrix is not None]
+        if len(matrices) != 1:
+            words = "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
+            raise ValueError(words)
+        ((name, matrix),) = matrices
+        if matrix.ndim < 2:
+            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
+        n = loc.shape[-1]
+        wide, matrix = broadcast_tensors(loc.unsqueeze(-1).expand(*loc.shape, n), matrix)
+        self.loc = wide[..., 0]
+        setattr(self, name, matrix)
+        super().__init__(self.loc.shape[:-1], self.loc.shape[-1:], validate_args)
+        if name == "scale_tril":
+            self._factor = matrix
+        elif name == "covariance_matrix":
+            self._factor = linalg.cholesky(matrix)
+        else:  # of the inverse, from the factor of the matrix whose rows and columns are reversed
+            turned = linalg.cholesky(matrix.flip((-2, -1)))
+            upper = turned.flip((-2, -1)).mT
+            self._factor = linalg.solve_triangular(upper, eye(n, dtype=loc.dtype, device=loc.device), upper=False)
+
+    @cached_property
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of the covariance."""
+        return self._factor
+
+    @cached_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        return self._factor @ self._factor.mT
+
+    @cached_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        from .. import linalg
+
+        inverse = linalg.solve_triangular(
+            self._factor, eye(self._event_shape[0], dtype=self.loc.dtype, device=self.loc.device), upper=False
+        )
+        return inverse.mT @ inverse
+
+    mean = stated("loc.", lambda self: self.loc)
+    mode = stated("loc.", lambda self: self.loc)
+
+    @property
+    def variance(self) -> Tensor:
+        """The diagonal of the covariance."""
+        return self._factor.square().sum(-1).expand(*self._batch_shape, *self._event_shape)
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        x = randn(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
+        return self.loc + (self._factor @ x.unsqueeze(-1)).squeeze(-1)
+
+    def _whitened(self, difference: Tensor) -> Tensor:
+        from .. import linalg
+
+        column = difference.unsqueeze(-1)
+        return linalg.solve_triangular(self._factor, column, upper=False).squeeze(-1)  # type: ignore[no-any-return]
+
+    def _half_log_determinant(self) -> Tensor:
+        return self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        squares = self._whitened(value - self.loc).square().sum(-1)
+        return -0.5 * (self._event_shape[0] * log(2 * pi) + squares) - self._half_log_determinant()
+
+    def entropy(self) -> Tensor:
+        found = 0.5 * self._event_shape[0] * (1 + log(2 * pi)) + self._half_log_determinant()
+        return found.expand(self._batch_shape)
