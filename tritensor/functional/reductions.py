@@ -9,12 +9,12 @@ import numpy as np
 from .. import dtypes, layout
 from ..autograd.gradients import called
 from ..errors import ArgumentError, DtypeError, ShapeError, explain, warn
-from ..kernels.reduction import extremes, scan, sums
+from ..kernels.reduction import extremes, sums
 from ..kernels.reduction.family import refuse_empty
 from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims, reduced_shape
 from ..kernels.reduction.host import reduced_count
 from ..operator import registry
-from ..outputs import COMPUTED, ELEMENTWISE, Into, into, takes_out
+from ..outputs import ELEMENTWISE, Into, into, takes_out
 from ..public import public
 from ..return_types import AminmaxResult, MaxResult, MinResult
 from ..runtime.call import refuse_complex
@@ -282,23 +282,6 @@ def all(input: Tensor, dim: Dim = None, keepdim: bool = False, **others: Any) ->
 def count_nonzero(input: Tensor, dim: Dim = None) -> Tensor:
     """How many elements are not zero, of all or along `dim`."""
     return sums.count_nonzero(input, dim=no_dims(dim))
-
-
-@public(method=True, out=takes_out(COMPUTED._replace(apart="partly")))
-def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
-    """The sums of the elements up to each place along `dim`; integers and booleans add up in int64.
-
-    >>> import tritensor as torch
-    >>> torch.tensor([1, 2, 3]).cumsum(0)
-    tensor([1, 3, 6])
-
-    Raises:
-        ArgumentError: no dimension is given.
-    """
-    dim, _ = keywords("cumsum", dim, False, others)
-    if dim is None:
-        raise ArgumentError('cumsum() missing 1 required positional arguments: "dim"')
-    return scan.cumsum(input, dim=as_one_dim("cumsum", dim), dtype=dtype)
 
 
 @public(package=False, method=True)
