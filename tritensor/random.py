@@ -337,7 +337,11 @@ def _checked_p(name: str, p: float) -> float:
     return p
 
 
-@public(functional=False, method=True, out=takes_out(Into(warning="")))
+@public(
+    functional=False,
+    method=True,
+    out=takes_out(Into(warning="", words="multinomial expects Long tensor out, got: {wanted.legacy}")),
+)
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
@@ -357,6 +361,8 @@ def multinomial(
         raise ShapeError("prob_dist must be 1 or 2 dim")
     if not input.dtype.is_floating_point:
         raise DtypeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype.legacy}")
+    if input.shape[-1] > 1 << 24:
+        raise ShapeError("number of categories cannot exceed 2^24")
     weights = np.atleast_2d(input.detach()._to_host().astype(np.float64))
     if num_samples <= 0:
         raise ShapeError("cannot sample n_sample <= 0 samples")

@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["AminmaxResult", "MaxResult", "MinResult", "SortResult", "TopkResult"]
+__all__ = [
+    "AminmaxResult",
+    "CummaxResult",
+    "CumminResult",
+    "HistogramResult",
+    "HistogramddResult",
+    "KthvalueResult",
+    "MaxResult",
+    "MedianResult",
+    "MinResult",
+    "ModeResult",
+    "NanmedianResult",
+    "SortResult",
+    "TopkResult",
+]
 
 
 class MaxResult(NamedTuple):
@@ -52,13 +66,69 @@ class TopkResult(NamedTuple):
     indices: Tensor
 
 
+class CummaxResult(NamedTuple):
+    """The result of `cummax`."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class CumminResult(NamedTuple):
+    """The result of `cummin`."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class MedianResult(NamedTuple):
+    """The result of `median` along a dimension."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class NanmedianResult(NamedTuple):
+    """The result of `nanmedian` along a dimension."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class KthvalueResult(NamedTuple):
+    """The result of `kthvalue`."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class ModeResult(NamedTuple):
+    """The result of `mode`."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class HistogramResult(NamedTuple):
+    """The result of `histogram`."""
+
+    hist: Tensor
+    bin_edges: Tensor
+
+
+class HistogramddResult(NamedTuple):
+    """The result of `histogramdd`: the edges of each dimension's bins are a tuple."""
+
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]
+
+
 def _shown(result: Any) -> str:
     fields = ",\n".join(f"{name}={value!r}" for name, value in zip(result._fields, result, strict=True))
     return f"torch.return_types.{type(result).__name__}(\n{fields})"
 
 
 # PyTorch's names, which hide builtins: for `isinstance(x, torch.return_types.max)`, for printing and for pickles.
-for _kind in (MaxResult, MinResult, AminmaxResult, SortResult, TopkResult):
+for _kind in [globals()[_name] for _name in __all__]:
     _kind.__name__ = _kind.__qualname__ = _kind.__name__.removesuffix("Result").lower()
     _kind.__repr__ = _shown  # type: ignore[method-assign]
     globals()[_kind.__name__] = _kind

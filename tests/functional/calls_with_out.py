@@ -30,6 +30,7 @@ logical_xor matmul mm linear
 """
 BITS = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"
 ALONG = "all any amax amin argmax argmin mean sum nansum prod std var logsumexp cumsum max min softmax log_softmax"
+ALONG += " cumprod cummax cummin logcumsumexp"
 LISTS = "cat concat concatenate stack hstack vstack dstack column_stack"
 
 CALLS: dict[str, str] = {

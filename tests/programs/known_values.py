@@ -22,6 +22,15 @@ VALUES: tuple[Known, ...] = (
         "torch.nn.Linear(3, 3, bias=False)(x).grad_fn",
     ),
     Known(
+        "Gradients of logcumsumexp for large numbers in float32",
+        VALUE,
+        "^value of (first|second) gradient",
+        "They are sums of products of factors exp(out[k] - out[k + 1]); PyTorch's are exp of differences of numbers as "
+        "large as the input, of which it loses as many digits as these have before the point.",
+        "x = torch.full((2,), 5000.0, requires_grad=True); x.logcumsumexp(0).sum().backward()",
+        r"logcumsumexp\(.*float32",
+    ),
+    Known(
         "Second gradients of a loss by chunks",
         VALUE,
         "^value of second gradient",

@@ -9,12 +9,12 @@ import numpy as np
 from .. import dtypes, layout
 from ..autograd.gradients import called
 from ..errors import ArgumentError, DtypeError, ShapeError, explain, warn
-from ..kernels.reduction import extremes, scan, sums
+from ..kernels.reduction import extremes, sums
 from ..kernels.reduction.family import refuse_empty
 from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims, reduced_shape
 from ..kernels.reduction.host import reduced_count
 from ..operator import registry
-from ..outputs import COMPUTED, ELEMENTWISE, Into, into, takes_out
+from ..outputs import ELEMENTWISE, Into, into, takes_out
 from ..public import public
 from ..return_types import AminmaxResult, MaxResult, MinResult
 from ..runtime.call import refuse_complex
@@ -60,6 +60,12 @@ def _spread(name: str, input: Tensor, arguments: dict[str, Any]) -> Tensor:
         return complex_reductions.spread(name, input, **arguments)
     found: Tensor = (sums.var if name == "var" else sums.std).reduce(input, **arguments)
     return found
+
+
+def _with_mean(name: str, input: Tensor, arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    title = f"{name.capitalize()}MeanBackward0"
+    mean = sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
+    return called(title, _spread(name, input, arguments)), called(title, mean)
 
 
 @public(method=True, guard=False)
@@ -115,8 +121,7 @@ def var_mean(
     **others: Any,
 ) -> tuple[Tensor, Tensor]:
     """The variance and the mean."""
-    arguments = _freedom("var", input, dim, unbiased, correction, keepdim, others)
-    return _spread("var", input, arguments), sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
+    return _with_mean("var", input, _freedom("var_mean", input, dim, unbiased, correction, keepdim, others))
 
 
 @public(guard=False)
@@ -130,8 +135,7 @@ def std_mean(
     **others: Any,
 ) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean."""
-    arguments = _freedom("std", input, dim, unbiased, correction, keepdim, others)
-    return _spread("std", input, arguments), sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
+    return _with_mean("std", input, _freedom("std_mean", input, dim, unbiased, correction, keepdim, others))
 
 
 @public(method=True, out=takes_out(Into("cast")))
@@ -228,7 +232,8 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     keepdim = as_flag("aminmax", keepdim)
     if dim is None and not input.numel():
         raise ShapeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
-    return AminmaxResult(extremes.amin.reduce(input, dim, keepdim), extremes.amax.reduce(input, dim, keepdim))
+    found = (each.reduce(input, dim, keepdim) for each in (extremes.amin, extremes.amax))
+    return AminmaxResult(*[called("AminmaxBackward0", each) for each in found])
 
 
 @public(method=True, out=takes_out(_rule_of_extreme))
@@ -282,23 +287,6 @@ def all(input: Tensor, dim: Dim = None, keepdim: bool = False, **others: Any) ->
 def count_nonzero(input: Tensor, dim: Dim = None) -> Tensor:
     """How many elements are not zero, of all or along `dim`."""
     return sums.count_nonzero(input, dim=no_dims(dim))
-
-
-@public(method=True, out=takes_out(COMPUTED._replace(apart="partly")))
-def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
-    """The sums of the elements up to each place along `dim`; integers and booleans add up in int64.
-
-    >>> import tritensor as torch
-    >>> torch.tensor([1, 2, 3]).cumsum(0)
-    tensor([1, 3, 6])
-
-    Raises:
-        ArgumentError: no dimension is given.
-    """
-    dim, _ = keywords("cumsum", dim, False, others)
-    if dim is None:
-        raise ArgumentError('cumsum() missing 1 required positional arguments: "dim"')
-    return scan.cumsum(input, dim=as_one_dim("cumsum", dim), dtype=dtype)
 
 
 @public(package=False, method=True)

@@ -1,29 +1,33 @@
-"""Running sums along a dimension."""
+"""The scan family: each result from all elements up to its place along a dimension, by one generic kernel.
+
+    cumprod = Scan("cumprod", _cumprod, SUMS, _running_product, multiply, one)
+
+The kernel makes a *state* of each element (`start`), and combines the states up to each place, the earlier one first
+(`combine`). As in reductions, `identity` is the state of no elements. The results are the last values of the states.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import dtypes, layout
 from ...errors import ArgumentError
 from ...memory import buffer
 from ...memory.array import DeviceArray
 from ...operator import Dtypes, Operator, Shapes
-from ...rules import SUMS, asked_dtype, compute_dtype
+from ...rules import Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
-from ...runtime.launch import kernel, launch
+from ...runtime.launch import device_function, kernel, launch
 from ...tensor import Tensor
 from ..addressing import collapse_dims, offset_of
 from ..blocks import forced_tile, power_of_two
-from .kernel import reach, state_dtype
+from .kernel import reach
 
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["cumsum"]
+__all__ = ["Parts", "Scan", "launch_scan"]
 
 _TILE = 2048
 _INTERPRETED_TILE = 1 << 14
@@ -31,15 +35,55 @@ _INTERPRETED_TILE = 1 << 14
 _LONG = 8 * _TILE
 
 
+class Parts(NamedTuple):
+    """The device functions of the kernel, see `Scan`; the name is for the log."""
+
+    name: str
+    running: Any
+    combine: Any
+    identity: tuple[tuple[Any, dtypes.dtype], ...]
+    start: Any
+
+
+@device_function
+def element_state(values, index):
+    """The default START: the state of an element is the element."""
+    return values
+
+
 class Scan(Operator):
-    """An operator whose result at each place depends on all elements up to there along `dim`."""
+    """An operator whose result at each place depends on all elements up to there along `dim`.
+
+    Args:
+        running: `state -> state`, a tile's states combined up to each column. It names the combine function itself,
+            because `tl.associative_scan` cannot take one from a constant.
+        combine, identity, start: as of `Reduction.kernel`; here the first state that combine takes is that of the
+            elements before the second one's.
+    """
 
     family = "scan"
     repeatable = True
 
+    def __init__(
+        self,
+        name: str,
+        reference: Callable[..., Any],
+        rule: Rule,
+        running: Any,
+        combine: Any,
+        identity: Callable[[dtypes.dtype], tuple[tuple[Any, dtypes.dtype], ...]],
+        start: Any = None,
+        outputs: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(name, reference, rule, outputs=outputs)
+        self.body, self.parts = (
+            running,
+            lambda kind: Parts(name, running, combine, identity(kind), start or element_state),
+        )
+
     def prepare(self, call: Call) -> None:
         """Normalise the dimension."""
-        (x,) = call.inputs
+        x = call.inputs[0]
         if not isinstance(x, Tensor):
             raise ArgumentError(
                 f"{self.name}(): argument 'input' (position 1) must be Tensor, not {x.__class__.__name__}"
@@ -47,18 +91,26 @@ class Scan(Operator):
         call.metadata["dim"] = layout.normalize_dim(call.metadata["dim"], x.ndim)
 
     def resolve_dtypes(self, call: Call) -> Dtypes:
-        """Integers and booleans are summed in int64; or `dtype=`, to which the input is converted first."""
+        """By the rule, or `dtype=`, to which the input is converted first; indices are int64."""
         wanted = asked_dtype(call)
         compute, result = self.rule(self.name, call.inputs) if wanted is None else (compute_dtype(wanted), wanted)
-        return compute, (result,)
+        return compute, (result, dtypes.int64)[: len(self.outputs)]
 
     def allocate(self, call: Call) -> Shapes:
         """The input's shape."""
-        return [(tuple(call.arrays[0].shape), call.results[0].numpy)]
+        return [(tuple(call.arrays[0].shape), result.numpy) for result in call.results]
 
     def launch(self, call: Call) -> None:
         """Scan every row, in parts if rows are few and long."""
-        launch_scan(call.outs[0], call.arrays[0], call.compute, call.metadata["dim"], call.metadata["reverse"])
+        kinds = (call.compute,) * len(call.arrays)
+        launch_scan(
+            self.parts(call.compute),
+            call.outs,
+            call.arrays,
+            kinds,
+            call.metadata["dim"],
+            call.metadata.get("reverse", False),
+        )
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
         """Each dimension, short and long ones, and empty tensors."""
@@ -71,20 +123,7 @@ class Scan(Operator):
             (1, (0, 3)),
             (-1, (3, 1500)),
         ):
-            yield [draw(shape) for _ in self.inputs], {"dim": dim}
-
-
-def _cumsum(x, *, dim, dtype=None, reverse=False):
-    """The sum of the elements up to each place along `dim` (from the end, when reverse)."""
-    if not x.ndim:
-        return x + np.zeros_like(x)
-    if reverse:
-        return np.flip(np.cumsum(np.flip(x, dim), dim, dtype=x.dtype), dim)
-    return np.cumsum(x, dim, dtype=x.dtype)
-
-
-cumsum = Scan("cumsum", _cumsum, SUMS)
-cumsum.gradient(lambda grad, dim, reverse: cumsum(grad, dim=dim, reverse=not reverse))
+            yield [draw.input(name, shape) for name in self.inputs], {"dim": dim}
 
 
 # ---- on a device ----------------------------------------------------------------------------------------------
@@ -92,21 +131,25 @@ cumsum.gradient(lambda grad, dim, reverse: cumsum(grad, dim=dim, reverse=not rev
 
 @kernel
 def scan_kernel(
-    out_ptr,
-    x_ptr,
-    carry_ptr,
+    outs,
+    ins,
+    carries,
     out_strides,
-    x_strides,
+    in_strides,
     shape,
-    out_col_stride,
-    x_col_stride,
+    out_col_strides,
+    in_col_strides,
     rows,
     cols,
     part,
     parts,
-    COMPUTE: tl.constexpr,
+    START: tl.constexpr,
+    RUNNING: tl.constexpr,
+    COMBINE: tl.constexpr,
+    IDENTITY: tl.constexpr,
     STATE: tl.constexpr,
-    OUT_DTYPE: tl.constexpr,
+    COMPUTE: tl.constexpr,
+    OUT_DTYPES: tl.constexpr,
     RANK: tl.constexpr,
     REVERSE: tl.constexpr,
     MODE: tl.constexpr,
@@ -114,12 +157,14 @@ def scan_kernel(
     ROWS: tl.constexpr,
     COLS: tl.constexpr,
 ):
-    """Running sums of `cols` elements, `rows` times; a program takes `part` columns of some rows.
+    """Combine the elements up to each of `cols`, `rows` times; a program takes `part` columns of some rows.
 
     Args:
-        carry_ptr: [rows, parts + 1], contiguous. When MODE is "totals": written, a 0 and then each part's sum. When
-            MODE is "parts": read, the sum before each part. Not used when MODE is "whole".
-        out_strides, x_strides, shape: from which a row's number gives its offset.
+        outs, ins: tuples of pointers, the results being the last values of a state.
+        carries: [rows, parts + 1], contiguous, for each value of a state. When MODE is "totals": written, the identity
+            and then each part's state. When MODE is "parts": read, the state before each part. Not used when MODE is
+            "whole".
+        out_strides, in_strides, shape: from which a row's number gives its offset in each array.
         REVERSE: from the last column to the first.
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -132,70 +177,123 @@ def scan_kernel(
     start = number * part
     stop = tl.minimum(start + part, cols)
     row_mask = row < rows
-    x_row = (x_ptr + offset_of(row, x_strides, shape, RANK))[:, None]
-    out_row = (out_ptr + offset_of(row, out_strides, shape, RANK))[:, None]
-    carry = (carry_ptr + row * (parts + 1) + number)[:, None]
+    place = (row * (parts + 1) + number)[:, None]
+    in_rows = ()
+    for position in tl.static_range(len(ins)):
+        in_rows = in_rows + ((ins[position] + offset_of(row, in_strides[position], shape, RANK))[:, None],)  # type: ignore[assignment]  # noqa: RUF005
+    out_rows = ()
+    for position in tl.static_range(len(outs)):
+        out_rows = out_rows + ((outs[position] + offset_of(row, out_strides[position], shape, RANK))[:, None],)  # type: ignore[assignment]  # noqa: RUF005
     # of shape (rows, 1): Triton 3.6 generates invalid code for row sums that are accumulated in a loop
-    total = tl.zeros((ROWS, 1), STATE)
-    if MODE == "parts":
-        total = tl.load(carry, mask=row_mask[:, None], other=0)
+    total = ()
+    for position in tl.static_range(len(STATE)):
+        one = tl.full((ROWS, 1), IDENTITY[position], STATE[position])
+        if MODE == "parts":
+            one = tl.load(carries[position] + place, mask=row_mask[:, None], other=0)
+        total = total + (one,)  # type: ignore[assignment]  # noqa: RUF005
     for first in range(start, stop, COLS):
         col = first + span
         mask = row_mask[:, None] & (col < stop)[None, :]
         if REVERSE:
             col = cols - 1 - col
-        x = tl.load(x_row + (col * x_col_stride)[None, :], mask=mask, other=0).to(COMPUTE).to(STATE)
+        values = ()
+        for position in tl.static_range(len(ins)):
+            x = tl.load(in_rows[position] + (col * in_col_strides[position])[None, :], mask=mask, other=0)
+            values = values + (x.to(COMPUTE[position]),)  # type: ignore[assignment]  # noqa: RUF005
+        fresh = START(values, col[None, :])
+        state, before = (), ()
+        for position in tl.static_range(len(STATE)):
+            state = state + (tl.broadcast_to(fresh[position].to(STATE[position]), (ROWS, COLS)),)  # type: ignore[assignment]  # noqa: RUF005
+            before = before + (tl.broadcast_to(total[position], (ROWS, COLS)),)  # type: ignore[assignment]  # noqa: RUF005
+        found = COMBINE(*before, *RUNNING(state))
+        if len(STATE) == 1:
+            found = (found,)
         if MODE != "totals":
-            running = tl.cumsum(x, 1) + total
-            tl.store(out_row + (col * out_col_stride)[None, :], running.to(OUT_DTYPE), mask=mask)
-        total += tl.sum(x, 1, keep_dims=True)
+            for position in tl.static_range(len(outs)):
+                running = found[len(STATE) - len(outs) + position].to(OUT_DTYPES[position])
+                tl.store(out_rows[position] + (col * out_col_strides[position])[None, :], running, mask=mask)
+        # what lies beyond `stop` is in the last tile of the last part, whose total nothing reads
+        total = ()
+        for position in tl.static_range(len(STATE)):
+            last = tl.where((span == COLS - 1)[None, :], found[position], tl.zeros_like(found[position]))
+            total = total + (tl.sum(last, 1, keep_dims=True).to(STATE[position]),)  # type: ignore[assignment]  # noqa: RUF005
     if MODE == "totals":
-        tl.store(carry + 1, total, mask=row_mask[:, None])
-        if number == 0:
-            tl.store(carry, tl.zeros_like(total), mask=row_mask[:, None])
+        for position in tl.static_range(len(STATE)):
+            tl.store(carries[position] + place + 1, total[position], mask=row_mask[:, None])
+            if number == 0:
+                nothing = tl.full((ROWS, 1), IDENTITY[position], STATE[position])
+                tl.store(carries[position] + place, nothing, mask=row_mask[:, None])
 
 
-def launch_scan(out: DeviceArray, x: DeviceArray, compute: dtypes.dtype, dim: int, reverse: bool = False) -> None:
-    """Running sums of `x` along `dim` into `out`, of the same shape."""
+def launch_scan(
+    scan: Parts,
+    outs: Sequence[DeviceArray],
+    ins: Sequence[DeviceArray],
+    compute: Sequence[dtypes.dtype],
+    dim: int,
+    reverse: bool = False,
+) -> None:
+    """Scan arrays of one shape together along `dim`; each is converted to its dtype of `compute`."""
+    x = ins[0]
     if x.size == 0:
         return
+    arrays = (*outs, *ins)
     kept = [each for each in range(x.ndim) if each != dim]
-    sizes, steps = collapse_dims(
-        [x.shape[each] for each in kept], [[a.strides[each] for each in kept] for a in (out, x)]
-    )
+    sizes, steps = collapse_dims([x.shape[each] for each in kept], [[a.strides[each] for each in kept] for a in arrays])
     cols = x.shape[dim] if x.ndim else 1
     rows = x.size // cols
-    col_steps = [array.strides[dim] if array.ndim else 1 for array in (out, x)]
-    row_block, col_block, part = _tile(x, rows, cols, col_steps[1] == 1 or steps[1][-1] != 1)
-    state = state_dtype(compute)
+    col_steps = tuple([array.strides[dim] if array.ndim else 1 for array in arrays])
+    count = len(outs)
+    row_block, col_block, part = _tile(x, rows, cols, col_steps[count] == 1 or steps[count][-1] != 1)
+    state = tuple([kind for _, kind in scan.identity])
     parts = -(-cols // part)
-    carry = buffer.empty((rows, parts + 1), state.numpy, x.device) if parts > 1 else out
+    carries: Sequence[DeviceArray] = (outs[0],) * len(state)
+    if parts > 1:
+        carries = [buffer.empty((rows, parts + 1), kind.numpy, x.device) for kind in state]
 
     def run(mode: str) -> None:
         launch(
             scan_kernel,
             (-(-rows // row_block), parts),
-            (out, x, carry, steps[0], steps[1], sizes, *col_steps, rows, cols, part, parts),
+            (
+                tuple(outs),
+                tuple(ins),
+                tuple(carries),
+                tuple(steps[:count]),
+                tuple(steps[count:]),
+                sizes,
+                col_steps[:count],
+                col_steps[count:],
+                rows,
+                cols,
+                part,
+                parts,
+            ),
             {
-                "COMPUTE": compute,
+                "START": scan.start,
+                "RUNNING": scan.running,
+                "COMBINE": scan.combine,
+                "IDENTITY": tuple([value for value, _ in scan.identity]),
                 "STATE": state,
-                "OUT_DTYPE": dtypes.of(out.dtype),
+                "COMPUTE": tuple(compute),
+                "OUT_DTYPES": tuple([dtypes.of(out.dtype) for out in outs]),
                 "RANK": len(sizes),
                 "REVERSE": reverse,
                 "MODE": mode,
-                "INDEX64": max(reach(x), reach(out), cols) + _INTERPRETED_TILE >= 1 << 31,
+                "INDEX64": max(*map(reach, arrays), cols) + _INTERPRETED_TILE >= 1 << 31,
                 "ROWS": row_block,
                 "COLS": col_block,
             },
             x.device,
-            name=f"cumsum_{mode}",
+            name=f"{scan.name}_{mode}",
         )
 
     if parts == 1:
         run("whole")
         return
     run("totals")
-    launch_scan(carry, carry, state, 1)  # in place: each program reads what it writes before it writes it
+    # in place: each program reads what it writes before it writes it
+    launch_scan(scan._replace(start=element_state), carries, carries, state, 1)
     run("parts")
 
 

@@ -191,22 +191,20 @@ def _product_of_others(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 def _product_before(rows: Tensor, reverse: bool = False) -> Tensor:
     """For each element of the last dimension the product of those before it (after it): log2(n) steps of doubling."""
     count = rows.shape[-1]
-    result = _shifted(rows, 1, reverse)
+    result = shifted(rows, 1, reverse)
     step = 1
     while step < count - 1:
-        result = result * _shifted(result, step, reverse)
+        result = result * shifted(result, step, reverse)
         step *= 2
     return result
 
 
-def _shifted(rows: Tensor, step: int, reverse: bool) -> Tensor:
-    """Each element moved `step` places towards the end (the start), ones in the places left."""
-    count = rows.shape[-1]
-    moved = rows.new_ones(rows.shape)
-    if reverse:
-        moved.narrow(-1, 0, count - step).copy_(rows.narrow(-1, step, count - step))
-    else:
-        moved.narrow(-1, step, count - step).copy_(rows.narrow(-1, 0, count - step))
+def shifted(x: Tensor, step: int, back: bool, dim: int = -1, fill: float = 1) -> Tensor:
+    """Each element moved `step` places towards the end of `dim` (the start, if back), `fill` in the places left."""
+    moved = x.new_full(x.shape, fill)
+    if x.ndim:
+        count = x.shape[dim] - step
+        moved.narrow(dim, 0 if back else step, count).copy_(x.narrow(dim, step if back else 0, count))
     return moved
 
 

@@ -1,0 +1,227 @@
+"""Running sums, products and extremes along a dimension, and linear recurrences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ... import dtypes
+from ...autograd.mode import recording
+from ...rules import REAL, SUMS, Rule
+from ...runtime.source import device_function
+from ...tensor import Tensor
+from ..elementwise.arithmetic import where
+from ..elementwise.maximum import larger
+from .kernel import highest, lowest, state_dtype
+from .scan import Scan
+from .sums import add, multiply, one, shifted, zero
+
+if TYPE_CHECKING:
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+__all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp", "recurrence"]
+
+
+# ---- references -----------------------------------------------------------------------------------------------
+
+
+def _accumulate(ufunc: np.ufunc, x: np.ndarray, dim: int, reverse: bool = False) -> np.ndarray:
+    rows = np.flip(np.atleast_1d(x), dim) if reverse else np.atleast_1d(x)
+    found = ufunc.accumulate(rows, dim, x.dtype)
+    return np.reshape(np.flip(found, dim) if reverse else found, x.shape)
+
+
+def _cumsum(x, *, dim, dtype=None, reverse=False):
+    """The sum of the elements up to each place along `dim` (from the end, when reverse)."""
+    return _accumulate(np.add, x, dim, reverse)
+
+
+def _cumprod(x, *, dim, dtype=None):
+    """The product of the elements up to each place along `dim`."""
+    return _accumulate(np.multiply, x, dim)
+
+
+def _logcumsumexp(x, *, dim):
+    """log(sum(exp(x))) of the elements up to each place along `dim`."""
+    if x.dtype.kind == "f":
+        return _accumulate(np.logaddexp, x, dim)
+    rows = np.array(np.moveaxis(np.atleast_1d(x), dim, 0))
+    for k in range(1, len(rows)):
+        before, row = rows[k - 1], rows[k]
+        top = np.where(before.real > row.real, before, row)
+        rows[k] = np.where(np.isinf(top.real), top, np.log(np.exp(before - top) + np.exp(row - top)) + top)
+    return np.moveaxis(rows, 0, dim).reshape(x.shape)
+
+
+def _extremes(ufunc: np.ufunc, x: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """The running extremes, and the last index at which each was found."""
+    best = _accumulate(ufunc, x, dim)
+    places = np.arange(x.shape[dim] if x.ndim else 1).reshape([-1 if each == dim else 1 for each in range(x.ndim)])
+    return best, _accumulate(
+        np.maximum, np.where((x == best) | (x != x), places.reshape(places.shape[: x.ndim]), 0), dim
+    )
+
+
+def _cummax(x, *, dim):
+    """The largest of the elements up to each place along `dim`, and its index; the last of equals."""
+    return _extremes(np.maximum, x, dim)
+
+
+def _cummin(x, *, dim):
+    """The smallest of the elements up to each place along `dim`, and its index; the last of equals."""
+    return _extremes(np.minimum, x, dim)
+
+
+def _recurrence(factor, x, *, dim, reverse=False):
+    """y[k] = factor[k] * y[k - 1] + x[k] along `dim`, from y[-1] = 0 (from the end, when reverse)."""
+    factor, rows = (np.array(np.moveaxis(np.atleast_1d(each), dim, 0)) for each in (factor, x))
+    ordered, step = (slice(None, None, -1) if reverse else slice(None)), 1
+    found, factor = rows[ordered], factor[ordered]
+    while step < len(found):  # doubles the number of terms that each element has
+        found[step:] += factor[step:] * found[:-step]
+        factor[step:] *= factor[:-step].copy()
+        step *= 2
+    return np.moveaxis(rows, 0, dim).reshape(x.shape)
+
+
+# ---- declarations ---------------------------------------------------------------------------------------------
+
+
+@device_function
+def _later_larger(x, index, y, other):
+    """The larger of two elements with its index; the second of equal ones, and a NaN is larger than any number."""
+    wins = (y != y) | ((x == x) & (y >= x))
+    return tl.where(wins, y, x), tl.where(wins, other, index)
+
+
+@device_function
+def _later_smaller(x, index, y, other):
+    """The smaller of two elements with its index; the second of equal ones, a NaN is smaller than any number."""
+    wins = (y != y) | ((x == x) & (y <= x))
+    return tl.where(wins, y, x), tl.where(wins, other, index)
+
+
+@device_function
+def _add_logs(x, y):
+    """log(exp(x) + exp(y))."""
+    top = larger(x, y)
+    apart = tl.where(x == y, tl.zeros_like(top), -tl.abs(x - y))
+    return top + libdevice.log1p(libdevice.exp(apart))
+
+
+@device_function
+def _compose(factor, y, next_factor, x):
+    """Two steps of a recurrence as one."""
+    return factor * next_factor, next_factor * y + x
+
+
+@device_function
+def _with_index(values, index):
+    return values[0], index
+
+
+@device_function
+def _running_sum(state):
+    return tl.associative_scan(state, 1, add)
+
+
+@device_function
+def _running_product(state):
+    return tl.associative_scan(state, 1, multiply)
+
+
+@device_function
+def _running_logs(state):
+    return tl.associative_scan(state, 1, _add_logs)
+
+
+@device_function
+def _running_largest(state):
+    return tl.associative_scan(state, 1, _later_larger)
+
+
+@device_function
+def _running_smallest(state):
+    return tl.associative_scan(state, 1, _later_smaller)
+
+
+@device_function
+def _running_steps(state):
+    return tl.associative_scan(state, 1, _compose)
+
+
+cumsum = Scan("cumsum", _cumsum, SUMS, _running_sum, add, zero)
+cumprod = Scan("cumprod", _cumprod, SUMS, _running_product, multiply, one)
+logcumsumexp = Scan(
+    "logcumsumexp",
+    _logcumsumexp,
+    Rule("floats", dtypes.FLOATING),
+    _running_logs,
+    _add_logs,
+    lambda kind: ((lowest(kind), kind),),
+)
+cummax, cummin = (
+    Scan(
+        reference.__name__[1:],
+        reference,
+        REAL,
+        running,
+        combine,
+        lambda kind, end=end: ((end(kind), state_dtype(kind)), (0, dtypes.int64)),  # type: ignore[misc]
+        _with_index,
+        ("values", "indices"),
+    )
+    for reference, running, combine, end in (
+        (_cummax, _running_largest, _later_larger, lowest),
+        (_cummin, _running_smallest, _later_smaller, highest),
+    )
+)
+recurrence = Scan(
+    "recurrence",
+    _recurrence,
+    Rule("floats", dtypes.FLOATING),
+    _running_steps,
+    _compose,
+    lambda kind: ((1, kind), (0, kind)),
+)
+cumprod.domain = (0.8, 1.25)
+recurrence.domain = {"factor": (-1.0, 1.0)}
+
+cumsum.gradient(lambda grad, dim, reverse: cumsum(grad, dim=dim, reverse=not reverse))
+for _each in (cummax, cummin):
+    _each.gradient(lambda grad, indices, x_shape, dim: grad.new_zeros(x_shape).scatter_add(dim, indices, grad))
+
+
+@cumprod.gradient
+def _(grad, out, x, dim):
+    """The sum over j >= k of grad[j] times the product of x[:j + 1] without x[k], by a recurrence: it divides by no x,
+    so it is right beside zeros and can be differentiated again. Infinite and NaN elements get NaN, as in PyTorch."""
+    if not x.numel():
+        return grad
+    if not recording.enabled and x._data.__class__ is np.ndarray and x._data.all():  # fewer passes on the CPU
+        return cumsum(grad * out, dim=dim, reverse=True) / x
+    before = shifted(out, 1, False, dim)
+    found = before * recurrence(shifted(x.to(grad.dtype), 1, True, dim), grad, dim=dim, reverse=True)
+    return where((x - x == 0) | (before == 0), found, float("nan"))
+
+
+@logcumsumexp.gradient
+def _(grad, out, x, dim):
+    """exp(x[k] - out[k]) times the sum over j >= k of grad[j] exp(out[k] - out[j]), of which no factor is above 1."""
+    if not x.numel():
+        return grad
+    after = shifted(out, 1, True, dim, float("inf"))  # the last factor is 0
+    apart = where((out == after) & out.isinf(), 0, out - after)
+    return (x - out).exp() * recurrence(apart.exp(), grad, dim=dim, reverse=True)
+
+
+def _back(grad: Tensor, factor: Tensor, dim: int, reverse: bool) -> Tensor:
+    return recurrence(shifted(factor, 1, not reverse, dim), grad, dim=dim, reverse=not reverse)
+
+
+recurrence.gradients(
+    factor=lambda grad, out, factor, dim, reverse: _back(grad, factor, dim, reverse) * shifted(out, 1, reverse, dim, 0),
+    x=_back,
+)
