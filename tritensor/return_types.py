@@ -52,13 +52,37 @@ class TopkResult(NamedTuple):
     indices: Tensor
 
 
+linalg_cholesky_ex = NamedTuple("linalg_cholesky_ex", [("L", "Tensor"), ("info", "Tensor")])
+linalg_qr = NamedTuple("linalg_qr", [("Q", "Tensor"), ("R", "Tensor")])
+linalg_svd = NamedTuple("linalg_svd", [("U", "Tensor"), ("S", "Tensor"), ("Vh", "Tensor")])
+linalg_eig = NamedTuple("linalg_eig", [("eigenvalues", "Tensor"), ("eigenvectors", "Tensor")])
+linalg_eigh = NamedTuple("linalg_eigh", [("eigenvalues", "Tensor"), ("eigenvectors", "Tensor")])
+linalg_lu = NamedTuple("linalg_lu", [("P", "Tensor"), ("L", "Tensor"), ("U", "Tensor")])
+linalg_lu_factor = NamedTuple("linalg_lu_factor", [("LU", "Tensor"), ("pivots", "Tensor")])
+linalg_lu_factor_ex = NamedTuple("linalg_lu_factor_ex", [("LU", "Tensor"), ("pivots", "Tensor"), ("info", "Tensor")])
+linalg_ldl_factor = NamedTuple("linalg_ldl_factor", [("LD", "Tensor"), ("pivots", "Tensor")])
+linalg_ldl_factor_ex = NamedTuple("linalg_ldl_factor_ex", [("LD", "Tensor"), ("pivots", "Tensor"), ("info", "Tensor")])
+geqrf = NamedTuple("geqrf", [("a", "Tensor"), ("tau", "Tensor")])
+lu_unpack = NamedTuple("lu_unpack", [("P", "Tensor"), ("L", "Tensor"), ("U", "Tensor")])
+qr = NamedTuple("qr", [("Q", "Tensor"), ("R", "Tensor")])
+svd = NamedTuple("svd", [("U", "Tensor"), ("S", "Tensor"), ("V", "Tensor")])
+
+
 def _shown(result: Any) -> str:
     fields = ",\n".join(f"{name}={value!r}" for name, value in zip(result._fields, result, strict=True))
     return f"torch.return_types.{type(result).__name__}(\n{fields})"
 
 
 # PyTorch's names, which hide builtins: for `isinstance(x, torch.return_types.max)`, for printing and for pickles.
-for _kind in (MaxResult, MinResult, AminmaxResult, SortResult, TopkResult):
+_kinds: tuple[Any, ...] = (MaxResult, MinResult, AminmaxResult, SortResult, TopkResult)
+for _kind in _kinds:
     _kind.__name__ = _kind.__qualname__ = _kind.__name__.removesuffix("Result").lower()
-    _kind.__repr__ = _shown  # type: ignore[method-assign]
+    _kind.__repr__ = _shown
     globals()[_kind.__name__] = _kind
+
+# Those of factorisations have PyTorch's names from the first.
+_kinds = (linalg_cholesky_ex, linalg_qr, linalg_svd, linalg_eig, linalg_eigh, linalg_lu, linalg_lu_factor)
+_kinds += (linalg_lu_factor_ex, linalg_ldl_factor, linalg_ldl_factor_ex, geqrf, lu_unpack, qr, svd)
+for _kind in _kinds:
+    _kind.__repr__ = _shown
+    _kind.__doc__ = f"The result of `{_kind.__name__.replace('linalg_', 'linalg.')}`."
