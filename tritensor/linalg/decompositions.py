@@ -15,12 +15,11 @@ from .. import dtypes
 from ..errors import AutogradError, LinAlgError
 from ..functional.creation import zeros
 from ..functional.joining import cat
-from ..functional.ranges import eye
 from ..kernels.hosted.family import hosted
 from ..kernels.hosted.pivoting import eliminated, permuted, solved_symmetric, symmetric
 from ..rules import INTEGRAL
 from ..tensor import Tensor
-from .matrices import Matrices, adjoint, failing, on_diagonal, unit_lower
+from .matrices import Matrices, adjoint, check, failing, identity, on_diagonal, unit_lower
 from .triangular import solved, substituted
 
 __all__ = ["cholesky", "eig", "eigh", "geqrf", "ldl", "ldl_solve", "lu", "permutation", "qr", "svd"]
@@ -31,7 +30,8 @@ _PHASE = (
     "depends on this quantity, so it is ill-defined."
 )
 INFO = dtypes.int32
-REFLECTED = Matrices("orgqr_cpu")
+REFLECTED, MULTIPLIED = Matrices("orgqr_cpu"), Matrices("ormqr_cpu")
+DIVIDED = Matrices("lu_solve_cpu", "torch.linalg.lu_solve" + _WANTS)
 
 
 # ---- Cholesky's -----------------------------------------------------------------------------------------------
@@ -100,13 +100,11 @@ def qr(A, *, mode):
 def _(grads, Q, R, mode):
     of_q, of_r = grads
     m, n = Q.shape[-2] if mode != "r" else 0, R.shape[-1]
-    if mode == "r":
-        raise AutogradError(
-            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
-            "mode='reduced') if you are going to differentiate through linalg.qr."
-        )
-    if mode == "complete" and m > n:
-        raise AutogradError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+    words = "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
+    words += "mode='reduced') if you are going to differentiate through linalg.qr."
+    check(mode != "r", words, AutogradError)
+    words = "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
+    check(mode != "complete" or m <= n, words, AutogradError)
     inner = 0 if of_r is None else of_r @ adjoint(R)
     inner = inner if of_q is None else inner - adjoint(Q) @ of_q
     if m >= n:
@@ -131,15 +129,6 @@ def geqrf(A):
 # ---- singular values ------------------------------------------------------------------------------------------
 
 
-def _without_convergence(a: np.ndarray) -> str:
-    if not np.isfinite(a).all():
-        return "The algorithm failed to converge because the input matrix contained non-finite values."
-    return (
-        "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
-        "singular values"
-    )
-
-
 @hosted(
     Matrices("linalg_svd_cpu", "linalg.svd" + _WANTS),
     name="linalg_svd",
@@ -148,7 +137,7 @@ def _without_convergence(a: np.ndarray) -> str:
 def svd(A, *, full_matrices, compute_uv=True):
     """U, S and V^H of A = U diag(S) V^H; S alone unless `compute_uv`."""
     options = {"full_matrices": full_matrices, "compute_uv": compute_uv}
-    found = failing("linalg.svd", np.linalg.svd, A, _without_convergence, **options)
+    found = failing("linalg.svd", "singular values", np.linalg.svd, A, **options)
     return tuple(found) if compute_uv else (np.empty(0, A.dtype), found, np.empty(0, A.dtype))
 
 
@@ -164,12 +153,9 @@ def _(grads, U, S, Vh):
     of_left = None if of_u is None else _skew(adjoint(U) @ of_u)
     of_right = None if of_vh is None else _skew(Vh @ adjoint(of_vh))
     if U.is_complex():
+        words = _PHASE.replace("eigen", "singular ").replace("quantity, so it is", "phase term, making it")
         turned = sum(_diagonal(part) for part in (of_left, of_right) if part is not None)
-        _check_phase(
-            turned,
-            "svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}. "
-            "The specified loss function depends on this phase term, making it ill-defined.",
-        )
+        _check_phase(turned, f"svd_backward: {words}")
     left: Any = 0 if of_left is None else of_left * values.unsqueeze(-2)
     inner = left if of_right is None else left + values.unsqueeze(-1) * of_right
     squares = S * S
@@ -199,8 +185,7 @@ def _(grads, U, S, Vh):
 )
 def eig(A, *, vectors=True):
     """The eigenvalues of square matrices, and eigenvectors of length 1 unless the values alone are wanted."""
-    if not np.isfinite(A).all():
-        raise LinAlgError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
+    check(np.isfinite(A).all(), "torch.linalg.eig: input tensor should not contain infs or NaNs.", LinAlgError)
     if not vectors:
         return np.linalg.eigvals(A), np.empty(0, A.dtype)
     return tuple(np.linalg.eig(A))
@@ -223,15 +208,7 @@ def _(grads, eigenvalues, eigenvectors):
 @hosted(Matrices("linalg_eigh_cpu"), name="linalg_eigh", outputs={"eigenvalues": "real", "eigenvectors": None})
 def eigh(A, *, UPLO, vectors=True):
     """The eigenvalues of Hermitian matrices in rising order, from one triangle, and orthonormal eigenvectors."""
-    of = np.linalg.eigh if vectors else np.linalg.eigvalsh
-
-    def words(a: np.ndarray) -> str:
-        return (
-            "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
-            "eigenvalues"
-        )
-
-    found = failing("linalg.eigh", of, A, words, UPLO=UPLO)
+    found = failing("linalg.eigh", "eigenvalues", np.linalg.eigh if vectors else np.linalg.eigvalsh, A, UPLO=UPLO)
     return tuple(found) if vectors else (found, np.empty(0, A.dtype))
 
 
@@ -279,11 +256,8 @@ def _(grad, LU, pivots):
 @hosted(INTEGRAL, name="lu_permutation", outputs={"order": dtypes.int64})
 def permutation(pivots, *, size):
     """The order of rows that exchanging rows leads to: row i of P^T A is row order[i] of A."""
-    if pivots.size and not (pivots.min() >= 1 and pivots.max() <= size):
-        raise LinAlgError(
-            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result "
-            "of lu_factor?"
-        )
+    words = "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result "
+    check(((pivots > 0) & (pivots <= size)).all(), words + "of lu_factor?", LinAlgError)
     return permuted(pivots, size)
 
 
@@ -330,14 +304,9 @@ def _skew(x: Tensor) -> Tensor:
 
 def _apart(differences: Tensor) -> Tensor:
     """Differences of all pairs of values, with 1 where a value is taken from itself."""
-    return differences + eye(differences.shape[-1], dtype=differences.dtype, device=differences.device)
+    return differences + identity(differences, differences.shape[-1])
 
 
 def _check_phase(diagonal: Tensor, words: str) -> None:
-    """Raise if a gradient turns vectors of which the phase is nobody's choice; waits for a device.
-
-    Raises:
-        AutogradError: the diagonal is not real.
-    """
-    if abs(diagonal.detach()._to_host().imag).max(initial=0) > 1e-2:
-        raise AutogradError(words)
+    """Raise AutogradError if a gradient turns vectors of which the phase is nobody's choice; a device is waited for."""
+    check(abs(diagonal.detach()._to_host().imag).max(initial=0) <= 1e-2, words, AutogradError)

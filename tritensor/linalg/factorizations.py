@@ -1,7 +1,8 @@
 """Factorisations of matrices and of stacks of them, by LAPACK.
 
 They are computed on the host. Tensors of a device are copied there and the results back, of which the first call of
-each warns.
+each warns. All take tensors of shape (..., m, n) or (..., n, n), float32, float64 or complex, and raise ShapeError for
+other shapes and DtypeError for other dtypes.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from .. import return_types
 from ..autograd.gradients import called
 from ..autograd.levels import followed
 from ..autograd.tape import NOWHERE, record
-from ..errors import DtypeError, ShapeError, explain
+from ..dtypes import FLOATING
+from ..errors import DtypeError
 from ..functional.creation import empty
-from ..functional.ranges import eye
 from ..outputs import Into, takes_out
 from ..public import public
 from ..tensor import Tensor
 from . import decompositions
 from .matrices import adjoint as _adjoint
-from .matrices import check_info, check_matrices, unit_lower
+from .matrices import check, check_info, check_matrices, identity, unit_lower
 from .triangular import substituted
 
 __all__ = [
@@ -47,27 +48,25 @@ NOT_POSITIVE = (
     "The factorization could not be completed because the input is not positive-definite (the leading minor of order "
     "{} is not positive-definite)."
 )
+_SINGULAR = (
+    "U[{0},{0}] is zero and using it on lu_solve would result in a division by zero. If you still want to perform the "
+    "factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+)
 _listed = public(package=False, functional=False, out=takes_out(Into("cast")))
 
 
 @_listed
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
-    """The lower triangular L of A = L L^H, for positive-definite A of shape (..., n, n); with `upper` its adjoint.
+    """The lower triangular L of A = L L^H, for positive-definite A; with `upper` its adjoint.
 
-    One triangle of A is read: the lower one, with `upper` the other.
+    One triangle of A is read: the lower one, with `upper` the other. Raises LinAlgError if A is not positive-definite.
 
     >>> import tritensor as torch
     >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
     tensor([[2., 0.],
             [1., 2.]])
-
-    Raises:
-        LinAlgError: a matrix is not positive-definite. ShapeError: matrices that are not square.
     """
-    check_matrices("linalg.cholesky", input)
-    found, info = decompositions.cholesky(input, upper=upper)
-    check_info("linalg.cholesky", info, NOT_POSITIVE)
-    return found
+    return positive("linalg.cholesky", "linalg.cholesky", input, upper)[0]
 
 
 @_listed
@@ -76,58 +75,50 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
 
     The columns from that order on are not factorised then.
     """
-    check_matrices("linalg.cholesky", input)
-    found = return_types.linalg_cholesky_ex(*decompositions.cholesky(input, upper=upper))
-    if check_errors:
-        check_info("linalg.cholesky_ex", found.info, NOT_POSITIVE)
-    return found
+    name = "linalg.cholesky_ex" if check_errors else ""
+    return return_types.linalg_cholesky_ex(*positive("linalg.cholesky", name, input, upper))
+
+
+def positive(name: str, checked: str, input: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
+    """L and info of Cholesky's factorisation, which is checked in the name of a function."""
+    check_matrices(name, input)
+    found, info = decompositions.cholesky(input, upper=upper)
+    if checked:
+        check_info(checked, info, NOT_POSITIVE)
+    return found, info
 
 
 @_listed
 def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
-    """Q, of orthonormal columns, and the upper triangular R of A = Q R, for A of shape (..., m, n).
+    """Q, of orthonormal columns, and the upper triangular R of A = Q R.
 
     Args:
         mode: "reduced": Q is (..., m, k) and R (..., k, n), with k = min(m, n). "complete": Q is (..., m, m). "r": R of
             "reduced", and an empty Q; there is no gradient then.
-
-    Raises:
-        ShapeError: fewer than two dimensions, or another mode.
     """
     check_matrices("linalg.qr", A, square=False)
-    if mode not in ("reduced", "complete", "r"):
-        raise ShapeError(
-            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
-        )
+    words = f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+    check(mode in ("reduced", "complete", "r"), words)
     return return_types.linalg_qr(*decompositions.qr(A, mode=mode))
 
 
 def _check_driver(A: Tensor, driver: Any) -> None:
-    if driver is not None and not (A.is_cuda and driver in ("gesvd", "gesvdj", "gesvda")):
-        raise ShapeError(
-            explain(
-                "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.",
-                f"it is {driver!r}; LAPACK's gesdd is used here",
-                remedy="leave it out",
-            )
-        )
+    check_matrices("linalg.svd", A, square=False)
+    words = "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+    check(driver is None or (A.is_cuda and driver in ("gesvd", "gesvdj", "gesvda")), words)
 
 
 @_listed
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> return_types.linalg_svd:
     """U, the singular values S in falling order, and V^H of A = U diag(S) V^H, for A of shape (..., m, n).
 
+    Gradients of U and V are infinite where two singular values are equal, and need a function that does not depend on
+    the vectors' signs (of complex ones: phases). Raises LinAlgError for nan.
+
     Args:
         full_matrices: U is (..., m, m) and V^H (..., n, n); else (..., m, k) and (..., k, n), with k = min(m, n).
         driver: a method of NVIDIA's library, for tensors of a device only, where it changes nothing.
-
-    Gradients of U and V are infinite where two singular values are equal, and need a function that does not depend on
-    the vectors' signs (of complex ones: phases).
-
-    Raises:
-        LinAlgError: no convergence, as of nan. ShapeError: fewer than two dimensions, or a driver on the CPU.
     """
-    check_matrices("linalg.svd", A, square=False)
     _check_driver(A, driver)
     return return_types.linalg_svd(*decompositions.svd(A, full_matrices=full_matrices))
 
@@ -140,19 +131,15 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     >>> torch.linalg.svdvals(torch.tensor([[0.0, 2.0], [1.0, 0.0]]))
     tensor([2., 1.])
     """
-    check_matrices("linalg.svd", A, square=False)
     _check_driver(A, driver)
     return decompositions.svd(A, full_matrices=False, compute_uv=followed(A))[1]  # type: ignore[no-any-return]
 
 
 @_listed
 def eig(input: Tensor) -> return_types.linalg_eig:
-    """The complex eigenvalues of matrices of shape (..., n, n), in no order, and eigenvectors of length 1 as columns.
+    """The complex eigenvalues of square matrices, in no order, and eigenvectors of length 1 as columns.
 
-    Gradients of the vectors need a function that does not depend on their phases.
-
-    Raises:
-        LinAlgError: infinite or nan elements. ShapeError: matrices that are not square.
+    Gradients of the vectors need a function that does not depend on their phases. Raises LinAlgError for nan and inf.
     """
     check_matrices("linalg.eig", input)
     return return_types.linalg_eig(*decompositions.eig(input))
@@ -165,175 +152,133 @@ def eigvals(input: Tensor) -> Tensor:
     return decompositions.eig(input, vectors=followed(input))[0]  # type: ignore[no-any-return]
 
 
-def _check_triangle(input: Tensor, triangle: Any) -> str:
+def _triangle(input: Tensor, letter: Any) -> str:
     check_matrices("linalg.eigh", input)
-    if str(triangle).upper() not in ("L", "U"):
-        raise ShapeError(f"Expected UPLO argument to be 'L' or 'U', but got {triangle}")
-    return str(triangle).upper()
+    check(str(letter).upper() in ("L", "U"), f"Expected UPLO argument to be 'L' or 'U', but got {letter}")
+    return str(letter).upper()
 
 
 @_listed
 def eigh(input: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
-    """The eigenvalues of Hermitian matrices of shape (..., n, n), rising, and orthonormal eigenvectors as columns.
+    """The eigenvalues of Hermitian matrices, rising, and orthonormal eigenvectors as columns.
 
-    Args:
-        UPLO: the triangle that is read, "L" or "U"; the other one is its adjoint.
+    `UPLO` is the triangle that is read, "L" or "U"; the other one is its adjoint.
 
     >>> import tritensor as torch
     >>> torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
     tensor([1., 3.])
-
-    Raises:
-        ShapeError: matrices that are not square, or another letter. LinAlgError: no convergence.
     """
-    return return_types.linalg_eigh(*decompositions.eigh(input, UPLO=_check_triangle(input, UPLO)))
+    return return_types.linalg_eigh(*decompositions.eigh(input, UPLO=_triangle(input, UPLO)))
 
 
 @_listed
 def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of `eigh`."""
-    UPLO = _check_triangle(input, UPLO)
-    return decompositions.eigh(input, UPLO=UPLO, vectors=followed(input))[0]  # type: ignore[no-any-return]
+    letter = _triangle(input, UPLO)
+    return decompositions.eigh(input, UPLO=letter, vectors=followed(input))[0]  # type: ignore[no-any-return]
 
 
 # ---- LU -------------------------------------------------------------------------------------------------------
 
 
-def factored(name: str, A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """LU, pivots and info.
-
-    Raises:
-        ShapeError: fewer than two dimensions, or no pivots.
-    """
-    if A.ndim < 2:
-        raise ShapeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead")
-    if not pivot:
-        raise ShapeError(
-            explain(
-                "linalg.lu_factor: LU without pivoting is not implemented on the CPU",
-                "nor is it for tensors of a device, whose factorisations the host computes",
-                remedy="leave pivot=False",
-            )
-        )
-    return decompositions.lu(A)  # type: ignore[no-any-return]
-
-
-SINGULAR = (
-    "U[{0},{0}] is zero and using it on lu_solve would result in a division by zero. If you still want to perform the "
-    "factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
-)
+def factored(name: str, checked: str, A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """LU, pivots and info, which is checked in the name of a function."""
+    check(A.ndim > 1, f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead")
+    check(pivot, "linalg.lu_factor: LU without pivoting is not implemented on the CPU, nor for tensors of a device")
+    found = decompositions.lu(A)
+    if checked:
+        check_info(checked, found[2], _SINGULAR)
+    return found  # type: ignore[no-any-return]
 
 
 @_listed
 def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor:
-    """L and U of A = P L U in one matrix, for A of shape (..., m, n), and the row that each row was exchanged with.
+    """L and U of A = P L U in one matrix, and the row that each row was exchanged with, counted from 1.
 
-    L has ones on its diagonal, which are left out; `pivots` counts from 1. For `lu_solve` and `torch.lu_unpack`.
-
-    Raises:
-        LinAlgError: a pivot is zero. ShapeError: fewer than two dimensions, or `pivot=False`.
+    L has ones on its diagonal, which are left out. For `lu_solve` and `torch.lu_unpack`. Raises LinAlgError if a pivot
+    is zero; `pivot=False` is refused.
     """
-    LU, pivots, info = factored("torch.lu_factor", A, pivot)
-    check_info("torch.linalg.lu_factor", info, SINGULAR)
-    return return_types.linalg_lu_factor(LU, pivots)
+    return return_types.linalg_lu_factor(*factored("torch.lu_factor", "torch.linalg.lu_factor", A, pivot)[:2])
 
 
 @_listed
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> return_types.linalg_lu_factor_ex:
     """As `lu_factor`, with `info` in place of an error: the first pivot that is zero, counted from 1, or 0."""
-    found = return_types.linalg_lu_factor_ex(*factored("torch.lu_factor", A, pivot))
-    if check_errors:
-        check_info("torch.linalg.lu_factor_ex", found.info, SINGULAR)
-    return found
+    checked = "torch.linalg.lu_factor_ex" if check_errors else ""
+    return return_types.linalg_lu_factor_ex(*factored("torch.lu_factor", checked, A, pivot))
 
 
 @_listed
 def lu(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu:
-    """P, of exchanged rows, the lower triangular L and the upper triangular U of A = P L U.
-
-    Raises:
-        ShapeError: fewer than two dimensions, or `pivot=False`.
-    """
-    LU, pivots, _ = factored("linalg.lu", A, pivot)
-    P, L, U = unpacked(LU, pivots)
+    """P, of exchanged rows, the lower triangular L and the upper triangular U of A = P L U."""
+    P, L, U = unpacked(*factored("linalg.lu", "", A, pivot)[:2])
     return return_types.linalg_lu(P, called("LinalgLuBackward0", L), called("LinalgLuBackward0", U))
 
 
 def unpacked(LU: Tensor, pivots: Tensor, data: bool = True, exchanges: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """P, L and U; empty what is not asked for."""
-    m, n = LU.shape[-2:]
-    nothing = empty(0, dtype=LU.dtype, device=LU.device)
-    P, L, U = nothing, nothing, nothing
+    m, k = LU.shape[-2], min(LU.shape[-2:])
+    P = L = U = empty(0, dtype=LU.dtype, device=LU.device)
     if exchanges:
-        P = eye(m, dtype=LU.dtype, device=LU.device)[decompositions.permutation(pivots, size=m)].mT
+        P = identity(LU, m)[decompositions.permutation(pivots, size=m)].mT
     if data:
-        k = min(m, n)
         L, U = unit_lower(LU[..., :k]), LU[..., :k, :].triu()
     return P, L, U
 
 
 @_listed
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """X of A X = B (`left=False`: X A = B; `adjoint`: of A^H) from `lu_factor` of A; batches broadcast.
-
-    Raises:
-        ShapeError: shapes that do not fit. DtypeError: integers, two dtypes, or pivots that are not int32.
-    """
-    name = "linalg.lu_solve"
+    """X of A X = B (`left=False`: X A = B; `adjoint`: of A^H) from `lu_factor` of A; batches of LU and B broadcast."""
+    name, size = "linalg.lu_solve", LU.shape[-1:]
     check_matrices(f"torch.{name}", LU)
-    if LU.dtype.category < 2:
-        raise DtypeError(f"torch.{name}: Expected a floating point or complex tensor as input. Got {LU.dtype.legacy}")
-    if LU.dtype is not B.dtype:
-        raise DtypeError(
-            f"{name}: Expected LU and B to have the same dtype, but found LU of type {LU.dtype.legacy} and B of type "
-            f"{B.dtype.legacy} instead"
-        )
-    if pivots.dtype is not decompositions.INFO:
-        raise DtypeError(f"{name}: pivots should be a Tensor of scalar type torch.int32")
+    decompositions.DIVIDED("", (LU,))
+    words = f"{name}: Expected LU and B to have the same dtype, but found LU of type {LU.dtype.legacy} and B of type "
+    check(LU.dtype is B.dtype, f"{words}{B.dtype.legacy} instead", DtypeError)
+    words = f"{name}: pivots should be a Tensor of scalar type torch.int32"
+    check(pivots.dtype is decompositions.INFO, words, DtypeError)
     check_matrices(name, B, square=False, argument="B")
-    size = LU.shape[-1]
-    if B.shape[-2 if left else -1] != size:
-        (rows, columns), equation = B.shape[-2:], "AX = B" if left else "XA = B"
-        raise ShapeError(
-            f"{name}: Incompatible shapes of A and B for the equation {equation} ({size}x{size} and {rows}x{columns})"
-        )
-    if pivots.shape[-1:] != (size,):
-        raise ShapeError(f"{name}: Number of pivots per batch should be same as the dimension of the matrix")
-    if pivots.shape != LU.shape[:-1]:
-        raise ShapeError(
-            f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
-            f"{list(pivots.shape)} instead"
-        )
+    shapes = "({0}x{0} and {1}x{2})".format(*size, *B.shape[-2:])
+    words = f"{name}: Incompatible shapes of A and B for the equation {'AX' if left else 'XA'} = B {shapes}"
+    check(B.shape[-2 if left else -1] == size[0], words)
+    words = f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
+    check(pivots.shape[-1:] == size, words)
+    _check_pivots(name, LU, pivots)
     return called("LinalgLuSolveBackward0", _from_factors(LU, pivots, B, left, adjoint))  # type: ignore[no-any-return]
+
+
+def _check_pivots(name: str, factors: Tensor, pivots: Tensor) -> None:
+    kind, found = "LU" if name.endswith("lu_solve") else "LD", list(pivots.shape)
+    words = f"{name}: Expected {kind}.shape[:-1] and pivots.shape to be the same, but got pivots with shape {found} "
+    check(pivots.shape == factors.shape[:-1], words + "instead")
 
 
 def _from_factors(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Tensor:
     if not left:  # X A = B is A^T X^T = B^T, and A^T the adjoint of the conjugate
-        if LU.is_complex():
-            LU = LU.conj()
-        return _from_factors(LU, pivots, B.mT, True, not adjoint).mT
+        return _from_factors(LU.conj(), pivots, B.mT, True, not adjoint).mT
     P, L, U = unpacked(LU, pivots)
     if adjoint:
-        L, U = _adjoint(L), _adjoint(U)
-        return P @ substituted(L, substituted(U, B, upper=False), upper=True)
+        return P @ substituted(_adjoint(L), substituted(_adjoint(U), B, upper=False), upper=True)
     return substituted(U, substituted(L, P.mT @ B, upper=False), upper=True)
 
 
 # ---- L D L^T --------------------------------------------------------------------------------------------------
 
 
+def _symmetric(checked: str, input: Tensor, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
+    check_matrices("torch.linalg.ldl_factor_ex", input)
+    found = decompositions.ldl(input, hermitian=hermitian)
+    if checked:
+        check_info(checked, found[2], "D[{0},{0}] is zero, so that the matrix is singular.")
+    return found  # type: ignore[no-any-return]
+
+
 @_listed
 def ldl_factor(input: Tensor, *, hermitian: bool = False) -> return_types.linalg_ldl_factor:
     """L and D of A = P L D L^T P^T in LAPACK's form, for symmetric (or `hermitian`) A, of which one triangle is read.
 
-    For `ldl_solve`. Without gradients, as in PyTorch.
-
-    Raises:
-        LinAlgError: a pivot is zero. ShapeError: matrices that are not square.
+    For `ldl_solve`. Without gradients, as in PyTorch. Raises LinAlgError if a pivot is zero.
     """
-    found = ldl_factor_ex(input, hermitian=hermitian)
-    check_info("torch.linalg.ldl_factor", found.info, "D[{0},{0}] is zero, so that the matrix is singular.")
-    return return_types.linalg_ldl_factor(found.LD, found.pivots)
+    return return_types.linalg_ldl_factor(*_symmetric("torch.linalg.ldl_factor", input, hermitian)[:2])
 
 
 @_listed
@@ -341,41 +286,23 @@ def ldl_factor_ex(
     input: Tensor, *, hermitian: bool = False, check_errors: bool = False
 ) -> return_types.linalg_ldl_factor_ex:
     """As `ldl_factor`, with `info` in place of an error: the first pivot that is zero, counted from 1, or 0."""
-    check_matrices("torch.linalg.ldl_factor_ex", input)
-    found = return_types.linalg_ldl_factor_ex(*decompositions.ldl(input, hermitian=hermitian))
-    if check_errors:
-        words = "D[{0},{0}] is zero, so that the matrix is singular."
-        check_info("torch.linalg.ldl_factor_ex", found.info, words)
-    return found
+    checked = "torch.linalg.ldl_factor_ex" if check_errors else ""
+    return return_types.linalg_ldl_factor_ex(*_symmetric(checked, input, hermitian))
 
 
 @_listed
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
-    """X of A X = B from `ldl_factor` of A; batches broadcast.
-
-    Raises:
-        ShapeError: shapes that do not fit. DtypeError: two dtypes, or pivots that are no integers.
-    """
+    """X of A X = B from `ldl_factor` of A; batches broadcast."""
     name = "torch.linalg.ldl_solve"
     check_matrices(name, LD)
     check_matrices(name, B, square=False, argument="B")
-    if B.shape[-2] != LD.shape[-1]:
-        rows, size = "{} by {}".format(*B.shape[-2:]), LD.shape[-1]
-        raise ShapeError(
-            f"Incompatible matrix sizes for {name}: each A matrix is {size} by {size} but each b matrix is {rows}"
-        )
-    if LD.shape[:-1] != pivots.shape:
-        raise ShapeError(
-            f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
-            f"{list(pivots.shape)} instead"
-        )
-    if pivots.dtype.category >= 2:
-        raise DtypeError(f"{name}: Expected pivots to be integers. Got {pivots.dtype.legacy}")
-    if LD.dtype is not B.dtype:
-        raise DtypeError(
-            f"Expected b and A to have the same dtype, but found b of type {B.dtype.legacy} and A of type "
-            f"{LD.dtype.legacy} instead."
-        )
+    sizes = "each A matrix is {0} by {0} but each b matrix is {1} by {2}".format(LD.shape[-1], *B.shape[-2:])
+    check(B.shape[-2] == LD.shape[-1], f"Incompatible matrix sizes for {name}: {sizes}")
+    _check_pivots(name, LD, pivots)
+    words = f"{name}: Expected pivots to be integers. Got {pivots.dtype.legacy}"
+    check(pivots.dtype.category < FLOATING, words, DtypeError)
+    words = f"Expected b and A to have the same dtype, but found b of type {B.dtype.legacy} and A of type "
+    check(LD.dtype is B.dtype, f"{words}{LD.dtype.legacy} instead.", DtypeError)
     return decompositions.ldl_solve(LD, pivots, B, hermitian=hermitian)  # type: ignore[no-any-return]
 
 
@@ -388,8 +315,7 @@ def reflections(input: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
     The inverse of T is diag(1 / tau) and what of V^H V is above the diagonal.
     """
     V = unit_lower(input[..., : tau.shape[-1]])
-    factors = tau.unsqueeze(-1)
-    one = eye(tau.shape[-1], dtype=tau.dtype, device=tau.device)
+    factors, one = tau.unsqueeze(-1), identity(tau, tau.shape[-1])
     return V, substituted(one + factors * (_adjoint(V) @ V).triu(1), one * factors, upper=True)
 
 
@@ -400,6 +326,14 @@ def without_gradient(result: Tensor, *values: Tensor) -> Tensor:
     return result
 
 
+def check_factors(name: str, input: Tensor, tau: Tensor) -> None:
+    """Raise unless the dimensions of reflections' factors fit."""
+    words = f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
+    check(input.ndim - tau.ndim == 1, f"{words}input.ndim is equal to {input.ndim}")
+    words = f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}"
+    check(input.shape[:-2] == tau.shape[:-1], words)
+
+
 @_listed
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of the product of the reflections I - tau[i] v[i] v[i]^H, as `torch.geqrf` returns them.
@@ -407,34 +341,20 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     Args:
         input: of shape (..., m, n); v[i] is what column i has below the diagonal, and 1 on it.
         tau: of shape (..., k), with k <= n <= m.
-
-    Raises:
-        ShapeError: shapes that do not fit. DtypeError: integers, or two dtypes.
     """
     name = "torch.linalg.householder_product"
-    if input.ndim < 2:
-        raise ShapeError(f"{name}: input must have at least 2 dimensions.")
+    check(input.ndim > 1, f"{name}: input must have at least 2 dimensions.")
     m, n = input.shape[-2:]
-    words = "{}.shape[-{}] must be greater than or equal to {}.shape[-1]"
-    if m < n:
-        raise ShapeError(f"{name}: {words.format('input', 2, 'input')}")
-    if n < tau.shape[-1]:
-        raise ShapeError(f"{name}: {words.format('input', 1, 'tau')}")
-    if input.ndim - tau.ndim != 1:
-        raise ShapeError(
-            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
-            f"input.ndim is equal to {input.ndim}"
-        )
-    if input.shape[:-2] != tau.shape[:-1]:
-        raise ShapeError(
-            f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}"
-        )
-    if tau.dtype is not input.dtype:
-        raise DtypeError(f"{name}: tau dtype {tau.dtype.legacy} does not match input dtype {input.dtype.legacy}")
-    decompositions.REFLECTED(name, (input,))
+    check(m >= n, f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    check(n >= max(tau.shape[-1:]), f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    check_factors(name, input, tau)
+    words = f"{name}: tau dtype {tau.dtype.legacy} does not match input dtype {input.dtype.legacy}"
+    check(tau.dtype is input.dtype, words, DtypeError)
+    decompositions.REFLECTED("", (input,))
+    found = identity(input, m, n)
     if not (input.numel() and tau.numel()):
-        found = eye(m, n, dtype=input.dtype, device=input.device).expand(*input.shape).clone()
-        return without_gradient(found, input, tau)
+        return without_gradient(found.expand(*input.shape).clone(), input, tau)
     V, T = reflections(input, tau)
-    found = eye(m, n, dtype=input.dtype, device=input.device) - V @ (T @ _adjoint(V[..., :n, :]))
-    return called("LinalgHouseholderProductBackward0", found)  # type: ignore[no-any-return]
+    return called(  # type: ignore[no-any-return]
+        "LinalgHouseholderProductBackward0", found - V @ (T @ _adjoint(V[..., :n, :]))
+    )

@@ -13,7 +13,8 @@ from ..functional.ranges import eye
 from ..rules import Rule, is_half
 from ..tensor import Tensor
 
-__all__ = ["Matrices", "adjoint", "check_info", "check_matrices", "on_diagonal", "unit_lower"]
+__all__ = ["Matrices", "adjoint", "check", "check_info", "check_matrices", "failing", "identity", "on_diagonal"]
+__all__ += ["unit_lower"]
 
 _REMEDY = "convert the tensor first, as in x.float()"
 
@@ -44,62 +45,38 @@ class Matrices(Rule):
         return super().__call__(operator, operands)
 
 
-def check_matrices(name: str, x: Tensor, square: bool = True, argument: str = "A") -> None:
-    """Raise unless a tensor is a stack of (square) matrices.
+def check(fits: Any, words: str, kind: type[Exception] = ShapeError) -> None:
+    """Raise an error of a kind with PyTorch's words unless an argument fits."""
+    if not fits:
+        raise kind(words)
 
-    Raises:
-        ShapeError: it has one dimension, or its matrices are not square.
-    """
-    if x.ndim < 2:
-        raise ShapeError(
-            explain(
-                f"{name}: The input tensor {argument} must have at least 2 dimensions.",
-                f"its shape is {tuple(x.shape)}",
-            )
-        )
+
+def check_matrices(name: str, x: Tensor, square: bool = True, argument: str = "A") -> None:
+    """Raise ShapeError unless a tensor is a stack of (square) matrices."""
+    check(x.ndim > 1, f"{name}: The input tensor {argument} must have at least 2 dimensions.")
     rows, columns = x.shape[-2:]
-    if square and rows != columns:
-        raise ShapeError(
-            f"{name}: {argument} must be batches of square matrices, but they are {rows} by {columns} matrices"
-        )
+    words = f"{name}: {argument} must be batches of square matrices, but they are {rows} by {columns} matrices"
+    check(not square or rows == columns, words)
 
 
 def check_info(name: str, info: Tensor, words: str) -> None:
-    """Raise for the first matrix whose factorisation failed; waits for a device.
-
-    Args:
-        words: PyTorch's message, {} being what LAPACK told.
-
-    Raises:
-        LinAlgError: an element of `info` is not zero.
-    """
+    """Raise LinAlgError for the first matrix that LAPACK tells something of, `words` with that for {}; a device is
+    waited for."""
     found = info._to_host()
-    if not found.any():
-        return
-    (place,) = np.flatnonzero(found)[:1]
-    where = f"(Batch element {place}): " if found.ndim else ""
-    raise LinAlgError(f"{name}: {where}{words.format(found.flat[place])}")
+    for place in np.flatnonzero(found)[:1]:
+        where = f"(Batch element {place}): " if found.ndim else ""
+        raise LinAlgError(f"{name}: {where}{words.format(found.flat[place])}")
 
 
-def failing(
-    name: str, of: Callable[..., Any], a: np.ndarray, words: Callable[[np.ndarray], str], **options: Any
-) -> Any:
-    """NumPy's factorisation of a stack, with PyTorch's message if it fails.
-
-    Raises:
-        LinAlgError: of the first matrix that cannot be factorised, `words` of it.
-    """
+def failing(name: str, values: str, of: Callable[..., Any], a: np.ndarray, **options: Any) -> Any:
+    """NumPy's factorisation of a stack; raises LinAlgError in PyTorch's words for the first matrix that has none."""
     try:
         return of(a, **options)
     except np.linalg.LinAlgError:
-        stack = a.reshape(-1, *a.shape[-2:])
-        for place, matrix in enumerate(stack):
-            try:
-                of(matrix, **options)
-            except np.linalg.LinAlgError:
-                where = f"(Batch element {place}): " if a.ndim > 2 else ""
-                raise LinAlgError(f"{name}: {where}{words(matrix)}") from None
-        raise
+        finite = np.isfinite(a).all((-2, -1)).reshape(-1)
+    where = f"(Batch element {finite.argmin()}): " if a.ndim > 2 else ""
+    words = f"is ill-conditioned or has too many repeated {values}" if finite.all() else "contained non-finite values."
+    raise LinAlgError(f"{name}: {where}The algorithm failed to converge because the input matrix {words}")
 
 
 def adjoint(x: Tensor) -> Tensor:
@@ -109,9 +86,14 @@ def adjoint(x: Tensor) -> Tensor:
 
 def on_diagonal(x: Tensor) -> Tensor:
     """Diagonal matrices of vectors."""
-    return x.unsqueeze(-1) * eye(x.shape[-1], dtype=x.dtype, device=x.device)
+    return x.unsqueeze(-1) * identity(x, x.shape[-1])
 
 
 def unit_lower(x: Tensor) -> Tensor:
     """What is below the diagonal, and ones on it."""
-    return x.tril(-1) + eye(*x.shape[-2:], dtype=x.dtype, device=x.device)
+    return x.tril(-1) + identity(x, *x.shape[-2:])
+
+
+def identity(like: Tensor, *sizes: int) -> Tensor:
+    """Ones on the diagonal, of a tensor's dtype and on its device."""
+    return eye(*sizes, dtype=like.dtype, device=like.device)

@@ -89,82 +89,67 @@ def symmetric(a: ndarray, hermitian: bool) -> tuple[ndarray, ndarray, ndarray]:
     pivots, info = np.empty(found.shape[:-1], np.int32), np.zeros(len(found), np.int32)
     routine = _lapack("hetrf" if conjugate else "sytrf", a)
     for i, matrix in enumerate(found):
-        if routine is None:
-            info[i] = _bunch_kaufman(matrix, pivots[i], conjugate)
-        else:
+        if routine is not None:
             found[i], pivots[i], info[i] = routine(matrix, lower=1)
+            continue
+        if conjugate:
+            np.fill_diagonal(matrix, matrix.diagonal().real)
+        above = np.tril(matrix, -1).T
+        matrix += above.conj() if conjugate else above
+        info[i] = _bunch_kaufman(matrix, pivots[i])
     return np.tril(found).reshape(a.shape), pivots.reshape(a.shape[:-1]), info.reshape(a.shape[:-2])
 
 
-def _bunch_kaufman(a: ndarray, pivots: ndarray, conjugate: bool) -> int:
-    """LAPACK's sytf2 (hetf2) on the lower triangle, in place; returns the first zero pivot, counted from 1, or 0."""
-    n, info, k = len(a), 0, 0
-    mirrored = np.conj if conjugate else np.array  # copies both
-    while k < n:
-        step, chosen = 1, k
-        if conjugate:
-            a[k, k] = a[k, k].real
-        column = _size(a[k + 1 :, k])
-        head, most = _size(a[k, k]), column.max(initial=0)
+def _bunch_kaufman(a: ndarray, pivots: ndarray) -> int:
+    """LAPACK's sytf2 (hetf2), in place, of a matrix with both triangles; the first zero pivot, counted from 1, or 0."""
+    info = k = 0
+    while k < len(a):
+        rest = a[k:, k:]
+        step, chosen, sizes = 1, 0, _size(rest[:, 0])
+        head, most = sizes[0], sizes[1:].max(initial=0)
         if max(head, most) == 0 or np.isnan(head):
             info = info or k + 1
         elif head < _ALPHA * most:
-            row = k + 1 + int(column.argmax())
-            beside = np.concatenate([_size(a[row, k:row]), _size(a[row + 1 :, row])]).max()
+            row = 1 + int(sizes[1:].argmax())
+            sizes = _size(rest[row])
+            beside = np.delete(sizes, row).max()
             if head < _ALPHA * most * (most / beside):
-                chosen = row
-                step = 1 if _size(a[row, row]) >= _ALPHA * beside else 2
-        last, end = k + step - 1, k + step
-        if chosen != last:
-            below = slice(chosen + 1, n)
-            a[below, last], a[below, chosen] = a[below, chosen].copy(), a[below, last].copy()
-            between = slice(last + 1, chosen)
-            a[between, last], a[chosen, between] = mirrored(a[chosen, between]), mirrored(a[between, last])
-            a[chosen, last] = mirrored(a[chosen, last])
-            a[last, last], a[chosen, chosen] = a[chosen, chosen], a[last, last]
-            if step == 2:
-                a[k + 1, k], a[chosen, k] = a[chosen, k], a[k + 1, k]
-        if a[k, k] != 0 or step == 2:
-            factor = np.linalg.solve(_diagonal_block(a, k, end, mirrored).T, a[end:, k:end].T).T
-            a[end:, end:] -= np.tril(factor @ mirrored(a[end:, k:end]).T)
-            a[end:, k:end] = factor
-        pivots[k:end] = chosen + 1 if step == 1 else -(chosen + 1)
-        k = end
+                chosen, step = row, 1 if sizes[row] >= _ALPHA * beside else 2
+        pair = [step - 1, chosen]
+        rest[pair] = rest[pair[::-1]]
+        rest[:, pair] = rest[:, pair[::-1]]
+        if rest[0, 0] != 0 or step == 2:
+            factor = np.linalg.solve(rest[:step, :step].T, rest[step:, :step].T).T
+            rest[step:, step:] -= factor @ rest[:step, step:]
+            rest[step:, :step] = factor
+        pivots[k : k + step] = (k + chosen + 1) * (3 - 2 * step)  # negative where two rows are one pivot
+        k += step
     return info
-
-
-def _diagonal_block(a: ndarray, k: int, end: int, mirrored: Any) -> ndarray:
-    """A block of D, of which the lower triangle is in the matrix."""
-    block = a[k:end, k:end].copy()
-    if end - k == 2:
-        block[0, 1] = mirrored(block[1, 0])
-    return block
 
 
 def solved_symmetric(ld: ndarray, pivots: ndarray, b: ndarray, hermitian: bool) -> ndarray:
     """X of A X = B, from what `symmetric` made of A; batches broadcast."""
     batch = np.broadcast_shapes(ld.shape[:-2], b.shape[:-2])
-    ld, pivots = np.broadcast_to(ld, batch + ld.shape[-2:]), np.broadcast_to(pivots, batch + pivots.shape[-1:])
     found = _stack(np.broadcast_to(b, batch + b.shape[-2:]))
-    conjugate = hermitian and ld.dtype.kind == "c"
-    orders = pivots.reshape(found.shape[:-1])
-    for a, order, x in zip(_stack(ld), orders, found, strict=True):
-        mirrored = np.conj if conjugate else np.array  # copies both
+    orders = np.broadcast_to(pivots, batch + pivots.shape[-1:]).reshape(found.shape[:-1])
+    mirrored = np.conj if hermitian else np.asarray
+    for a, order, x in zip(_stack(np.broadcast_to(ld, batch + ld.shape[-2:])), orders, found, strict=True):
         blocks = list(_blocks(order))
-        for k, end, chosen in blocks:
-            x[[end - 1, chosen]] = x[[chosen, end - 1]]
+        for k, end, pair in blocks:
+            x[pair] = x[pair[::-1]]
             x[end:] -= a[end:, k:end] @ x[k:end]
-            x[k:end] = np.linalg.solve(_diagonal_block(a, k, end, mirrored), x[k:end])
-        for k, end, chosen in reversed(blocks):
+            block = a[k:end, k:end]
+            x[k:end] = np.linalg.solve(block + mirrored(np.tril(block, -1)).T, x[k:end])
+        for k, end, pair in reversed(blocks):
             x[k:end] -= mirrored(a[end:, k:end]).T @ x[end:]
-            x[[end - 1, chosen]] = x[[chosen, end - 1]]
+            x[pair] = x[pair[::-1]]
     return found.reshape(batch + b.shape[-2:])
 
 
-def _blocks(pivots: ndarray) -> Iterator[tuple[int, int, int]]:
-    """Where each block of D begins and ends, and the row that its last one was exchanged with."""
+def _blocks(pivots: ndarray) -> Iterator[tuple[int, int, list[int]]]:
+    """Where each block of D begins and ends, and its last row and the one that was exchanged with it."""
     k = 0
     while k < len(pivots):
-        end = k + 1 + (pivots[k] < 0)
-        yield k, end, abs(int(pivots[k])) - 1
+        end = k + 1 + int(pivots[k] < 0)
+        yield k, end, [end - 1, abs(int(pivots[k])) - 1]
         k = end
