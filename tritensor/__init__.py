@@ -12,7 +12,7 @@ import math
 import warnings
 from typing import Any
 
-from . import autograd, functional, random, return_types
+from . import autograd, functional, linalg, random, return_types
 from . import function as _function  # noqa: F401 - puts Function and gradcheck into `autograd`
 from . import printing as _printing  # noqa: F401 - its set_printoptions is public
 from . import threads as _threads  # noqa: F401 - its get_num_threads and set_num_threads are public
@@ -73,6 +73,7 @@ __all__ = [
     "hub",
     "inf",
     "jit",
+    "linalg",
     "load",
     "multiprocessing",
     "nan",

@@ -122,13 +122,32 @@ class HistogramddResult(NamedTuple):
     bin_edges: tuple[Tensor, ...]
 
 
+linalg_cholesky_ex = NamedTuple("linalg_cholesky_ex", [("L", "Tensor"), ("info", "Tensor")])
+linalg_qr = NamedTuple("linalg_qr", [("Q", "Tensor"), ("R", "Tensor")])
+linalg_svd = NamedTuple("linalg_svd", [("U", "Tensor"), ("S", "Tensor"), ("Vh", "Tensor")])
+linalg_eig = NamedTuple("linalg_eig", [("eigenvalues", "Tensor"), ("eigenvectors", "Tensor")])
+linalg_eigh = NamedTuple("linalg_eigh", [("eigenvalues", "Tensor"), ("eigenvectors", "Tensor")])
+linalg_lu = NamedTuple("linalg_lu", [("P", "Tensor"), ("L", "Tensor"), ("U", "Tensor")])
+linalg_lu_factor = NamedTuple("linalg_lu_factor", [("LU", "Tensor"), ("pivots", "Tensor")])
+linalg_lu_factor_ex = NamedTuple("linalg_lu_factor_ex", [("LU", "Tensor"), ("pivots", "Tensor"), ("info", "Tensor")])
+linalg_ldl_factor = NamedTuple("linalg_ldl_factor", [("LD", "Tensor"), ("pivots", "Tensor")])
+linalg_ldl_factor_ex = NamedTuple("linalg_ldl_factor_ex", [("LD", "Tensor"), ("pivots", "Tensor"), ("info", "Tensor")])
+geqrf = NamedTuple("geqrf", [("a", "Tensor"), ("tau", "Tensor")])
+lu_unpack = NamedTuple("lu_unpack", [("P", "Tensor"), ("L", "Tensor"), ("U", "Tensor")])
+qr = NamedTuple("qr", [("Q", "Tensor"), ("R", "Tensor")])
+svd = NamedTuple("svd", [("U", "Tensor"), ("S", "Tensor"), ("V", "Tensor")])
+
+
 def _shown(result: Any) -> str:
     fields = ",\n".join(f"{name}={value!r}" for name, value in zip(result._fields, result, strict=True))
     return f"torch.return_types.{type(result).__name__}(\n{fields})"
 
 
-# PyTorch's names, which hide builtins: for `isinstance(x, torch.return_types.max)`, for printing and for pickles.
-for _kind in [globals()[_name] for _name in __all__]:
-    _kind.__name__ = _kind.__qualname__ = _kind.__name__.removesuffix("Result").lower()
-    _kind.__repr__ = _shown  # type: ignore[method-assign]
-    globals()[_kind.__name__] = _kind
+# PyTorch's names, some of which hide builtins: for `isinstance(x, torch.return_types.max)`, for printing and for pickles.
+for _kind in [kind for kind in globals().values() if hasattr(kind, "_fields")]:
+    if _kind.__name__.endswith("Result"):
+        _kind.__name__ = _kind.__qualname__ = _kind.__name__.removesuffix("Result").lower()
+        globals()[_kind.__name__] = _kind
+    else:
+        _kind.__doc__ = f"The result of `{_kind.__name__.replace('linalg_', 'linalg.')}`."
+    _kind.__repr__ = _shown

@@ -76,6 +76,12 @@ CALLS: dict[str, str] = {
     "normal": "x, y",
     "bernoulli": "p",
     "multinomial": "p, 1",
+    **dict.fromkeys(("qr", "svd", "geqrf", "lu"), "x"),
+    "cholesky": "y",
+    "lu_unpack": "x, (i[0] + 1).int()",
+    "lu_solve": "x, y, (i[0] + 1).int()",
+    "orgqr": "x, v",
+    "ormqr": "x, v, y",
 }
 for name in ("scatter", "scatter_add", "index_add", "index_copy"):
     CALLS[name] += ", y"

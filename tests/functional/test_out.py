@@ -9,6 +9,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import dtypes
+from tritensor.errors import HostComputationWarning
 
 from .calls_with_out import CALLS, OPERANDS, RANDOM, functions
 
@@ -59,6 +60,7 @@ def test_a_result_is_written(name: str, device) -> None:
         before = out[0].shape, out[0].stride()
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)
+            warnings.simplefilter("ignore", HostComputationWarning)
             made = call(name, scope, out=out if len(out) > 1 else out[0])
         check(name, made, out, plain)
         assert all(target._version > 0 for target in out)
@@ -105,7 +107,7 @@ def test_no_gradient_passes_into_out(name: str) -> None:
         scope[key].requires_grad_()
     out = tuple(torch.zeros_like(value) for value in plain)
     passed = out if len(out) > 1 else out[0]
-    if as_tuple(call(name, scope))[0].requires_grad:
+    if any(value.requires_grad for value in as_tuple(call(name, scope))):
         with pytest.raises(RuntimeError, match=words):
             call(name, scope, out=passed)
         assert not out[0].any()
@@ -121,7 +123,7 @@ def test_what_is_no_out(name: str) -> None:
         with pytest.raises(TypeError):
             call(name, scope, out=wrong)
     if several:
-        with pytest.raises(TypeError, match="expected tuple of 2 elements but got 1"):
+        with pytest.raises(TypeError, match="expected tuple of [23] elements but got 1"):
             call(name, scope, out=(torch.zeros(2),))
         with pytest.raises(TypeError, match="argument 'out' must be tuple of Tensors, not Tensor"):
             call(name, scope, out=torch.zeros(2))

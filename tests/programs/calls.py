@@ -64,6 +64,8 @@ UNCALLED: dict[str, str] = {
             triplet_margin_loss""",
         "has layers of weights; tests/nn/test_recurrent_layers.py compares it": """
             lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell""",
+        "factorises matrices, of which signs and phases are nobody's choice; tests/samples compares it": """
+            cholesky qr svd lu lu_solve lu_unpack geqrf orgqr ormqr svd_lowrank pca_lowrank symeig eig""",
         "another spelling; tests/functional/window compares it": """
             avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d norm_except_dim""",
         "tells of a device or of memory": """

@@ -36,6 +36,7 @@ LADDER = [
     "operator inplace lifting outputs",
     "kernels",
     "functional random generators function return_types",
+    "linalg",
     "func nn optim amp utils distributed serialization cpu cuda backends testing doctor pytest_plugin version",
     "distributions fft signal downloads hub jit compiler multiprocessing onnx accelerator vision",
     "scripts",
@@ -192,6 +193,7 @@ except RuntimeError as error:
 
 MODULES = [
     "",
+    "linalg",
     "nn",
     "nn.functional",
     "nn.init",

@@ -15,7 +15,7 @@ from .. import dtypes
 from ..memory.array import DeviceArray
 from .mode import enable_grad, recording
 from .names import node_name, overload
-from .tape import _FREED, _INSIDE, Gradient, Node, inside_package, next_age
+from .tape import _FREED, _INSIDE, Gradient, Node, Slot, inside_package, next_age
 
 __all__ = ["OperatorGradient", "attach", "called"]
 
@@ -151,8 +151,8 @@ class OperatorGradient(Gradient):
         values = node.saved
         if self.saves_output and recording.enabled:
             values = tuple(
-                _reattach(value, node) if kind == "output" else value
-                for value, (kind, _) in zip(values, self.capture, strict=True)
+                _reattach(value, node, key) if kind == "output" else value
+                for value, (kind, key) in zip(values, self.capture, strict=True)
             )
         if self.joint:
             function, picks = self.calls[0]
@@ -250,7 +250,7 @@ def attach(
 
 def called(name: str, result: Any) -> Any:
     """`result`, whose node gets PyTorch's name for the function that was called instead of the last operator's."""
-    node = result._node
+    node = result._node.node if result._node.__class__ is Slot else result._node
     if node.__class__ is Node and hasattr(node.backward, "title"):
         node.backward = _renamed(node.backward, name)
     return result
@@ -304,9 +304,9 @@ def _source(operator: Declaration, name: str, names: tuple[str, ...], mask: tupl
     raise TypeError(f"gradient of {operator.name}: no input, output or metadata is called {name!r}")
 
 
-def _reattach(value: Any, node: Node) -> Any:
+def _reattach(value: Any, node: Node, index: int) -> Any:
     """A saved output as part of the graph again, for second derivatives."""
     tensor = value._without_node()
     if value.dtype.category >= dtypes.FLOATING:
-        tensor._node, tensor._needs = node, True
+        tensor._node, tensor._needs = node if node.outputs == 1 else Slot(node, index), True
     return tensor

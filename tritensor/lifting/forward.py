@@ -37,13 +37,15 @@ def call(operator: Any, level: Level, values: list[Any], call: Any) -> tuple[Any
         else None
         for value in values
     ]
-    results, tangent = _pushed(operator, primals, tangents, call.metadata)
+    results, found = _pushed(operator, primals, tangents, call.metadata)
+    pushed = found if isinstance(found, list) else [found]
     outputs = []
     for position, result in enumerate(results):
         if result.dtype.category < dtypes.FLOATING:
             outputs.append(result)
             continue
-        if position or tangent is None:
+        tangent = pushed[position] if position < len(pushed) else None
+        if tangent is None:
             with no_grad():
                 tangent = result.new_zeros(result.shape)
         kind = call.results[position]  # an input that was expanded may have counted more than it does
@@ -55,8 +57,8 @@ def call(operator: Any, level: Level, values: list[Any], call: Any) -> tuple[Any
 
 def _pushed(
     operator: Any, primals: list[Any], tangents: list[Any], metadata: dict[str, Any]
-) -> tuple[tuple[Tensor, ...], Tensor | None]:
-    """The results for the values, and the tangent of the first; None for zeros."""
+) -> tuple[tuple[Tensor, ...], Any]:
+    """The results for the values, and the tangent of the first, or of each in a list; None for zeros."""
     moving = [position for position, tangent in enumerate(tangents) if tangent is not None]
     if not moving or not operator.differentiable:
         with no_grad():
@@ -88,10 +90,13 @@ def _pushed(
             primals[position] = in_all(primals[position], levels)._without_node()
             primals[position]._needs = True
         results = _tuple(operator(*primals, **metadata))
-        seed = in_all(results[0]._without_node(), levels)
-        seed = seed.new_zeros(seed.shape)
-        seed._needs = True
-        found = _transposed_twice(results[0], seed, [primals[i] for i in moving], [tangents[i] for i in moving])
+        seeds: list[Any] = []
+        for result in results:
+            seed = in_all(result._without_node(), levels)
+            seeds.append(seed.new_zeros(seed.shape) if result._needs else None)
+            if result._needs:
+                seeds[-1]._needs = True
+        found = _transposed_twice(results, seeds, [primals[i] for i in moving], [tangents[i] for i in moving])
     return tuple([wrap(result._data) for result in results]), found
 
 
@@ -117,17 +122,20 @@ def _elementwise(
 
 
 def _transposed_twice(
-    result: Tensor, seed: Tensor, inputs: Sequence[Tensor], tangents: Sequence[Tensor]
-) -> Tensor | None:
-    """The derivative of the inputs' gradients with respect to the result's, applied to the tangents."""
-    if not result._needs:
+    results: Sequence[Tensor], seeds: list[Any], inputs: Sequence[Tensor], tangents: Sequence[Tensor]
+) -> list[Any] | None:
+    """The derivatives of the inputs' gradients with respect to each result's, applied to the tangents."""
+    moved = [(result, seed) for result, seed in zip(results, seeds, strict=True) if seed is not None]
+    if not moved:
         return None
-    gradients = grad(result, list(inputs), seed, create_graph=True, allow_unused=True)
+    outs, own = zip(*moved, strict=True)
+    gradients = grad(list(outs), list(inputs), list(own), create_graph=True, allow_unused=True)
     pairs = [(g, t) for g, t in zip(gradients, tangents, strict=True) if g is not None and g._needs]
     if not pairs:
         return None
     # the inputs' tangents have the inputs' shapes and dtypes, as their gradients have
-    return grad([g for g, _ in pairs], seed, [t for _, t in pairs], allow_unused=True)[0]  # type: ignore[no-any-return]
+    found = iter(grad([g for g, _ in pairs], list(own), [t for _, t in pairs], allow_unused=True))
+    return [None if seed is None else next(found) for seed in seeds]
 
 
 def _tuple(result: Any) -> tuple[Any, ...]:

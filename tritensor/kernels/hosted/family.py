@@ -10,27 +10,55 @@ independent, so that `vmap` puts its batch in front.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ... import devices
+from ... import devices, dtypes
+from ...autograd.tape import Slot
 from ...errors import HostComputationWarning, explain, warn
 from ...memory.array import DeviceArray
 from ...memory.copies import from_host, to_host
-from ...operator import Operator
+from ...operator import Dtypes, Operator
 from ...rules import Rule
 from ...runtime.call import Call
+from ...tensor import Tensor
 
 __all__ = ["Hosted", "hosted"]
 
 _said: set[str] = set()
+_REAL = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}
+_COMPLEX = {real: kind for kind, real in _REAL.items()}
 
 
 class Hosted(Operator):
-    """An operator without a kernel. Its gradient functions are PyTorch's formulas, conjugations included."""
+    """An operator without a kernel. Its gradient functions are PyTorch's formulas, conjugations included.
+
+    Of several floating results, the gradient function gets a list of gradients: one for each, None where there is none.
+    """
 
     family = "hosted"
     holomorphic = False
+    result_kinds: Sequence[Any] = ()
+
+    def resolve_dtypes(self, call: Call) -> Dtypes:
+        """The rule is for the inputs of no fixed dtype; results may have their own dtypes."""
+        ruled = [value for name, value in zip(self.inputs, call.inputs) if name not in self.kinds]
+        compute, result = self.rule(self.name, ruled)
+        ways = {"real": _REAL.get(result, result), "complex": _COMPLEX.get(result, result)}
+        found = [result if kind is None else ways.get(kind, kind) for kind in self.result_kinds]
+        return compute, tuple(found) or (result,) * len(self.outputs)
+
+    def record(
+        self, outputs: tuple[Tensor, ...], inputs: Sequence[Any], metadata: dict[str, Any], alike: bool = False
+    ) -> None:
+        """Leave a node that gradients go to from every floating result."""
+        super().record(outputs, inputs, metadata, alike)
+        node = outputs[0]._node
+        floating = [index for index, out in enumerate(outputs) if out.dtype.category >= dtypes.FLOATING]
+        if node is not None and len(floating) > 1:
+            node.outputs = len(outputs)
+            for index in floating:
+                outputs[index]._node, outputs[index]._needs = Slot(node, index), True
 
     def compute(self, call: Call) -> Sequence[Any]:
         """Call the reference, with copies from and to the device where the tensors are on one."""
@@ -51,14 +79,26 @@ class Hosted(Operator):
 
 
 def hosted(
-    rule: Rule, *, name: str | None = None, outputs: Sequence[str] | None = None
+    rule: Rule,
+    *,
+    name: str | None = None,
+    outputs: Sequence[str] | Mapping[str, Any] | None = None,
+    kinds: Mapping[str, dtypes.dtype] | None = None,
 ) -> Callable[[Callable[..., Any]], Hosted]:
     """Declare an operator whose NumPy reference is all there is of it; a decorator.
 
     The reference takes stacks and keyword-only metadata, and returns an array or a tuple of arrays named by `outputs`.
+
+    Args:
+        outputs: the names of the results; a dict from them to their dtypes, which may also be "real" or "complex" for
+            the counterpart of the rule's, and None for that itself.
+        kinds: the dtypes of inputs to which the rule does not apply.
     """
 
     def declare(reference: Callable[..., Any]) -> Hosted:
-        return Hosted(name or reference.__name__, reference, rule, outputs=outputs)
+        made = Hosted(name or reference.__name__, reference, rule, outputs=tuple(outputs) if outputs else None)
+        made.result_kinds = tuple(outputs.values()) if isinstance(outputs, Mapping) else ()
+        made.kinds.update(kinds or {})
+        return made
 
     return declare

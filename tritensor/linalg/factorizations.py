@@ -1,0 +1,360 @@
+"""Factorisations of matrices and of stacks of them, by LAPACK.
+
+They are computed on the host. Tensors of a device are copied there and the results back, of which the first call of
+each warns. All take tensors of shape (..., m, n) or (..., n, n), float32, float64 or complex, and raise ShapeError for
+other shapes and DtypeError for other dtypes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import return_types
+from ..autograd.gradients import called
+from ..autograd.levels import followed
+from ..autograd.tape import NOWHERE, record
+from ..dtypes import FLOATING
+from ..errors import DtypeError
+from ..functional.creation import empty
+from ..outputs import Into, takes_out
+from ..public import public
+from ..tensor import Tensor
+from . import decompositions
+from .matrices import adjoint as _adjoint
+from .matrices import check, check_info, check_matrices, identity, unit_lower
+from .triangular import substituted
+
+__all__ = [
+    "cholesky",
+    "cholesky_ex",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "householder_product",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
+    "lu",
+    "lu_factor",
+    "lu_factor_ex",
+    "lu_solve",
+    "qr",
+    "svd",
+    "svdvals",
+]
+
+NOT_POSITIVE = (
+    "The factorization could not be completed because the input is not positive-definite (the leading minor of order "
+    "{} is not positive-definite)."
+)
+_SINGULAR = (
+    "U[{0},{0}] is zero and using it on lu_solve would result in a division by zero. If you still want to perform the "
+    "factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+)
+_listed = public(package=False, functional=False, out=takes_out(Into("cast")))
+
+
+@_listed
+def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
+    """The lower triangular L of A = L L^H, for positive-definite A; with `upper` its adjoint.
+
+    One triangle of A is read: the lower one, with `upper` the other. Raises LinAlgError if A is not positive-definite.
+
+    >>> import tritensor as torch
+    >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    tensor([[2., 0.],
+            [1., 2.]])
+    """
+    return positive("linalg.cholesky", "linalg.cholesky", input, upper)[0]
+
+
+@_listed
+def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> return_types.linalg_cholesky_ex:
+    """As `cholesky`, with `info` in place of an error: the order of the first minor that is not positive, or 0.
+
+    The columns from that order on are not factorised then.
+    """
+    name = "linalg.cholesky_ex" if check_errors else ""
+    return return_types.linalg_cholesky_ex(*positive("linalg.cholesky", name, input, upper))
+
+
+def positive(name: str, checked: str, input: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
+    """L and info of Cholesky's factorisation, which is checked in the name of a function."""
+    check_matrices(name, input)
+    found, info = decompositions.cholesky(input, upper=upper)
+    if checked:
+        check_info(checked, info, NOT_POSITIVE)
+    return found, info
+
+
+@_listed
+def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
+    """Q, of orthonormal columns, and the upper triangular R of A = Q R.
+
+    Args:
+        mode: "reduced": Q is (..., m, k) and R (..., k, n), with k = min(m, n). "complete": Q is (..., m, m). "r": R of
+            "reduced", and an empty Q; there is no gradient then.
+    """
+    check_matrices("linalg.qr", A, square=False)
+    words = f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+    check(mode in ("reduced", "complete", "r"), words)
+    return return_types.linalg_qr(*decompositions.qr(A, mode=mode))
+
+
+def _check_driver(A: Tensor, driver: Any) -> None:
+    check_matrices("linalg.svd", A, square=False)
+    words = "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+    check(driver is None or (A.is_cuda and driver in ("gesvd", "gesvdj", "gesvda")), words)
+
+
+@_listed
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> return_types.linalg_svd:
+    """U, the singular values S in falling order, and V^H of A = U diag(S) V^H, for A of shape (..., m, n).
+
+    Gradients of U and V are infinite where two singular values are equal, and need a function that does not depend on
+    the vectors' signs (of complex ones: phases). Raises LinAlgError for nan.
+
+    Args:
+        full_matrices: U is (..., m, m) and V^H (..., n, n); else (..., m, k) and (..., k, n), with k = min(m, n).
+        driver: a method of NVIDIA's library, for tensors of a device only, where it changes nothing.
+    """
+    _check_driver(A, driver)
+    return return_types.linalg_svd(*decompositions.svd(A, full_matrices=full_matrices))
+
+
+@_listed
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+    """The singular values of `svd`, in falling order.
+
+    >>> import tritensor as torch
+    >>> torch.linalg.svdvals(torch.tensor([[0.0, 2.0], [1.0, 0.0]]))
+    tensor([2., 1.])
+    """
+    _check_driver(A, driver)
+    return decompositions.svd(A, full_matrices=False, compute_uv=followed(A))[1]  # type: ignore[no-any-return]
+
+
+@_listed
+def eig(input: Tensor) -> return_types.linalg_eig:
+    """The complex eigenvalues of square matrices, in no order, and eigenvectors of length 1 as columns.
+
+    Gradients of the vectors need a function that does not depend on their phases. Raises LinAlgError for nan and inf.
+    """
+    check_matrices("linalg.eig", input)
+    return return_types.linalg_eig(*decompositions.eig(input))
+
+
+@_listed
+def eigvals(input: Tensor) -> Tensor:
+    """The eigenvalues of `eig`."""
+    check_matrices("linalg.eigvals", input)
+    return decompositions.eig(input, vectors=followed(input))[0]  # type: ignore[no-any-return]
+
+
+def _triangle(input: Tensor, letter: Any) -> str:
+    check_matrices("linalg.eigh", input)
+    check(str(letter).upper() in ("L", "U"), f"Expected UPLO argument to be 'L' or 'U', but got {letter}")
+    return str(letter).upper()
+
+
+@_listed
+def eigh(input: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
+    """The eigenvalues of Hermitian matrices, rising, and orthonormal eigenvectors as columns.
+
+    `UPLO` is the triangle that is read, "L" or "U"; the other one is its adjoint.
+
+    >>> import tritensor as torch
+    >>> torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
+    tensor([1., 3.])
+    """
+    return return_types.linalg_eigh(*decompositions.eigh(input, UPLO=_triangle(input, UPLO)))
+
+
+@_listed
+def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
+    """The eigenvalues of `eigh`."""
+    letter = _triangle(input, UPLO)
+    return decompositions.eigh(input, UPLO=letter, vectors=followed(input))[0]  # type: ignore[no-any-return]
+
+
+# ---- LU -------------------------------------------------------------------------------------------------------
+
+
+def factored(name: str, checked: str, A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """LU, pivots and info, which is checked in the name of a function."""
+    check(A.ndim > 1, f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead")
+    check(pivot, "linalg.lu_factor: LU without pivoting is not implemented on the CPU, nor for tensors of a device")
+    found = decompositions.lu(A)
+    if checked:
+        check_info(checked, found[2], _SINGULAR)
+    return found  # type: ignore[no-any-return]
+
+
+@_listed
+def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor:
+    """L and U of A = P L U in one matrix, and the row that each row was exchanged with, counted from 1.
+
+    L has ones on its diagonal, which are left out. For `lu_solve` and `torch.lu_unpack`. Raises LinAlgError if a pivot
+    is zero; `pivot=False` is refused.
+    """
+    return return_types.linalg_lu_factor(*factored("torch.lu_factor", "torch.linalg.lu_factor", A, pivot)[:2])
+
+
+@_listed
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> return_types.linalg_lu_factor_ex:
+    """As `lu_factor`, with `info` in place of an error: the first pivot that is zero, counted from 1, or 0."""
+    checked = "torch.linalg.lu_factor_ex" if check_errors else ""
+    return return_types.linalg_lu_factor_ex(*factored("torch.lu_factor", checked, A, pivot))
+
+
+@_listed
+def lu(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu:
+    """P, of exchanged rows, the lower triangular L and the upper triangular U of A = P L U."""
+    P, L, U = unpacked(*factored("linalg.lu", "", A, pivot)[:2])
+    return return_types.linalg_lu(P, called("LinalgLuBackward0", L), called("LinalgLuBackward0", U))
+
+
+def unpacked(LU: Tensor, pivots: Tensor, data: bool = True, exchanges: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """P, L and U; empty what is not asked for."""
+    m, k = LU.shape[-2], min(LU.shape[-2:])
+    P = L = U = empty(0, dtype=LU.dtype, device=LU.device)
+    if exchanges:
+        P = identity(LU, m)[decompositions.permutation(pivots, size=m)].mT
+    if data:
+        L, U = unit_lower(LU[..., :k]), LU[..., :k, :].triu()
+    return P, L, U
+
+
+@_listed
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
+    """X of A X = B (`left=False`: X A = B; `adjoint`: of A^H) from `lu_factor` of A; batches of LU and B broadcast."""
+    name, size = "linalg.lu_solve", LU.shape[-1:]
+    check_matrices(f"torch.{name}", LU)
+    decompositions.DIVIDED("", (LU,))
+    words = f"{name}: Expected LU and B to have the same dtype, but found LU of type {LU.dtype.legacy} and B of type "
+    check(LU.dtype is B.dtype, f"{words}{B.dtype.legacy} instead", DtypeError)
+    words = f"{name}: pivots should be a Tensor of scalar type torch.int32"
+    check(pivots.dtype is decompositions.INFO, words, DtypeError)
+    check_matrices(name, B, square=False, argument="B")
+    shapes = "({0}x{0} and {1}x{2})".format(*size, *B.shape[-2:])
+    words = f"{name}: Incompatible shapes of A and B for the equation {'AX' if left else 'XA'} = B {shapes}"
+    check(B.shape[-2 if left else -1] == size[0], words)
+    words = f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
+    check(pivots.shape[-1:] == size, words)
+    _check_pivots(name, LU, pivots)
+    return called("LinalgLuSolveBackward0", _from_factors(LU, pivots, B, left, adjoint))  # type: ignore[no-any-return]
+
+
+def _check_pivots(name: str, factors: Tensor, pivots: Tensor) -> None:
+    kind, found = "LU" if name.endswith("lu_solve") else "LD", list(pivots.shape)
+    words = f"{name}: Expected {kind}.shape[:-1] and pivots.shape to be the same, but got pivots with shape {found} "
+    check(pivots.shape == factors.shape[:-1], words + "instead")
+
+
+def _from_factors(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Tensor:
+    if not left:  # X A = B is A^T X^T = B^T, and A^T the adjoint of the conjugate
+        return _from_factors(LU.conj(), pivots, B.mT, True, not adjoint).mT
+    P, L, U = unpacked(LU, pivots)
+    if adjoint:
+        return P @ substituted(_adjoint(L), substituted(_adjoint(U), B, upper=False), upper=True)
+    return substituted(U, substituted(L, P.mT @ B, upper=False), upper=True)
+
+
+# ---- L D L^T --------------------------------------------------------------------------------------------------
+
+
+def _symmetric(checked: str, input: Tensor, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
+    check_matrices("torch.linalg.ldl_factor_ex", input)
+    found = decompositions.ldl(input, hermitian=hermitian)
+    if checked:
+        check_info(checked, found[2], "D[{0},{0}] is zero, so that the matrix is singular.")
+    return found  # type: ignore[no-any-return]
+
+
+@_listed
+def ldl_factor(input: Tensor, *, hermitian: bool = False) -> return_types.linalg_ldl_factor:
+    """L and D of A = P L D L^T P^T in LAPACK's form, for symmetric (or `hermitian`) A, of which one triangle is read.
+
+    For `ldl_solve`. Without gradients, as in PyTorch. Raises LinAlgError if a pivot is zero.
+    """
+    return return_types.linalg_ldl_factor(*_symmetric("torch.linalg.ldl_factor", input, hermitian)[:2])
+
+
+@_listed
+def ldl_factor_ex(
+    input: Tensor, *, hermitian: bool = False, check_errors: bool = False
+) -> return_types.linalg_ldl_factor_ex:
+    """As `ldl_factor`, with `info` in place of an error: the first pivot that is zero, counted from 1, or 0."""
+    checked = "torch.linalg.ldl_factor_ex" if check_errors else ""
+    return return_types.linalg_ldl_factor_ex(*_symmetric(checked, input, hermitian))
+
+
+@_listed
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
+    """X of A X = B from `ldl_factor` of A; batches broadcast."""
+    name = "torch.linalg.ldl_solve"
+    check_matrices(name, LD)
+    check_matrices(name, B, square=False, argument="B")
+    sizes = "each A matrix is {0} by {0} but each b matrix is {1} by {2}".format(LD.shape[-1], *B.shape[-2:])
+    check(B.shape[-2] == LD.shape[-1], f"Incompatible matrix sizes for {name}: {sizes}")
+    _check_pivots(name, LD, pivots)
+    words = f"{name}: Expected pivots to be integers. Got {pivots.dtype.legacy}"
+    check(pivots.dtype.category < FLOATING, words, DtypeError)
+    words = f"Expected b and A to have the same dtype, but found b of type {B.dtype.legacy} and A of type "
+    check(LD.dtype is B.dtype, f"{words}{LD.dtype.legacy} instead.", DtypeError)
+    return decompositions.ldl_solve(LD, pivots, B, hermitian=hermitian)  # type: ignore[no-any-return]
+
+
+# ---- Householder's reflections --------------------------------------------------------------------------------
+
+
+def reflections(input: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
+    """V and T of the product of reflections I - V T V^H: the compact form by Schreiber and Van Loan, 1989.
+
+    The inverse of T is diag(1 / tau) and what of V^H V is above the diagonal.
+    """
+    V = unit_lower(input[..., : tau.shape[-1]])
+    factors, one = tau.unsqueeze(-1), identity(tau, tau.shape[-1])
+    return V, substituted(one + factors * (_adjoint(V) @ V).triu(1), one * factors, upper=True)
+
+
+def without_gradient(result: Tensor, *values: Tensor) -> Tensor:
+    """A product of no reflections: it is recorded, and no gradient comes to `values`, as in PyTorch."""
+    if followed(*values) and not result._needs:
+        result._node, result._needs = record(NOWHERE, ()), True
+    return result
+
+
+def check_factors(name: str, input: Tensor, tau: Tensor) -> None:
+    """Raise unless the dimensions of reflections' factors fit."""
+    words = f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
+    check(input.ndim - tau.ndim == 1, f"{words}input.ndim is equal to {input.ndim}")
+    words = f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}"
+    check(input.shape[:-2] == tau.shape[:-1], words)
+
+
+@_listed
+def householder_product(input: Tensor, tau: Tensor) -> Tensor:
+    """The first n columns of the product of the reflections I - tau[i] v[i] v[i]^H, as `torch.geqrf` returns them.
+
+    Args:
+        input: of shape (..., m, n); v[i] is what column i has below the diagonal, and 1 on it.
+        tau: of shape (..., k), with k <= n <= m.
+    """
+    name = "torch.linalg.householder_product"
+    check(input.ndim > 1, f"{name}: input must have at least 2 dimensions.")
+    m, n = input.shape[-2:]
+    check(m >= n, f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    check(n >= max(tau.shape[-1:]), f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    check_factors(name, input, tau)
+    words = f"{name}: tau dtype {tau.dtype.legacy} does not match input dtype {input.dtype.legacy}"
+    check(tau.dtype is input.dtype, words, DtypeError)
+    decompositions.REFLECTED("", (input,))
+    found = identity(input, m, n)
+    if not (input.numel() and tau.numel()):
+        return without_gradient(found.expand(*input.shape).clone(), input, tau)
+    V, T = reflections(input, tau)
+    return called(  # type: ignore[no-any-return]
+        "LinalgHouseholderProductBackward0", found - V @ (T @ _adjoint(V[..., :n, :]))
+    )

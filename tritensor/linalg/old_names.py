@@ -1,0 +1,222 @@
+"""Factorisations by the names that they had before `linalg`, and those that are there alone.
+
+They take and raise what `linalg`'s do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import return_types
+from ..autograd.gradients import called
+from ..errors import DtypeError
+from ..functional.creation import zeros
+from ..outputs import Into, takes_out
+from ..public import public
+from ..random import randn
+from ..tensor import Tensor
+from . import decompositions, factorizations
+from .factorizations import check_factors, factored, positive, reflections, unpacked, without_gradient
+from .matrices import adjoint, check
+
+_old = public(method=True, functional=False, out=takes_out(Into("cast")))
+_function = public(functional=False)
+
+
+@_old
+def cholesky(input: Tensor, upper: bool = False) -> Tensor:
+    """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
+    return called("CholeskyBackward0", positive("cholesky", "cholesky", input, upper)[0])  # type: ignore[no-any-return]
+
+
+@_old
+def qr(input: Tensor, some: bool = True) -> return_types.qr:
+    """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
+    return return_types.qr(*factorizations.qr(input, "reduced" if some else "complete"))
+
+
+@_old
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_types.svd:
+    """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`.
+
+    Args:
+        some: of matrices that are not square leave out the columns of U or V that S has no number for.
+        compute_uv: whether U and V are wanted; zeros otherwise.
+    """
+    words = f"input should have at least 2 dimensions, but has {input.ndim} dimensions instead"
+    check(input.ndim > 1, f"linalg.svd: {words}")
+    if compute_uv:
+        U, S, Vh = factorizations.svd(input, full_matrices=not some)
+        return return_types.svd(U, S, adjoint(Vh))
+    U, V = (zeros(*input.shape[:-2], n, n, dtype=input.dtype, device=input.device) for n in input.shape[-2:])
+    return return_types.svd(U, factorizations.svdvals(input), V)
+
+
+@public(method=True, functional=False)
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which does not raise for a pivot of zero."""
+    if out is not None:
+        function: Any = factorizations.lu_factor_ex if get_infos else factorizations.lu_factor
+        return tuple(function(A, pivot=pivot, out=out))
+    found = factored("torch.lu_factor", "" if get_infos else "torch.linalg.lu_factor", A, pivot)
+    return found if get_infos else found[:2]
+
+
+@public(functional=False, out=takes_out(Into("cast")))
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> return_types.lu_unpack:
+    """P, L and U of `linalg.lu_factor`; empty those of the data or of the pivots that are not to be unpacked.
+
+    Raises LinAlgError for pivots that are not those of the matrix.
+
+    >>> import tritensor as torch
+    >>> torch.lu_unpack(*torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [4.0, 2.0]]))).U
+    tensor([[4.0000, 2.0000],
+            [0.0000, 1.5000]])
+    """
+    words = f"Expected tensor with 2 or more dimensions. Got size: {list(LU_data.shape)} instead"
+    check(LU_data.ndim > 1, f"torch.lu_unpack: {words}")
+    words = "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this "
+    words += "function is intended to be used with the output produced by torch.linalg.lu_factor"
+    check(not unpack_pivots or LU_pivots.dtype is decompositions.INFO, words, DtypeError)
+    P, L, U = unpacked(LU_data, LU_pivots, unpack_data, unpack_pivots)
+    return return_types.lu_unpack(P, called("LuUnpackBackward0", L), called("LuUnpackBackward0", U))
+
+
+@_old
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """`linalg.lu_solve(LU_data, LU_pivots, input)`."""
+    return factorizations.lu_solve(LU_data, LU_pivots, input)
+
+
+@_old
+def geqrf(input: Tensor) -> return_types.geqrf:
+    """QR without Q: R, below it the vectors of the reflections whose product Q is, and their factors `tau`.
+
+    For `linalg.householder_product` and `ormqr`. Without gradients, as in PyTorch.
+    """
+    check(input.ndim > 1, "torch.geqrf: input must have at least 2 dimensions.")
+    return return_types.geqrf(*decompositions.geqrf(input))
+
+
+@_old
+def orgqr(input: Tensor, input2: Tensor) -> Tensor:
+    """`linalg.householder_product`."""
+    return factorizations.householder_product(input, input2)
+
+
+@_old
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
+    """Q @ input3, where Q is the square product of all reflections of `geqrf`'s results `input` and `input2`.
+
+    Args:
+        left: unless True, input3 @ Q.
+        transpose: multiply by the adjoint of Q.
+    """
+    tau, other, name = input2, input3, "torch.ormqr"
+    for what, value in (("input", input), ("other", other)):
+        check(value.ndim > 1, f"{name}: {what} must have at least 2 dimensions.")
+    place, (rows, count) = -2 if left else -1, input.shape[-2:]
+    words = f"{name}: tau.shape[-1] must be equal to min(other.shape[{place}], input.shape[-1])"
+    check(tau.shape[-1:] == (min(other.shape[place], count),), words)
+    check(other.shape[place] == rows, f"{name}: other.shape[{place}] must be equal to input.shape[-2]")
+    check_factors(name, input, tau)
+    words = f"{name}: Expected other to have the same number of dimensions as input, but got other.ndim equal to "
+    check(input.ndim == other.ndim, f"{words}{other.ndim} and input.ndim is equal to {input.ndim}")
+    words = f"{name}: Expected batch dimensions of other to be equal to input.shape[:-2], but got "
+    check(input.shape[:-2] == other.shape[:-2], f"{words}{list(other.shape[:-2])}")
+    for what, value in (("tau", tau), ("other", other)):
+        words = (
+            f"{name}: Expected input and {what} to have the same dtype, but input has dtype{input.dtype.legacy} and "
+        )
+        check(value.dtype is input.dtype, f"{words}{what} has dtype {value.dtype.legacy}", DtypeError)
+    decompositions.MULTIPLIED("", (input,))
+    if not (input.numel() and tau.numel()):
+        return without_gradient(other.clone(), input, tau)
+    V, T = reflections(input, tau)
+    T = adjoint(T) if transpose else T
+    found = other - (V @ (T @ (adjoint(V) @ other)) if left else ((other @ V) @ T) @ adjoint(V))
+    return called("OrmqrBackward0", found)  # type: ignore[no-any-return]
+
+
+# ---- approximate, of few singular values ----------------------------------------------------------------------
+
+
+@_function
+def svd_lowrank(
+    A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """U, S and V of about A = U diag(S) V^H, of a rank of about `q`, by random vectors.
+
+    Algorithms 4.4 and 5.1 of Halko et al., 2009, https://arxiv.org/abs/0909.4061.
+
+    Args:
+        q: a little more than the rank: the columns of U and V.
+        niter: more iterations are more exact.
+        M: a matrix that is subtracted from A first.
+    """
+    A = A if M is None else A - M
+    wide = A.shape[-2] < A.shape[-1]
+    A = adjoint(A) if wide else A
+    Q = factorizations.qr(A @ randn(A.shape[-1], 6 if q is None else q, dtype=A.dtype, device=A.device))[0]
+    for _ in range(2 if niter is None else niter):
+        Q = factorizations.qr(A @ factorizations.qr(adjoint(A) @ Q)[0])[0]
+    U, S, Vh = factorizations.svd(adjoint(Q) @ A, full_matrices=False)
+    U, V = Q @ U, adjoint(Vh)
+    return (V, S, U) if wide else (U, S, V)
+
+
+@_function
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
+    """U, S and the principal directions V of the rows of about A = U diag(S) V^T, by `svd_lowrank`.
+
+    Args:
+        q: how many, min(6, m, n) unless given; ValueError if it is more than m or n.
+        center: whether the columns' means are subtracted first.
+    """
+    m, n = A.shape[-2:]
+    q = min(6, m, n) if q is None else q
+    words = f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}"
+    check(0 <= q <= min(m, n), words, ValueError)
+    check(niter >= 0, f"niter(={niter}) must be non-negative integer", ValueError)
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+
+
+# ---- removed ----------------------------------------------------------------------------------------------------
+
+_REMOVED = {
+    "symeig": """The default behavior has changed from using the upper triangular portion of the matrix by default \
+to using the lower triangular portion.
+
+L, _ = torch.symeig(A, upper=upper) should be replaced with:
+L = torch.linalg.eigvalsh(A, UPLO='U' if upper else 'L')
+
+and
+
+L, V = torch.symeig(A, eigenvectors=True) should be replaced with:
+L, V = torch.linalg.eigh(A, UPLO='U' if upper else 'L')""",
+    "eig": """`torch.linalg.eig` returns complex tensors of dtype `cfloat` or `cdouble` rather than real tensors \
+mimicking complex tensors.
+
+L, _ = torch.eig(A) should be replaced with:
+L_complex = torch.linalg.eigvals(A)
+
+and
+
+L, V = torch.eig(A, eigenvectors=True) should be replaced with:
+L_complex, V_complex = torch.linalg.eig(A)""",
+}
+
+
+def _removed(name: str, words: str) -> None:
+    def call(input: Tensor, *args: Any, **options: Any) -> Any:
+        check(False, f"This function was deprecated since version 1.9 and is now removed. {words}")
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Removed from PyTorch, as a call says: see `linalg.{name.replace('sym', '')}`."
+    public(method=True, functional=False)(call)
+
+
+for _name, _words in _REMOVED.items():
+    _removed(_name, _words)
