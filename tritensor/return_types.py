@@ -143,7 +143,7 @@ def _shown(result: Any) -> str:
     return f"torch.return_types.{type(result).__name__}(\n{fields})"
 
 
-# PyTorch's names, some of which hide builtins: for `isinstance(x, torch.return_types.max)`, for printing and for pickles.
+# PyTorch's names, which hide builtins: for `isinstance(x, torch.return_types.max)`, for printing and for pickles.
 for _kind in [kind for kind in globals().values() if hasattr(kind, "_fields")]:
     if _kind.__name__.endswith("Result"):
         _kind.__name__ = _kind.__qualname__ = _kind.__name__.removesuffix("Result").lower()
