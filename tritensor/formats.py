@@ -14,6 +14,7 @@ from .errors import ArgumentError, ShapeError, explain
 from .public import public, publish
 
 __all__ = [
+    "Layout",
     "channels_last",
     "channels_last_3d",
     "check",
@@ -22,8 +23,11 @@ __all__ = [
     "is_dense",
     "memory_format",
     "memory_order",
+    "overlaps",
+    "packed",
     "preserve_format",
     "preserved",
+    "strided",
     "strides_of",
     "suggested",
 ]
@@ -110,10 +114,24 @@ def strides_of(call: str, format: Any, shape: Shape, strides: Strides | None = N
         raise ShapeError(
             explain(f"required rank {len(order)} tensor to use {format.name} format", f"the shape is {list(shape)}")
         )
-    return _packed(shape, order)
+    return packed(shape, order)
 
 
-def _packed(shape: Shape, order: tuple[int, ...]) -> Strides:
+class Layout:
+    """How a tensor's elements lie in memory; there is one layout, `tritensor.strided`."""
+
+    def __repr__(self) -> str:
+        return "tritensor.strided"
+
+    def __reduce__(self) -> str:
+        return "strided"
+
+
+strided = Layout()
+publish("strided", strided, functional=False)
+
+
+def packed(shape: Shape, order: tuple[int, ...]) -> Strides:
     """Strides without gaps, the dimensions in an order from the outermost to the innermost."""
     result = [0] * len(shape)
     step = 1
@@ -134,7 +152,7 @@ def follows(shape: Shape, strides: Strides, format: memory_format) -> bool:
         return layout.is_contiguous(shape, strides)
     if len(order) != len(shape):
         return False
-    return all(shape[dim] == 1 or strides[dim] == step for dim, step in enumerate(_packed(shape, order)))
+    return all(shape[dim] == 1 or strides[dim] == step for dim, step in enumerate(packed(shape, order)))
 
 
 def suggested(shape: Shape, strides: Strides) -> memory_format:
@@ -167,6 +185,21 @@ def is_dense(shape: Shape, strides: Strides) -> bool:
     return 0 in shape or layout.is_contiguous(*layout.permute(shape, strides, order))
 
 
+def overlaps(shape: Shape, strides: Strides) -> bool:
+    """Whether two elements may be one in memory: as in PyTorch also where strides interleave without meeting.
+
+    >>> overlaps((2, 3), (3, 1)), overlaps((2, 3), (1, 1))
+    (False, True)
+    """
+    reach = 0
+    for stride, size in sorted(zip(strides, shape, strict=True)):
+        if size > 1:
+            if stride <= reach:
+                return 0 not in shape
+            reach += (size - 1) * stride
+    return False
+
+
 @lru_cache(4096)
 def preserved(shape: Shape, strides: Strides) -> Strides:
     """The strides of a copy: the same, or where those have gaps or repeat elements, packed in the same order.
@@ -188,7 +221,7 @@ def preserved(shape: Shape, strides: Strides) -> Strides:
                 place = before
             elif near and far and near < far:
                 break
-    return _packed(shape, tuple(order[::-1]))
+    return packed(shape, tuple(order[::-1]))
 
 
 @lru_cache(4096)

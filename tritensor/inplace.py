@@ -27,15 +27,15 @@ from .memory.lifted import Lifted
 from .operator import copy_into
 from .tensor import Tensor, wrap
 
-__all__ = ["OverlapError", "check_writable", "in_place", "in_place_form", "is_itself", "write"]
+__all__ = ["OverlapError", "check_history", "check_writable", "in_place", "in_place_form", "is_itself", "write"]
 
 
 class OverlapError(ShapeError):
     """Several elements of a tensor to be written to are one in memory."""
 
 
-def check_writable(x: Tensor) -> None:
-    """Raise if `x` must not be changed in place: a leaf that requires grad, a view of one, or overlapping memory."""
+def check_history(x: Tensor) -> None:
+    """Raise if `x` must not be changed in place because it is a leaf that requires grad or a view of one."""
     if x._needs and recording.enabled:
         view = x._origin is not None
         if x._origin is not None and x._origin[3] < 0:
@@ -47,6 +47,11 @@ def check_writable(x: Tensor) -> None:
                     remedy=f"do it under no_grad(), or on {'a view of ' * view}x.detach() or x.clone()",
                 )
             )
+
+
+def check_writable(x: Tensor) -> None:
+    """Raise if `x` must not be changed in place: see `check_history`; or if its memory overlaps or is read-only."""
+    check_history(x)
     data = x._data if x._data.__class__ is DeviceArray or isinstance(x._data, Lifted) else x._host_array()
     if data.size and any(stride == 0 and extent > 1 for stride, extent in zip(data.strides, data.shape, strict=True)):
         raise OverlapError(

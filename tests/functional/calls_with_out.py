@@ -31,7 +31,7 @@ logical_xor matmul mm linear
 BITS = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"
 ALONG = "all any amax amin argmax argmin mean sum nansum prod std var logsumexp cumsum max min softmax log_softmax"
 ALONG += " cumprod cummax cummin logcumsumexp"
-LISTS = "cat concat concatenate stack hstack vstack dstack column_stack"
+LISTS = "cat concat concatenate stack hstack vstack dstack column_stack row_stack"
 
 CALLS: dict[str, str] = {
     **dict.fromkeys(ONE.split(), "x"),
@@ -83,6 +83,24 @@ CALLS: dict[str, str] = {
     "orgqr": "x, v",
     "ormqr": "x, v, y",
 }
+COPIES = {
+    "x": "alias_copy detach_copy squeeze_copy t_copy unbind_copy diag diagonal_copy diff",
+    "x, 0, 0": "select_copy",
+    "x, 0": "slice_copy unsqueeze_copy",
+    "x, 0, 1": "transpose_copy",
+    "x, (1, 0)": "permute_copy",
+    "x, (1, 1), 1": "split_copy split_with_sizes_copy",
+    "x, (2, 2), (1, 1)": "as_strided_copy",
+    "x, 0, 0, 1": "narrow_copy",
+    "x, 0, 2, 1": "unfold_copy",
+    "x, (-1,)": "view_copy",
+    "x, (2, *x.shape)": "expand_copy",
+    "x, x[0], 0, 0": "select_scatter",
+    "x, x[:1], 0, 0, 1": "slice_scatter",
+    "x, x.diagonal()": "diagonal_scatter",
+    "x, x[:1, :2], (1, 2), (1, 1)": "as_strided_scatter",
+}
+CALLS |= {name: call for call, names in COPIES.items() for name in names.split()}
 for name in ("scatter", "scatter_add", "index_add", "index_copy"):
     CALLS[name] += ", y"
 
@@ -94,4 +112,5 @@ def functions() -> dict[str, Any]:
     """The public functions that take `out`, by name."""
     found = {**public.FUNCTIONAL, **public.PACKAGE}
     takes = {name: value for name, value in found.items() if callable(value) and not inspect.isclass(value)}
+    del takes["range"]  # which warns that it is deprecated
     return {name: value for name, value in takes.items() if "out" in inspect.signature(value).parameters}

@@ -138,7 +138,9 @@ def _matrix(draw: Draw, x: Any, name: str) -> str:
 
 def _size(draw: Draw, x: Any, name: str) -> str:
     """Sizes that suit the function."""
-    called, sizes = base(name), list(x.shape)
+    called, sizes = base(name).removesuffix("_copy"), list(x.shape)
+    if called == "unfold":
+        return str(draw.integer(-1, 3))
     if called in ("reshape", "view"):
         sizes = draw.factors(x.numel())
         if draw.chance(0.3):
@@ -180,8 +182,10 @@ def _dims(draw: Draw, x: Any, name: str) -> str:
 
 def _sections(draw: Draw, x: Any, name: str) -> str:
     size = draw.integer(1, 3) if draw.chance(0.95) else draw.integer(-1, 0)
-    if draw.chance(0.6) or not x.dim():
+    if base(name) != "split_with_sizes" and (draw.chance(0.6) or not x.dim()):
         return str(size)
+    if not x.dim():
+        return "[1]"
     first = draw.integer(0, x.shape[0])
     return f"[{first}, {x.shape[0] - first}]"
 
@@ -265,7 +269,7 @@ ARGUMENTS: dict[str, Argument] = {
     **_same("other tensor1 tensor2 end input", operand),
     **_same("min max", _bound),
     **_same("alpha beta value nan posinf neginf fill_value values", _number),
-    **_same("dim0 dim1 start_dim end_dim", _one_dim),
+    **_same("dim0 dim1 dim2 start_dim end_dim dimension", _one_dim),
     **_same("source destination", _moved),
     **_same("shape size sizes repeats", _repeats),
     **_same("index indices", _index),
@@ -275,12 +279,13 @@ ARGUMENTS: dict[str, Argument] = {
     **_same("rtol atol", _of("0.0 1e-5 0.5 -1.0 0")),
     **_same("min_val max_val", _of("-1.0 1.0 0.0 2")),
     **_same(
-        "equal_nan keepdim descending stable largest sorted accumulate unbiased as_tuple inplace",
+        "equal_nan keepdim descending stable largest sorted accumulate unbiased as_tuple inplace wrap increasing "
+        "with_replacement",
         _of("True False True False True False True False 1 None"),
     ),
     **_same(
         """size_average reduce ignore_index activation _stacklevel output_size generator non_blocking pos_weight copy
-        bias memory_format out""",
+        bias memory_format out prepend append sections indices""",
         _nothing,
     ),
     "src": _copied,
@@ -288,7 +293,11 @@ ARGUMENTS: dict[str, Argument] = {
     "dim": _dim,
     "dims": _rolled,
     "tensors": _tensors,
-    "split_size_or_sections": _sections,
+    **_same("split_size_or_sections split_sizes indices_or_sections", _sections),
+    **_same("n r N edge_order", _within(-1, 4)),
+    **_same("step offset", _within(-1, 3)),
+    "x": lambda draw, x, name: None if name.endswith(("trapezoid", "trapz")) else _matrix(draw, x, name),
+    **_same("dx spacing", _of("1 2.0 0.5")),
     "normalized_shape": _normalized_shape,
     "pad": _padding,
     "k": _count,

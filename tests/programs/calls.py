@@ -42,7 +42,11 @@ UNCALLED: dict[str, str] = {
             randn_like randperm bernoulli_ exponential_ normal_ random_ uniform_ gumbel_softmax rrelu rrelu_""",
         "made by the family of creation": """
             empty empty_like new_empty arange as_tensor asarray eye full full_like linspace logspace ones ones_like
-            scalar_tensor tensor zeros zeros_like new_full new_ones new_tensor new_zeros from_numpy from_dlpack""",
+            scalar_tensor tensor zeros zeros_like new_full new_ones new_tensor new_zeros from_numpy from_dlpack range
+            empty_permuted empty_strided new_empty_strided frombuffer tril_indices triu_indices""",
+        "gets a function of Python": "apply_ map_ map2_",
+        "tells where in memory elements are, which for results is not the same": """
+            as_strided as_strided_ as_strided_copy as_strided_scatter""",
         "a setting of the process": """
             fork_rng get_default_device get_default_dtype get_float32_matmul_precision get_num_threads get_rng_state
             initial_seed is_grad_enabled is_inference_mode_enabled manual_seed seed set_default_device set_default_dtype
@@ -52,8 +56,8 @@ UNCALLED: dict[str, str] = {
             set_default_tensor_type""",
         "has its own way of drawing arguments": """
             backward requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook detach_ to type view
-            expand size stride einsum index_put index_put_ where embedding embedding_bag promote_types can_cast
-            get_printoptions""",
+            expand expand_copy view_copy unfold size stride einsum index_put index_put_ where embedding embedding_bag
+            promote_types can_cast get_printoptions""",
         "has more tensors than one of its shape; tests/functional and tests/nn compare it": """
             multi_head_attention_forward
             scaled_dot_product_attention binary_cross_entropy_with_logits batch_norm group_norm instance_norm conv1d

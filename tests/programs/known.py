@@ -53,7 +53,7 @@ KNOWN: tuple[Known, ...] = (
         "where that is possible.",
         "y = x * 2; x.data = torch.ones(5); y.sum().backward()",
         "backward",
-        r"\.data = ",
+        r"\.data = |(squeeze|transpose|\bt|swapaxes|swapdims)_\(",
     ),
     Known(
         "Lists that are not rectangular behind an empty one",
@@ -77,6 +77,13 @@ KNOWN: tuple[Known, ...] = (
         "It reads no element. PyTorch takes the remainder on the CPU and reads another one.",
         "x.take_along_dim(torch.tensor([len(x)]), 0)",
         r"take_along_dim\(",
+    ),
+    Known(
+        "Places to split at that are on a device",
+        REFUSED,
+        r"tensor_indices_or_sections to be on cpu",
+        "PyTorch refuses them, too; its samples have them on the CPU beside tensors on a device.",
+        "torch.tensor_split(x, torch.tensor([1, 2], device='cuda'))",
     ),
     Known(
         "Functions of numbers alone",

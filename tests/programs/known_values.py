@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kinds import CRASH, DECIDED_BY_ROUNDING, VALUE, Known
+from .kinds import CRASH, DECIDED_BY_ROUNDING, ERROR, VALUE, Known
 
 VALUES: tuple[Known, ...] = (
     Known(
@@ -62,7 +62,7 @@ VALUES: tuple[Known, ...] = (
         "backward pass.",
         "y = x * 2; x.data = torch.ones(5); y.sum().backward()",
         "backward",
-        r"\.data = ",
+        r"\.data = |(squeeze|transpose|\bt|swapaxes|swapdims)_\(",
     ),
     Known(
         "The offset of a view without elements",
@@ -362,6 +362,23 @@ VALUES: tuple[Known, ...] = (
         "torch.tensor([65504.0, 2.0, 0.25], dtype=torch.float16).prod()",
         r"\bprod\(",
         r"float16",
+    ),
+    Known(
+        "The gradient of as_strided_scatter",
+        VALUE,
+        r"^value of (first|second) gradient|grad's value of",
+        "It is zero where `src` was written and passes elsewhere; PyTorch's is the other way around.",
+        "torch.as_strided_scatter(x, src, (2,), (1,)).sum().backward()",
+        r"as_strided_scatter\(|backward",
+        r"as_strided_scatter",
+    ),
+    Known(
+        "narrow_copy out of range",
+        ERROR,
+        r"Expected dim < static_cast|length must be non-negative",
+        "It has `narrow`'s errors; PyTorch has other ones for it.",
+        "torch.narrow_copy(x, 5, 0, 1)",
+        r"narrow_copy\(",
     ),
     Known(
         "Something else in place of a tensor",

@@ -17,7 +17,8 @@ VIEWS = words("""
 PROPERTIES = ("T", "mT", "data")
 EXACT_CHANGES = words("""
     add_ sub_ mul_ neg_ clamp_ clamp_min_ fill_ zero_ copy_ masked_fill_ abs_ relu_ square_ floor_ round_ sign_
-    index_fill_ index_add_ index_copy_ scatter_ maximum_ eq_ addcmul_
+    index_fill_ index_add_ index_copy_ scatter_ maximum_ eq_ addcmul_ t_ transpose_ squeeze_ unsqueeze_ swapaxes_ tril_
+    triu_ fill_diagonal_
     """)
 RESULTS = words("""
     add mul sub neg square abs relu sum mean exp clone sigmoid amax cumsum cat stack where tanh masked_fill clamp matmul

@@ -126,7 +126,7 @@ def copied(value: Any) -> Any:
 
 def tensor(value: Any, device: str) -> Any:
     """A leaf of ours with the elements and strides of PyTorch's tensor."""
-    if value.layout is not reference.strided or value.is_quantized or value.ndim > MOST_DIMENSIONS:
+    if value.layout is not reference.strided or value.is_quantized or value.is_meta or value.ndim > MOST_DIMENSIONS:
         raise Untranslated(f"a tensor of layout {value.layout} and {value.ndim} dimensions")
     if value.dtype in (reference.bfloat16, reference.float16):
         made = tensor(value.detach().float(), device).to(ours().leaf(value.dtype))

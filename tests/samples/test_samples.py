@@ -31,11 +31,19 @@ FAMILIES = words("""
     conv* *_pool?d max_unpool?d* fractional* *fold interpolate* upsample_* grid_sample *_shuffle *_unshuffle
     *batch_norm *instance_norm *group_norm *layer_norm *rms_norm local_response_norm pad* *dropout*
     """)
+SHAPES = words("""
+    diag diag_embed diagflat diagonal diagonal_scatter as_strided as_strided.partial_views as_strided_scatter
+    select_scatter slice_scatter unfold movedim rot90 atleast_?d hsplit vsplit dsplit tensor_split split_with_sizes
+    unsafe_split unsafe_chunk ravel unravel_index tile repeat_interleave block_diag cartesian_prod combinations
+    constant_pad_nd triu_indices tril_indices vander trapz trapezoid cumulative_trapezoid gradient diff *_copy T H mT mH
+    resize_ resize_as_ empty_strided new_empty_strided empty_permuted zero_ split split.list_args chunk unbind repeat
+    """)
 LAYERS = words("""
     relu relu6 elu celu selu glu prelu rrelu leaky_relu hardswish hardsigmoid hardshrink hardtanh softshrink softplus
     softmin softsign threshold embedding embedding_bag bilinear pdist pairwise_distance cosine_similarity
     """)
 PICTURES = chosen("operators", [f"nn.functional.{family}" for family in FAMILIES])
+SHAPES = [name for name in chosen("operators", SHAPES) if name not in ("index_copy", "_unsafe_index_copy")]
 LOSSES = chosen("operators", ["nn.functional.*_loss", "nn.functional.kl_div", "nn.functional.*cross_entropy*"])
 OF_DEVICES = words(
     "Conv Pool Norm Pad LU Hard Soft Threshold Embedding Bilinear Distance Similarity Loss Attention Transformer"
@@ -77,6 +85,13 @@ def test_operators_of_pictures(name: str) -> None:
     assert not row.listed, report([row])
 
 
+@pytest.mark.parametrize("name", SHAPES)
+def test_operators_of_shapes(name: str) -> None:
+    row = run("operators", name)
+    row.missing *= name != "gradient"  # places on the device meta
+    assert_alike(row)
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_operators_of_layers(name: str) -> None:
     assert_alike(run("operators", f"nn.functional.{name}"))
@@ -111,6 +126,14 @@ def test_attention_on_a_simulated_device(dtype: str) -> None:
 @pytest.mark.parametrize("name", ON_DEVICES)
 def test_modules_on_a_simulated_device(name: str) -> None:
     assert_alike(run("modules", name, "simulated", most=8))
+
+
+@needs_triton
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHAPES)
+def test_operators_of_shapes_on_a_simulated_device(name: str) -> None:
+    row = run("operators", name, "simulated", most=3, dtype="float32")
+    assert row.agree + row.listed.total() and not row.found, report([row])
 
 
 @needs_triton

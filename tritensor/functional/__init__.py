@@ -10,8 +10,10 @@ from ..kernels import elementwise as _elementwise  # noqa: F401 - its declaratio
 from ..kernels import reduction as _reduction  # noqa: F401
 from ..public import FUNCTIONAL as _FUNCTIONAL
 from ..public import load_modules as _load_modules
+from . import derived as _derived
 
 _load_modules(__name__, __path__)
+_derived.functions_of_methods()
 globals().update(_FUNCTIONAL)
 
 __all__ = sorted(_FUNCTIONAL)

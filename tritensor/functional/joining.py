@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import layout
+from ..arguments import check_tensors
 from ..autograd.backward import joins_by
 from ..autograd.gradients import called
 from ..errors import ArgumentError, ShapeError
@@ -79,10 +80,45 @@ joins_by(stack)
 def _at_least(x: Any, rank: int) -> Any:
     """A tensor with dimensions of size 1 added as by PyTorch's atleast_1d, atleast_2d and atleast_3d."""
     if x.ndim == 0:
-        x = x.reshape(1)
+        x = x.view(1)
     if rank >= 2 and x.ndim == 1:
         x = x.unsqueeze(0)
     return x.unsqueeze(-1) if rank == 3 and x.ndim == 2 else x
+
+
+def _each_at_least(tensors: tuple[Any, ...], rank: int) -> Any:
+    """One tensor as one, several or a list of them as a tuple."""
+    listed = len(tensors) == 1 and isinstance(tensors[0], (tuple, list))
+    found = tensors[0] if listed else tensors
+    if len(found) == 1 and not listed and not isinstance(found[0], Tensor):
+        got = type(found[0]).__name__
+        raise ArgumentError(f"atleast_{rank}d() received an invalid combination of arguments - got ({got})")
+    check_tensors(found)
+    made = tuple([_at_least(x, rank) for x in found])
+    return made if listed or len(made) != 1 else made[0]
+
+
+@public(functional=False)
+def atleast_1d(*tensors: Any) -> Any:
+    """The tensor, or all of several or of a list, where one without dimensions becomes a vector."""
+    return _each_at_least(tensors, 1)
+
+
+@public(functional=False)
+def atleast_2d(*tensors: Any) -> Any:
+    """The tensor, or all of several or of a list, with dimensions of size 1 put in front up to two."""
+    return _each_at_least(tensors, 2)
+
+
+@public(functional=False)
+def atleast_3d(*tensors: Any) -> Any:
+    """The tensor, or all of several or of a list, with three dimensions at least: a matrix gets the last one.
+
+    >>> import tritensor as torch
+    >>> [x.shape for x in torch.atleast_3d(torch.ones(2), torch.ones(2, 3))]
+    [tritensor.Size([1, 2, 1]), tritensor.Size([2, 3, 1])]
+    """
+    return _each_at_least(tensors, 3)
 
 
 @public(out=takes_out(JOINED))
@@ -92,7 +128,7 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
     return cat(found, 0 if found and found[0].ndim == 1 else 1)
 
 
-@public(out=takes_out(JOINED))
+@public("row_stack", out=takes_out(JOINED))
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors joined along the first dimension, vectors as rows."""
     return cat([_at_least(x, 2) for x in _tensors("vstack", tensors)], 0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import devices, dtypes
 from ..arguments import wrong_type
-from ..errors import ArgumentError, DtypeError, ShapeError, explain
+from ..errors import ArgumentError, DtypeError, ShapeError, explain, warn
 from ..extents import check_extents
 from ..kernels.random import ranges as kernels
 from ..layout import integers
@@ -93,6 +93,43 @@ def arange(
                 raise ValueError("step must be nonzero")
             count = max(0, -((start - converted(end, dtypes.int64)) // step))
     elif not whole:
+        start, step = float(start), float(step)
+    return _made(kernels.arange, kind, device, requires_grad, start=start, step=step, steps=count)
+
+
+@public(functional=False, out=takes_out(MADE._replace(warning=_COUNTED, flat=True)))
+def range(
+    start: Any,
+    end: Any = _MISSING,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Numbers from `start` (0 when one bound is given) up to `end`, included. `arange` takes its place in PyTorch.
+
+    Raises:
+        ShapeError: a step of 0 or in the other direction, or bounds that are not finite.
+    """
+    warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
+    )
+    if end is _MISSING:
+        start, end = 0, start
+    start, end, step = [_bound("range", *each) for each in (("start", start), ("end", end), ("step", step))]
+    if step == 0 or math.isnan(step):
+        raise ShapeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise ShapeError(f"unsupported range: {start} -> {end}")
+    if (end - start) / step < 0:
+        raise ShapeError("upper bound and lower bound inconsistent with step sign")
+    kind = numpy_dtype(dtype)
+    count = math.floor((end - start) / step) + 1
+    if kind.kind in "iu":
+        start, step = converted(start, dtypes.int64), converted(step, dtypes.int64)
+    else:
         start, step = float(start), float(step)
     return _made(kernels.arange, kind, device, requires_grad, start=start, step=step, steps=count)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import numpy as np
 from .. import dtypes, layout
 from ..arguments import whole
 from ..autograd.gradients import called
-from ..errors import DtypeError, RangeError, ShapeError, explain
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
 from ..extents import check_extents
 from ..formats import contiguous_format
+from ..inplace import in_place_form
 from ..layout import integers
 from ..operator import registry
 from ..outputs import takes_out
@@ -21,6 +23,7 @@ from ..tensor import Tensor, wrap
 from . import ranges
 from .indexing import index_select
 from .joining import cat
+from .view_operators import standing_alone
 from .view_operators import view_registry as views
 
 
@@ -51,6 +54,58 @@ def flipud(input: Tensor) -> Tensor:
     if input.ndim < 1:
         raise ShapeError("Input must be >= 1-d.")
     return flip(input, 0)
+
+
+@public(method=True)
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+    """A copy turned by `k` quarters in the plane of two dimensions, from the first towards the second.
+
+    >>> import tritensor as torch
+    >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+
+    Raises:
+        ShapeError: not two different dimensions, or a tensor that has fewer. RangeError: no such dimension.
+    """
+    if len(dims) != 2:
+        raise ShapeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if input.ndim < 2:
+        raise ShapeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
+    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == input.ndim:
+        words = f"but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        raise ShapeError(f"expected rotation dims to be different, {words}")
+    first, second = (layout.normalize_dim(dim, input.ndim) for dim in dims)
+    k %= 4
+    if k % 2 == 0:
+        return called("Rot90Backward0", flip(input, first, second) if k else input.clone())  # type: ignore[no-any-return]
+    return standing_alone(flip(input, second if k == 1 else first).transpose(first, second), "rot90")
+
+
+@public(method=True)
+def ravel(input: Tensor) -> Tensor:
+    """The elements as a vector: a view where that is possible, else a copy."""
+    return input.contiguous().view(-1)
+
+
+@public()
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """The coordinates, one tensor for each dimension, of places in a tensor of this shape that is laid out flat.
+
+    >>> import tritensor as torch
+    >>> torch.unravel_index(torch.tensor([1, 5]), (2, 3))
+    (tensor([0, 1]), tensor([1, 2]))
+
+    Raises:
+        ArgumentError: indices that are no integers. ValueError: a negative size.
+    """
+    if indices.dtype.category > dtypes.INTEGER or indices.dtype is dtypes.bool_:
+        raise ArgumentError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = integers("unravel_index", "shape", (shape,) if isinstance(shape, (tuple, list)) else ((shape,),))
+    if min(sizes, default=0) < 0:
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    steps = [prod(sizes[dim + 1 :]) for dim in range(len(sizes))]
+    return tuple([indices.floor_divide(step) % size for step, size in zip(steps, sizes, strict=True)])
 
 
 @public(method=True)
@@ -108,7 +163,7 @@ def repeat(input: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
             spaced.append(size)
             spread_to.append(count * size)
     spread = input.reshape(spaced).expand(spread_to)
-    return spread.clone(memory_format=contiguous_format).reshape(target)
+    return standing_alone(spread.clone(memory_format=contiguous_format).view(target), "repeat")
 
 
 @public(method=True)
@@ -171,7 +226,7 @@ def _origins(repeats: Tensor, size: int) -> np.ndarray:
     return np.repeat(np.arange(size), counts)
 
 
-@public(method=True, out=takes_out())
+@public(method=True, in_place=in_place_form, out=takes_out())
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one).
 
@@ -183,7 +238,7 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     return _triangle("tril", input, diagonal, lower=True)
 
 
-@public(method=True, out=takes_out())
+@public(method=True, in_place=in_place_form, out=takes_out())
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """Matrices with zeros below the diagonal (the one `diagonal` to the right of the main one)."""
     return _triangle("triu", input, diagonal, lower=False)

@@ -428,6 +428,8 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 _SHORT = {
     "float": dtypes.float32,
     "double": dtypes.float64,
+    "cfloat": dtypes.complex64,
+    "cdouble": dtypes.complex128,
     "half": dtypes.float16,
     "bfloat16": dtypes.bfloat16,
     "long": dtypes.int64,

@@ -13,16 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from .. import layout
+from .. import formats, layout
+from ..autograd.gradients import called
 from ..autograd.mode import recording
 from ..autograd.names import node_name
 from ..autograd.tape import Gradient, Node, record
 from ..memory.array import DeviceArray
 from ..memory.lifted import Lifted
-from ..memory.storage import owner_of
+from ..memory.storage import owner_of, strided_in_memory
 from ..tensor import Tensor, wrap
+from . import ranges
 
-__all__ = ["View", "standing_alone", "view_registry"]
+__all__ = ["View", "copy_of", "renamed", "standing_alone", "view_registry"]
 ndarray = np.ndarray
 _new = object.__new__
 
@@ -46,6 +48,16 @@ class View:
         """Declare the gradient: `(grad, shape of the input, *arguments)`."""
         self.backward = function
         return self
+
+    def elsewhere_zeros(self) -> View:
+        """Declare the gradient of a view that has no element twice: the view's, and zeros around it."""
+
+        def gradient(grad: Tensor, shape: tuple[int, ...], *arguments: Any) -> Tensor:
+            whole = grad.new_zeros(shape)
+            self(whole, *arguments).copy_(grad)
+            return whole
+
+        return self.gradient(gradient)
 
     def named(self, name: str) -> View:
         """The same view operator under another name, which its nodes have."""
@@ -104,12 +116,12 @@ class View:
             whole, part = root._data, x._data
             if whole.__class__ is not DeviceArray or whole.buffer is not part.buffer or not whole.is_contiguous():
                 return chain
-            return [(_as_strided, (part.shape, part.strides, part.offset - whole.offset))]
+            return [(_as_strided, (part.shape, part.strides, part.offset - whole.offset, whole.strides))]
         whole, part = root._host_array(), x._host_array()
         if owner_of(whole) is not owner_of(part) or not whole.flags.c_contiguous:
             return chain
         offset = (part.ctypes.data - whole.ctypes.data) // part.itemsize
-        return [(_as_strided, (part.shape, _element_strides(part), offset))]
+        return [(_as_strided, (part.shape, _element_strides(part), offset, _element_strides(whole)))]
 
     def __repr__(self) -> str:
         return f"<view operator {self.name}>"
@@ -140,10 +152,24 @@ def _strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> An
 def standing_alone(x: Tensor, name: str) -> Tensor:
     """A view of a new copy as a tensor of its own, whose node has the name of the operator that was called."""
     made = wrap(x._data)
-    made._needs, made._node = x._needs, x._node
+    made._needs, made._node, made._counter = x._needs, x._node, x._counter
+    return renamed(made, lambda view: name)
+
+
+def renamed(x: Tensor, name: Callable[[str], str]) -> Tensor:
+    """A view whose node has another name, made from the view operator's."""
     backward = getattr(x._node, "backward", None)
     if isinstance(backward, _ViewGradient):
-        backward.view = backward.view.named(name)
+        backward.view = backward.view.named(name(backward.view.name))
+    return x
+
+
+def copy_of(view: Tensor) -> Tensor:
+    """A row-major copy of a view, as a function of the view's name with `_copy` makes it."""
+    made = view.clone(memory_format=formats.contiguous_format)
+    backward = getattr(view._node, "backward", None)
+    if isinstance(backward, _ViewGradient) and recording.enabled:
+        made = called(f"{backward.name_of(view._node)}_copy", made)
     return made
 
 
@@ -203,11 +229,8 @@ def _slice(array: Any, key: tuple[Any, ...]) -> Any:
     return array[key]
 
 
-@_slice.gradient
-def _(grad: Tensor, shape: tuple[int, ...], key: tuple[Any, ...]) -> Tensor:
-    whole = grad.new_zeros(shape)
-    _slice(whole, key).copy_(grad)
-    return whole
+_slice.elsewhere_zeros()
+_split, _split_with_sizes, _unbind = map(_slice.named, ("split", "split_with_sizes", "unbind"))
 
 
 def _name_of_index(key: tuple[Any, ...]) -> str:
@@ -224,19 +247,76 @@ def _alias(array: Any) -> Any:
 
 
 @View
-def _as_strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
-    """Elements of a contiguous array, none of them twice."""
+def _diagonal(array: Any, offset: int, dim1: int, dim2: int) -> Any:
+    """The diagonal of two dimensions (counted from the back, so that a batch may stand in front) as the last one."""
+    rows, cols = array.shape[dim1], array.shape[dim2]
+    size = max(0, min(rows + min(offset, 0), cols - max(offset, 0)))
+    starts = {dim1 + array.ndim: max(0, -offset), dim2 + array.ndim: max(0, offset)}
+    corner = array[(*[slice(starts.get(dim, 0) if size else 0, None) for dim in range(array.ndim)], Ellipsis)]
+    strides = _element_strides(array)
+    rest = [dim for dim in range(array.ndim) if dim not in starts]
+    shape = (*[array.shape[dim] for dim in rest], size)
+    return _strided(corner, shape, (*[strides[dim] for dim in rest], strides[dim1] + strides[dim2]))
+
+
+_diagonal.elsewhere_zeros()
+
+
+@View
+def _unfold(array: Any, dim: int, size: int, step: int) -> Any:
+    """All windows along a dimension (counted from the back), each `step` after the other, as the last dimension."""
+    shape, strides = list(array.shape), list(_element_strides(array))
+    shape[dim], strides[dim], stride = (shape[dim] - size) // step + 1, strides[dim] * step, strides[dim]
+    return _strided(array, (*shape, size), (*strides, stride))
+
+
+@_unfold.gradient
+def _(grad: Tensor, shape: tuple[int, ...], dim: int, size: int, step: int) -> Tensor:
+    windows = ranges.arange(grad._data.shape[dim - 1], device=grad.device) * step
+    places = windows.unsqueeze(1) + ranges.arange(size, device=grad.device)
+    parts = grad.movedim(-1, dim).flatten(grad.ndim + dim - 1, grad.ndim + dim)
+    return grad.new_zeros(shape).index_add(dim, places.flatten(), parts)
+
+
+@View
+def _as_strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, own: tuple[int, ...]) -> Any:
+    """Elements of the memory of an array of strides `own`, from `offset` elements after its first one."""
     if array.__class__ is DeviceArray:
         return array.as_strided(shape, strides, array.offset + offset)
-    return _strided(array.reshape(-1)[offset:], shape, strides)
+    return strided_in_memory(array, shape, strides, offset)
 
 
 @_as_strided.gradient
-def _(grad: Tensor, size: tuple[int, ...], shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Tensor:
-    whole = grad.new_zeros(size)
-    _as_strided(whole, shape, strides, offset).copy_(grad)
-    return whole
+def _(grad: Tensor, size: Any, shape: Any, strides: Any, offset: int, own: Any) -> Tensor:
+    """Through the memory: what the view read is added up there, and what several elements share is shared out.
+
+    PyTorch's as_strided_backward, https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/FunctionsManual.cpp
+    """
+    (first, last), (low, high) = layout.span(size, own, 0), layout.span(shape, strides, offset)
+    dense = layout.is_contiguous(size, own)
+    if dense and first <= low and high <= last and not formats.overlaps(shape, strides):
+        whole = grad.new_zeros(size)
+        _as_strided(whole, shape, strides, offset, own).copy_(grad)
+        return whole
+    start = min(first, low)
+    read, mine = (_places(grad, *each) for each in ((shape, strides, offset - start), (size, own, first - start)))
+    memory = grad.new_zeros(max(last, high) - start)
+    found = memory.index_add(0, read.flatten(), grad.flatten()).index_select(0, mine.flatten())
+    if formats.overlaps(size, own):
+        ones = found.new_ones(found.shape)
+        found = found / memory.index_add(0, mine.flatten(), ones).index_select(0, mine.flatten())
+    return found.reshape(size)
 
 
-def _element_strides(array: np.ndarray) -> tuple[int, ...]:
+def _places(like: Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Tensor:
+    """The place in memory of each element of a view."""
+    places = ranges.arange(1, device=like.device).reshape(()) + offset
+    for size, stride in zip(shape, strides, strict=True):
+        places = places.unsqueeze(-1) + ranges.arange(size, device=like.device) * stride
+    return places
+
+
+def _element_strides(array: Any) -> tuple[int, ...]:
+    if array.__class__ is DeviceArray:
+        return array.strides  # type: ignore[no-any-return]
     return tuple([step // array.itemsize for step in array.strides])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -23,11 +24,14 @@ from .view_operators import (
     _permute,
     _reshape_alias,
     _slice,
+    _split,
+    _split_with_sizes,
     _squeeze,
     _squeeze_dim,
     _squeeze_dims,
     _t,
     _transpose,
+    _unbind,
     _unsafe_view,
     _unsqueeze,
     _view,
@@ -231,17 +235,38 @@ def _reversed(input: Tensor) -> Tensor:
     return _permute(input, tuple(range(input.ndim))[::-1])
 
 
-def _matrix_transpose(input: Tensor) -> Tensor:
+def _matrices(input: Tensor, call: str = "tensor.mT") -> Tensor:
     """The last two dimensions exchanged: `x.mT`; a tensor without dimensions as it is."""
-    if input.ndim == 0:
-        return input
-    if input.ndim < 2:
-        raise ShapeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor.")
-    return transpose(input, -2, -1)
+    if input.ndim == 1:
+        raise ShapeError(f"{call} is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    return transpose(input, -2, -1) if input.ndim else input
 
 
-method("T")(property(_reversed))
-method("mT")(property(_matrix_transpose))
+@public(functional=False, method=True)
+def adjoint(input: Tensor) -> Tensor:
+    """Matrices transposed and conjugated; a tensor without dimensions as it is.
+
+    Raises:
+        ShapeError: a vector.
+    """
+    return _matrices(input, "tensor.adjoint()").conj()
+
+
+def _conjugated(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged, and the elements conjugated: `x.mH`."""
+    return _matrices(input, "tensor.mH").conj()
+
+
+def _matrix_adjoint(input: Tensor) -> Tensor:
+    """A matrix transposed and conjugated: `x.H`."""
+    if input.ndim not in (0, 2):
+        batches = "" if input.ndim < 2 else " For batches of matrices, consider using tensor.mH"
+        raise ShapeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.ndim}-D tensor.{batches}")
+    return _conjugated(input)
+
+
+for _name, _get in {"T": _reversed, "mT": _matrices, "mH": _conjugated, "H": _matrix_adjoint}.items():
+    method(_name)(property(_get))
 
 
 @public(functional=False, method=True)
@@ -257,8 +282,7 @@ def t(input: Tensor) -> Tensor:
     return _t(input, order)
 
 
-@method("moveaxis")
-@public(functional=False, method=True)
+@public("moveaxis", functional=False, method=True)
 def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Dimensions `source` at the places `destination`, the others in their order."""
     rank = input.ndim
@@ -382,16 +406,23 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
         size = split_size_or_sections
         if size < 0 or (size == 0 and extent):
             raise ShapeError(f"split expects split_size be non-negative, but got split_size={size}")
-        sections = [min(size, extent - start) for start in range(0, extent, size)] if extent else [0]
+        operator, sections = _split, [min(size, extent - start) for start in range(0, extent, size or 1)] or [0]
     else:
+        operator = _split_with_sizes
         sections = list(integers("split_with_sizes", "split_sizes", (split_size_or_sections,)))
         if sum(sections) != extent or any(size < 0 for size in sections):
             raise ShapeError(
                 f"split_with_sizes expects split_sizes to sum exactly to {extent} (input tensor's size at "
                 f"dimension {dim}), but got split_sizes={sections}"
             )
-    starts = [sum(sections[:position]) for position in range(len(sections))]
-    return tuple(narrow(tensor, dim, start, size) for start, size in zip(starts, sections, strict=True))
+    return _pieces(operator, tensor, dim, sections)
+
+
+def _pieces(operator: View, x: Tensor, dim: int, sections: Sequence[int]) -> tuple[Tensor, ...]:
+    """Consecutive pieces of these sizes."""
+    ends = list(accumulate(sections))
+    keys = [slice(end - size, end) for end, size in zip(ends, sections, strict=True)]
+    return tuple([operator(x, (*(slice(None),) * dim, key, Ellipsis)) for key in keys])
 
 
 @public(functional=False, method=True)
@@ -413,7 +444,8 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     dim = layout.normalize_dim(dim, input.ndim)
     if input.ndim == 0:
         raise RangeError("Dimension specified as 0 but tensor has no dimensions")
-    return tuple(select(input, dim, position) for position in range(input._data.shape[dim]))
+    before = (slice(None),) * dim
+    return tuple([_unbind(input, (*before, place, Ellipsis)) for place in range(input._data.shape[dim])])
 
 
 def basic_index(input: Tensor, key: Any) -> Tensor:

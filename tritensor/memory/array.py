@@ -19,7 +19,7 @@ from ..errors import ArgumentError, ShapeError
 if TYPE_CHECKING:
     from ..devices import device as Device
 
-__all__ = ["DeviceArray", "Form", "form_of", "form_of_new", "owns_all"]
+__all__ = ["DeviceArray", "Form", "form_of", "form_of_new", "out_of_bounds", "owns_all"]
 
 
 class DeviceArray:
@@ -140,11 +140,7 @@ class DeviceArray:
         """
         low, high = layout.span(shape, strides, offset)
         if low < 0 or high * self.dtype.itemsize > self.buffer.nbytes:
-            raise ShapeError(
-                f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, and itemsize "
-                f"{self.dtype.itemsize} requiring a storage size of {high * self.dtype.itemsize} are out of bounds for "
-                f"storage of size {self.buffer.nbytes}"
-            )
+            raise out_of_bounds(shape, strides, offset, self.dtype.itemsize, self.buffer.nbytes)
         return DeviceArray.over(self.buffer, shape, strides, offset, self.dtype)
 
     def __array__(self, *_: object, **__: object) -> np.ndarray:
@@ -158,6 +154,17 @@ class DeviceArray:
 
     def __repr__(self) -> str:
         return f"<DeviceArray {self.dtype.name}{list(self.shape)} strides {list(self.strides)} on {self.device}>"
+
+
+def out_of_bounds(
+    shape: tuple[int, ...], strides: tuple[int, ...], offset: int, itemsize: int, nbytes: int
+) -> ShapeError:
+    """The error for a view beyond its memory."""
+    return ShapeError(
+        f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, and itemsize {itemsize} "
+        f"requiring a storage size of {layout.span(shape, strides, offset)[1] * itemsize} are out of bounds for "
+        f"storage of size {nbytes}"
+    )
 
 
 class Form:

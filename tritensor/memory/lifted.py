@@ -89,9 +89,7 @@ class Lifted:
     @property
     def strides(self) -> tuple[int, ...]:
         """The distances in elements, of what is seen."""
-        array = self.array
-        plain = array.__class__ is DeviceArray or isinstance(array, Lifted)
-        steps = tuple(array.strides) if plain else tuple([step // array.itemsize for step in array.strides])
+        steps = _steps(self.array)
         return steps[len(steps) - self.ndim :]
 
     def is_contiguous(self) -> bool:
@@ -158,8 +156,9 @@ class Batched(Lifted):
         elif kind == "slice":
             arguments = ((slice(None), *arguments[0]),)
         elif kind == "as_strided":
-            shape, strides, offset = arguments
-            arguments = ((batch, *shape), (self.size, *strides), offset)
+            shape, strides, offset, own = arguments
+            step = _steps(array)[0]
+            arguments = ((batch, *shape), (step, *strides), offset, (step, *own))
         return Batched(view.of_array(array, arguments), self.level)
 
     def refuse(self) -> Any:
@@ -224,3 +223,9 @@ class Dual(Lifted):
 
 def _contiguous(array: Any) -> bool:
     return bool(array.is_contiguous() if hasattr(array, "is_contiguous") else array.flags.c_contiguous)
+
+
+def _steps(array: Any) -> tuple[int, ...]:
+    """The strides of any array, in elements."""
+    plain = array.__class__ is DeviceArray or isinstance(array, Lifted)
+    return tuple(array.strides) if plain else tuple([step // array.itemsize for step in array.strides])

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from .. import layout
 from ..copying import copied
-from .array import DeviceArray
+from ..errors import ShapeError
+from .array import DeviceArray, out_of_bounds
 from .copies import copy_across
 
-__all__ = ["all_bytes", "copy_with_storage", "flat_bytes", "owner_of"]
+__all__ = ["all_bytes", "copy_with_storage", "flat_bytes", "owner_of", "strided_in_memory"]
 
 
 def owner_of(data: np.ndarray) -> np.ndarray:
@@ -35,6 +37,25 @@ def flat_bytes(owner: np.ndarray) -> np.ndarray | None:
 def all_bytes(buffer: Any) -> DeviceArray:
     """All bytes of a buffer on a device."""
     return DeviceArray.over(buffer, (buffer.nbytes,), (1,), 0, np.dtype(np.uint8))
+
+
+def strided_in_memory(data: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> np.ndarray:
+    """A view of the memory that `data` views, `offset` elements after its first one; strides count elements.
+
+    Raises:
+        ShapeError: an element would lie outside of the memory.
+    """
+    memory = flat_bytes(owner_of(data))
+    if memory is None:
+        raise ShapeError(f"as_strided: the memory has gaps: strides {owner_of(data).strides} of {owner_of(data).shape}")
+    size = data.itemsize
+    start = data.__array_interface__["data"][0] - memory.__array_interface__["data"][0] + offset * size
+    low, high = layout.span(shape, strides, start // size)
+    if low < 0 or high * size > memory.nbytes:
+        raise out_of_bounds(shape, strides, start // size, size, memory.nbytes)
+    if 0 in shape:
+        return np.empty(shape, data.dtype)
+    return np.ndarray(shape, data.dtype, memory, start, [step * size for step in strides])
 
 
 def copy_with_storage(data: Any, memo: dict[Any, Any]) -> Any:
