@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor.operator import registry
 
 from ..needs import needs_triton
 
@@ -150,3 +151,175 @@ def test_what_has_no_kernel_says_so_before_it_changes_anything() -> None:
             torch.nn.functional.conv1d(z, z)
         assert "move the operands with .cpu()" in str(raised.value)
         assert torch.cuda.memory_allocated() == before
+
+
+# ---- values and gradients beside those of the CPU -----------------------------------------------------------------
+
+REDUCED = {
+    "sum": lambda x: x.sum(),
+    "sum of some": lambda x: x.sum((0, 2), True),
+    "sum of a transposed": lambda x: x.permute(2, 0, 1)[:, ::2].sum(1),
+    "sum of none": lambda x: x[:, :0].sum(1),
+    "sum of real": lambda x: x.real.sum(dtype=torch.complex64),
+    "sum as real": lambda x: x.detach().sum(1, dtype=torch.float64),
+    "sum as wider": lambda x: x.sum(1, dtype=torch.complex128),
+    "mean": lambda x: x.mean(1),
+    "prod": lambda x: x.prod(1),
+    "prod of none": lambda x: x[:, :0].prod(1),
+    "prod as real": lambda x: x.detach().prod(1, dtype=torch.float32),
+    "cumsum": lambda x: x.cumsum(1),
+    "cumsum as real": lambda x: x.detach().cumsum(1, dtype=torch.float32),
+    "cumsum of one": lambda x: x[0, 0, 0].cumsum(0),
+    "any": lambda x: x.detach()[:, :, :0].any(1),
+    "all": lambda x: (x.detach() * (x.real > 0)).all(1),
+    "count": lambda x: (x.detach() * (x.real > 0)).count_nonzero(1),
+    "std": lambda x: x.std(1),
+    "logsumexp": lambda x: x.logsumexp(1),
+    "norm": lambda x: x.norm(3, dim=0),
+}
+PRODUCTS = {
+    "matrices": ((4, 3), (3, 5), lambda x, y: x @ y),
+    "stacks": ((2, 4, 3), (2, 3, 5), torch.matmul),
+    "broadcast": ((2, 4, 3), (3, 5), torch.matmul),
+    "of a transposed": ((3, 4), (5, 3), lambda x, y: x.t() @ y.mT),
+    "of every second": ((4, 6), (6, 5), lambda x, y: x[:, ::2] @ y[1::2]),
+    "matrix and vector": ((4, 3), (3,), lambda x, y: x @ y),
+    "vector and matrix": ((3,), (3, 4), lambda x, y: x @ y),
+    "vectors": ((7,), (7,), torch.dot),
+    "nothing": ((4, 0), (0, 5), lambda x, y: x @ y),
+    "no result": ((0, 3), (3, 5), lambda x, y: x @ y),
+    "linear": ((4, 3), (5, 3), lambda x, y: torch.nn.functional.linear(x, y, y[:, 0])),
+    "added": ((4, 3), (3, 4), lambda x, y: torch.addmm(x[:, :1], x, y, beta=2, alpha=1j)),
+}
+
+
+def beside(call: Any, *inputs: Any, tolerance: float = 2e-5) -> None:
+    """Compare results and gradients on a device with those of the CPU."""
+    here, there = [x.clone().requires_grad_() for x in inputs], [x.cuda().requires_grad_() for x in inputs]
+    wanted, found = call(*here), call(*there)
+    same(found, wanted, tolerance)
+    if wanted.requires_grad:
+        grad = torch.ones_like(wanted) * (1 - 0.5j if wanted.is_complex() else 1)
+        wanted.backward(grad)
+        found.backward(grad.cuda())
+        for x, y in zip(there, here, strict=True):
+            if y.grad is not None:
+                same(x.grad, y.grad, tolerance)
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+@pytest.mark.parametrize("name", REDUCED)
+def test_reductions(name: str) -> None:
+    with torch.cuda.simulate(devices=1):
+        beside(REDUCED[name], drawn(3, 4, 5))
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name: str) -> None:
+    first, second, product = PRODUCTS[name]
+    with torch.cuda.simulate(devices=1):
+        beside(product, drawn(*first), drawn(*second, seed=1))
+
+
+def test_no_activation_is_fused_into_a_complex_product() -> None:
+    with torch.cuda.simulate(devices=1), pytest.raises(RuntimeError, match="relu: complex tensors have no kernel"):
+        registry["linear"](drawn(2, 3).cuda(), drawn(4, 3).cuda(), activation="relu")
+
+
+BINARY = {
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "pow": lambda x, y: x**y,
+    "cube": lambda x, y: x**3,
+    "of a number": lambda x, y: (1 + 1j) ** x - 2 / y,
+    "real and complex": lambda x, y: x.real * y + x * y.imag - 2,
+    "where": lambda x, y: torch.where(x.imag > 0, x, y),
+    "lerp": lambda x, y: torch.lerp(x, y, 0.3),
+    "addcdiv": lambda x, y: torch.addcdiv(x, x, y, value=2),
+    "sgn": lambda x, y: x.sgn() + y.abs(),
+    "tanh": lambda x, y: x.tanh() + y.tanh().square(),
+    "sqrt": lambda x, y: x.sqrt() * y.log(),
+    "rows": lambda x, y: x.t() + y.t()[:1],
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_gradients_element_by_element(name: str) -> None:
+    with torch.cuda.simulate(devices=1):
+        beside(BINARY[name], drawn(4, 6), drawn(4, 6, seed=1), tolerance=1e-4)
+
+
+def test_second_gradients() -> None:
+    with torch.cuda.simulate(devices=1):
+        found = []
+        for device in ("cpu", "cuda"):
+            x = drawn(3, 3).to(device).requires_grad_()
+            (first,) = torch.autograd.grad(((x @ x).exp() * x).abs().sum(), x, create_graph=True)
+            (second,) = torch.autograd.grad((first * first.conj()).real.sum(), x)
+            found.append(second.cpu())
+        assert ((found[0] - found[1]).abs() <= found[0].abs() * 1e-4).all()
+
+
+@pytest.mark.parametrize("layout", [lambda x: x.t().contiguous().t(), lambda x: x[::2, 1:], lambda x: x.flip(0)[:, 2]])
+def test_every_layout(layout: Any) -> None:
+    x, y = drawn(6, 8), drawn(6, 8, seed=1)
+    with torch.cuda.simulate(devices=1):
+        for call in (lambda a, b: a * b, lambda a, b: a + b, lambda a, b: torch.where(a.real > 0, a, b), torch.ne):
+            same(call(layout(x.cuda()), layout(y.cuda())), call(layout(x), layout(y)), 1e-6)
+            same(call(layout(x.cuda()), layout(y.cuda()).clone()), call(layout(x), layout(y)), 1e-6)
+
+
+def test_special_values() -> None:
+    inf, nan = float("inf"), float("nan")
+    special = [
+        0,
+        1,
+        -1,
+        1j,
+        -1j,
+        2,
+        complex(0, -0.0),
+        complex(inf, 0),
+        complex(-inf, 0),
+        complex(0, inf),
+        nan,
+        1e30,
+        30j,
+    ]
+    x = torch.tensor(special, dtype=torch.complex64)
+    with torch.cuda.simulate(devices=1):
+        for name in ("abs", "sgn", "exp", "log", "sqrt", "square", "isnan", "isinf", "isfinite", "eq", "logical_not"):
+            arguments = (x, x) if name == "eq" else (x,)
+            found = registry[name](*[each.cuda() for each in arguments]).cpu().numpy()
+            wanted = registry[name](*arguments).numpy()
+            finite = np.isfinite(wanted)
+            np.testing.assert_allclose(found[finite], wanted[finite], 1e-5, 1e-6, err_msg=name)
+            np.testing.assert_array_equal(np.isfinite(found), finite, name)
+        for base, exponent in ((0, 0.0), (0, 2.0), (0, 1j), (2j, 2), (3, 0)):
+            z = torch.tensor([base], dtype=torch.complex64)
+            np.testing.assert_allclose((z.cuda() ** exponent).cpu().numpy(), (z**exponent).numpy(), 1e-6)
+        assert (torch.tensor([1 + 2j], device="cuda") ** 2).tolist() == [-3 + 4j]
+
+
+def test_complex_random_numbers_are_those_of_the_cpu() -> None:
+    with torch.cuda.simulate(devices=1):
+        for draw in (torch.rand, torch.randn):
+            for dtype in KINDS:
+                torch.manual_seed(0)
+                wanted = draw(3, 2, dtype=dtype)
+                torch.manual_seed(0)
+                same(draw(3, 2, dtype=dtype, device="cuda"), wanted, 1e-6)
+
+
+def test_checked_mode_compares_pairs() -> None:
+    body = registry["mul"].complex_body
+    z = drawn(5)
+    with torch.cuda.simulate(devices=1), torch.testing.checked():
+        (z.cuda() * z.cuda()).sum()
+        z.cuda() @ z.cuda()
+        registry["mul"].complex_body = registry["add"].complex_body
+        try:
+            with pytest.raises(torch.errors.KernelMismatchError, match="mul: the kernel and its reference disagree"):
+                z.cuda() * z.cuda()
+        finally:
+            registry["mul"].complex_body = body

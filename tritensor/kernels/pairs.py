@@ -12,18 +12,13 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..memory import buffer
 from ..memory.array import DeviceArray
+from ..operator import copy_into
 
-__all__ = ["as_complex", "as_real", "is_complex", "movable", "parts", "real_of"]
+__all__ = ["as_complex", "as_real", "in_dtype", "is_complex", "movable", "parts"]
 
-_COMPLEX = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
-_REAL = {whole: part for part, whole in _COMPLEX.items()}
 _INT64 = np.dtype(np.int64)
-
-
-def real_of(kind: dtypes.dtype) -> dtypes.dtype:
-    """The dtype of the parts of a complex one; a real dtype itself."""
-    return _REAL.get(kind, kind)
 
 
 def is_complex(value: Any) -> bool:
@@ -33,14 +28,14 @@ def is_complex(value: Any) -> bool:
 
 def as_real(array: DeviceArray) -> DeviceArray:
     """The same memory with a last dimension of two: the real and the imaginary part."""
-    kind = real_of(dtypes.of(array.dtype)).numpy
+    kind = dtypes.real_of(dtypes.of(array.dtype)).numpy
     strides = (*(2 * step for step in array.strides), 1)
     return DeviceArray.over(array.buffer, (*array.shape, 2), strides, 2 * array.offset, kind)
 
 
 def as_complex(array: DeviceArray) -> DeviceArray:
     """The same memory without its last dimension, of two neighbours, which become a complex number."""
-    kind = _COMPLEX[dtypes.of(array.dtype)].numpy
+    kind = np.result_type(array.dtype, np.complex64)
     strides = tuple(step // 2 for step in array.strides[:-1])
     return DeviceArray.over(array.buffer, array.shape[:-1], strides, array.offset // 2, kind)
 
@@ -59,3 +54,12 @@ def movable(*values: Any) -> list[tuple[Any, ...]]:
     if not whole:
         return list(zip(*map(parts, values), strict=True))
     return [tuple([DeviceArray.over(x.buffer, x.shape, x.strides, x.offset, _INT64) for x in values])]
+
+
+def in_dtype(array: DeviceArray, kind: dtypes.dtype) -> DeviceArray:
+    """An array of this dtype: itself, or a contiguous copy."""
+    if array.dtype == kind.numpy:
+        return array
+    made = buffer.empty(array.shape, kind.numpy, array.device)
+    copy_into(made, array)
+    return made

@@ -11,7 +11,7 @@ from ...runtime.launch import DeviceFunction, as_number, device_function, kernel
 from ...runtime.reference import metadata_of, numbers_of
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
-from ..pairs import as_real, is_complex, parts, real_of
+from ..pairs import as_real, is_complex, parts
 from .tiles import SIDE, launch_tiles, plan_tiles, sorted_dims
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def launch_elementwise(call: Call) -> None:
     kinds = tuple(operator.kinds.get(name, compute) for name in operator.inputs)
     body = _function(operator, "body")
     if compute.is_complex or any(map(is_complex, operands)):
-        compute = real_of(compute)
+        compute = dtypes.real_of(compute)
         body, outs, operands, kinds, numbers = _on_pairs(operator, outs, operands, kinds, numbers)
     shape, count = outs[0].shape, outs[0].size
     arrays = [value for value in operands if value.__class__ is DeviceArray]
@@ -205,10 +205,16 @@ def _on_pairs(operator: Any, outs: Any, operands: Any, kinds: Any, numbers: Any)
         return is_nonzero, outs, [real, imag], 2 * [dtypes.of(real.dtype)], numbers
     if operator.by_parts and all(is_complex(value) for value, pair in zip(operands, pairs) if pair):
         operands = [as_real(value) if pair else value[..., None] for value, pair in zip(operands, pairs)]
-        return _function(operator, "body"), [as_real(out) for out in outs], operands, list(map(real_of, kinds)), numbers
+        return (
+            _function(operator, "body"),
+            [as_real(out) for out in outs],
+            operands,
+            list(map(dtypes.real_of, kinds)),
+            numbers,
+        )
     outs = [part for out in outs for part in (parts(out) if is_complex(out) else (out,))]
     operands = [part for value, pair in zip(operands, pairs) for part in (parts(value) if pair else (value,))]
-    kinds = [real_of(kind) for kind, pair in zip(kinds, pairs) for _ in range(1 + pair)]
+    kinds = [dtypes.real_of(kind) for kind, pair in zip(kinds, pairs) for _ in range(1 + pair)]
     numbers = [part for value in numbers for part in parts(value)]
     return _function(operator, "complex_body"), outs, operands, kinds, numbers
 
