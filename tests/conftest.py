@@ -124,6 +124,7 @@ KERNELS = frozenset(
     f"test_{name}"
     for name in (
         "operators",
+        "complex_on_devices",
         "matmul",
         "reductions",
         "reductions_on_devices",

@@ -137,6 +137,14 @@ def _named(name: str) -> dtype:
     return _BY_NAME[name]
 
 
+_REAL = {complex64: float32, complex128: float64}
+
+
+def real_of(kind: dtype) -> dtype:
+    """The dtype of the parts of a complex one; a real one itself."""
+    return _REAL.get(kind, kind)
+
+
 _OF_PYTHON: dict[Any, dtype] = {float: float64, int: int64, bool: bool_, complex: complex128}
 
 

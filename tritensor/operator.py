@@ -101,7 +101,7 @@ class Operator:
     variadic = False
     repeatable = False
     takes_numbers = False
-    differentiable_output = True
+    on_pairs = False  # whether the kernel takes complex numbers, as pairs of real ones: see `kernels/pairs.py`
     holomorphic = True  # whether gradient functions multiply by a complex derivative, which PyTorch conjugates
     __signature__ = ShownSignature()
     calls: Callable[[Any], Iterable[tuple[Any, ...]]] | None = None
@@ -319,7 +319,7 @@ class Operator:
         """Compute the results' arrays from the call's arrays; on a device into `outs`, which are made unless given."""
         if call.device is devices.cpu:
             return self.on_host(call)(*call.arrays)
-        refuse_complex(self.name, call.device, (call.compute, *call.results, *call.arrays))
+        refuse_complex(self.name, call.device, () if self.on_pairs else (call.compute, *call.results, *call.arrays))
         given = bool(call.outs)
         if not given:
             call.outs = [buffer.empty(shape, kind, call.device, *rest) for shape, kind, *rest in self.allocate(call)]

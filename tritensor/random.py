@@ -18,6 +18,7 @@ from .arguments import whole
 from .autograd.mode import no_grad
 from .errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain
 from .functional import creation
+from .functional.complex_views import view_as_complex
 from .functional.strides import made_like
 from .generators import (
     Generator,
@@ -83,12 +84,11 @@ def _new(
 ) -> Tensor:
     place = devices.resolve(device)
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.of(creation.numpy_dtype(dtype))
-    if kind.is_complex and place is devices.cpu:
-        real = dtypes.float64 if kind is dtypes.complex128 else dtypes.float32
-        parts = operator(shape=(*shape, 2), dtype=real, device=place, **draw_from(place, generator))._data
+    if kind.is_complex:
+        parts = operator(shape=(*shape, 2), dtype=dtypes.real_of(kind), device=place, **draw_from(place, generator))
         if operator is kernels.normal:
             parts *= math.sqrt(0.5)  # the variance of both parts together is 1
-        return creation.finish(parts.view(kind.numpy).reshape(shape), requires_grad, pin_memory)
+        return creation.finish(view_as_complex(parts)._data, requires_grad, pin_memory)
     drawn = operator(shape=shape, dtype=_floating(kind, name), device=place, **draw_from(place, generator))
     return creation.finish(drawn._data, requires_grad, pin_memory)
 
@@ -103,14 +103,14 @@ def rand(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are, on the CPU.
+    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are.
 
     >>> import tritensor as torch
     >>> torch.rand(2, 3).shape
     tritensor.Size([2, 3])
 
     Raises:
-        DtypeError: a dtype that is not floating, complex on a device. DeviceError: a generator of another device.
+        DtypeError: a dtype that is neither floating nor complex. DeviceError: a generator of another device.
     """
     shape = check_shape("rand", "size", sizes, size)
     return _new(kernels.uniform, shape, "rand", generator, dtype, device, requires_grad, pin_memory)

@@ -320,7 +320,7 @@ class Magnitude(Rule):
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
         """As for any rule, with the real counterpart of a complex result."""
         compute, result = super().__call__(operator, operands)
-        return compute, {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(result, result)
+        return compute, dtypes.real_of(result)
 
 
 class Quotient(Rule):

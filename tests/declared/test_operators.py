@@ -32,6 +32,8 @@ ALWAYS = [
     f"{op.name} {(float32 if (float32 := dtypes.float32) in dtypes_of(op) else dtypes_of(op)[0]).name}"
     for op in dict(CASES)
 ]
+PAIRS = [op for op in OPERATORS if has_samples(op) and op.on_pairs and op.rule.highest >= dtypes.COMPLEX]
+CASES += [(operator, dtype) for operator in PAIRS for dtype in (dtypes.complex64, dtypes.complex128)]
 
 
 def case_id(value: Any) -> str:

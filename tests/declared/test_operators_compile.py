@@ -92,6 +92,22 @@ def test_every_body_compiles_without_spills(operator: Operator, target: tuple[st
         assert local_bytes(compiled, target) <= allowed, f"{compiled.metadata.name} spills on {target}"
 
 
+@pytest.mark.parametrize(
+    "operator",
+    [
+        pytest.param(
+            operator, id=operator.name, marks=() if operator.name in ("mul", "sum", "where") else pytest.mark.slow
+        )
+        for operator in OPERATORS
+        if operator.on_pairs and operator.rule.highest >= dtypes.COMPLEX
+    ],
+)
+def test_every_body_for_complex_numbers_compiles(operator: Operator) -> None:
+    for dtype in (dtypes.complex64, dtypes.complex128):
+        found = compile_operator(operator, dtype, ("cuda", 90))
+        assert found or operator.name == "cat", f"{operator.name} launched no kernel"
+
+
 @pytest.mark.parametrize("dtype", [pytest.param(dtypes.bfloat16, marks=pytest.mark.slow), dtypes.float32], ids=case_id)
 @pytest.mark.parametrize(
     "operator", some([op for op in OPERATORS if isinstance(op, Elementwise) and not op.kinds], 8), ids=case_id

@@ -183,48 +183,6 @@ def test_pin_memory() -> None:
         x.cuda().pin_memory()
 
 
-def test_complex_stays_on_the_cpu() -> None:
-    with pytest.raises(RuntimeError, match="to: complex dtypes are on the CPU only, asked for tritensor"):
-        torch.tensor([1j]).cuda()
-
-
-# A complex tensor can be made on a device and read; whatever needs a kernel says that, and which operator it is.
-COMPLEX = {
-    "add": lambda z, x: z + z,
-    "mul": lambda z, x: x * torch.tensor(1j),
-    "eq": lambda z, x: x == 1j,
-    "abs": lambda z, x: z.abs(),
-    "sum": lambda z, x: z.sum(),
-    "any": lambda z, x: z.any(),
-    "all": lambda z, x: z.all(),
-    "count_nonzero": lambda z, x: z.count_nonzero(),
-    "nonzero": lambda z, x: z.nonzero(),
-    "isnan": lambda z, x: z.isnan(),
-    "logical_not": lambda z, x: z.logical_not(),
-    "index": lambda z, x: z[torch.tensor([0])],
-    "index_put": lambda z, x: z.__setitem__(torch.tensor([0]), 1j),
-    "gather": lambda z, x: z.gather(0, torch.tensor([0], device="cuda")),
-    "cat": lambda z, x: torch.cat([z, z]),
-    "where": lambda z, x: torch.where(x > 3, z, z),
-    "matmul": lambda z, x: z @ z,
-    "copy": lambda z, x: z.float(),
-    "copy ": lambda z, x: x.copy_(z),
-    "copy  ": lambda z, x: x.__setitem__(slice(None), z),
-    "copy   ": lambda z, x: z.fill_(1j),
-    "copy    ": lambda z, x: x.to(torch.complex64),
-}
-
-
-@pytest.mark.parametrize("name", COMPLEX)
-def test_what_complex_cannot_do_on_a_device_says_so(name: str) -> None:
-    z, x = torch.tensor([1j, 2], device="cuda"), torch.tensor([3.0, 4.0], device="cuda")
-    with pytest.raises(RuntimeError, match=f"{name.strip()}: complex dtypes are on the CPU only, got tri") as raised:
-        COMPLEX[name](z, x)
-    assert "move the operands with .cpu()" in str(raised.value)
-    assert (z.tolist(), x.tolist(), z.cpu().sum().item()) == ([1j, 2], [3, 4], 2 + 1j)
-    assert z.reshape(2, 1)[1].item() == 2
-
-
 def test_clone_and_contiguous() -> None:
     x = torch.arange(6.0).reshape(2, 3).cuda()
     y = x.t()

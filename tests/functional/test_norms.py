@@ -101,9 +101,12 @@ def test_complex_norms_at_zero_and_without_elements():
 
 
 @needs_triton
-def test_complex_norms_are_on_the_cpu_only():
-    with torch.cuda.simulate(devices=1), pytest.raises(RuntimeError, match="norm: complex dtypes are on the CPU only"):
-        T([1j], device="cuda").norm()
+def test_complex_norms_on_a_device():
+    with torch.cuda.simulate(devices=1):
+        x = T([3 + 4j, 12j], device="cuda", requires_grad=True)
+        x.norm().backward()
+        assert (x.norm().item(), x.norm(1).item(), x.norm(INF).item()) == (13, 17, 12)
+        assert (x.grad.cpu() * 13 - T([3 + 4j, 12j])).abs().max() < 1e-5
 
 
 @pytest.mark.parametrize("p", [2, 3, INF])

@@ -19,9 +19,9 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "Complex tensors beyond arithmetic",
         REFUSED,
-        r"not implemented for '(Complex\w+|complex\d+)'|complex dtypes are on the CPU only",
-        "Complex dtypes are there for arithmetic and reductions on the CPU; Triton has none. `logaddexp` and random "
-        "numbers are not computed for them.",
+        r"not implemented for '(Complex\w+|complex\d+)'|complex tensors have no kernel",
+        "Complex dtypes are there for arithmetic, sums and products; layers, `logaddexp` and random numbers on a "
+        "device are not computed for them.",
         "torch.logaddexp(x, torch.ones(3, dtype=torch.complex64))",
     ),
     Known(

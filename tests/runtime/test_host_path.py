@@ -15,7 +15,7 @@ from tritensor.operator import Operator, registry
 from tritensor.tensor import Tensor
 
 from ..declared.samples import dtypes_of, has_samples, samples
-from ..declared.test_operators import agree, case_id, generator, on_cpu, on_device
+from ..declared.test_operators import agree, generator, on_cpu, on_device
 from ..needs import HAS_TRITON
 from .interpreted_device import Interpreted
 from .repeated_calls import results, tensor
@@ -33,9 +33,25 @@ def turned(operator: Operator, inputs: list[Any]) -> list[Any]:
     return [*others, *inputs[count:]]
 
 
-@pytest.mark.parametrize("operator", REPEATABLE, ids=case_id)
-def test_repeated_calls_compute_what_the_first_did(operator: Operator, gpu: Interpreted, long_ways: list[str]) -> None:
-    dtype = dtypes.float32 if dtypes.float32 in dtypes_of(operator) else dtypes_of(operator)[0]
+def pairs(operator: Operator) -> Any:
+    """The same of complex numbers; all but a few operators in the slow group."""
+    quick = operator.name in ("add", "mul", "where", "add_scaled", "abs", "sum", "prod", "cumsum", "matmul", "cat")
+    marks = () if quick else pytest.mark.slow
+    return pytest.param(operator, dtypes.complex64, marks=marks, id=f"{operator.name}-complex64")
+
+
+@pytest.mark.parametrize(
+    ("operator", "dtype"),
+    [
+        *(pytest.param(operator, None, id=operator.name) for operator in REPEATABLE),
+        *(pairs(operator) for operator in REPEATABLE if operator.on_pairs and operator.rule.highest == dtypes.COMPLEX),
+    ],
+)
+def test_repeated_calls_compute_what_the_first_did(
+    operator: Operator, dtype: Any, gpu: Interpreted, long_ways: list[str]
+) -> None:
+    if dtype is None:
+        dtype = dtypes.float32 if dtypes.float32 in dtypes_of(operator) else dtypes_of(operator)[0]
     for sample in samples(operator, dtype, generator("repeat", operator.name))[:4]:
         first = on_cpu(sample)
         terms = max([1, *(x.numel() for x in first if isinstance(x, Tensor))])
@@ -84,6 +100,20 @@ def test_numbers_may_change_from_call_to_call(gpu: Interpreted, long_ways: list[
     assert len(long_ways) == 8
     assert str((tensor(1.0, dtype=torch.float64) * -0.0).item()) == "-0.0"
     assert str((tensor(1.0, dtype=torch.float64) * -0.0).item()) == "-0.0"
+
+
+def test_numbers_beside_complex_tensors_may_change_from_call_to_call(gpu: Interpreted, long_ways: list[str]) -> None:
+    add, z = registry["add_scaled"], tensor(1 + 2j, -3j, dtype=torch.complex64)
+    for i in (1.0, 2.0, 3):
+        found = results(z * i, z + i, i / z * z, z**i * 0, add(z, z, alpha=i), z.clone().fill_(i))
+        assert found[:2] == [[i + 2j * i, -3j * i], [1 + i + 2j, i - 3j]]
+        assert found[2] == pytest.approx([i, i]) and found[3:] == [[0, 0], [(1 + i) * (1 + 2j), -3j * (1 + i)], [i, i]]
+        if i == 1.0:
+            long_ways.clear()
+        if i == 2.0:
+            assert long_ways == []  # of an integer there is a combination of its own
+    for _ in range(2):
+        assert results(z * 2j, torch.where(z.real > 0, z, 1j)) == [[-4 + 2j, 6], [1 + 2j, 1j]]
 
 
 def test_kinds_of_numbers_are_told_apart(gpu: Interpreted) -> None:

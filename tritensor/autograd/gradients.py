@@ -160,7 +160,8 @@ class OperatorGradient(Gradient):
             return [parts[i] for i in self.positions] if parts.__class__ is tuple else (parts,)
         if len(self.calls) == 1:
             function = self.calls[0][0]
-            if self.on_device is not None and gradient._data.__class__ is DeviceArray:
+            data = gradient._data
+            if self.on_device is not None and data.__class__ is DeviceArray and data.dtype.kind != "c":
                 function = self.on_device
             return (function(gradient, *values),)
         return [function(gradient, *[values[i] for i in picks]) for function, picks in self.calls]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .. import layout
 from ..autograd.gradients import called
 from ..dtypes import finfo
 from ..kernels.reduction.host import reduced_count
 from ..operator import registry
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor
+from .complex_views import real
 
 __all__ = ["logsumexp", "rms_norm", "spread"]
 
@@ -35,10 +34,10 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
     if input.numel() == 0:
         found = input.exp().sum(dim, keepdim).log()
     else:
-        top = np.maximum.reduce(input._host_array().real, dims, keepdims=True)
-        top = np.where(np.isinf(top), 0, top).astype(top.dtype)
-        found = (input - wrap(top)).exp().sum(dim, keepdim).log()
-        found = found + wrap(top if keepdim else np.asarray(np.squeeze(top, dims)))
+        top = registry["amax"](real(input.detach()), dim=dims, keepdim=True)
+        top = registry["where"](top.isinf(), 0, top)
+        found = (input - top).exp().sum(dim, keepdim).log()
+        found = found + (top if keepdim else top.squeeze(dims))
     return called("LogsumexpBackward0", found)  # type: ignore[no-any-return]
 
 

@@ -17,7 +17,6 @@ from ..operator import registry
 from ..outputs import ELEMENTWISE, Into, into, takes_out
 from ..public import public
 from ..return_types import AminmaxResult, MaxResult, MinResult
-from ..runtime.call import refuse_complex
 from ..tensor import Tensor
 from . import complex_reductions
 from .matrix_norms import check_norm_dtype, nuclear_norm
@@ -181,8 +180,6 @@ def norm(
     if isinstance(input, Tensor) and (dtype is not None or not input.dtype.is_floating_point):
         check_norm_dtype("linalg.vector_norm", input, dtype)
         if input.is_complex():
-            if input.is_cuda:
-                refuse_complex("norm", input.device, (input.dtype,))
             input, dtype = input.to(dtype or input.dtype).abs(), None
     if abs(order) == float("inf") or order < 0:
         _refuse_empty_norm(input, dim, order)

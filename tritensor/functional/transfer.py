@@ -131,8 +131,7 @@ def to(
 def _sent(x: Tensor, where: devices.device, kind: np.dtype) -> DeviceArray | None:
     """An array on a device that is being copied directly from the pinned memory of `x`, if `can_be_sent`, else None."""
     source = x._data.dtype
-    fits = kind.itemsize >= source.itemsize and dtypes.of(source).triton and dtypes.of(kind).triton
-    if not fits or not sending.can_be_sent(x):
+    if kind.itemsize < source.itemsize or not sending.can_be_sent(x):
         return None
     target = buffer.empty(x._data.shape, source, where)
     if not sending.send(target, x):
@@ -165,7 +164,7 @@ def _transferred(data: Any, where: devices.device, kind: np.dtype, non_blocking:
     if data.__class__ is DeviceArray:
         if where is data.device:
             return cast_on_device(data, kind)
-        if kind.itemsize < data.itemsize and dtypes.of(kind).triton:
+        if kind.itemsize < data.itemsize:
             data = cast_on_device(data, kind)
         elif not data.is_contiguous():
             data = cast_on_device(data, data.dtype)
@@ -177,14 +176,7 @@ def _transferred(data: Any, where: devices.device, kind: np.dtype, non_blocking:
     host = data
     if where is devices.cpu:
         return copying.copied(host) if kind == host.dtype else np.asarray(copying.cast(host, kind), order="C")
-    if dtypes.of(kind).is_complex:
-        raise DtypeError(
-            explain(
-                f"to: complex dtypes are on the CPU only, asked for {dtypes.of(kind)} on {where}",
-                remedy="leave the tensor on the CPU, or move its real and imaginary part",
-            )
-        )
-    if kind.itemsize > host.itemsize and not dtypes.of(host.dtype).is_complex:
+    if kind.itemsize > host.itemsize:
         return cast_on_device(copies.from_host(host, where, non_blocking), kind)
     return copies.from_host(copying.cast(host, kind), where, non_blocking)
 

@@ -12,7 +12,7 @@ import numpy as np
 from .. import dtypes, layout
 from ..arguments import check_tensor, check_tensors, whole
 from ..copying import LARGE
-from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
+from ..errors import ArgumentError, RangeError, ShapeError, explain
 from ..extents import check_extents, check_rank
 from ..layout import integers
 from ..memory.array import DeviceArray
@@ -82,8 +82,6 @@ def _view_bits(input: Tensor, given: tuple[Any, ...], dtype: Any) -> Tensor:
     data, kind = input._data, target.numpy
     out: Any
     if data.__class__ is DeviceArray:
-        if target.is_complex:
-            raise DtypeError(explain("complex dtypes are on the CPU only", f"the tensor is on {input.device}"))
         shape, strides, offset = _reinterpreted(input, target)
         out = DeviceArray.over(data.buffer, shape, strides, offset, kind)
     else:

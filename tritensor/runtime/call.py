@@ -77,7 +77,7 @@ class Call:
 
 
 def refuse_complex(name: str, device: devices.device, values: Sequence[Any]) -> None:
-    """Raise if one of the values, dtypes or arrays of a call on a device, is complex: kernels have no such type.
+    """Raise if one of the values, dtypes or arrays of a call on a device, is complex, for an operator without a kernel.
 
     Raises:
         DtypeError: one is.
@@ -87,7 +87,7 @@ def refuse_complex(name: str, device: devices.device, values: Sequence[Any]) -> 
         if isinstance(kind, dtypes.dtype) and kind.is_complex:
             raise DtypeError(
                 explain(
-                    f"{name}: complex dtypes are on the CPU only, got {kind} on {device}",
+                    f"{name}: complex tensors have no kernel, got {kind} on {device}",
                     remedy="move the operands with .cpu()",
                 )
             )

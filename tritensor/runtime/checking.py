@@ -35,6 +35,8 @@ _TOLERANCE = {
     dtypes.bfloat16: (1.6e-2, 8e-3),
     dtypes.float32: (1e-5, 1e-5),
     dtypes.float64: (1e-12, 1e-12),
+    dtypes.complex64: (1e-5, 1e-5),
+    dtypes.complex128: (1e-12, 1e-12),
 }
 
 
@@ -64,7 +66,8 @@ def mismatch(result: np.ndarray, expected: np.ndarray, relative: float, absolute
         if not wrong.any():
             return None
         return _worst(result, expected, wrong.astype(np.float64))
-    x, y = result.astype(np.float64), expected.astype(np.float64)
+    wide = np.complex128 if result.dtype.kind == "c" else np.float64
+    x, y = result.astype(wide), expected.astype(wide)
     same = (x == y) | (np.isnan(x) & np.isnan(y))
     with np.errstate(all="ignore"):
         error = np.where(same, 0.0, np.abs(x - y))

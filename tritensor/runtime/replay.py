@@ -137,6 +137,7 @@ _PLAIN = frozenset((bool, int, float, str, type(None), dtypes.dtype))
 
 def converter(kind: dtypes.dtype, number: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
     """The function that makes a launch's argument, of compute dtype `kind`, of a number that `number` has checked."""
+    kind = dtypes.real_of(kind)  # the imaginary part of such a number is 0
     convert = float if kind is dtypes.float64 else _single if kind.is_floating_point else _integer
     return convert if number is None else lambda value: convert(number(value))
 

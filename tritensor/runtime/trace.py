@@ -179,18 +179,19 @@ def _repeated(
         return None
     converters: dict[int, Any] = {}
     if operator.takes_numbers:
-        # the kernel's first values are the results, then inputs and metadata in the call's order
+        # the kernel's first values are the results, then inputs and metadata in the call's order; two for complex ones
         slots, given = steps[0][2], len(trace.values) - count - len(named)
-        at = len(made) or given
+        at = sum(1 + kind.is_complex for kind in call.results)
         for position, value in enumerate(call.arrays):
+            name = operator.inputs[position]
+            kind = operator.kinds.get(name, call.compute)
             if value.__class__ is float or value.__class__ is int:
-                name = operator.inputs[position]
-                convert = converter(operator.kinds.get(name, call.compute), operator.rule.number(name, call))
+                convert = converter(kind, operator.rule.number(name, call))
                 if repr(slots[at]) != repr((None, convert(value))):
                     return None
                 slots[at] = given + position, 0
                 converters[given + position] = convert
-            at += 1
+            at += 1 + kind.is_complex
         for name, value in call.metadata.items():
             if value.__class__ is float or value.__class__ is int:
                 convert = converter(call.compute, operator.rule.number(name, call))
@@ -200,5 +201,5 @@ def _repeated(
                     place = given + count + named.index(name)
                     slots[at] = place, 0
                     converters[place] = convert
-                at += 1
+                at += 1 + call.compute.is_complex
     return on_device(steps, trace.values, converters, [array.form for array in trace.arrays], len(made))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ... import dtypes
 from ...memory.array import DeviceArray
@@ -11,6 +11,7 @@ from ...runtime.launch import DeviceFunction, as_number, device_function, kernel
 from ...runtime.reference import metadata_of, numbers_of
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
+from ..pairs import as_real, is_complex, parts
 from .tiles import SIDE, launch_tiles, plan_tiles, sorted_dims
 
 if TYPE_CHECKING:
@@ -131,31 +132,31 @@ def launch_elementwise(call: Call) -> None:
     and constants of the compilation (bool, str, None).
     """
     operator, outs, compute = call.operator, call.outs, call.compute
-    metadata = metadata_of(call)
+    numbers = tuple(metadata_of(call).values())
     operands = [
         value if number is None else number(value) for value, number in zip(call.arrays, numbers_of(call), strict=True)
     ]
     if outs[0].size == 0:
         return
-    body = operator.body
-    if not isinstance(body, DeviceFunction):
-        body = operator.body = device_function(body, name=operator.name)
+    # an input may have a fixed dtype, such as the condition of `where`
+    kinds = tuple(operator.kinds.get(name, compute) for name in operator.inputs)
+    body = _function(operator, "body")
+    if compute.is_complex or any(map(is_complex, operands)):
+        compute = dtypes.real_of(compute)
+        body, outs, operands, kinds, numbers = _on_pairs(operator, outs, operands, kinds, numbers)
     shape, count = outs[0].shape, outs[0].size
     arrays = [value for value in operands if value.__class__ is DeviceArray]
     sizes, strides = collapse_dims(shape, [_broadcast_strides(array, shape) for array in (*outs, *arrays)])
     if len(sizes) > 1:
         sizes, strides = sorted_dims(sizes, strides)
-    # an input may have a fixed dtype, such as the condition of `where`
-    kinds = tuple(operator.kinds.get(name, compute) for name in operator.inputs)
     ins = tuple(
         value if value.__class__ is DeviceArray else as_number(value, kind)
         for value, kind in zip(operands, kinds, strict=True)
     )
     numbers = tuple(
-        value if value is None or isinstance(value, (bool, str)) else as_number(value, compute)
-        for value in metadata.values()
+        value if value is None or isinstance(value, (bool, str)) else as_number(value, compute) for value in numbers
     )
-    constants = {"BODY": body, "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs), "COMPUTE": kinds}
+    constants = {"BODY": body, "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs), "COMPUTE": tuple(kinds)}
     wide = max(array.itemsize for array in (*outs, *arrays))
     whole = block_size(outs[0], _PROGRAM_BYTES // wide, interpreted=_INTERPRETED_BLOCK)
     tiles = plan_tiles(sizes, strides, whole, block_size(outs[0], SIDE, interpreted=_INTERPRETED_SIDE))
@@ -174,6 +175,48 @@ def launch_elementwise(call: Call) -> None:
     }
     arguments = (tuple(outs), ins, numbers, strides[: len(outs)], in_strides, sizes, count)
     launch(elementwise_kernel, (-(-count // block),), arguments, constants, outs[0].device, name=operator.name)
+
+
+def _function(operator: Any, attribute: str) -> DeviceFunction:
+    """A body of an operator, made a device function at its first use."""
+    body = getattr(operator, attribute)
+    if not isinstance(body, DeviceFunction):
+        body = device_function(body, name=operator.name)
+        setattr(operator, attribute, body)
+    return body
+
+
+@device_function
+def is_nonzero(real, imag):
+    """What a complex number is as a boolean."""
+    return (real != 0) | (imag != 0)
+
+
+def _on_pairs(operator: Any, outs: Any, operands: Any, kinds: Any, numbers: Any) -> tuple[Any, ...]:
+    """The body, results, operands, their dtypes and the numbers of a call on complex numbers, all of them real.
+
+    Each complex operand becomes two. A copy to a real dtype keeps the real part.
+    """
+    pairs = [kind.is_complex for kind in kinds]
+    if not any(pairs):
+        real, imag = parts(operands[0])
+        if kinds[0] is not dtypes.bool_:
+            return _function(operator, "body"), outs, [real], kinds, numbers
+        return is_nonzero, outs, [real, imag], 2 * [dtypes.of(real.dtype)], numbers
+    if operator.by_parts and all(is_complex(value) for value, pair in zip(operands, pairs) if pair):
+        operands = [as_real(value) if pair else value[..., None] for value, pair in zip(operands, pairs)]
+        return (
+            _function(operator, "body"),
+            [as_real(out) for out in outs],
+            operands,
+            list(map(dtypes.real_of, kinds)),
+            numbers,
+        )
+    outs = [part for out in outs for part in (parts(out) if is_complex(out) else (out,))]
+    operands = [part for value, pair in zip(operands, pairs) for part in (parts(value) if pair else (value,))]
+    kinds = [dtypes.real_of(kind) for kind, pair in zip(kinds, pairs) for _ in range(1 + pair)]
+    numbers = [part for value in numbers for part in parts(value)]
+    return _function(operator, "complex_body"), outs, operands, kinds, numbers
 
 
 def _broadcast_strides(array: DeviceArray, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -25,8 +25,9 @@ from ...memory.array import DeviceArray
 from ...memory.lifted import Batched
 from ...operator import Dtypes, Operator, Shapes, copy_into
 from ...rules import ANY
-from ...runtime.call import Call, refuse_complex
+from ...runtime.call import Call
 from ...tensor import Tensor, wrap
+from ..pairs import is_complex, movable, parts
 from .host import add_at, indexed_shape, mesh
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Indexing(Operator):
     """An operator whose second input gives places in the first; that input has an integer dtype."""
 
     family = "indexing"
+    on_pairs = True
 
     def __init__(self, name: str, reference: Any, place: str) -> None:
         super().__init__(name, reference, ANY)
@@ -85,7 +87,9 @@ class Indexing(Operator):
         if len(call.arrays) == 2:
             from .kernel import move
 
-            move(self.walk(call.arrays[0], call.arrays[1], call.metadata), call.outs[0], call.arrays[0], into=False)
+            x, where = call.arrays
+            for out, source in movable(call.outs[0], x) if is_complex(x) else [(call.outs[0], x)]:
+                move(self.walk(source, where, call.metadata), out, source, into=False)
             return
         if call.outs[0].size:
             copy_into(call.outs[0], call.arrays[0])
@@ -96,6 +100,11 @@ class Indexing(Operator):
         from .kernel import move
         from .segments import add_at
 
+        if is_complex(out):
+            pieces = zip(parts(out), parts(value), strict=True) if metadata["accumulate"] else movable(out, value)
+            for each, source in pieces:
+                self.write_places(each, where, source, metadata)
+            return
         walk = self.walk(out, where, metadata)
         if metadata["accumulate"]:
             add_at(walk, out, value)
@@ -310,7 +319,6 @@ def put_into(x: Tensor, positions: Tensor, value: Any, dims: tuple[int, ...]) ->
         with np.errstate(all="ignore"):
             host[_key(positions._host_array(), host.ndim, dims)] = source
     else:
-        refuse_complex("index_put", x.device, (x._data, value))
         index_put.write_places(x._data, positions._data, index_put._device_operand(value, x.dtype), call.metadata)
     x._count_change()
 
@@ -329,8 +337,7 @@ def nonzero_positions(x: Tensor) -> Any:
     if data.__class__ is DeviceArray:
         from .kernel import device_nonzero
 
-        refuse_complex("nonzero", data.device, (data,))
-        return device_nonzero(data)
+        return device_nonzero((x != 0)._data if is_complex(data) else data)
     host = x._host_array()
     if host.ndim == 0:
         return np.empty((int(bool(host)), 0), np.int64)

@@ -20,6 +20,7 @@ class Joining(Operator):
     """Tensors one after another along a dimension; on a device, one copy each into its part of the result."""
 
     family = "joining"
+    on_pairs = True
     repeatable = True
 
     def prepare(self, call: Call) -> None:

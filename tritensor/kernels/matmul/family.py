@@ -23,9 +23,10 @@ from ...memory import copies
 from ...memory.array import DeviceArray
 from ...operator import Dtypes, Operator, Shapes, registry
 from ...rules import Rule
-from ...runtime.call import Call
+from ...runtime.call import Call, refuse_complex
 from ...tensor import Tensor, wrap
 from ...threads import dot
+from ..pairs import is_complex
 from .host import multiply, product
 
 __all__ = ["Matmul", "body_of", "c_name", "linear", "matmul", "quick_linear", "quick_matmul", "refuse_activation"]
@@ -60,6 +61,7 @@ class Matmul(Operator):
     """
 
     family = "matmul"
+    on_pairs = True
     repeatable = True
 
     def __init__(self, name: str, reference: Any, *, transposed: bool) -> None:
@@ -135,6 +137,7 @@ class Matmul(Operator):
 
     def launch(self, call: Call) -> None:
         """One kernel for the product, the bias and the activation."""
+        from .complex_product import launch_complex
         from .launch import launch_product
 
         x, y = call.arrays[0], call.arrays[1]
@@ -144,6 +147,11 @@ class Matmul(Operator):
             bias = copies.from_host(np.array(bias, x.dtype), x.device)
         body = None if activation is None else body_of(registry[activation])
         y = y.transpose((1, 0)) if self.transposed else y
+        if is_complex(x):
+            if activation is not None:
+                refuse_complex(activation, x.device, (call.compute,))
+            launch_complex(call.outs[0], x, y, bias)
+            return
         launch_product(call.outs[0], x, y, bias, body)
 
     def cost(self, call: Call) -> tuple[int, int]:

@@ -32,6 +32,7 @@ from ...rules import FloatingOnly, Places, Rule, asked_dtype, compute_dtype
 from ...runtime.call import Call
 from ...tensor import Tensor
 from ...threads import quietly
+from ..pairs import is_complex
 from .functions import function_of, reduced_shape
 from .host import LARGE, in_parts, is_large, reduced_count
 
@@ -94,6 +95,7 @@ class Reduction(Operator):
     family = "reduction"
     repeatable = True
     into: Into | Callable[..., Into] = SAME
+    launch_complex: Any = None
 
     def __init__(
         self, name: str, reference: Callable[..., Any], rule: Rule, *, refuses_empty: bool = False, **names: Any
@@ -122,6 +124,10 @@ class Reduction(Operator):
             fold, combine, identity, start, finish, numbers(metadata) if numbers else ()
         )
         return self
+
+    def complex_kernel(self, launch: Callable[[Any, Call], None]) -> None:
+        """Declare what reduces complex numbers on a device: `(operator, call)`, see `complex_sums.py`."""
+        self.on_pairs, self.launch_complex = True, lambda call: launch(self, call)
 
     def in_parts(self, part: Any = None, whole: Any = None, *, read_once: bool = True) -> None:
         """Declare that large arrays may be cut along reduced dimensions on the CPU; otherwise only others are cut.
@@ -220,6 +226,9 @@ class Reduction(Operator):
         """Reduce with the family's kernel, in two stages for few long rows."""
         from .kernel import launch_reduction
 
+        if call.compute.is_complex or is_complex(call.arrays[0]):
+            self.launch_complex(call)
+            return
         launch_reduction(self, call.outs, call.arrays[0], call.compute, call.metadata)
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:

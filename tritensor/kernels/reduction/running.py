@@ -153,6 +153,7 @@ def _running_steps(state):
 
 
 cumsum = Scan("cumsum", _cumsum, SUMS, _running_sum, add, zero)
+cumsum.on_pairs = True  # a sum of pairs is that of their parts
 cumprod = Scan("cumprod", _cumprod, SUMS, _running_product, multiply, one)
 logcumsumexp = Scan(
     "logcumsumexp",

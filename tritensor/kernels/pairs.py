@@ -1,0 +1,65 @@
+"""Complex arrays on a device as real ones over the same memory.
+
+Kernels have no complex type. An operator that takes complex numbers on a device says so by `on_pairs` (its kernel has a
+form for pairs of a real and an imaginary part) and passes its kernel what the functions here make: both parts as two
+arrays, or as a last dimension of size 2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..memory import buffer
+from ..memory.array import DeviceArray
+from ..operator import copy_into
+
+__all__ = ["as_complex", "as_real", "in_dtype", "is_complex", "movable", "parts"]
+
+_INT64 = np.dtype(np.int64)
+
+
+def is_complex(value: Any) -> bool:
+    """Whether a value is a complex array on a device."""
+    return value.__class__ is DeviceArray and value.dtype.kind == "c"
+
+
+def as_real(array: DeviceArray) -> DeviceArray:
+    """The same memory with a last dimension of two: the real and the imaginary part."""
+    kind = dtypes.real_of(dtypes.of(array.dtype)).numpy
+    strides = (*(2 * step for step in array.strides), 1)
+    return DeviceArray.over(array.buffer, (*array.shape, 2), strides, 2 * array.offset, kind)
+
+
+def as_complex(array: DeviceArray) -> DeviceArray:
+    """The same memory without its last dimension, of two neighbours, which become a complex number."""
+    kind = np.result_type(array.dtype, np.complex64)
+    strides = tuple(step // 2 for step in array.strides[:-1])
+    return DeviceArray.over(array.buffer, array.shape[:-1], strides, array.offset // 2, kind)
+
+
+def parts(value: Any) -> tuple[Any, Any]:
+    """The real and the imaginary part of an array or a number, as views of it; a real value has the number 0."""
+    if is_complex(value):
+        real = as_real(value)
+        return real[..., 0], real[..., 1]
+    return (value, 0.0) if isinstance(value, DeviceArray) else (value.real, value.imag)
+
+
+def movable(*values: Any) -> list[tuple[Any, ...]]:
+    """The arguments of the copies that together copy complex elements: of 8 bytes as they are, else part by part."""
+    whole = all(value.__class__ is DeviceArray for value in values) and values[0].itemsize == 8
+    if not whole:
+        return list(zip(*map(parts, values), strict=True))
+    return [tuple([DeviceArray.over(x.buffer, x.shape, x.strides, x.offset, _INT64) for x in values])]
+
+
+def in_dtype(array: DeviceArray, kind: dtypes.dtype) -> DeviceArray:
+    """An array of this dtype: itself, or a contiguous copy."""
+    if array.dtype == kind.numpy:
+        return array
+    made = buffer.empty(array.shape, kind.numpy, array.device)
+    copy_into(made, array)
+    return made
