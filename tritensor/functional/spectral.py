@@ -11,8 +11,9 @@ from ..arguments import whole
 from ..dtypes import FLOATING
 from ..errors import DtypeError, ShapeError, explain, warn
 from ..kernels.hosted.fourier import COMPLEX_OF, fft_c2c, fft_c2r, fft_r2c
-from ..public import FUNCTIONAL, public
+from ..public import public
 from ..tensor import Tensor
+from .complex_views import view_as_real
 from .creation import place
 from .filling import pad
 
@@ -148,7 +149,7 @@ def stft(
         found = fft_r2c(cut, dim=(2,), normalization=scale, onesided=onesided)
     found = found.transpose(1, 2)
     found = found.squeeze(0) if input.ndim == 1 else found
-    return found if return_complex or (return_complex is None and complex_) else FUNCTIONAL["view_as_real"](found)
+    return found if return_complex or (return_complex is None and complex_) else view_as_real(found)
 
 
 @public(method=True, functional=False)
