@@ -135,6 +135,9 @@ def test_windows(name: str) -> None:
         made(-1)
     with pytest.raises(ValueError, match="expects float32 or float64 dtypes, got: "):
         made(3, dtype=torch.int64)
+    assert torch.equal(made(3, layout=torch.strided), made(3))
+    with pytest.raises(ValueError, match="is implemented for strided tensors only, got: dense"):
+        made(3, layout="dense")
     with pytest.raises(TypeError, match="got an unexpected keyword argument 'period'"):
         made(3, period=1)
 

@@ -67,6 +67,8 @@ def ours(device: str = "cpu") -> Side:
             return tritensor.device(device)
         if isinstance(value, reference.nn.Module):
             return module(value, side)
+        if isinstance(value, reference.layout) and value is not reference.strided:
+            return value  # no layout of ours: calls refuse it
         if isinstance(value, (reference.dtype, reference.memory_format, reference.layout)):
             value = named(tritensor, str(value).rpartition(".")[2])
         elif is_dataclass(value) and hasattr(tritensor.nn, type(value).__name__):

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import dtypes
 from ..errors import ArgumentError, explain
+from ..formats import strided
 from ..functional import windows as formulas
 from ..functional.creation import place
 from ..tensor import Tensor
@@ -26,6 +27,9 @@ __all__ = [
 def _made(name: str, M: int, options: dict[str, Any], formula: Callable[[], np.ndarray], single: bool = True) -> Tensor:
     """Check what all windows take, and place what the formula gives; ones for a length of 1 if `single`."""
     left = dict(options)
+    if left.pop("layout", strided) is not strided:
+        words = f"{name} is implemented for strided tensors only, got: {options['layout']}"
+        raise ValueError(words)
     dtype, device, requires_grad = (left.pop(name, None) for name in ("dtype", "device", "requires_grad"))
     if left:
         raise ArgumentError(f"{name}() got an unexpected keyword argument '{next(iter(left))}'")
