@@ -117,6 +117,11 @@ class Row:
         """How many there were."""
         return self.agree + self.missing + self.listed.total() + len(self.found)
 
+    @property
+    def verdict(self) -> str:
+        """Whether all samples agree, but for what `docs/differences.md` lists."""
+        return "differ" if self.found else "agree" if self.samples > self.missing == 0 else "are missing, or in part"
+
     def add(self, found: Difference | None) -> None:
         """Count a sample."""
         entry = found and known.entry(found, (found.statement,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
 from types import ModuleType
@@ -48,14 +49,17 @@ def report(rows: Iterable[Row]) -> str:
         "| entry | samples | agree | listed | missing | differ | first difference |",
         "|---|---|---|---|---|---|---|",
     ]
-    whole = Row("all")
+    whole, count = Row("all"), Counter[str]()
     for row in rows:
+        count[row.verdict] += 1
         lines.append(str(row))
         whole.agree += row.agree
         whole.missing += row.missing
         whole.listed += row.listed
         whole.found += row.found
     lines += [str(whole), *(f"listed: {title}: {count}" for title, count in whole.listed.items())]
+    told = ", ".join(f"{number} {verdict}" for verdict, number in sorted(count.items()))
+    lines.append(f"{count.total()} entries: {told}")
     kinds = {(each.statement.split("(")[0], each.kind): each for each in reversed(whole.found)}
     for each in reversed(list(kinds.values())):
         lines += ["", f"## {each.outcome} [{each.place}]", each.statement]
