@@ -160,9 +160,9 @@ class OperatorGradient(Gradient):
             return [parts[i] for i in self.positions] if parts.__class__ is tuple else (parts,)
         if len(self.calls) == 1:
             function = self.calls[0][0]
-            data = gradient._data
-            if self.on_device is not None and data.__class__ is DeviceArray and data.dtype.kind != "c":
-                function = self.on_device
+            if self.on_device is not None:
+                data = gradient._data
+                function = self.on_device if data.__class__ is DeviceArray and data.dtype.kind != "c" else function
             return (function(gradient, *values),)
         return [function(gradient, *[values[i] for i in picks]) for function, picks in self.calls]
 
