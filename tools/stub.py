@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tritensor
-from tritensor import devices, dtypes, formats, functional, generators, public, size
+from tritensor import devices, dtypes, formats, functional, generators, public, size, special
 from tritensor.history import History
 from tritensor.host_access import HostAccess
 from tritensor.tensor import Tensor
@@ -66,6 +66,15 @@ from typing import Any
 
 from .. import dtypes
 from ..tensor import Tensor
+'''
+
+SPECIAL = '''"""The type stub of the special functions, made by `python -m tools.generate`; do not edit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .tensor import Tensor
 '''
 
 NAMES = '''"""The type stub of the package, made by `python -m tools.generate`; do not edit."""
@@ -278,6 +287,16 @@ def _of_the_package_alone() -> list[str]:
     ]
 
 
+def special_functions() -> str:
+    """The text of the stub of `tritensor.special`, where the package's functions have other names, too."""
+    made, lines = Signatures(method=False), []
+    for name in special.__all__:
+        value = getattr(special, name)
+        same = [other for other, found in public.PACKAGE.items() if found is value]
+        lines += [f"from . import {same[0]} as {name}"] if same else made.function(name, value)
+    return "\n".join([SPECIAL, *_listed(special.__all__), "", *lines]) + "\n"
+
+
 def names() -> str:
     """The text of the stub of the package."""
     lines = []
@@ -308,4 +327,5 @@ def texts() -> dict[Path, str]:
         PACKAGE / "tensor.pyi": tensor(),
         PACKAGE / "functional" / "__init__.pyi": functions(),
         PACKAGE / "__init__.pyi": names(),
+        PACKAGE / "special.pyi": special_functions(),
     }

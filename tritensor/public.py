@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 __all__ = [
     "FUNCTIONAL",
     "PACKAGE",
+    "SPECIAL",
     "ShownSignature",
     "casts_of",
     "guards_of",
@@ -31,6 +32,7 @@ Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 PACKAGE: dict[str, Any] = {}  # the names of tritensor, except its modules and constants
 FUNCTIONAL: dict[str, Any] = {}  # the names of tritensor.functional
+SPECIAL: dict[str, Any] = {}  # the names that tritensor.special alone has
 _tensor: list[type] = []
 _guards: list[Callable[[Any, str, str], Any]] = []
 _casts: list[Callable[[Any, str], Any]] = []

@@ -21,12 +21,12 @@ OPERANDS = {
 ONE = """
 abs absolute acos arccos asin asinh arcsin arcsinh atan arctan ceil cos cosh erf erfc exp exp2 expm1 fix floor frac log
 log10 log1p log2 neg negative reciprocal round rsqrt sgn sigmoid sign sin sinh sqrt square tan tanh trunc nan_to_num
-logical_not tril triu isnan isinf isfinite gelu softplus logsigmoid hardshrink softshrink
+logical_not tril triu isnan isinf isfinite gelu softplus logsigmoid hardshrink softshrink digamma erfinv i0 lgamma
 """
 TWO = """
 add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow atan2 arctan2 fmax fmin maximum
 minimum hypot logaddexp eq ne ge gt le lt greater greater_equal less less_equal not_equal logical_and logical_or
-logical_xor matmul mm linear
+logical_xor matmul mm linear igamma igammac
 """
 BITS = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"
 ALONG = "all any amax amin argmax argmin mean sum nansum prod std var logsumexp cumsum max min softmax log_softmax"
@@ -52,6 +52,8 @@ CALLS: dict[str, str] = {
     "lerp": "x, y, 0.5",
     "bmm": "x[None], y[None]",
     "mv": "x, v",
+    "mvlgamma": "x, 1",
+    "polygamma": "1, x",
     "threshold": "x, 0.5, 2.0",
     "clamp": "x, 0.5, 0.75",
     "clip": "x, 0.5",

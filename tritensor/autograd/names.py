@@ -15,6 +15,7 @@ _PYTORCH = {
     "copy": "Clone",
     "cross_entropy": "NllLoss",
     "cross_entropy_with_gradient": "NllLoss",
+    "derived_digamma": "Polygamma",
     "dropout": "Mul",
     "gelu_tanh": "Gelu",
     "layer_norm": "NativeLayerNorm",

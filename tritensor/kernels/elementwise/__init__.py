@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from ...public import load_modules
 
-SHARED = {"family", "kernel", "methods", "select", "tiles"}
+SHARED = {"coefficients", "family", "kernel", "methods", "one_text", "select", "tiles"}
 
 load_modules(__name__, __path__, SHARED)

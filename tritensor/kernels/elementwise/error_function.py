@@ -14,60 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...rules import REAL_FLOAT
+from .coefficients import tables
 from .family import elementwise
 
 if TYPE_CHECKING:
     from triton.language.extra import libdevice
 
-# erf(x) = x * p(x^2) / q(x^2) up to 0.46875; highest power first
-_SMALL_P = (
-    1.85777706184603153e-1,
-    3.16112374387056560,
-    1.13864154151050156e2,
-    3.77485237685302021e2,
-    3.20937758913846947e3,
-)
-_SMALL_Q = (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3)
-# erfc(x) = exp(-x^2) * p(x) / q(x) up to 4
-_MIDDLE_P = (
-    2.15311535474403846e-8,
-    5.64188496988670089e-1,
-    8.88314979438837594,
-    6.61191906371416295e1,
-    2.98635138197400131e2,
-    8.81952221241769090e2,
-    1.71204761263407058e3,
-    2.05107837782607147e3,
-    1.23033935479799725e3,
-)
-_MIDDLE_Q = (
-    1.0,
-    1.57449261107098347e1,
-    1.17693950891312499e2,
-    5.37181101862009858e2,
-    1.62138957456669019e3,
-    3.29079923573345963e3,
-    4.36261909014324716e3,
-    3.43936767414372164e3,
-    1.23033935480374942e3,
-)
-# erfc(x) = exp(-x^2) / x * (1 / sqrt(pi) - p(1 / x^2) / (x^2 * q(1 / x^2))) above 4
-_LARGE_P = (
-    1.63153871373020978e-2,
-    3.05326634961232344e-1,
-    3.60344899949804439e-1,
-    1.25781726111229246e-1,
-    1.60837851487422766e-2,
-    6.58749161529837803e-4,
-)
-_LARGE_Q = (
-    1.0,
-    2.56852019228982242,
-    1.87295284992346725,
-    5.27905102951428412e-1,
-    6.05183413124413191e-2,
-    2.33520497626869185e-3,
-)
+# erf(x) = x * p(x^2) / q(x^2) up to 0.46875; erfc(x) = exp(-x^2) * p(x) / q(x) up to 4; above 4 it is
+# exp(-x^2) / x * (1 / sqrt(pi) - p(1 / x^2) / (x^2 * q(1 / x^2)))
+SMALL_P, SMALL_Q, MIDDLE_P, MIDDLE_Q, LARGE_P, LARGE_Q = tables("error function")
 
 
 def _ratio(p: tuple[float, ...], q: tuple[float, ...], x: np.ndarray) -> np.ndarray:
@@ -89,11 +44,11 @@ def erfc_tail(x: np.ndarray) -> np.ndarray:
     near = np.trunc(x * 16) / 16
     scale = np.exp(-near * near) * np.exp(-(x - near) * (x + near))
     large = x > 4
-    result = _ratio(_MIDDLE_P, _MIDDLE_Q, np.where(large, 4.0, x)) * scale
+    result = _ratio(MIDDLE_P, MIDDLE_Q, np.where(large, 4.0, x)) * scale
     if large.any():
         y = x[large]
         inverse = 1 / (y * y)
-        tail = (1 / math.sqrt(math.pi) - inverse * _ratio(_LARGE_P, _LARGE_Q, inverse)) / y
+        tail = (1 / math.sqrt(math.pi) - inverse * _ratio(LARGE_P, LARGE_Q, inverse)) / y
         result[large] = tail * scale[large]
     return result
 
@@ -158,7 +113,7 @@ def erf_array(x: np.ndarray) -> np.ndarray:
         return np.tanh(result, out=result)
     flat = x.reshape(-1)
     small = np.minimum(np.abs(flat), 0.46875)
-    result = small * _ratio(_SMALL_P, _SMALL_Q, small * small)
+    result = small * _ratio(SMALL_P, SMALL_Q, small * small)
     outside = ~(np.abs(flat) <= 0.46875)
     result[outside] = 1 - erfc_tail(np.abs(flat[outside]))
     return np.copysign(result, flat, out=result).reshape(x.shape)
@@ -176,7 +131,7 @@ def erfc_array(x: np.ndarray) -> np.ndarray:
     """erfc of an array, in float64."""
     flat = np.asarray(x, np.float64).reshape(-1)
     small = np.clip(flat, -0.46875, 0.46875)
-    result = 1 - small * _ratio(_SMALL_P, _SMALL_Q, small * small)
+    result = 1 - small * _ratio(SMALL_P, SMALL_Q, small * small)
     outside = ~(np.abs(flat) <= 0.46875)
     far = flat[outside]
     tail = erfc_tail(np.abs(far))

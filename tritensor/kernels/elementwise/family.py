@@ -54,6 +54,7 @@ class Elementwise(Operator):
         method, method_in_place: the Tensor methods, as functions.
         whole: the reference, of one array, takes every dtype as it is and shares large arrays among threads itself.
         into: what the public functions accept as `out`.
+        one_text: reference and kernel are made from one text, see the module of that name.
     """
 
     family = "elementwise"
@@ -61,7 +62,7 @@ class Elementwise(Operator):
     methods: tuple[str, ...] = ()
     method: Any = None
     method_in_place: Any = None
-    whole = False
+    whole = one_text = False
     into = ELEMENTWISE
 
     def __init__(

@@ -1,0 +1,149 @@
+"""Operators whose reference is made from the text of their kernel: special functions by series and rational
+approximations, of which a second text would be the first one again. Tests compare them with other programs' values.
+
+The text is Triton's, branches are choices between values, and on arrays `tl` and `libdevice` mean NumPy's functions.
+References compute in float64 and round once, so that the kernels' arithmetic in float32 is still tested.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import FunctionType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...public import SPECIAL
+from ...rules import REAL_FLOAT, Rule
+from ...runtime.source import DeviceFunction, device_function
+from .error_function import erf_array, erfc_array, in_pieces
+from .family import elementwise
+from .log_gamma import lgamma_array
+from .methods import function_of
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+__all__ = ["any_of", "clenshaw", "largest_of", "on_arrays", "one_text", "polynomial", "ratio", "special", "whole_of"]
+
+ARRAYS = SimpleNamespace(
+    abs=np.abs, float32=np.dtype(np.float32), static_range=range, where=np.where, zeros_like=np.zeros_like
+)
+LIBRARY = SimpleNamespace(
+    acos=np.arccos,
+    acosh=np.arccosh,
+    copysign=np.copysign,
+    cos=np.cos,
+    cosh=np.cosh,
+    erf=erf_array,
+    erfc=erfc_array,
+    exp=np.exp,
+    floor=np.floor,
+    lgamma=lgamma_array,
+    log=np.log,
+    log1p=np.log1p,
+    pow=np.power,
+    sin=np.sin,
+    sinh=np.sinh,
+    sqrt=np.sqrt,
+    tan=np.tan,
+    trunc=np.trunc,
+)
+
+
+@device_function
+def polynomial(x, TABLE: tl.constexpr):
+    """The polynomial with these coefficients, highest power first."""
+    result = tl.zeros_like(x) + TABLE[0]
+    for place in tl.static_range(1, len(TABLE)):
+        result = result * x + TABLE[place]
+    return result
+
+
+@device_function
+def ratio(x, ABOVE: tl.constexpr, BELOW: tl.constexpr):
+    """A quotient of polynomials."""
+    return polynomial(x, ABOVE) / polynomial(x, BELOW)
+
+
+@device_function
+def clenshaw(x, TABLE: tl.constexpr):
+    """The sum of Chebyshev polynomials at x / 2, highest degree first, of which the last counts half."""
+    before = tl.zeros_like(x)
+    last = tl.zeros_like(x)
+    result = tl.zeros_like(x) + TABLE[0]
+    for place in tl.static_range(1, len(TABLE)):
+        before = last
+        last = result
+        result = x * last - before + TABLE[place]
+    return 0.5 * (result - before)
+
+
+@device_function
+def any_of(condition):
+    """Whether a condition holds for an element of a block."""
+    return tl.max(condition.to(tl.int32), axis=None) != 0
+
+
+@device_function
+def largest_of(x):
+    """The largest element of a block, as an integer."""
+    return tl.max(x, axis=None).to(tl.int32)
+
+
+@device_function
+def whole_of(number):
+    """A number as an integer."""
+    return number.to(tl.int32)
+
+
+_WORDS = {"any_of": np.any, "whole_of": int, "largest_of": lambda x: int(np.max(x, initial=0))}
+
+
+def on_arrays(function: Any) -> Callable[..., Any]:
+    """A function in Triton's language as one of arrays."""
+    plain = getattr(function, "function", function)  # of a device function
+    named = {
+        name: _WORDS[name] if name in _WORDS else on_arrays(value)
+        for name, value in plain.__globals__.items()
+        if name in plain.__code__.co_names and isinstance(value, DeviceFunction)
+    }
+    scope = {**plain.__globals__, **named, "tl": ARRAYS, "libdevice": LIBRARY}
+    return FunctionType(plain.__code__, scope, plain.__name__, plain.__defaults__)
+
+
+def one_text(rule: Rule = REAL_FLOAT, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Declare an elementwise operator by its kernel's body; a decorator. `options` are those of `elementwise`."""
+
+    def declare(body: Callable[..., Any]) -> Any:
+        compute = on_arrays(body)
+
+        def reference(*operands: Any, **metadata: Any) -> Any:
+            kind = next(value.dtype for value in operands if isinstance(value, np.ndarray))
+            wide = [np.asarray(value, np.float64) for value in operands]
+            shape = np.broadcast_shapes(*[value.shape for value in wide])
+            out = in_pieces(lambda *values: compute(*values, *metadata.values()), *np.broadcast_arrays(*wide))
+            return np.asarray(out, kind).reshape(shape)
+
+        signature = inspect.signature(body)
+        parameters = signature.parameters.values()  # those with a value are metadata
+        reference.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[
+                each if each.default is each.empty else each.replace(kind=each.KEYWORD_ONLY) for each in parameters
+            ]
+        )
+        reference.__doc__ = body.__doc__
+        declared = elementwise(rule, reference, **{"name": body.__name__, **options})
+        declared.one_text = True
+        return declared.kernel(body)
+
+    return declare
+
+
+def special(body: Callable[..., Any]) -> Any:
+    """Declare an operator that is a function of `tritensor.special` alone; a decorator."""
+    name = body.__name__
+    operator = one_text(name=f"special_{name}", methods=())(body)
+    SPECIAL[name] = function_of(operator, name)
+    return operator
