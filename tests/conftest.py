@@ -134,6 +134,7 @@ KERNELS = frozenset(
         "ctc",
         "indexing",
         "gather_and_scatter",
+        "scattering",
         "sums_at_places",
         "rearranging",
         "convolution_on_devices",

@@ -153,7 +153,7 @@ def test_row_kernels_read_and_write_in_vectors(case: str) -> None:
 def sums_at(width: int, dtype: Any) -> None:
     out, values = on_device(1000, width, dtype=dtype)._data, on_device(32768, width, dtype=dtype)._data
     positions = on_device(1, 32768, dtype=torch.int64)._data
-    segment_kernels.add_at(Walk.of_index(out, positions, (0,)), out, values)
+    segment_kernels.fold_at(Walk.of_index(out, positions, (0,)), out, values)
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ CASES = [(operator, dtype) for operator in registry.values() if has_samples(oper
 
 
 # What they do depends on the numbers in a tensor, so no call of theirs is remembered.
-DEPENDING_ON_INDICES = {"index", "index_put", "gather", "scatter", "embedding_bag"}
+DEPENDING_ON_INDICES = {"index", "index_put", "gather", "scatter", "scatter_reduce", "embedding_bag"}
 
 
 def outcome(operator: Operator, inputs: list[Any], metadata: dict[str, Any], leaves: list[int]) -> list[Any]:

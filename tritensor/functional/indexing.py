@@ -118,8 +118,8 @@ def put(places: Places, value: Any, accumulate: bool = False) -> Tensor:
         if value.dtype is not x.dtype:
             raise DtypeError(
                 explain(
-                    f"Index put requires the source and destination dtypes match, got {_short(x)} for the destination "
-                    f"and {_short(value)} for the source.",
+                    f"Index put requires the source and destination dtypes match, got {short(x)} for the destination "
+                    f"and {short(value)} for the source.",
                     remedy=f"convert the value with .to({x.dtype})",
                 )
             )
@@ -135,7 +135,8 @@ def put(places: Places, value: Any, accumulate: bool = False) -> Tensor:
     return x
 
 
-def _short(x: Tensor) -> str:
+def short(x: Tensor) -> str:
+    """The name of a tensor's dtype in PyTorch's messages: "Float"."""
     return str(x.type()).rpartition(".")[2].removesuffix("Tensor")
 
 
@@ -145,18 +146,19 @@ def index_put(input: Tensor, indices: Sequence[Tensor], values: Any, accumulate:
     return index_put_(input.clone(), indices, values, accumulate)
 
 
-@method()
-def index_put_(self: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False) -> Tensor:
-    """Write `values` to `self[indices]`, or add them to what is there."""
-    places = resolve(self, tuple(indices))
+@public(method=True)
+def index_put_(input: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False) -> Tensor:
+    """Write `values` to `input[indices]`, or add them to what is there."""
+    places = resolve(input, tuple(indices))
     if places.positions is None:
         _assign(places.view, places.view + values if accumulate else values)
     else:
         put(places, values, accumulate)
-    return self
+    return input
 
 
-def _integer_index(name: str, index: Tensor, words: str) -> None:
+def integer_index(name: str, index: Tensor, words: str) -> None:
+    """Raise unless an index is a tensor of int64 or int32."""
     if not isinstance(index, Tensor):
         raise ArgumentError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
     if index.dtype not in (dtypes.int64, dtypes.int32):
@@ -179,7 +181,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
             [4, 4]])
     """
     dim = layout.normalize_dim(dim, input.ndim)
-    _integer_index("index_select", index, "int32 or int64")
+    integer_index("index_select", index, "int32 or int64")
     if index.ndim > 1:
         raise RangeError("index_select(): Index is supposed to be a vector")
     vector = index.reshape(-1)
@@ -191,11 +193,11 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
             )
         return input.clone()
     found = quick_indexing.take(input, vector, dim, along=False)
-    result = kernels.index(input, _row(vector), dims=(dim,)) if found is None else found
+    result = kernels.index(input, row(vector), dims=(dim,)) if found is None else found
     return called("IndexSelectBackward0", result)  # type: ignore[no-any-return]
 
 
-def _row(checked: Tensor) -> Tensor:
+def row(checked: Tensor) -> Tensor:
     """Coordinates along one dimension from an index that has been checked."""
     positions: Tensor = checked.unsqueeze(0)
     kernels.mark_checked_range(positions)
@@ -208,19 +210,25 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
 
     The order of the additions is fixed, so every run gives the same bits.
     """
-    dim = _slice_dim("index_add_", input, dim, index)
-    _check_dtype("index_add_", input, source)
+    dim = check_slices("index_add_", input, dim, index, source)
+    alpha = converted(alpha, input.dtype)
+    value = source * alpha if alpha != 1 else source
+    return called("IndexAddBackward0", _put_slices(input, dim, index, value, accumulate=True))
+
+
+def check_slices(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor) -> int:
+    """The dimension, after the arguments of index_add or index_reduce were checked."""
+    dim = slice_dim(name, input, dim, index)
+    check_dtype(name, input, source)
     if dim and dim >= source.ndim:
-        raise ShapeError(
-            f"index_add_(): Indexing dim {dim} is out of bounds of the source tensor with dim {source.ndim}"
-        )
+        raise ShapeError(f"{name}(): Indexing dim {dim} is out of bounds of the source tensor with dim {source.ndim}")
     own, other = list(input.shape), list(source.shape)
     if not other and index.numel() != 1:
         raise RangeError("Dimension specified as 0 but tensor has no dimensions")
     extent = other[dim] if other else 1
     if index.numel() != extent:
         raise ShapeError(
-            f"index_add_(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({extent}), "
+            f"{name}(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({extent}), "
             f"for dim: {dim}"
         )
     if own and other:
@@ -230,15 +238,13 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
             f"self.shape = {list(input.shape)} source.shape = {list(source.shape)}"
         )
-    alpha = converted(alpha, input.dtype)
-    value = source * alpha if alpha != 1 else source
-    return called("IndexAddBackward0", _put_slices(input, dim, index, value, accumulate=True))
+    return dim
 
 
 @public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`input` with slice `index[i]` along `dim` replaced by `source[i]`."""
-    dim = _slice_dim("index_copy_", input, dim, index)
+    dim = slice_dim("index_copy_", input, dim, index)
     own, other, count = list(input.shape), list(source.shape), index.numel()
     if not other and count != 1:
         raise RangeError(f"index_copy_(): When source is scalar, index should have one element (got {count})")
@@ -247,7 +253,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
             "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
             f"dimensionality ({len(other)}), destination dimensionality ({len(own)})"
         )
-    _check_dtype("index_copy_", input, source)
+    check_dtype("index_copy_", input, source)
     inner, outer = other[:dim] + other[dim + 1 :], own[:dim] + own[dim + 1 :]
     if inner != outer:
         raise ShapeError(
@@ -264,7 +270,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 @public(method=True, in_place=expanded.form(expanded.index_fill))
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """`input` with the slices at `index` along `dim` filled with a number; -1 is the last slice."""
-    dim = _slice_dim("index_fill_", input, dim, index)
+    dim = slice_dim("index_fill_", input, dim, index)
     if isinstance(value, Tensor) and value.ndim:
         raise ShapeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
@@ -302,20 +308,21 @@ def _number_for(input: Tensor, value: Any) -> Any:
     return value.to(input.device, input.dtype)
 
 
-def _slice_dim(name: str, input: Tensor, dim: int, index: Tensor) -> int:
+def slice_dim(name: str, input: Tensor, dim: int, index: Tensor) -> int:
     """The dimension, after the index of index_add, index_copy or index_fill was checked."""
     dim = layout.normalize_dim(dim, input.ndim)
-    _integer_index(name, index, "int32/int64")
+    integer_index(name, index, "int32/int64")
     if index.ndim > 1:
         raise RangeError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
     return dim
 
 
-def _check_dtype(name: str, input: Tensor, source: Tensor) -> None:
+def check_dtype(name: str, input: Tensor, source: Tensor) -> None:
+    """Raise unless both have one dtype."""
     if source.dtype is not input.dtype:
         raise DtypeError(
             explain(
-                f"{name}(): self ({_short(input)}) and source ({_short(source)}) must have the same scalar type",
+                f"{name}(): self ({short(input)}) and source ({short(source)}) must have the same scalar type",
                 remedy=f"convert the source with .to({input.dtype})",
             )
         )
@@ -333,14 +340,14 @@ def _put_slices(
         index = index[:0]
         value = value.narrow(dim, 0, 0) if isinstance(value, Tensor) and value.ndim else value
     kernels.check_bounds(index, shape[dim], dim, negative)
-    return kernels.index_put(input, _row(index), value, dims=(dim,), accumulate=accumulate)
+    return kernels.index_put(input, row(index), value, dims=(dim,), accumulate=accumulate)
 
 
-def _places(name: str, index: Tensor) -> Tensor:
+def places_of(name: str, index: Tensor) -> Tensor:
     """The index of gather or scatter, which without elements may be of any dtype, as in PyTorch."""
     if isinstance(index, Tensor) and not index._data.size:
         return index.to(dtypes.int64)
-    _integer_index(name, index, "int32/int64")
+    integer_index(name, index, "int32/int64")
     return index
 
 
@@ -357,83 +364,26 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
         BoundsError: an index out of bounds; negative ones are.
     """
     layout.normalize_dim(dim, input.ndim)
-    index = _places("gather", index)
+    index = places_of("gather", index)
     return kernels.gather(input, index, dim=dim)
-
-
-@public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
-def scatter(
-    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
-) -> Tensor:
-    """`input` with each element of `src` (or one number) written to the position in `index` along `dim`.
-
-    Args:
-        reduce: "add" to add to what is there.
-
-    Where positions repeat, the last element is written on the CPU and any one of them on a CUDA device.
-
-    >>> import tritensor as torch
-    >>> torch.zeros(2, 3).scatter(0, torch.tensor([[1, 0, 1]]), 5.0)
-    tensor([[0., 5., 0.],
-            [5., 0., 5.]])
-    """
-    if reduce not in (None, "add"):
-        raise ArgumentError(explain(f"scatter(): reduce argument must be either None or 'add', got {reduce!r}"))
-    return _scatter(input, dim, index, src if value is None else value, reduce == "add")
-
-
-@public(method=True, in_place=in_place_form, out=takes_out(SCATTERED))
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """`input` with each element of `src` added at the position in `index` along `dim`.
-
-    The order of the additions is fixed, so every run gives the same bits.
-
-    >>> import tritensor as torch
-    >>> torch.zeros(3).scatter_add(0, torch.tensor([0, 2, 0]), torch.tensor([1.0, 2.0, 3.0]))
-    tensor([4., 0., 2.])
-    """
-    return called("ScatterAddBackward0", _scatter(input, dim, index, src, True))
-
-
-def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, accumulate: bool) -> Tensor:
-    layout.normalize_dim(dim, input.ndim)
-    index = _places("scatter", index)
-    if isinstance(src, Tensor) and src.dtype is not input.dtype:
-        raise DtypeError("scatter(): Expected self.dtype to be equal to src.dtype")
-    if not index.numel():  # PyTorch looks at no shape then
-        return input.clone()
-    if isinstance(src, Tensor):
-        extents, shape = index._data.shape, src._data.shape
-        if extents and len(shape) == len(extents) and any(n > m for n, m in zip(extents, shape, strict=True)):
-            raise ShapeError(
-                f"Expected index {list(extents)} to be no larger than self {list(input.shape)} apart from "
-                f"dimension {dim} and to be no larger size than src {list(shape)}"
-            )
-        if len(shape) != len(extents):
-            raise ShapeError("Index tensor must have the same number of dimensions as src tensor")
-        if shape != extents and extents:
-            src = basic_index(src, tuple(slice(extent) for extent in extents))
-    else:
-        src = converted(src, input.dtype)
-    return kernels.scatter(input, index, src, dim=dim, accumulate=accumulate)
 
 
 @public(method=True, out=takes_out(SELECTED))
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements at `index` of the flattened `input`."""
-    _integer_index("take", index, "int64")
+    integer_index("take", index, "int64")
     count = input.numel()
     words = f"out of range: tried to access an index on a tensor of {count} elements."
     kernels.check_bounds(index, count, 0, message=words if count else "take(): tried to take from an empty tensor")
     flat = input.reshape(-1)
-    chosen = flat[index] if index.ndim else kernels.index(flat, _row(index), dims=(0,))  # one number makes a view
+    chosen = flat[index] if index.ndim else kernels.index(flat, row(index), dims=(0,))  # one number makes a view
     return called("TakeBackward0", chosen)  # type: ignore[no-any-return]
 
 
 @public(method=True, out=takes_out(SELECTED))
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Elements of `input` at `indices` along `dim` (of the flattened input if None); the other sizes broadcast."""
-    _integer_index("take_along_dim", indices, "int64")
+    integer_index("take_along_dim", indices, "int64")
     if dim is None:
         return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
     if input.ndim != indices.ndim:

@@ -14,9 +14,9 @@ from ..operator import registry
 from ..public import public
 from ..tensor import Tensor
 from . import creation, quick_indexing
-from .indexing import scatter
 from .joining import cat
 from .ranges import arange
+from .scattering import scatter
 
 
 @public(package=False)

@@ -147,7 +147,7 @@ def _reduction(batch: Batch) -> tuple[Any, ...]:
     return batch(x, dim=tuple([dim + 1 for dim in dims]))
 
 
-@_rule("rowwise", "scan", "sorting", "gather", "scatter")
+@_rule("rowwise", "scan", "sorting", "gather", "scatter", "scatter_reduce")
 def _along(batch: Batch) -> tuple[Any, ...]:
     """Operators along `dim` of inputs of one rank."""
     inputs = [batch.all_of(position) for position in range(len(batch.x))]

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from .kernel import Walk
 
 __all__ = [
+    "Gather",
     "Indexing",
     "check_bounds",
+    "flat_places",
     "gather",
     "index",
     "index_put",
@@ -47,6 +49,7 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
+_HALVES = (dtypes.float16, dtypes.bfloat16)
 _INTEGERS = (dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8, dtypes.uint8)
 
 
@@ -71,7 +74,7 @@ class Indexing(Operator):
                         remedy="bring them to one dtype with .to(dtype)",
                     )
                 )
-        summed = call.metadata.get("accumulate") and kind in (dtypes.float16, dtypes.bfloat16)
+        summed = call.metadata.get("accumulate", "reduce" in call.metadata) and kind in _HALVES
         return dtypes.float32 if summed else kind, (kind,)
 
     def walk(self, x: DeviceArray, where: DeviceArray, metadata: dict[str, Any]) -> Walk:
@@ -96,18 +99,19 @@ class Indexing(Operator):
         self.write_places(call.outs[0], call.arrays[1], call.arrays[2], call.metadata)
 
     def write_places(self, out: DeviceArray, where: DeviceArray, value: Any, metadata: dict[str, Any]) -> None:
-        """Write `value` to the places that `where` gives in `out`, or add it."""
+        """Write `value` to the places that `where` gives in `out`, or fold it into them."""
         from .kernel import move
-        from .segments import add_at
+        from .segments import fold_at
 
+        added = metadata.get("accumulate", True)
         if is_complex(out):
-            pieces = zip(parts(out), parts(value), strict=True) if metadata["accumulate"] else movable(out, value)
+            pieces = zip(parts(out), parts(value), strict=True) if added else movable(out, value)
             for each, source in pieces:
                 self.write_places(each, where, source, metadata)
             return
         walk = self.walk(out, where, metadata)
-        if metadata["accumulate"]:
-            add_at(walk, out, value)
+        if added:
+            fold_at(walk, out, value, metadata.get("reduce", "sum"), metadata.get("include_self", True))
         else:
             move(walk, out, value, into=True)
 
@@ -128,7 +132,7 @@ def _key(positions: np.ndarray, rank: int, dims: tuple[int, ...]) -> tuple[Any, 
     return tuple(key)
 
 
-def _flat_places(index: np.ndarray, x: np.ndarray, dim: int) -> np.ndarray:
+def flat_places(index: np.ndarray, x: np.ndarray, dim: int) -> np.ndarray:
     """The places of `mesh` as flat indices of a row-major `x`: NumPy is many times faster with a single index."""
     steps = layout.contiguous_strides(x.shape)
     places = index * np.int64(steps[dim])
@@ -163,7 +167,7 @@ def _gather(x, index, *, dim):
         return np.empty(index.shape, x.dtype)
     if x.flags.c_contiguous:
         # bounds were checked: "clip" never clips, and skips NumPy's check of each element
-        return x.reshape(-1).take(_flat_places(index, x, dim), mode="clip")
+        return x.reshape(-1).take(flat_places(index, x, dim), mode="clip")
     return x[mesh(index, dim)]
 
 
@@ -173,7 +177,7 @@ def _scatter(x, index, value, *, dim, accumulate=False):
     if x.ndim == 0:
         index, dim = index.reshape(-1), 0
         value = np.reshape(value, -1) if isinstance(value, np.ndarray) else value
-    places, flat = _flat_places(index, out, dim).reshape(-1), out.reshape(-1)
+    places, flat = flat_places(index, out, dim).reshape(-1), out.reshape(-1)
     if isinstance(value, np.ndarray):
         value = np.broadcast_to(value, index.shape).reshape(-1)
     if accumulate:
@@ -224,7 +228,7 @@ class _Index(Indexing):
         return [(shape, call.results[0].numpy)]
 
 
-class _Gather(Indexing):
+class Gather(Indexing):
     """Places given by a coordinate along one dimension."""
 
     def prepare(self, call: Call) -> None:
@@ -279,7 +283,9 @@ def check_bounds(where: Tensor, size: int, dim: int, negative: bool = True, mess
     low, high = value_range(where)
     if high >= size or low < (-size if negative else 0):
         wrong = high if high >= size else low
-        raise BoundsError(message or f"index {wrong} is out of bounds for dimension {dim} with size {size}")
+        if message:
+            raise BoundsError(message.replace("{wrong}", str(wrong)))
+        raise BoundsError(f"index {wrong} is out of bounds for dimension {dim} with size {size}")
 
 
 def value_range(where: Tensor) -> tuple[int, int]:
@@ -348,8 +354,8 @@ def nonzero_positions(x: Tensor) -> Any:
 
 index = _Index("index", _index, "positions")
 index_put = _Index("index_put", _index_put, "positions")
-gather = _Gather("gather", _gather, "index")
-scatter = _Gather("scatter", _scatter, "index")
+gather = Gather("gather", _gather, "index")
+scatter = Gather("scatter", _scatter, "index")
 
 
 def _coordinates(rng: np.random.Generator, sizes: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:

@@ -1,7 +1,8 @@
-"""Sums at indexed places, with the same bits on every run: places are sorted by destination, then equal ones summed.
+"""Sums, products and extremes at indexed places, with the same bits on every run: places are sorted by destination,
+then equal ones are folded.
 
-A program reads a block of sorted places, and a segmented scan sums the values of each destination. A destination whose
-places are all in one block is then complete. For one that spans blocks, each block stores its part of the sum (for its
+What is said of sums holds for all of them. A program reads a block of sorted places, and a segmented scan sums the
+values of each destination. A destination whose places are all in one block is then complete. For one that spans blocks, each block stores its part of the sum (for its
 first and its last destination), and a second launch adds these parts, 32 blocks at a time. No program waits for
 another, and the work depends only on the number of places: a program that added the places of one destination one after
 another needed a step for each place of padding in a batch.
@@ -26,7 +27,7 @@ from .sorting_kernel import stable_order
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["add_at"]
+__all__ = ["fold_at"]
 
 # Elements of a block: 16 a thread with 4 warps, each a sum and a flag.
 _TILE = 2048
@@ -60,9 +61,60 @@ def keys_kernel(
 
 
 @device_function
+def add(x, y):
+    """Sums."""
+    return x + y
+
+
+@device_function
+def multiply(x, y):
+    """Products."""
+    return x * y
+
+
+@device_function
+def smaller(x, y):
+    """Minima; NaN is less than every number."""
+    return tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)
+
+
+@device_function
+def larger(x, y):
+    """Maxima; NaN is more than every number."""
+    return tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
+
+
+@device_function
 def add_unless_new(total, new, other_total, other_new):
     """The sum of two neighbouring runs of places, of which the second may begin a new destination."""
-    return tl.where(other_new > 0, other_total, total + other_total), new | other_new
+    return tl.where(other_new > 0, other_total, add(total, other_total)), new | other_new
+
+
+@device_function
+def multiply_unless_new(total, new, other_total, other_new):
+    """Likewise the product."""
+    return tl.where(other_new > 0, other_total, multiply(total, other_total)), new | other_new
+
+
+@device_function
+def smaller_unless_new(total, new, other_total, other_new):
+    """Likewise the minimum."""
+    return tl.where(other_new > 0, other_total, smaller(total, other_total)), new | other_new
+
+
+@device_function
+def larger_unless_new(total, new, other_total, other_new):
+    """Likewise the maximum."""
+    return tl.where(other_new > 0, other_total, larger(total, other_total)), new | other_new
+
+
+# How two values are folded, how two runs of places are, and what changes nothing; an extreme folded again is the same.
+_FOLDS = {
+    "sum": (add, add_unless_new, 0),
+    "prod": (multiply, multiply_unless_new, 1),
+    "amin": (smaller, smaller_unless_new, None),
+    "amax": (larger, larger_unless_new, None),
+}
 
 
 @kernel
@@ -82,6 +134,9 @@ def segment_sums_kernel(
     rest_out_strides,
     sizes,
     steps,
+    FOLD: tl.constexpr,
+    SCAN: tl.constexpr,
+    OWN: tl.constexpr,
     TOTAL: tl.constexpr,
     OUT_DTYPE: tl.constexpr,
     RANK: tl.constexpr,
@@ -99,6 +154,8 @@ def segment_sums_kernel(
         source: a pointer, or a number; then its strides are ().
         width: elements of the dimensions that are not indexed (`rest_shape`).
         sizes, steps: a key is a coordinate in `sizes`, and the element of `out` at `steps`.
+        FOLD, SCAN: how two values are folded, and two runs of places.
+        OWN: the element of `out` is one of the values.
         WIDE: offsets need 64 bits. The grid is (blocks * ceil(width / BLOCK_R),): its other dimensions would end at
             65535 programs.
     """
@@ -122,14 +179,16 @@ def segment_sums_kernel(
         offset = offset + offset_of(rest, rest_source_strides, rest_shape, REST_RANK)[None, :]
         value = tl.load(source + offset, mask=mask, other=0)
     new = tl.broadcast_to((key != before).to(tl.int32)[:, None], (BLOCK_P, BLOCK_R))
-    total, begun = tl.associative_scan((value.to(TOTAL), new), 0, add_unless_new)
+    total, begun = tl.associative_scan((value.to(TOTAL), new), 0, SCAN)
     ends = (inside & (key != after))[:, None]
     last = ((position == (block + 1) * BLOCK_P - 1) & inside)[:, None]
     whole = ends & (begun > 0) & rest_mask
     out_block = out_ptr + offset_of(key.to(tl.int64) if WIDE else key, steps, sizes, len(sizes))[:, None]
     out_block = out_block + offset_of(rest, rest_out_strides, rest_shape, REST_RANK)[None, :]
-    found = tl.load(out_block, mask=whole, other=0).to(TOTAL)
-    tl.store(out_block, (found + total).to(OUT_DTYPE), mask=whole)
+    result = total
+    if OWN:
+        result = FOLD(tl.load(out_block, mask=whole, other=0).to(TOTAL), total)
+    tl.store(out_block, result.to(OUT_DTYPE), mask=whole)
     # at most one element of each column is not zero, so the sum selects it
     nothing = tl.zeros_like(total)
     head = (ends | last) & (begun == 0)
@@ -160,6 +219,9 @@ def join_segments_kernel(
     rest_out_strides,
     sizes,
     steps,
+    FOLD: tl.constexpr,
+    NEUTRAL: tl.constexpr,
+    OWN: tl.constexpr,
     TOTAL: tl.constexpr,
     OUT_DTYPE: tl.constexpr,
     REST_RANK: tl.constexpr,
@@ -189,22 +251,31 @@ def join_segments_kernel(
             each = first + tl.arange(0, JOINED)
             # keys rise, so the blocks that begin with this one follow each other
             same = tl.load(key_ptr + each * BLOCK_P, mask=each < blocks, other=-1) == key
-            heads = tl.load(
-                head_ptr + each[:, None] * width + rest[None, :], mask=same[:, None] & rest_mask[None, :], other=0
-            )
-            total += tl.sum(heads, 0)
+            known = same[:, None] & rest_mask[None, :]
+            heads = tl.load(head_ptr + each[:, None] * width + rest[None, :], mask=known, other=0)
+            if NEUTRAL is None:
+                heads = tl.where(known, heads, total[None, :])
+            else:
+                heads = tl.where(known, heads, tl.full(heads.shape, NEUTRAL, heads.dtype))
+            total = FOLD(total, tl.reduce(heads, 0, FOLD))
             first += JOINED
             going = (tl.min(same.to(tl.int32), 0) > 0) & (first < blocks)
         place = out_ptr + offset_of(key.to(tl.int64) if WIDE else key, steps, sizes, len(sizes))
         pointer = place + offset_of(rest, rest_out_strides, rest_shape, REST_RANK)
-        found = tl.load(pointer, mask=rest_mask, other=0).to(TOTAL)
-        tl.store(pointer, (found + total).to(OUT_DTYPE), mask=rest_mask)
+        result = total
+        if OWN:
+            result = FOLD(tl.load(pointer, mask=rest_mask, other=0).to(TOTAL), total)
+        tl.store(pointer, result.to(OUT_DTYPE), mask=rest_mask)
 
 
-def add_at(walk: Walk, out: DeviceArray, source: Any) -> None:
-    """Add `source`, an array or number that broadcasts over the walk, to the indexed places of `out`.
+def fold_at(walk: Walk, out: DeviceArray, source: Any, fold: str = "sum", own: bool = True) -> None:
+    """Fold `source`, an array or number that broadcasts over the walk, into the indexed places of `out`.
 
-    The places are sorted by destination first, so no two programs add to one element.
+    The places are sorted by destination first, so no two programs fold into one element.
+
+    Args:
+        fold: "sum", "prod", "amin" or "amax".
+        own: whether the elements of `out` are folded with the others, or replaced.
     """
     rest = [dim for dim in range(len(walk.shape)) if dim not in walk.dims]
     place_shape = tuple(walk.shape[dim] for dim in walk.dims)
@@ -229,7 +300,10 @@ def add_at(walk: Walk, out: DeviceArray, source: Any) -> None:
     grid = (blocks * -(-width // block_r),)
     spans = [layout.span(each.shape, each.strides, 0) for each in (out, source) if each.__class__ is DeviceArray]
     wide = max(count, width + block_r, *[high - low for low, high in spans]) >= 1 << 31
+    join, scan, neutral = _FOLDS[fold]
     constants = {
+        "FOLD": join,
+        "OWN": own,
         "TOTAL": total,
         "OUT_DTYPE": kind,
         "REST_RANK": len(rest_shape),
@@ -257,18 +331,18 @@ def add_at(walk: Walk, out: DeviceArray, source: Any) -> None:
             walk.key_shape,
             walk.key_strides,
         ),
-        {**constants, "RANK": len(shape)},
+        {**constants, "SCAN": scan, "RANK": len(shape)},
         out.device,
-        name="add_places",
+        name="add_places" if fold == "sum" else f"{fold}_places",
     )
     if blocks > 1:
         launch(
             join_segments_kernel,
             grid,
             (out, heads, tails, keys, count, blocks, width, rest_shape, rest_out, walk.key_shape, walk.key_strides),
-            {**constants, "JOINED": _JOINED},
+            {**constants, "NEUTRAL": neutral, "JOINED": _JOINED},
             out.device,
-            name="add_places_joined",
+            name="add_places_joined" if fold == "sum" else f"{fold}_places_joined",
         )
 
 

@@ -25,7 +25,7 @@ from ...runtime.launch import kernel, launch
 from ...threads import in_pieces
 from ..blocks import block_size
 from ..indexing.kernel import Walk
-from ..indexing.segments import add_at
+from ..indexing.segments import fold_at
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -69,7 +69,7 @@ class AtPlaces(Operator):
         if terms.size:
             _launch(mode, terms, keys, call.arrays, 1, compute)
             walk = Walk.of_index(out, keys.reshape((2, -1)), (0, 2))
-            add_at(walk, out, terms.reshape((-1, channels)))
+            fold_at(walk, out, terms.reshape((-1, channels)))
 
 
 def _at(x: np.ndarray, places: np.ndarray) -> np.ndarray:
