@@ -16,7 +16,7 @@ from ..errors import AutogradError, LinAlgError
 from ..functional.creation import zeros
 from ..functional.joining import cat
 from ..kernels.hosted.family import hosted
-from ..kernels.hosted.pivoting import eliminated, permuted, solved_symmetric, symmetric
+from ..kernels.hosted.pivoting import eliminated, orthogonal, permuted, solved_symmetric, symmetric
 from ..rules import INTEGRAL
 from ..tensor import Tensor
 from .matrices import Matrices, adjoint, check, failing, identity, on_diagonal, unit_lower
@@ -92,8 +92,8 @@ def _(grad, L, upper):
 def qr(A, *, mode):
     """Q, of orthonormal columns, and R, upper triangular, of A = Q R; of the mode "r" R alone."""
     if mode == "r":
-        return np.empty(0, A.dtype), np.linalg.qr(A, mode)
-    return tuple(np.linalg.qr(A, mode))
+        return np.empty(0, A.dtype), orthogonal(A, mode)
+    return tuple(orthogonal(A, mode))
 
 
 @qr.gradient
