@@ -45,36 +45,26 @@ def cholesky(A, *, upper):
     lower = A.conj().mT if upper else A
     info = np.zeros(A.shape[:-2], np.int32)
     try:
-        L = _positive(lower)
+        L = np.linalg.cholesky(lower)
+        done = not np.isnan(L.diagonal(0, -2, -1)).any()  # which OpenBLAS passes on
     except np.linalg.LinAlgError:
+        done = False
+    if not done:
         L = np.tril(lower)
         for place in np.ndindex(info.shape):
-            L[place], info[place] = _as_far_as_positive(L[place])
+            info[place] = _as_far_as_positive(L[place])
     return (L.conj().mT if upper else L), info
 
 
-def _positive(a: np.ndarray) -> np.ndarray:
-    found = np.linalg.cholesky(a)
-    if np.isnan(found.diagonal(0, -2, -1)).any():  # which OpenBLAS passes on
-        raise np.linalg.LinAlgError
-    return found
-
-
-def _as_far_as_positive(a: np.ndarray) -> tuple[np.ndarray, int]:
-    """The columns of a matrix before the first minor that is not positive, the rest as it is; and its order."""
-    good, bad = 0, len(a) + 1  # orders, of which the factorisation succeeds and fails
-    found = a.copy()
-    while bad - good > 1:
-        order = (good + bad) // 2
-        try:
-            found[:order, :order] = _positive(a[:order, :order])
-            good = order
-        except np.linalg.LinAlgError:
-            bad = order
-    if good < len(a):
-        found[good:, :good] = np.linalg.solve(found[:good, :good].conj(), a[good:, :good].T).T
-        found[good, good] -= (abs(found[good, :good]) ** 2).sum()
-    return found, bad % (len(a) + 1)
+def _as_far_as_positive(a: np.ndarray) -> int:
+    """Factorise a matrix in place, column by column; the order of the first minor that is not positive, or 0."""
+    for j in range(len(a)):
+        a[j, j] -= (abs(a[j, :j]) ** 2).sum()
+        if not a[j, j].real > 0:
+            return j + 1
+        a[j, j] = np.sqrt(a[j, j].real)
+        a[j + 1 :, j] = (a[j + 1 :, j] - a[j + 1 :, :j] @ a[j, :j].conj()) / a[j, j]
+    return 0
 
 
 @cholesky.gradient

@@ -16,7 +16,7 @@ from ..public import public
 from ..random import randn
 from ..tensor import Tensor
 from . import decompositions, factorizations
-from .factorizations import check_factors, factored, positive, reflections, unpacked, without_gradient
+from .factorizations import check_factors, factored, positive, reflections, unpacked
 from .matrices import adjoint, check
 
 _old = public(method=True, functional=False, out=takes_out(Into("cast")))
@@ -130,8 +130,6 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
         words = f"Expected input and {what} to have the same dtype, but input has dtype{input.dtype.legacy} and "
         check(value.dtype is input.dtype, f"{name}: {words}{what} has dtype {value.dtype.legacy}", DtypeError)
     decompositions.MULTIPLIED("", (input,))
-    if not (input.numel() and tau.numel()):
-        return without_gradient(other.clone(), input, tau)
     V, T = reflections(input, tau)
     T = adjoint(T) if transpose else T
     found = other - (V @ (T @ (adjoint(V) @ other)) if left else ((other @ V) @ T) @ adjoint(V))

@@ -83,7 +83,7 @@ def orthogonal(a: ndarray, mode: str) -> Any:
     """`np.linalg.qr`, which computes in float64 always and takes 20 ms for 256 rows, of which SciPy's takes 1.6."""
     routine = _lapack("geqrf", a)
     if routine is None:
-        return np.linalg.qr(a, mode)
+        return np.linalg.qr(a, mode)  # type: ignore[call-overload]
     form, (m, n) = _lapack("ungqr" if a.dtype.kind == "c" else "orgqr", a), a.shape[-2:]
     width = m if mode == "complete" else min(m, n)
     q, r = np.zeros((*a.shape[:-2], m, width), a.dtype), np.empty((*a.shape[:-2], width, n), a.dtype)
