@@ -10,7 +10,7 @@ import pytest
 
 import tritensor as torch
 from tritensor.autograd import gradcheck, gradgradcheck
-from tritensor.func import jvp, vmap
+from tritensor.func import grad, jvp, vmap
 
 L = torch.linalg
 
@@ -153,3 +153,6 @@ def test_vmap() -> None:
         assert mine.tolist() == whole.tolist()
     found = vmap(lambda x: L.svdvals(x), in_dims=1)(a)
     np.testing.assert_allclose(found.numpy(), L.svdvals(a.movedim(1, 0)).numpy())
+    of_each = vmap(grad(lambda x: abs(L.eig(x).eigenvectors[0]).sum()))(a)
+    of_first = grad(lambda x: abs(L.eig(x).eigenvectors[0]).sum())(a[0])
+    np.testing.assert_allclose(of_each[0].numpy(), of_first.numpy(), atol=1e-12)

@@ -252,12 +252,14 @@ def _check_pivots(name: str, factors: Tensor, pivots: Tensor) -> None:
 
 
 def _from_factors(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Tensor:
-    if not left:  # X A = B is A^T X^T = B^T, and A^T the adjoint of the conjugate
-        return _from_factors(LU.conj(), pivots, B.mT, True, not adjoint).mT
     P, L, U = unpacked(LU, pivots)
-    if adjoint:
-        return P @ substituted(_adjoint(L), substituted(_adjoint(U), B, upper=False), upper=True)
-    return substituted(U, substituted(L, P.mT @ B, upper=False), upper=True)
+    lower, upper = (_adjoint(U), _adjoint(L)) if adjoint else (L, U)
+    if left:
+        X = substituted(upper, substituted(lower, B if adjoint else P.mT @ B, upper=False), upper=True)
+        return P @ X if adjoint else X
+    X = substituted(upper, B @ P if adjoint else B, upper=True, left=False)
+    X = substituted(lower, X, upper=False, left=False)
+    return X if adjoint else X @ P.mT
 
 
 # ---- L D L^T --------------------------------------------------------------------------------------------------
