@@ -31,6 +31,14 @@ VALUES: tuple[Known, ...] = (
         r"logcumsumexp\(.*float32",
     ),
     Known(
+        "The gradients of a product of no reflections",
+        VALUE,
+        "^result of (first|second) gradient",
+        "They are zeros; PyTorch has none.",
+        "torch.ormqr(torch.ones(3, 0), torch.ones(0), torch.ones(3, 2))",
+        r"torch\.(ormqr|linalg\.householder_product)\(.*[\[ ]0[,\]]",
+    ),
+    Known(
         "Second gradients of a loss by chunks",
         VALUE,
         "^value of second gradient",
