@@ -175,6 +175,9 @@ REDUCED = {
     "count": lambda x: (x.detach() * (x.real > 0)).count_nonzero(1),
     "std": lambda x: x.std(1),
     "logsumexp": lambda x: x.logsumexp(1),
+    "padded": lambda x: torch.nn.functional.pad(x, (2, 1), mode="circular"),
+    "unfolded": lambda x: torch.nn.functional.unfold(x, (2, 3), padding=1),
+    "folded": lambda x: torch.nn.functional.fold(x[:, :, :4], (3, 3), (2, 2)),
     "norm": lambda x: x.norm(3, dim=0),
 }
 PRODUCTS = {
@@ -189,6 +192,7 @@ PRODUCTS = {
     "nothing": ((4, 0), (0, 5), lambda x, y: x @ y),
     "no result": ((0, 3), (3, 5), lambda x, y: x @ y),
     "linear": ((4, 3), (5, 3), lambda x, y: torch.nn.functional.linear(x, y, y[:, 0])),
+    "added rows": ((4, 3), (3, 4), lambda x, y: torch.addmm(y[0, :1], x, y)),
     "added": ((4, 3), (3, 4), lambda x, y: torch.addmm(x[:, :1], x, y, beta=2, alpha=1j)),
 }
 

@@ -13,6 +13,8 @@ from tqdm import tqdm
 
 from .running import TABLES, chosen, report, run
 
+FLOATING = ("float64", "float32", "float16", "bfloat16")
+
 
 def main(arguments: Iterable[str] | None = None) -> int:
     """The command."""
@@ -20,7 +22,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("table", choices=TABLES)
     parser.add_argument("names", nargs="*", help="entries, as patterns: 'Conv*', 'nn.functional.*pool*'")
     parser.add_argument("--device", choices=["cpu", "simulated"], default="cpu")
-    parser.add_argument("--dtype", choices=["float64", "float32", "float16", "bfloat16"], default="float64")
+    parser.add_argument("--dtype", choices=[*FLOATING, "complex64", "complex128"], default="float64")
     parser.add_argument("--most", type=int, help="so many samples of each entry, spread over all of them")
     parser.add_argument("--all", action="store_true", help="also a row for each entry that is missing here")
     options = parser.parse_args(arguments)

@@ -15,8 +15,9 @@ from .. import dtypes
 from ..memory import buffer
 from ..memory.array import DeviceArray
 from ..operator import copy_into
+from ..runtime.call import Call
 
-__all__ = ["as_complex", "as_real", "in_dtype", "is_complex", "movable", "parts"]
+__all__ = ["as_complex", "as_real", "in_dtype", "is_complex", "launch_by_parts", "movable", "parts"]
 
 _INT64 = np.dtype(np.int64)
 
@@ -63,3 +64,20 @@ def in_dtype(array: DeviceArray, kind: dtypes.dtype) -> DeviceArray:
     made = buffer.empty(array.shape, kind.numpy, array.device)
     copy_into(made, array)
     return made
+
+
+def launch_by_parts(call: Call, dense: bool = True) -> None:
+    """Make a call of an operator that is linear in its first input for the real parts, and for the imaginary ones.
+
+    Args:
+        dense: results must have no gaps, so that they are copied to their places afterwards.
+    """
+    kind, operator = dtypes.real_of(call.compute), call.operator
+    x, *others = in_dtype(call.arrays[0], call.compute), *call.arrays[1:]
+    for part, out in zip(parts(x), parts(call.outs[0]), strict=True) if is_complex(x) else [(x, call.outs[0])]:
+        each = Call(operator, call.inputs, call.metadata, call.device, kind, (kind,))
+        each.arrays = [part, *others]
+        each.outs = [buffer.empty(out.shape, kind.numpy, out.device) if dense else out]
+        operator.launch(each)
+        if dense and out.size:
+            copy_into(out, each.outs[0])

@@ -18,7 +18,7 @@ from ...runtime.launch import kernel, launch
 from ...tensor import Tensor
 from ..addressing import collapse_dims, offset_of
 from ..blocks import forced_tile, power_of_two
-from ..pairs import as_real, in_dtype, is_complex
+from ..pairs import is_complex, launch_by_parts
 from .kernel import reach, state_dtype
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ class Scan(Operator):
     """An operator whose result at each place depends on all elements up to there along `dim`."""
 
     family = "scan"
-    on_pairs = True
     repeatable = True
 
     def prepare(self, call: Call) -> None:
@@ -60,13 +59,10 @@ class Scan(Operator):
 
     def launch(self, call: Call) -> None:
         """Scan every row, in parts if rows are few and long."""
-        out, x, kind = call.outs[0], call.arrays[0], call.compute
-        if kind.is_complex or is_complex(x):
-            x = in_dtype(x, kind)
-            if kind.is_complex:  # a number by itself has a dimension, so that its parts are not added
-                out, x = [as_real(array if array.ndim else array[None]) for array in (out, x)]
-                kind = dtypes.real_of(kind)
-        launch_scan(out, x, kind, call.metadata["dim"], call.metadata["reverse"])
+        if call.compute.is_complex or is_complex(call.arrays[0]):
+            launch_by_parts(call, dense=False)
+            return
+        launch_scan(call.outs[0], call.arrays[0], call.compute, call.metadata["dim"], call.metadata["reverse"])
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
         """Each dimension, short and long ones, and empty tensors."""
@@ -92,6 +88,7 @@ def _cumsum(x, *, dim, dtype=None, reverse=False):
 
 
 cumsum = Scan("cumsum", _cumsum, SUMS)
+cumsum.on_pairs = True
 cumsum.gradient(lambda grad, dim, reverse: cumsum(grad, dim=dim, reverse=not reverse))
 
 
