@@ -327,3 +327,49 @@ def test_checked_mode_compares_pairs() -> None:
                 z.cuda() * z.cuda()
         finally:
             registry["mul"].complex_body = body
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop"])
+def test_optimizers_step_complex_parameters(name: str) -> None:
+    with torch.cuda.simulate(devices=1):
+        found = []
+        for device in ("cpu", "cuda"):
+            real = torch.nn.Parameter(torch.tensor([2.0], device=device))
+            param = torch.nn.Parameter(torch.tensor([1 + 2j, 3 - 1j], device=device))
+            optimizer = getattr(torch.optim, name)([param, real], lr=0.1)
+            for _ in range(2):
+                optimizer.zero_grad()
+                ((param * param.conj()).real.sum() * real.sum()).backward()
+                version = param._version
+                optimizer.step()
+                assert param._version > version
+            found.append(param.tolist() + real.tolist())
+        np.testing.assert_allclose(*found, 1e-5, 1e-6)
+
+
+def test_out_and_changes_in_place() -> None:
+    with torch.cuda.simulate(devices=1):
+        z = torch.tensor([1 + 2j, 3], device="cuda")
+        out = torch.empty_like(z)
+        assert torch.mul(z, z, out=out) is out and out.tolist() == [-3 + 4j, 9]
+        torch.sum(z, 0, out=out[1])
+        assert out[1].item() == 4 + 2j
+        out += z.real
+        out[:1] *= 1j
+        assert out.tolist() == [-4 - 2j, 7 + 2j]
+        real = torch.ones(2, device="cuda")
+        with pytest.raises(RuntimeError, match="result type ComplexFloat can't be cast"):
+            real *= 1j
+        assert real.copy_(z).tolist() == [1, 3]
+        moved = torch.func.vmap(lambda row: row * row[0])(torch.stack([z, z]))
+        assert moved.tolist() == [[-3 + 4j, 3 + 6j]] * 2
+
+
+def test_graphs_replay_complex_work() -> None:
+    with torch.cuda.simulate(devices=1):
+        z, graph = torch.tensor([1j, 2], device="cuda"), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = (z @ z) * z.sum()
+        z.fill_(2j)
+        graph.replay()
+        assert result.item() == pytest.approx(-32j)
