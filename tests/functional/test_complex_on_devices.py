@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor.kernels.elementwise.family import Elementwise
 from tritensor.operator import registry
+from tritensor.rules import FLOAT
 
 from ..needs import needs_triton
 
@@ -145,10 +147,13 @@ def test_what_is_no_pair_is_refused() -> None:
 
 def test_what_has_no_kernel_says_so_before_it_changes_anything() -> None:
     with torch.cuda.simulate(devices=1):
-        z = drawn(1, 2, 4).cuda()
+        z = drawn(4).cuda()
         before = torch.cuda.memory_allocated()
-        with pytest.raises(RuntimeError, match="convolution: complex tensors have no kernel, got tritensor") as raised:
-            torch.nn.functional.conv1d(z, z)
+        without = Elementwise("without", np.exp, FLOAT, inputs=("x",))
+        del registry["without"]
+        without.kernel(lambda x: x)
+        with pytest.raises(RuntimeError, match="without: complex tensors have no kernel, got tritensor") as raised:
+            without(z)
         assert "move the operands with .cpu()" in str(raised.value)
         assert torch.cuda.memory_allocated() == before
 
@@ -192,6 +197,13 @@ PRODUCTS = {
     "nothing": ((4, 0), (0, 5), lambda x, y: x @ y),
     "no result": ((0, 3), (3, 5), lambda x, y: x @ y),
     "linear": ((4, 3), (5, 3), lambda x, y: torch.nn.functional.linear(x, y, y[:, 0])),
+    "convolution": ((2, 2, 6), (3, 2, 3), lambda x, y: torch.nn.functional.conv1d(x, y, y[:, 0, 0], padding=1)),
+    "groups": ((1, 4, 5, 5), (2, 2, 2, 3), lambda x, y: torch.nn.functional.conv2d(x, y, stride=2, groups=2)),
+    "transposed convolution": (
+        (2, 2, 5),
+        (2, 3, 3),
+        lambda x, y: torch.nn.functional.conv_transpose1d(x, y, y[0, :, 0]),
+    ),
     "added rows": ((4, 3), (3, 4), lambda x, y: torch.addmm(y[0, :1], x, y)),
     "added": ((4, 3), (3, 4), lambda x, y: torch.addmm(x[:, :1], x, y, beta=2, alpha=1j)),
 }
@@ -226,8 +238,13 @@ def test_products(name: str) -> None:
 
 
 def test_no_activation_is_fused_into_a_complex_product() -> None:
-    with torch.cuda.simulate(devices=1), pytest.raises(RuntimeError, match="relu: complex tensors have no kernel"):
-        registry["linear"](drawn(2, 3).cuda(), drawn(4, 3).cuda(), activation="relu")
+    with torch.cuda.simulate(devices=1):
+        x = drawn(2, 3).cuda()
+        with pytest.raises(RuntimeError, match="relu: complex tensors have no kernel"):
+            registry["linear"](x, x, activation="relu")
+        window = {"stride": (1,), "padding": (0,), "dilation": (1,), "groups": 1, "size": (3,)}
+        with pytest.raises(RuntimeError, match="relu: complex tensors have no kernel"):
+            registry["convolution"](x[None], x[None, :, :1], **window, activation="relu")
 
 
 BINARY = {
