@@ -96,7 +96,7 @@ def test_every_body_compiles_without_spills(operator: Operator, target: tuple[st
     "operator",
     [
         pytest.param(
-            operator, id=operator.name, marks=() if operator.name in ("mul", "sum", "where") else pytest.mark.slow
+            operator, id=operator.name, marks=() if operator.name == "mul" else pytest.mark.slow
         )
         for operator in OPERATORS
         if operator.on_pairs and operator.rule.highest >= dtypes.COMPLEX

@@ -49,12 +49,18 @@ def name_of(node: Any) -> str:
 
 def gradients(library: Any, outs: list[Any], leaves: list[Any], orders: int) -> dict[str, list[Any]]:
     """The gradients of `outs` by `leaves`, and for two orders those of these by leaves and cotangents."""
-    several = [library.from_numpy(cotangents(tuple(out.shape))).to(out.dtype).to(out.device) for out in outs]
+    several = [
+        library.from_numpy(np.asarray(cotangents(tuple(out.shape)) * (1 - 0.5j if out.is_complex() else 1)))
+        .to(out.dtype)
+        .to(out.device)
+        for out in outs
+    ]
     several = [cotangent.requires_grad_(orders > 1) for cotangent in several]
     grad = partial(library.autograd.grad, allow_unused=True)
     facts = {"first": list(grad(outs, leaves, several, create_graph=orders > 1))}
     parts = [part for part in facts["first"] if part is not None and part.requires_grad]
     if orders > 1 and parts:
+        parts = [library.view_as_real(part * 1) if part.is_complex() else part for part in parts]  # of no pending sign
         sums = [(part * library.from_numpy(cotangents(tuple(part.shape))).to(part.device)).sum() for part in parts]
         leaves = [*leaves, *several]
         second = grad(sum(sums), leaves)

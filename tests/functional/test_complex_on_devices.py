@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor.kernels.elementwise.family import Elementwise
 from tritensor.operator import registry
+from tritensor.rules import FLOAT
 
 from ..needs import needs_triton
 
@@ -145,10 +147,13 @@ def test_what_is_no_pair_is_refused() -> None:
 
 def test_what_has_no_kernel_says_so_before_it_changes_anything() -> None:
     with torch.cuda.simulate(devices=1):
-        z = drawn(1, 2, 4).cuda()
+        z = drawn(4).cuda()
         before = torch.cuda.memory_allocated()
-        with pytest.raises(RuntimeError, match="convolution: complex tensors have no kernel, got tritensor") as raised:
-            torch.nn.functional.conv1d(z, z)
+        without = Elementwise("without", np.exp, FLOAT, inputs=("x",))
+        del registry["without"]
+        without.kernel(lambda x: x)
+        with pytest.raises(RuntimeError, match="without: complex tensors have no kernel, got tritensor") as raised:
+            without(z)
         assert "move the operands with .cpu()" in str(raised.value)
         assert torch.cuda.memory_allocated() == before
 
@@ -175,6 +180,9 @@ REDUCED = {
     "count": lambda x: (x.detach() * (x.real > 0)).count_nonzero(1),
     "std": lambda x: x.std(1),
     "logsumexp": lambda x: x.logsumexp(1),
+    "padded": lambda x: torch.nn.functional.pad(x, (2, 1), mode="circular"),
+    "unfolded": lambda x: torch.nn.functional.unfold(x, (2, 3), padding=1),
+    "folded": lambda x: torch.nn.functional.fold(x[:, :, :4], (3, 3), (2, 2)),
     "norm": lambda x: x.norm(3, dim=0),
 }
 PRODUCTS = {
@@ -189,6 +197,14 @@ PRODUCTS = {
     "nothing": ((4, 0), (0, 5), lambda x, y: x @ y),
     "no result": ((0, 3), (3, 5), lambda x, y: x @ y),
     "linear": ((4, 3), (5, 3), lambda x, y: torch.nn.functional.linear(x, y, y[:, 0])),
+    "convolution": ((2, 2, 6), (3, 2, 3), lambda x, y: torch.nn.functional.conv1d(x, y, y[:, 0, 0], padding=1)),
+    "groups": ((1, 4, 5, 5), (2, 2, 2, 3), lambda x, y: torch.nn.functional.conv2d(x, y, stride=2, groups=2)),
+    "transposed convolution": (
+        (2, 2, 5),
+        (2, 3, 3),
+        lambda x, y: torch.nn.functional.conv_transpose1d(x, y, y[0, :, 0]),
+    ),
+    "added rows": ((4, 3), (3, 4), lambda x, y: torch.addmm(y[0, :1], x, y)),
     "added": ((4, 3), (3, 4), lambda x, y: torch.addmm(x[:, :1], x, y, beta=2, alpha=1j)),
 }
 
@@ -222,8 +238,13 @@ def test_products(name: str) -> None:
 
 
 def test_no_activation_is_fused_into_a_complex_product() -> None:
-    with torch.cuda.simulate(devices=1), pytest.raises(RuntimeError, match="relu: complex tensors have no kernel"):
-        registry["linear"](drawn(2, 3).cuda(), drawn(4, 3).cuda(), activation="relu")
+    with torch.cuda.simulate(devices=1):
+        x = drawn(2, 3).cuda()
+        with pytest.raises(RuntimeError, match="relu: complex tensors have no kernel"):
+            registry["linear"](x, x, activation="relu")
+        window = {"stride": (1,), "padding": (0,), "dilation": (1,), "groups": 1, "size": (3,)}
+        with pytest.raises(RuntimeError, match="relu: complex tensors have no kernel"):
+            registry["convolution"](x[None], x[None, :, :1], **window, activation="relu")
 
 
 BINARY = {
@@ -323,3 +344,49 @@ def test_checked_mode_compares_pairs() -> None:
                 z.cuda() * z.cuda()
         finally:
             registry["mul"].complex_body = body
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop"])
+def test_optimizers_step_complex_parameters(name: str) -> None:
+    with torch.cuda.simulate(devices=1):
+        found = []
+        for device in ("cpu", "cuda"):
+            real = torch.nn.Parameter(torch.tensor([2.0], device=device))
+            param = torch.nn.Parameter(torch.tensor([1 + 2j, 3 - 1j], device=device))
+            optimizer = getattr(torch.optim, name)([param, real], lr=0.1)
+            for _ in range(2):
+                optimizer.zero_grad()
+                ((param * param.conj()).real.sum() * real.sum()).backward()
+                version = param._version
+                optimizer.step()
+                assert param._version > version
+            found.append(param.tolist() + real.tolist())
+        np.testing.assert_allclose(*found, 1e-5, 1e-6)
+
+
+def test_out_and_changes_in_place() -> None:
+    with torch.cuda.simulate(devices=1):
+        z = torch.tensor([1 + 2j, 3], device="cuda")
+        out = torch.empty_like(z)
+        assert torch.mul(z, z, out=out) is out and out.tolist() == [-3 + 4j, 9]
+        torch.sum(z, 0, out=out[1])
+        assert out[1].item() == 4 + 2j
+        out += z.real
+        out[:1] *= 1j
+        assert out.tolist() == [-4 - 2j, 7 + 2j]
+        real = torch.ones(2, device="cuda")
+        with pytest.raises(RuntimeError, match="result type ComplexFloat can't be cast"):
+            real *= 1j
+        assert real.copy_(z).tolist() == [1, 3]
+        moved = torch.func.vmap(lambda row: row * row[0])(torch.stack([z, z]))
+        assert moved.tolist() == [[-3 + 4j, 3 + 6j]] * 2
+
+
+def test_graphs_replay_complex_work() -> None:
+    with torch.cuda.simulate(devices=1):
+        z, graph = torch.tensor([1j, 2], device="cuda"), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = (z @ z) * z.sum()
+        z.fill_(2j)
+        graph.replay()
+        assert result.item() == pytest.approx(-32j)

@@ -40,7 +40,7 @@ def facts_of_call(
     out = function(*args, **kwargs)
     nodes = [each.grad_fn and name_of(each.grad_fn) for each in tensors(out)]
     facts = {"result": out, NODES: nodes, RANDOM: not before.equal(reference.get_rng_state())}
-    outs = [each for each in tensors(out) if each.requires_grad and each.is_floating_point() and each.is_leaf is False]
+    outs = [each for each in tensors(out) if each.requires_grad and each.is_leaf is False]
     leaves = [*(each for each in tensors([args, kwargs]) if each.requires_grad), *parameters]
     if outs and leaves and orders:
         found = gradients(side.library, outs, leaves, orders)

@@ -14,9 +14,10 @@ import numpy as np
 from .. import dtypes
 from ..memory import buffer
 from ..memory.array import DeviceArray
-from ..operator import copy_into
+from ..operator import copy_into, registry
+from ..runtime.call import Call, refuse_complex
 
-__all__ = ["as_complex", "as_real", "in_dtype", "is_complex", "movable", "parts"]
+__all__ = ["as_complex", "as_real", "in_dtype", "is_complex", "launch_by_parts", "launch_product", "movable", "parts"]
 
 _INT64 = np.dtype(np.int64)
 
@@ -62,4 +63,54 @@ def in_dtype(array: DeviceArray, kind: dtypes.dtype) -> DeviceArray:
         return array
     made = buffer.empty(array.shape, kind.numpy, array.device)
     copy_into(made, array)
+    return made
+
+
+def launch_by_parts(call: Call, dense: bool = True) -> None:
+    """Make a call of an operator that is linear in its first input for the real parts, and for the imaginary ones.
+
+    Args:
+        dense: results must have no gaps, so that they are copied to their places afterwards.
+    """
+    kind, operator = dtypes.real_of(call.compute), call.operator
+    x, *others = in_dtype(call.arrays[0], call.compute), *call.arrays[1:]
+    for part, out in zip(parts(x), parts(call.outs[0]), strict=True) if is_complex(x) else [(x, call.outs[0])]:
+        each = Call(operator, call.inputs, call.metadata, call.device, kind, (kind,))
+        each.arrays = [part, *others]
+        each.outs = [buffer.empty(out.shape, kind.numpy, out.device) if dense else out]
+        operator.launch(each)
+        if dense and out.size:
+            copy_into(out, each.outs[0])
+
+
+def launch_product(call: Call) -> None:
+    """Make a call of an operator that is linear in each of its first two inputs by four calls for their parts; a third
+    input is added.
+
+    Raises:
+        DtypeError: an activation is fused, which is computed of real numbers only.
+    """
+    kind, activation = dtypes.real_of(call.compute), call.metadata.get("activation")
+    if activation is not None:
+        refuse_complex(activation, call.device, call.results)
+    (xr, xi), (yr, yi) = (tuple(map(_dense, parts(array))) for array in call.arrays[:2])
+    added = [(None, None) if array is None else tuple(map(_dense, parts(array))) for array in call.arrays[2:]]
+    for part, (out, terms) in enumerate(zip(parts(call.outs[0]), ([(xr, yr), (xi, yi)], [(xr, yi), (xi, yr)]))):
+        made = [buffer.empty(out.shape, kind.numpy, out.device) for _ in terms]
+        joined: Any = registry["add" if part else "sub"]
+        bias, nothing = [each[part] for each in added], [None] * len(added)
+        for operator, arrays, result, metadata in (
+            (call.operator, [*terms[0], *bias], made[0], call.metadata),
+            (call.operator, [*terms[1], *nothing], made[1], call.metadata),
+            (joined, made, out, {}),
+        ):
+            each = Call(operator, tuple(arrays), metadata, call.device, kind, (kind,))
+            each.arrays, each.outs = arrays, [result]
+            operator.launch(each)
+
+
+def _dense(array: DeviceArray) -> DeviceArray:
+    made = buffer.empty(array.shape, array.dtype, array.device)
+    if made.size:
+        copy_into(made, array)
     return made

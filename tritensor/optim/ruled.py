@@ -15,6 +15,7 @@ from ..composing import compose
 from ..drivers.capture import capturing
 from ..dtypes import float32
 from ..errors import ArgumentError, DeviceError, RangeError, explain
+from ..functional.complex_views import view_as_real
 from ..functional.creation import tensor, zeros
 from ..kernels.optimizer.multi_tensor import Tables
 from ..kernels.optimizer.rates import Schedule
@@ -210,7 +211,8 @@ class Ruled(Declared):
                 self._record(step, tensors, rate, key, options)
             elif param._data.dtype.kind == "c":
                 self.state_of(param, state)
-                step(*_real(param, param._grad, [state[name] for name in names]), large)
+                parts, grad, *others = _real([*tensors[:2], *[state[name] for name in names]])
+                step(parts, grad, others, large)
                 for each in (param, *[state[name] for name in names]):
                     each._count_change()
             elif not step.in_place(param, tensors[1], tensors[2:], large):
@@ -320,7 +322,8 @@ class Ruled(Declared):
             if place:
                 for param, state in members:
                     self.state_of(param, state)
-            return [(param, param._grad, *[state[name] for name in names]) for param, state in members]
+            rows = [(param, param._grad, *[state[name] for name in names]) for param, state in members]
+            return [tuple(_real(row)) if row[0]._data.dtype.kind == "c" else row for row in rows]
 
         tables = self.__dict__.setdefault("_tables", Tables())
         tables.step((*tag, rule.name), rule, numbers, entries(False), lambda: entries(True), rates)
@@ -358,11 +361,6 @@ def _counter_on(device: Any, state: dict[str, Any], name: str) -> Tensor:
     return counter
 
 
-def _real(param: Tensor, grad: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, Tensor, list[Tensor]]:
+def _real(tensors: Iterable[Tensor]) -> list[Tensor]:
     """Views of complex tensors, in which a real and an imaginary part are two elements."""
-
-    def parts(x: Tensor) -> Tensor:
-        array = x._host_array()
-        return wrap(array[..., None].view(array.real.dtype))
-
-    return parts(param), parts(grad), [parts(each) for each in state]
+    return [view_as_real(x.detach()) for x in tensors]

@@ -36,7 +36,9 @@ def launch_complex(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: Devic
         call.arrays, call.outs = (y, 1j), [rows[..., 1, :]]
         multiply.launch(call)
     turned = as_real(rows).reshape((*batch, 2 * depth, 2 * cols))
-    launch_product(_in_turn(out), _in_turn(x), turned, None if bias is None else _in_turn(bias), None)
+    launch_product(
+        _in_turn(out), _in_turn(x), turned, None if bias is None else _in_turn(bias.broadcast_to(out.shape)), None
+    )
 
 
 def _in_turn(array: DeviceArray) -> DeviceArray:

@@ -22,7 +22,7 @@ from ...runtime.launch import device_function, kernel, launch
 from ...tensor import Tensor
 from ..addressing import collapse_dims, offset_of
 from ..blocks import forced_tile, power_of_two
-from ..pairs import as_real, in_dtype, is_complex
+from ..pairs import is_complex, launch_by_parts
 from .kernel import reach
 
 if TYPE_CHECKING:
@@ -103,14 +103,11 @@ class Scan(Operator):
 
     def launch(self, call: Call) -> None:
         """Scan every row, in parts if rows are few and long."""
-        outs, arrays, kind = call.outs, call.arrays, call.compute
-        if self.on_pairs and (kind.is_complex or is_complex(arrays[0])):
-            outs, arrays = outs[:1], [in_dtype(arrays[0], kind)]
-            if kind.is_complex:  # a number by itself has a dimension, so that its parts are not added
-                outs, arrays = [[as_real(x if x.ndim else x[None]) for x in each] for each in (outs, arrays)]
-                kind = dtypes.real_of(kind)
-        kinds, reverse = (kind,) * len(arrays), call.metadata.get("reverse", False)
-        launch_scan(self.parts(kind), outs, arrays, kinds, call.metadata["dim"], reverse)
+        if self.on_pairs and (call.compute.is_complex or is_complex(call.arrays[0])):
+            launch_by_parts(call, dense=False)
+            return
+        kinds, reverse = (call.compute,) * len(call.arrays), call.metadata.get("reverse", False)
+        launch_scan(self.parts(call.compute), call.outs, call.arrays, kinds, call.metadata["dim"], reverse)
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
         """Each dimension, short and long ones, and empty tensors."""

@@ -29,6 +29,7 @@ from ...rules import Rule
 from ...runtime.call import Call
 from ...tensor import Tensor
 from ..matmul.family import body_of, c_name, refuse_activation
+from ..pairs import is_complex, launch_product
 from ..reduction.sums import sum
 from .convolution_host import correlate, correlate_weights, is_spread, spread
 from .geometry import backward_lines, forward_line, forward_size, grouped, last
@@ -73,7 +74,7 @@ class Convolution(Operator):
     """
 
     family = "convolution"
-    repeatable = True
+    repeatable = on_pairs = True
 
     def __init__(
         self, name: str, reference: Callable[..., Any], shape: Callable[[Shape, Shape, int, Shape], Shape | None]
@@ -137,6 +138,9 @@ class Convolution(Operator):
         from .convolution_launch import launch_correlations, launch_weights
 
         activation = call.metadata.get("activation")
+        if is_complex(call.arrays[0]):
+            launch_product(call)
+            return
         result, x, third, several = self.correlation(call.outs[0], call.arrays[0], call.arrays[1], call.metadata)
         if self is convolution_weight:
             launch_weights(result, x, third, [each for (each,) in several])

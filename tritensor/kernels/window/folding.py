@@ -17,6 +17,7 @@ from ...operator import Operator, Shapes
 from ...rules import ANY
 from ...runtime.call import Call
 from ...runtime.launch import kernel
+from ..pairs import is_complex, launch_by_parts
 from .pooling_host import Windows, windows_of
 from .pooling_kernel import coordinates, five_strides, launch_windows, most_windows, position, spread_kernel
 
@@ -111,6 +112,7 @@ class Folding(Operator):
     """Between pictures and columns."""
 
     family = "folding"
+    on_pairs = True
     repeatable = True
 
 
@@ -129,6 +131,9 @@ class Unfold(Folding):
 
     def launch(self, call: Call) -> None:
         """A program for a block of the columns' elements."""
+        if is_complex(call.arrays[0]):
+            launch_by_parts(call)
+            return
         x, windows = call.arrays[0], [Windows(1, 1, 1, 1, 0, 1), *self.windows(call)]
         arguments = (call.outs[0], x, five_strides(x, 2))
         launch_windows(unfold_kernel, call, windows, x.shape[-3], arguments, lambda each: each.kernel)
@@ -166,6 +171,9 @@ class Fold(Folding):
 
     def launch(self, call: Call) -> None:
         """Each element gathers from the columns."""
+        if is_complex(call.arrays[0]):
+            launch_by_parts(call)
+            return
         columns, metadata = call.arrays[0], call.metadata
         windows = windows_across(metadata["extents"], *[metadata[name] for name in _NAMES])
         tall, wide = metadata["kernel"]

@@ -27,6 +27,7 @@ from ...tensor import Tensor, wrap
 from ...threads import quietly
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size
+from ..pairs import is_complex, launch_by_parts
 from .resampling_host import resample_blocks
 from .resampling_maps import Map, Table, rule, table
 
@@ -46,6 +47,7 @@ class Resample(Operator):
     """
 
     family = "resampling"
+    on_pairs = True
     repeatable = True
 
     def prepare(self, call: Call) -> None:
@@ -78,6 +80,9 @@ class Resample(Operator):
 
     def launch(self, call: Call) -> None:
         """One launch, or one for each dimension where that makes far fewer reads."""
+        if is_complex(call.arrays[0]):
+            launch_by_parts(call)
+            return
         x, places, weights = call.arrays
         if not call.outs[0].size:
             return
@@ -102,7 +107,7 @@ class Resample(Operator):
 
 def resampled(x: Tensor, maps: Sequence[Map]) -> Tensor:
     """`x` with some dimensions resized by their maps, at least one."""
-    tables = _tables(maps, compute_dtype(x.dtype)) if x.is_cuda else (None, None)
+    tables = _tables(maps, dtypes.real_of(compute_dtype(x.dtype))) if x.is_cuda else (None, None)
     placed = [each if each is None else wrap(constant(each, x.device)) for each in tables]
     return resample(x, *placed, maps=tuple(chain.from_iterable(maps)))  # type: ignore[no-any-return]
 
