@@ -257,6 +257,8 @@ CASES = (
     Case("reshape", "x.reshape(2, 50)", "x.reshape(2, 50)", {"x": (10, 10)}, {"torch": 0.8}),
     Case("slice", "x[2:7]", "x[2:7]", {"x": (10, 10)}, {"torch": 0.8}),
     Case("transpose", "x.transpose(0, 1)", "x.transpose(0, 1)", {"x": (10, 10)}, {"torch": 0.8}, "x.transpose(1, 0)"),
+    Case("diagonal", "x.diagonal()", "x.diagonal()", {"x": (10, 10)}, {"torch": 2.6}),
+    Case("diff", "differences along rows, 4 M", "lib.diff(x)", ROWS, {ALL_THREADS: 1.3}),
     Case(
         "backward_1000",
         "backward of a chain of 1,000 small nodes",

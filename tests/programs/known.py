@@ -79,6 +79,14 @@ KNOWN: tuple[Known, ...] = (
         r"take_along_dim\(",
     ),
     Known(
+        "Triangles of tensors that repeat elements in memory",
+        REFUSED,
+        r"more than one element of the written-to tensor",
+        "What they would be depends on an order of writing; PyTorch's other changes in place refuse them, too.",
+        "torch.ones(1, 2).expand(2, 2).tril_()",
+        r"tri[lu]_\(",
+    ),
+    Known(
         "Places to split at that are on a device",
         REFUSED,
         r"tensor_indices_or_sections to be on cpu",

@@ -381,6 +381,14 @@ VALUES: tuple[Known, ...] = (
         r"as_strided_scatter",
     ),
     Known(
+        "Tensors made in inference mode",
+        VALUE,
+        r"^result of",
+        "They are as those made under `no_grad`, may be used in a graph later, and `is_inference()` is False.",
+        "with torch.inference_mode(): torch.ones(2).is_inference()",
+        r"is_inference\(",
+    ),
+    Known(
         "narrow_copy out of range",
         ERROR,
         r"Expected dim < static_cast|length must be non-negative",

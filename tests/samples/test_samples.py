@@ -43,7 +43,7 @@ LAYERS = words("""
     softmin softsign threshold embedding embedding_bag bilinear pdist pairwise_distance cosine_similarity
     """)
 PICTURES = chosen("operators", [f"nn.functional.{family}" for family in FAMILIES])
-SHAPES = [name for name in chosen("operators", SHAPES) if name not in ("index_copy", "_unsafe_index_copy")]
+SHAPES = [name for name in chosen("operators", SHAPES) if name != "index_copy" and not name.startswith("linalg.")]
 LOSSES = chosen("operators", ["nn.functional.*_loss", "nn.functional.kl_div", "nn.functional.*cross_entropy*"])
 OF_DEVICES = words(
     "Conv Pool Norm Pad LU Hard Soft Threshold Embedding Bilinear Distance Similarity Loss Attention Transformer"

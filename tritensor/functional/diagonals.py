@@ -179,8 +179,10 @@ def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, device: An
         raise UnsupportedError(
             f"\"{name}\" not implemented for '{kind.legacy.removesuffix('Tensor').rpartition('.')[2]}'"
         )
-    inside = np.tri(row, col, offset - upper, dtype=bool)
-    return place(np.stack(np.nonzero(~inside if upper else inside)).astype(kind.numpy), device)
+    edge = np.clip(np.arange(row) + offset + (not upper), 0, col)
+    counts, first = (col - edge, edge) if upper else (edge, 0 * edge)
+    rows, starts = np.repeat(np.arange(row), counts), np.cumsum(counts) - counts - first
+    return place(np.stack([rows, np.arange(len(rows)) - starts[rows]]).astype(kind.numpy, copy=False), device)
 
 
 @public(functional=False)

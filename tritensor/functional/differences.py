@@ -7,14 +7,12 @@ from typing import Any
 
 from .. import dtypes, layout
 from ..arguments import whole
-from ..autograd.gradients import called
 from ..errors import DtypeError, RangeError, ShapeError
 from ..outputs import takes_out
 from ..public import public
 from ..rules import Number
 from ..tensor import Tensor
 from .joining import cat
-from .ranges import arange
 
 
 def _part(x: Tensor, dim: int, start: int | None, end: int | None = None) -> Tensor:
@@ -209,6 +207,10 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     count = len(x) if N is None else whole("vander", "N", N)
     if count < 0:
         raise ShapeError("N must be non-negative.")
-    exponents = arange(count, device=x.device)
-    powers = x.unsqueeze(1) ** (exponents if increasing else exponents.flip(0))
-    return powers if increasing else called("FlipBackward0", powers)  # type: ignore[no-any-return]
+    if x.dtype.category < dtypes.FLOATING:
+        x = x.long()
+    powers = x.new_ones((len(x), 1))
+    while powers._data.shape[1] < count:  # twice as many
+        powers = cat([powers, powers * (powers[:, -1:] * x.unsqueeze(1))], 1)
+    powers = powers[:, :count]
+    return powers.clone() if increasing else powers.flip(1)

@@ -86,39 +86,27 @@ def _at_least(x: Any, rank: int) -> Any:
     return x.unsqueeze(-1) if rank == 3 and x.ndim == 2 else x
 
 
-def _each_at_least(tensors: tuple[Any, ...], rank: int) -> Any:
-    """One tensor as one, several or a list of them as a tuple."""
-    listed = len(tensors) == 1 and isinstance(tensors[0], (tuple, list))
-    found = tensors[0] if listed else tensors
-    if len(found) == 1 and not listed and not isinstance(found[0], Tensor):
-        got = type(found[0]).__name__
-        raise ArgumentError(f"atleast_{rank}d() received an invalid combination of arguments - got ({got})")
-    check_tensors(found)
-    made = tuple([_at_least(x, rank) for x in found])
-    return made if listed or len(made) != 1 else made[0]
+def _at_least_function(rank: int, how: str) -> None:
+    """Declare `atleast_1d` and its like."""
+
+    def call(*tensors: Any) -> Any:
+        listed = len(tensors) == 1 and isinstance(tensors[0], (tuple, list))
+        found = tensors[0] if listed else tensors
+        if len(found) == 1 and not listed and not isinstance(found[0], Tensor):
+            words = f"invalid combination of arguments - got ({type(found[0]).__name__})"
+            raise ArgumentError(f"atleast_{rank}d() received an {words}")
+        check_tensors(found)
+        made = tuple([_at_least(x, rank) for x in found])
+        return made if listed or len(made) != 1 else made[0]
+
+    call.__name__ = call.__qualname__ = f"atleast_{rank}d"
+    call.__doc__ = f"The tensor, or all of several or of a list, with {rank} dimensions at least: {how}."
+    public(functional=False)(call)
 
 
-@public(functional=False)
-def atleast_1d(*tensors: Any) -> Any:
-    """The tensor, or all of several or of a list, where one without dimensions becomes a vector."""
-    return _each_at_least(tensors, 1)
-
-
-@public(functional=False)
-def atleast_2d(*tensors: Any) -> Any:
-    """The tensor, or all of several or of a list, with dimensions of size 1 put in front up to two."""
-    return _each_at_least(tensors, 2)
-
-
-@public(functional=False)
-def atleast_3d(*tensors: Any) -> Any:
-    """The tensor, or all of several or of a list, with three dimensions at least: a matrix gets the last one.
-
-    >>> import tritensor as torch
-    >>> [x.shape for x in torch.atleast_3d(torch.ones(2), torch.ones(2, 3))]
-    [tritensor.Size([1, 2, 1]), tritensor.Size([2, 3, 1])]
-    """
-    return _each_at_least(tensors, 3)
+_at_least_function(1, "one without dimensions becomes a vector")
+_at_least_function(2, "those of size 1 come in front")
+_at_least_function(3, "a vector becomes (1, n, 1), a matrix (n, m, 1)")
 
 
 @public(out=takes_out(JOINED))

@@ -33,11 +33,13 @@ def _strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_
         raise ShapeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(strides)}")
     if min(shape, default=0) < 0:
         raise ShapeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}")
-    own = 0 if isinstance(input._data, Lifted) else input.storage_offset()
-    offset = own if storage_offset is None else whole("as_strided", "storage_offset", storage_offset)
-    if offset < 0:
-        raise ShapeError(f"Tensor: invalid storage offset {offset}")
-    return view_registry["as_strided"], (shape, strides, offset - own, input.stride())
+    offset = 0
+    if storage_offset is not None:
+        offset = whole("as_strided", "storage_offset", storage_offset)
+        if offset < 0:
+            raise ShapeError(f"Tensor: invalid storage offset {offset}")
+        offset -= 0 if isinstance(input._data, Lifted) else input.storage_offset()
+    return view_registry["as_strided"], (shape, strides, offset, input.stride())
 
 
 @public(method=True)

@@ -119,19 +119,16 @@ def range(
     if end is _MISSING:
         start, end = 0, start
     start, end, step = [_bound("range", *each) for each in (("start", start), ("end", end), ("step", step))]
-    if step == 0 or math.isnan(step):
-        raise ShapeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise ShapeError(f"unsupported range: {start} -> {end}")
-    if (end - start) / step < 0:
-        raise ShapeError("upper bound and lower bound inconsistent with step sign")
     kind = numpy_dtype(dtype)
-    count = math.floor((end - start) / step) + 1
-    if kind.kind in "iu":
-        start, step = converted(start, dtypes.int64), converted(step, dtypes.int64)
-    else:
-        start, step = float(start), float(step)
-    return _made(kernels.arange, kind, device, requires_grad, start=start, step=step, steps=count)
+    possible = step and math.isfinite(start) and math.isfinite(end) and (end - start) / step >= 0
+    if possible and kind.kind in "iu":
+        start, end, step = [converted(each, dtypes.int64) for each in (start, end, step)]
+    if possible and step:
+        ratio = (end - start) / step
+        whole = isinstance(start, int) and isinstance(step, int)
+        end = start + (math.floor(ratio) + (1 if whole else 0.5)) * step
+    options = {"device": device, "requires_grad": requires_grad}
+    return arange.plain(start, end, step, dtype=dtypes.of(kind), **options)  # type: ignore[attr-defined]
 
 
 def _bound(call: str, name: str, value: Any) -> Any:

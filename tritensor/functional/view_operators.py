@@ -146,6 +146,8 @@ def _strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> An
     """An array with other strides (in elements) from the same first element; `layout` has checked that they fit."""
     if array.__class__ is DeviceArray:
         return array.as_strided(shape, strides, array.offset)
+    if array.flags.c_contiguous and array.size:  # 1 us, where as_strided takes 6
+        return ndarray(shape, array.dtype, array, 0, [step * array.itemsize for step in strides])
     return np.lib.stride_tricks.as_strided(array, shape, [step * array.itemsize for step in strides])
 
 
@@ -249,6 +251,10 @@ def _alias(array: Any) -> Any:
 @View
 def _diagonal(array: Any, offset: int, dim1: int, dim2: int) -> Any:
     """The diagonal of two dimensions (counted from the back, so that a batch may stand in front) as the last one."""
+    if array.__class__ is ndarray:
+        found = array.diagonal(offset, dim1, dim2)
+        found.flags.writeable = array.flags.writeable
+        return found
     rows, cols = array.shape[dim1], array.shape[dim2]
     size = max(0, min(rows + min(offset, 0), cols - max(offset, 0)))
     starts = {dim1 + array.ndim: max(0, -offset), dim2 + array.ndim: max(0, offset)}

@@ -45,17 +45,24 @@ def strided_in_memory(data: np.ndarray, shape: tuple[int, ...], strides: tuple[i
     Raises:
         ShapeError: an element would lie outside of the memory.
     """
-    memory = flat_bytes(owner_of(data))
-    if memory is None:
-        raise ShapeError(f"as_strided: the memory has gaps: strides {owner_of(data).strides} of {owner_of(data).shape}")
     size = data.itemsize
+    steps = [step * size for step in strides]
+    if data.flags.c_contiguous and offset >= 0 and data.size and 0 not in shape:
+        try:
+            return np.ndarray(shape, data.dtype, data, offset * size, steps)
+        except (TypeError, ValueError):
+            pass  # not all of it is within `data`
+    owner = owner_of(data)
+    memory = owner if owner.flags.c_contiguous else flat_bytes(owner)
+    if memory is None:
+        raise ShapeError(f"as_strided: the memory has gaps: strides {owner.strides} of {owner.shape}")
     start = data.__array_interface__["data"][0] - memory.__array_interface__["data"][0] + offset * size
     low, high = layout.span(shape, strides, start // size)
     if low < 0 or high * size > memory.nbytes:
         raise out_of_bounds(shape, strides, start // size, size, memory.nbytes)
     if 0 in shape:
         return np.empty(shape, data.dtype)
-    return np.ndarray(shape, data.dtype, memory, start, [step * size for step in strides])
+    return np.ndarray(shape, data.dtype, memory, start, steps)
 
 
 def copy_with_storage(data: Any, memo: dict[Any, Any]) -> Any:
