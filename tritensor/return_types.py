@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["AminmaxResult", "MaxResult", "MinResult", "SortResult", "TopkResult"]
+__all__ = ["AminmaxResult", "FrexpResult", "MaxResult", "MinResult", "SortResult", "TopkResult"]
 
 
 class MaxResult(NamedTuple):
@@ -38,6 +38,13 @@ class AminmaxResult(NamedTuple):
     max: Tensor
 
 
+class FrexpResult(NamedTuple):
+    """The result of `frexp`."""
+
+    mantissa: Tensor
+    exponent: Tensor
+
+
 class SortResult(NamedTuple):
     """The result of `sort`."""
 
@@ -58,7 +65,7 @@ def _shown(result: Any) -> str:
 
 
 # PyTorch's names, which hide builtins: for `isinstance(x, torch.return_types.max)`, for printing and for pickles.
-for _kind in (MaxResult, MinResult, AminmaxResult, SortResult, TopkResult):
+for _kind in (MaxResult, MinResult, AminmaxResult, FrexpResult, SortResult, TopkResult):
     _kind.__name__ = _kind.__qualname__ = _kind.__name__.removesuffix("Result").lower()
     _kind.__repr__ = _shown  # type: ignore[method-assign]
     globals()[_kind.__name__] = _kind
