@@ -49,9 +49,9 @@ class Into(NamedTuple):
     """What a function accepts as `out`.
 
     Attributes:
-        dtype: "same" as the result's; "cast": any that the result's can be promoted to ("joined": with another error);
-            "any"; "truth": bool or uint8; "computed": the function computes in that dtype, which it gets as its
-            argument `dtype`; "made": likewise, and it makes the result on that device.
+        dtype: "same" as the result's ("object": with another error); "cast": any that the result's can be promoted to
+            ("joined": with another error); "any"; "truth": bool or uint8; "boolean"; "computed": the function computes in
+            that dtype, which it gets as its argument `dtype`; "made": likewise, and it makes the result on that device.
         apart: "wholly" if `out` may share no memory with an input, "partly" if it may be the input itself, "sources" if
             it may be the first one itself.
         warning: given when a tensor with elements is resized.
@@ -149,7 +149,7 @@ def into(
     for target, value in zip(targets, results, strict=True):
         if value._needs:
             raise _no_gradient(name, value)
-        _check(rule if value is results[0] else SAME, target, value)
+        _check(rule if value is results[0] else SAME, target, value, name)
         for position, source in enumerate(_tensors((*args, *named.values())) if rule.apart else ()):
             wholly = rule.apart == "wholly" or (rule.apart == "sources" and position > 0)
             _check_apart(target, source, wholly)
@@ -189,7 +189,7 @@ def _asked_for(target: Tensor, rule: Into, named: dict[str, Any]) -> dict[str, A
     return {"dtype": target.dtype, "device": target.device}
 
 
-def _check(rule: Into, target: Tensor, value: Tensor) -> None:
+def _check(rule: Into, target: Tensor, value: Tensor, name: str) -> None:
     """Raise unless a result's dtype and device fit."""
     kind, wanted = value.dtype, target.dtype
     if value.device != target.device:
@@ -207,6 +207,11 @@ def _check(rule: Into, target: Tensor, value: Tensor) -> None:
         )
     if rule.dtype == "cast" and kind.category > wanted.category:
         raise DtypeError(f"result type {kind.legacy} can't be cast to the desired output type {wanted.legacy}")
+    if rule.dtype == "boolean" and wanted is not dtypes.bool_:
+        raise DtypeError(explain(f"{name} does not support non-boolean outputs.", f"the dtype of out is {wanted}"))
+    if rule.dtype == "object" and kind is not wanted:
+        words = f"Expected object of scalar type {kind.legacy} but got scalar type {wanted.legacy}"
+        raise DtypeError(f"{words} for argument 'out'")
     same = rule.dtype == "same" or (rule.dtype == "truth" and wanted is not dtypes.uint8)
     if same and kind is not wanted:
         raise DtypeError(rule.words.format(kind=kind, wanted=wanted))

@@ -103,7 +103,7 @@ def public(
             if method:
                 setattr(_tensor[0], name, value)
             if in_place is not None:
-                setattr(_tensor[0], f"{name}_", in_place(value))
+                _member(f"{name}_", in_place(value))
         return function  # type: ignore[no-any-return]
 
     return declare
@@ -121,10 +121,34 @@ def method(*names: str) -> Callable[[Any], Any]:
 
     def declare(value: Any) -> Any:
         for name in names or (value.__name__,):
-            setattr(_tensor[0], name, value)
+            _member(name, value)
         return value
 
     return declare
+
+
+# Methods that change their tensor and are functions too, as in PyTorch.
+_NAMES = """
+    abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh as_strided asin asinh atan atanh ceil clamp
+    clamp_max clamp_min clip conj_physical cos cosh deg2rad erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put
+    lcm ldexp log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal resize_as round rsqrt sigmoid sin
+    sinc sinh sqrt square tan tanh trunc xlogy zero"""
+_CHANGES = frozenset([f"{name}_" for name in _NAMES.split()])
+
+
+def _member(name: str, value: Any) -> None:
+    """Make `value` a method of Tensor, and a function where it is one of PyTorch's."""
+    setattr(_tensor[0], name, value)
+    if name in _CHANGES:
+
+        def form(input: Any, *args: Any, **named: Any) -> Any:
+            return value(input, *args, **named)
+
+        form.__name__ = form.__qualname__ = name
+        form.__doc__ = f"`Tensor.{name}`: {value.__doc__}"
+        form.__signature__ = inspect.signature(value)  # type: ignore[attr-defined]
+        form.__annotations__ = {"input": "Tensor"}
+        publish(name, _guards[0](form, name, "tritensor"), functional=False)
 
 
 class ShownSignature:

@@ -11,6 +11,7 @@ __all__ = [
     "AminmaxResult",
     "CummaxResult",
     "CumminResult",
+    "FrexpResult",
     "HistogramResult",
     "HistogramddResult",
     "KthvalueResult",
@@ -50,6 +51,13 @@ class AminmaxResult(NamedTuple):
 
     min: Tensor
     max: Tensor
+
+
+class FrexpResult(NamedTuple):
+    """The result of `frexp`."""
+
+    mantissa: Tensor
+    exponent: Tensor
 
 
 class SortResult(NamedTuple):

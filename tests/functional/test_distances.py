@@ -118,3 +118,81 @@ def test_what_is_refused(call) -> None:
     scope = {"x": torch.tensor(POINTS), "y": torch.ones(3, 3), "w": torch.ones(4, 2, 3), "F": F, "nn": nn}
     with pytest.raises(kind, match=words):
         eval(call, scope)
+
+
+@pytest.mark.parametrize(
+    ("p", "row", "slope"),
+    [
+        (0, [2, 0, 2], [0, 0]),
+        (1, [7, 0, 6], [2, 2]),
+        (2, [5, 0, math.sqrt(18)], [0.6 + math.sqrt(0.5), 0.8 + math.sqrt(0.5)]),
+        (math.inf, [4, 0, 3], [0.5, 1.5]),
+    ],
+)
+@pytest.mark.parametrize("mode", ["use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"])
+def test_distances_of_rows_of_two(device, p, row, slope, mode) -> None:
+    x = torch.tensor(POINTS, device=device, dtype=torch.float64, requires_grad=True)
+    out = torch.cdist(x[1:2], x[[0, 1, 2]].detach(), p, mode)
+    out.sum().backward()
+    assert out.tolist()[0] == pytest.approx(row) and x.grad[1].tolist() == pytest.approx(slope)
+    assert out.grad_fn.name() == ("ViewBackward0" if p == 2 and mode.startswith("use") else "CdistBackward0")
+
+
+def test_distances_of_many_rows_and_batches(device) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 1, 30, 3)), rng.standard_normal((3, 4, 3))
+    x, y = torch.tensor(a, device=device, requires_grad=True), torch.tensor(b, device=device)
+    expected = np.linalg.norm(a[..., :, None, :] - b[..., None, :, :], axis=-1)
+    assert torch.cdist(x, y).detach().cpu().numpy() == pytest.approx(expected)
+    assert torch.cdist(x[:0], y[:1]).shape == (0, 1, 30, 4) and not torch.cdist(x[..., :0], y[..., :0]).any()
+
+
+def test_distances_are_differentiated_twice() -> None:
+    x, y = torch.tensor(POINTS).double(), torch.tensor([[1.0, 2.0], [0.5, 0.25]]).double()
+    for mode in ("use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"):
+        assert torch.autograd.gradgradcheck(lambda x: torch.cdist(x, y, compute_mode=mode), (x.requires_grad_(),))  # noqa: B023
+
+
+def test_blocks_of_distances_are_joined(monkeypatch) -> None:
+    monkeypatch.setattr("tritensor.functional.distances._BLOCK", 4)
+    x = torch.tensor(POINTS)
+    assert torch.cdist(x, x, 1).tolist() == [[0, 7, 1], [7, 0, 6], [1, 6, 0]]
+
+
+def test_distance_of_two_and_limited_norms(device) -> None:
+    x = torch.tensor([[3.0, 4.0], [0.3, 0.4]], device=device, requires_grad=True)
+    made = torch.dist(x, torch.zeros(2, device=device), 1)
+    assert made.item() == pytest.approx(7.7) and made.grad_fn.name() == "DistBackward0"
+    limited = torch.renorm(x, 2, 0, 1)
+    assert limited.tolist()[0] == pytest.approx([0.6, 0.8]) and limited.tolist()[1] == x.tolist()[1]
+    held = x.detach().half()
+    assert held.renorm_(1, -1, 3.3) is held and held[:, 0].sum().item() == pytest.approx(3.3, rel=1e-3)
+    assert torch.autograd.gradcheck(lambda x: torch.renorm(x, 3, 1, 1.0), (x.detach().double().requires_grad_(),))
+
+
+X = torch.ones(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: torch.cdist(X, X, compute_mode="x"), ValueError, "x is not a valid value for compute_mode"),
+        (lambda: torch.cdist(X, X, "2"), TypeError, "argument 'p' .position 3. must be float"),
+        (lambda: torch.cdist(X, X[0]), RuntimeError, "cdist only supports at least 2D tensors, X2 got: 1D"),
+        (lambda: torch.cdist(X.long(), X), RuntimeError, "cdist only supports floating-point dtypes, X1 got: Long"),
+        (lambda: torch.cdist(X, X[:, 1:]), RuntimeError, "same number of columns. X1: 3 X2: 2"),
+        (lambda: torch.cdist(X, X, -1), RuntimeError, "cdist only supports non-negative p values"),
+        (lambda: torch.cdist(X, X.double()), RuntimeError, "expected scalar type Float but found Double"),
+        (lambda: torch.cdist(X.expand(2, 2, 3), X.expand(3, 2, 3)), RuntimeError, "The size of tensor a"),
+        (lambda: torch.dist(X.long(), X.long()), RuntimeError, r"norm\(\): input dtype should be either floating"),
+        (lambda: torch.renorm(X, 1j, 0, 1), RuntimeError, "renorm: p must be real-valued"),
+        (lambda: torch.renorm(X, 0, 0, 1), RuntimeError, "renorm: non-positive-norm not supported"),
+        (lambda: torch.renorm(X, 2, 0, 1j), RuntimeError, "renorm: maxnorm must be real-valued"),
+        (lambda: torch.renorm(X, 2, 0, -1), RuntimeError, "renorm: expected maxnorm to be >= 0 but got -1"),
+        (lambda: torch.renorm(X[0], 2, 0, 1), RuntimeError, "renorm: input needs at least 2 dimensions, got 1"),
+        (lambda: torch.renorm(X, 2, 2, 1), IndexError, "Dimension out of range"),
+    ],
+)
+def test_refused_distances(call, error, words) -> None:
+    with pytest.raises(error, match=words):
+        call()

@@ -15,7 +15,7 @@ from .calls_with_out import CALLS, OPERANDS, RANDOM, functions
 
 FUNCTIONS = functions()
 NAMES = sorted(FUNCTIONS)
-SILENT = {"arange", "linspace", "logspace", "eye", "full", "randint", "multinomial", "bernoulli"}
+SILENT = {"arange", "linspace", "logspace", "eye", "full", "randint", "multinomial", "bernoulli", "addbmm"}
 SILENT |= {"empty", "ones", "zeros", "rand", "randn", "randperm"}
 
 
@@ -49,6 +49,8 @@ def check(name: str, made: Any, out: tuple[Any, ...], plain: tuple[Any, ...]) ->
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_result_is_written(name: str, device) -> None:
+    if name in ("complex", "polar") and device != "cpu":
+        pytest.skip("complex tensors are on the CPU")
     scope = operands(device)
     plain = as_tuple(call(name, scope))
     for make in (

@@ -21,6 +21,7 @@ INEXACT = frozenset(
     mean prod var std var_mean std_mean norm logsumexp nansum cumsum softmax log_softmax matmul @ mm bmm mv dot inner
     outer addmm linear layer_norm rms_norm gelu silu mish elu softplus tanhshrink logsigmoid cosine_similarity normalize
     cross_entropy nll_loss mse_loss l1_loss sgn index_add scatter_add softsign
+    logaddexp2 xlogy sinc logit float_power deg2rad rad2deg angle cdist dist renorm vdot ger kron cross trace ldexp polar
     celu selu glu hardsigmoid hardswish softmin pairwise_distance pdist
     """)
 )
@@ -31,6 +32,7 @@ JUMPS = frozenset(
     less_equal greater_equal argmax argmin sort argsort topk max min aminmax equal allclose isclose isfinite isinf isnan
     nonzero argwhere count_nonzero logical_and logical_or logical_xor logical_not any all bool int long short char byte
     bitwise_and bitwise_or bitwise_not bitwise_xor where div sum_to_size nan_to_num hardshrink threshold
+    copysign signbit heaviside nextafter gcd lcm frexp isposinf isneginf isreal
     """)
 )
 # Operators whose second operand PyTorch wants as a tensor.
@@ -38,7 +40,7 @@ TENSORS_ONLY = frozenset(
     words("""
     type_as view_as expand_as reshape_as equal allclose isclose maximum minimum fmax fmin logical_and logical_or
     logical_xor hypot logaddexp atan2 arctan2 addcmul addcdiv copy_ broadcast_tensors hstack vstack dstack column_stack
-    masked_select matmul inner
+    masked_select matmul inner nextafter heaviside gcd lcm ldexp logaddexp2 vdot kron cross dist
     """)
 )
 # Reductions over several dims at once.

@@ -73,6 +73,9 @@ UNCALLED: dict[str, str] = {
             cholesky qr svd lu lu_solve lu_unpack geqrf orgqr ormqr svd_lowrank pca_lowrank symeig eig""",
         "another spelling; tests/functional/window compares it": """
             avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d norm_except_dim""",
+        "has factors, parts or dimensions of its own; tests/samples compares it": """
+            addbmm addbmm_ addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ cdist complex float_power float_power_ polar
+            renorm renorm_ tensordot chain_matmul""",
         "tells of a device or of memory": """
             cuda cpu pin_memory record_stream data_ptr get_device is_pinned numpy share_memory_ is_shared
             untyped_storage storage""",

@@ -46,6 +46,11 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, 
                         remedy="reduce it first, as in loss.mean().backward(), or pass gradient=",
                     )
                 )
+            if tensor.dtype.is_complex:
+                words = "grad can be implicitly created only for real scalar outputs but got torch."
+                raise AutogradError(
+                    explain(f"{words}{tensor.dtype.name}", remedy="take .real first, or pass gradient=")
+                )
             data = tensor._data
             if data.dtype.kind == "c":
                 raise AutogradError(

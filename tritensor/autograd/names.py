@@ -58,16 +58,22 @@ def _of_powers(saved: dict[Any, Any]) -> int:
     return 2 if not hasattr(saved.get("x"), "_node") else int(hasattr(saved.get("y"), "_node"))
 
 
+def _of_xlogy(saved: dict[Any, Any]) -> int:
+    return 1 if not hasattr(saved.get("x"), "_node") else 2 * (not hasattr(saved.get("y"), "_node"))
+
+
 # PyTorch numbers the overloads of an operator; which one was called shows in what the node saved. A freed node, and one
 # that saved less, is number 0.
 _OVERLOADS: dict[str, Callable[[dict[Any, Any]], int]] = {
     "clamp": lambda saved: 1 - _of_tensors("min", "max")(saved),
     "clamp_max": _of_tensors("max"),
     "clamp_min": _of_tensors("min"),
+    "copysign": lambda saved: 1 - _of_tensors("y")(saved),
     "lerp": _of_tensors("weight"),
     "mean": _over_some,
     "pow": _of_powers,
     "sum": _over_some,
+    "xlogy": _of_xlogy,
 }
 
 

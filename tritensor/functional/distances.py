@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
-from ..arguments import check_tensor
+from .. import layout
+from ..arguments import check_tensor, wrong_type
 from ..autograd.gradients import called
+from ..dtypes import FLOATING
 from ..errors import DtypeError, ShapeError, explain
+from ..inplace import in_place_form
 from ..kernels.elementwise.arithmetic import where
+from ..outputs import Into, takes_out
 from ..public import public
+from ..rules import is_half
 from ..tensor import Tensor, wrap
+from .joining import cat
 from .linear_algebra import linear
 from .reductions import norm
 
@@ -50,6 +58,123 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     made = norm(gaps, p, 1)
     made = made if p else where(made < 0, gaps.sum(1), made)  # the count of differences, with a gradient of zeros
     return called("PdistBackward0", made)  # type: ignore[no-any-return]
+
+
+@public(method=True)
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The p-norm of input - other; the two broadcast.
+
+    >>> import tritensor as torch
+    >>> torch.dist(torch.tensor([3.0, 4.0]), torch.zeros(2))
+    tensor(5.)
+
+    Raises:
+        DtypeError: integers alone.
+    """
+    check_tensor("dist", "input", 1, input)
+    check_tensor("dist", "other", 2, other)
+    gap = input - other
+    if gap.dtype.category < FLOATING:
+        words = f"norm(): input dtype should be either floating point or complex. Got {gap.dtype.legacy} instead."
+        raise DtypeError(explain(words))
+    return called("DistBackward0", norm(gap, p))  # type: ignore[no-any-return]
+
+
+@public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """The input with those of its slices along `dim` whose p-norm is above `maxnorm` scaled to that norm.
+
+    >>> import tritensor as torch
+    >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+
+    Raises:
+        ShapeError: a p that is not positive, a negative maxnorm, or fewer than two dimensions. DtypeError: integers.
+    """
+    check_tensor("renorm", "input", 1, input)
+    for wrong, words in (
+        (isinstance(p, complex), "renorm: p must be real-valued"),
+        (isinstance(p, complex) or not p > 0, "renorm: non-positive-norm not supported"),
+        (isinstance(maxnorm, complex), "renorm: maxnorm must be real-valued"),
+        (isinstance(maxnorm, complex) or maxnorm < 0, f"renorm: expected maxnorm to be >= 0 but got {maxnorm}"),
+        (input.ndim < 2, f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions"),
+    ):
+        if wrong:
+            raise ShapeError(words)
+    kept = layout.normalize_dim(dim, input.ndim)
+    x = input.float() if is_half(input.dtype) else input
+    sizes = norm(x, p, [each for each in range(x.ndim) if each != kept], keepdim=True)
+    made = x * where(sizes > maxnorm, maxnorm / (sizes + 1e-7), 1)
+    return called("RenormBackward0", made.to(input.dtype))  # type: ignore[no-any-return]
+
+
+_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+_BLOCK = 1 << 22  # differences that are held at once
+
+
+@public()
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = _MODES[0]) -> Tensor:
+    """The p-norms of the differences of each row of `x1` (..., P, M) and each of `x2` (..., R, M): (..., P, R).
+
+    >>> import tritensor as torch
+    >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5., 1.]])
+
+    Args:
+        p: not negative; 0 counts the elements that differ, infinity is the largest difference.
+        compute_mode: whether distances of p = 2 are computed by a product of matrices, which is faster and loses digits
+            where rows are near: from 26 rows on unless "use_mm_for_euclid_dist" or "donot_use_mm_for_euclid_dist".
+
+    Raises:
+        ShapeError: other ranks, different M, batches that do not broadcast, or a negative p. DtypeError: integers, or
+            different dtypes. ValueError: another mode.
+    """
+    check_tensor("cdist", "x1", 1, x1)
+    check_tensor("cdist", "x2", 2, x2)
+    if compute_mode is not None and compute_mode not in _MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    if not isinstance(p, (int, float)):
+        raise wrong_type("cdist", "p", "float", p, 3)
+    for name, x in (("X1", x1), ("X2", x2)):
+        if x.ndim < 2:
+            raise ShapeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
+    for name, x in (("X1", x1), ("X2", x2)):
+        if not x.dtype.is_floating_point:
+            words = f"cdist only supports floating-point dtypes, {name} got: {x.dtype.legacy}"
+            raise DtypeError(explain(words, remedy="convert it with .float()"))
+    (rows, size), (columns, other) = x1._data.shape[-2:], x2._data.shape[-2:]
+    if size != other:
+        raise ShapeError(f"X1 and X2 must have the same number of columns. X1: {size} X2: {other}")
+    if not p >= 0:
+        raise ShapeError("cdist only supports non-negative p values")
+    batch = layout.broadcast_shapes(x1._data.shape[:-2], x2._data.shape[:-2])
+    if x1.dtype is not x2.dtype:
+        raise DtypeError(explain(f"expected scalar type {x1.dtype.legacy} but found {x2.dtype.legacy}"))
+    if not prod((*batch, rows, columns, size)):
+        return called("CdistBackward0", (x1.sum(-1).unsqueeze(-1) + x2.sum(-1).unsqueeze(-2)) * 0)  # type: ignore[no-any-return]
+    mode = _MODES.index(compute_mode or _MODES[0])
+    if p == 2 and (mode == 1 or (mode == 0 and (rows > 25 or columns > 25))):
+        return called("ViewBackward0", _by_product(x1, x2))  # type: ignore[no-any-return]
+    step = max(1, _BLOCK // prod((*batch, columns, size)))
+    parts = [_direct(each, x2, p) for each in x1.split(step, -2)]
+    return called("CdistBackward0", parts[0] if len(parts) == 1 else cat(parts, -2))  # type: ignore[no-any-return]
+
+
+def _direct(x1: Tensor, x2: Tensor, p: float) -> Tensor:
+    gaps = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    found = norm(gaps, p, -1)
+    return found if p else where(found < 0, gaps.sum(-1), found)  # a count, with a gradient of zeros
+
+
+def _by_product(x1: Tensor, x2: Tensor) -> Tensor:
+    """The roots of |x|^2 - 2 x y + |y|^2; their gradient is 0 where they are 0."""
+    squares, others = ((x * x).sum(-1, True) for x in (x1, x2))
+    ones, more = squares.new_ones(squares.shape), others.new_ones(others.shape)
+    found = (cat((x1 * -2, squares, ones), -1) @ cat((x2, more, others), -1).mT).clamp_min(0)
+    if not found._needs:
+        return found.sqrt()
+    return where(found == 0, 0, where(found == 0, 1, found).sqrt())
 
 
 @public()

@@ -129,8 +129,7 @@ def _as_matrix(x: Tensor) -> Tensor:
     return x.unsqueeze(0) if x.ndim == 1 else x.flatten(0, -2)
 
 
-@method("ger")
-@public(method=True, out=takes_out(Into("cast")))
+@public("ger", method=True, out=takes_out(Into("cast")))
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The matrix of the products of each element of one vector with each of another."""
     for name, value in (("self", input), ("vec2", vec2)):

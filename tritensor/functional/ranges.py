@@ -152,7 +152,9 @@ def _spaced(call: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[An
     start, end = _bound(call, "start", start), _bound(call, "end", end)
     steps = steps.item() if isinstance(steps, Tensor) and not steps.ndim else steps
     if not isinstance(steps, (int, np.integer)) or isinstance(steps, bool):
-        raise wrong_type(call, "steps", "int", steps)
+        given = ", ".join(type(each).__name__ for each in (start, end, steps))
+        words = f"{call}() received an invalid combination of arguments - got ({given}), but expected one of:"
+        raise ArgumentError(explain(words, "* (Number start, Number end, int steps)"))
     if steps < 0:
         raise ShapeError("number of steps must be non-negative")
     complex_ = isinstance(start, complex) or isinstance(end, complex)

@@ -21,7 +21,7 @@ from ..memory import buffer, copies, sending
 from ..memory.array import DeviceArray
 from ..memory.lifted import Dual, Lifted, device_of
 from ..operator import copy_into, registry
-from ..public import method
+from ..public import method, public
 from ..rules import Number
 from ..scalars import converted, representable, single
 from ..tensor import Tensor, wrap
@@ -292,11 +292,26 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     Raises:
         DtypeError: the dtype does not hold the number.
     """
-    return _fill(self, value, "FillBackward0")
+    return _fill(self, value)
 
 
-def _fill(self: Tensor, value: Any, name: str) -> Tensor:
-    """Write one number to every element; `name` is that of the node."""
+@public(functional=False)
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like the input, of one number: a Python number or a tensor without dimensions.
+
+    >>> import tritensor as torch
+    >>> torch.fill(torch.zeros(2), 3)
+    tensor([3., 3.])
+
+    Raises:
+        DtypeError: the dtype does not hold the number, or `value` has dimensions.
+    """
+    return _fill(input.clone(), value)
+
+
+def _fill(self: Tensor, value: Any, name: str = "") -> Tensor:
+    """Write one number to every element; `name` is that of the node, unless it is PyTorch's for `fill_`."""
+    name = name or f"FillBackward{int(isinstance(value, Tensor))}"
     try:
         check_writable(self)
     except OverlapError:

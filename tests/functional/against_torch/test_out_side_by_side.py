@@ -43,7 +43,11 @@ SCENARIOS: dict[str, Make] = {
 # (scenarios, functions, why they may differ); for all scenarios or functions where one is None.
 NOISE = "PyTorch computes with operands that it has overwritten; here they are read first"
 DIFFERENT: list[tuple[set[str] | None, set[str] | None, str]] = [
-    ({"x", "y", "transposed x"}, {"addmm", "matmul", "mm", "bmm", "mv", "linear", "tril", "triu"}, NOISE),
+    (
+        {"x", "y", "transposed x"},
+        {"addmm", "addmv", "addbmm", "baddbmm", "matmul", "mm", "bmm", "mv", "linear", "tril", "triu"},
+        NOISE,
+    ),
     ({"x", "y", "transposed x"}, {"softmax", "log_softmax", "logsumexp", "norm", "aminmax", "topk"}, NOISE),
     ({"transposed x"}, {"threshold"}, NOISE),
     (

@@ -134,7 +134,7 @@ class Elementwise(Operator):
         """By the rule, from all inputs except those with a fixed dtype (`kinds`)."""
         ruled = [value for name, value in zip(self.inputs, call.inputs, strict=True) if name not in self.kinds]
         compute, result = self.rule(self.name, ruled)
-        return compute, (result,) * len(self.outputs)
+        return compute, tuple([self.kinds.get(name, result) for name in self.outputs])
 
     def prepare(self, call: Call) -> None:
         """Check that the shapes broadcast."""
@@ -215,7 +215,7 @@ def elementwise(
         name, inputs, outputs: names to use in place of the function's own.
         methods: the names of the Tensor methods and of the public functions; the operator's name by default. Names of
             Python's syntax (`__add__`) are only methods, and add `__radd__` and `__iadd__` too.
-        kinds: inputs with a fixed dtype, to which the rule does not apply: `where`'s condition is boolean.
+        kinds: inputs and outputs with a fixed dtype, to which the rule does not apply: `where`'s condition is boolean.
         function: whether to make public functions; False where one with other parameters is written by hand.
         in_place: whether to make in-place methods; by default where the result has the inputs' dtype, and for two
             inputs with a boolean result.

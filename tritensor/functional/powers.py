@@ -1,0 +1,131 @@
+"""Powers, mantissas and odds whose calls differ from the operators' declarations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtypes
+from ..arguments import check_tensor, wrong_type
+from ..autograd.gradients import called
+from ..errors import DtypeError, explain
+from ..inplace import in_place, in_place_form
+from ..kernels.elementwise import arithmetic, scales, signs
+from ..outputs import Into, takes_out
+from ..public import method, public
+from ..return_types import FrexpResult
+from ..rules import Number
+from ..tensor import Tensor
+from .pointwise import sub
+
+_CAST = Into("cast", "partly")
+
+
+@public(method=True, in_place=in_place_form, out=takes_out(_CAST))
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
+    """input * 2**other, floating.
+
+    >>> import tritensor as torch
+    >>> torch.ldexp(torch.tensor([1.0]), torch.tensor([1, 2]))
+    tensor([2., 4.])
+    """
+    check_tensor("ldexp", "input", 1, input)
+    check_tensor("ldexp", "other", 2, other)
+    return called("LdexpBackward0", input * arithmetic.pow(2.0, other))  # type: ignore[no-any-return]
+
+
+@public(method=True, out=takes_out(Into("same", "partly")))
+def frexp(input: Tensor) -> FrexpResult:
+    """The mantissa, from 0.5 to below 1, and the exponent of 2, int32, whose product is the input.
+
+    >>> import tritensor as torch
+    >>> mantissa, exponent = torch.frexp(torch.tensor([9.0, 0.0]))
+    >>> mantissa, exponent
+    (tensor([0.5625, 0.0000]), tensor([4, 0], dtype=tritensor.int32))
+
+    Raises:
+        DtypeError: the tensor is not floating.
+    """
+    check_tensor("frexp", "input", 1, input)
+    if not input.dtype.is_floating_point:
+        raise DtypeError(explain("torch.frexp() only supports floating-point dtypes", remedy="convert with .float()"))
+    return FrexpResult(*signs.frexp(input))
+
+
+@public(method=True, in_place=in_place_form, out=takes_out(_CAST))
+def logit(input: Tensor, eps: float | None = None) -> Tensor:
+    """log(input / (1 - input)), the inverse of sigmoid; `eps` keeps the input within eps and 1 - eps.
+
+    >>> import tritensor as torch
+    >>> torch.logit(torch.tensor([0.5, 1.0]), 1e-6)
+    tensor([ 0.0000, 13.8023])
+    """
+    check_tensor("logit", "input", 1, input)
+    if eps is not None and not isinstance(eps, (int, float)):
+        raise wrong_type("logit", "eps", "float", eps, 2)
+    return scales.logit(input, eps=None if eps is None or eps < 0 else float(eps))  # type: ignore[no-any-return]
+
+
+def _kind_of_power(*values: Any) -> dtypes.dtype:
+    complex_ = any(x.dtype.is_complex if isinstance(x, Tensor) else isinstance(x, complex) for x in values)
+    return dtypes.complex128 if complex_ else dtypes.float64
+
+
+@public(method=True, out=takes_out(Into("same", "partly")))
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """input ** exponent in float64, or complex128 where one of them is complex; one of them may be a number.
+
+    >>> import tritensor as torch
+    >>> torch.float_power(torch.tensor([1, 4]), 0.5)
+    tensor([1., 2.], dtype=tritensor.float64)
+    """
+    if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
+        check_tensor("float_power", "input", 1, input)
+    kind = _kind_of_power(input, exponent)
+    x, y = (value.to(kind) if isinstance(value, Tensor) else value for value in (input, exponent))
+    return arithmetic.pow(x, y)  # type: ignore[no-any-return]
+
+
+@method("float_power_")
+def _float_power_in_place(self: Tensor, exponent: Any) -> Tensor:
+    """`float_power` in the tensor's own memory, which must be of its dtype."""
+    kind = _kind_of_power(self, exponent)
+    if self.dtype is not kind:
+        words = f"the base given to float_power_ has dtype {self.dtype.legacy} but the operation's result requires "
+        raise DtypeError(explain(f"{words}dtype {kind.legacy}"))
+    return in_place(self, float_power.plain, exponent)  # type: ignore[attr-defined]
+
+
+@public(functional=False)
+def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """other - alpha * input.
+
+    Raises:
+        DtypeError: as for `sub`.
+    """
+    if not isinstance(other, (Tensor, *Number)):
+        raise wrong_type("rsub", "other", "Tensor", other, 2)
+    return called(f"RsubBackward{int(not isinstance(other, Tensor))}", sub(other, input, alpha=alpha))  # type: ignore[no-any-return]
+
+
+@method("__rdiv__")
+def _divide_number(self: Tensor, other: Any) -> Tensor:
+    """other / self, as Python 2 called it."""
+    return self.reciprocal() * other
+
+
+method("__div__")(Tensor.__truediv__)
+method("__idiv__")(Tensor.__itruediv__)
+
+
+@public(method=True, in_place=in_place_form, out=takes_out(_CAST))
+def lcm(input: Tensor, other: Tensor) -> Tensor:
+    """The least common multiple of integers; 0 where one is 0.
+
+    >>> import tritensor as torch
+    >>> torch.lcm(torch.tensor([4, 0]), torch.tensor([6, 5]))
+    tensor([12,  0])
+    """
+    check_tensor("lcm", "input", 1, input)
+    check_tensor("lcm", "other", 2, other)
+    signs.gcd.rule("lcm", (input, other))
+    return input.abs() // signs.gcd(input, other).clamp_min(1) * other.abs()

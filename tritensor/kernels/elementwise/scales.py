@@ -1,0 +1,147 @@
+"""Logarithms, odds, angles: xlogy, logaddexp2, logit, sinc, angle, degrees and radians."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...rules import FLOAT, REAL_FLOAT, Magnitude
+from .arithmetic import where, zeros
+from .family import elementwise
+from .signs import RealOnly
+
+if TYPE_CHECKING:
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+
+@elementwise(REAL_FLOAT)
+def xlogy(x, y):
+    """x * log(y), and 0 where x is 0, unless y is NaN."""
+    return np.where(np.isnan(y), np.nan, np.where(np.equal(x, 0), 0, x * np.log(y)))
+
+
+xlogy.domain = {"y": (0, 50)}
+xlogy.gradients(x=lambda grad, x, y: where((x == 0) & (y <= 0), 0, xlogy(grad, y)), y=lambda grad, x, y: grad * (x / y))
+
+
+@xlogy.kernel
+def _(x, y):
+    return tl.where(y != y, y, tl.where(x == 0, 0.0, x * libdevice.log(y)))
+
+
+logaddexp2 = elementwise(REAL_FLOAT, np.logaddexp2, "log2(2**x + 2**y), without overflow.")
+logaddexp2.gradients(x=lambda grad, x, y: grad / (1 + (y - x).exp2()), y=lambda grad, x, y: grad / (1 + (x - y).exp2()))
+
+
+@logaddexp2.kernel
+def _(x, y):
+    high = tl.where(x > y, x, y)
+    low = tl.where(x > y, y, x)
+    sum = high + libdevice.log1p(libdevice.exp2(low - high)) * 1.4426950408889634
+    return tl.where(x == y, x + 1.0, tl.where((x != x) | (y != y), x + y, sum))
+
+
+@elementwise(REAL_FLOAT, methods=())
+def logit(x, *, eps=None):
+    """log(x / (1 - x)), with `eps` of x kept from eps to 1 - eps."""
+    x = x if eps is None else np.clip(x, eps, 1 - eps)
+    return np.log(x / (1 - x))
+
+
+def _odds(grad: Any, x: Any, eps: Any) -> Any:
+    slope = grad / (x * (1 - x))
+    if eps is None:
+        return where((x >= 0) & (x <= 1), slope, math.nan)
+    return where((x >= eps) & (x <= 1 - eps), slope, 0)
+
+
+logit.domain = (0, 1)
+logit.gradient(_odds)
+
+
+@logit.kernel
+def _(x, eps):
+    if eps is not None:
+        x = tl.where(x < eps, eps, tl.where(x > 1 - eps, 1 - eps, x))
+    return libdevice.log(x / (1 - x))
+
+
+@elementwise(FLOAT)
+def sinc(x):
+    """sin(pi * x) / (pi * x), and 1 where x is 0."""
+    scaled = x * math.pi
+    return np.where(x == 0, 1, np.sin(scaled) / np.where(x == 0, 1, scaled)).astype(x.dtype)
+
+
+def _slope_of_sinc(grad: Any, x: Any) -> Any:
+    scaled, square = x * math.pi, x * x * math.pi
+    return where(square == 0, 0, grad * ((scaled * scaled.cos() - scaled.sin()) / square))
+
+
+sinc.gradient(_slope_of_sinc)
+
+
+@sinc.kernel
+def _(x):
+    scaled = x * 3.141592653589793
+    return tl.where(x == 0, 1.0, libdevice.sin(scaled) / scaled)
+
+
+class Angles(Magnitude):
+    """Real and floating, for complex operands too."""
+
+    def __init__(self) -> None:
+        super().__init__("angle", floating=True)
+
+
+@elementwise(Angles(), in_place=False)
+def angle(x):
+    """The angle of a complex number, in (-pi, pi]; of a real one pi where it is negative, else 0."""
+    if x.dtype.kind == "c":
+        return np.angle(x)
+    return np.where(np.isnan(x), x, np.where(x < 0, math.pi, 0)).astype(x.dtype)
+
+
+def _turn(grad: Any, x: Any) -> Any:
+    if not x.dtype.is_complex:
+        return zeros(grad)
+    return where(x == 0, 0, grad * x / (x.abs() ** 2) * 1j)
+
+
+angle.gradient(_turn)
+
+
+@angle.kernel
+def _(x):
+    return tl.where(x != x, x, (x < 0).to(x.dtype) * 3.141592653589793)
+
+
+@elementwise(RealOnly("deg2rad is not supported for complex tensors.", floating=True))
+def deg2rad(x):
+    """Degrees as radians: x * pi / 180."""
+    return x * (math.pi / 180)
+
+
+deg2rad.gradient(lambda grad: grad * (math.pi / 180))
+
+
+@deg2rad.kernel
+def _(x):
+    return x * 0.017453292519943295
+
+
+@elementwise(RealOnly("rad2deg is not supported for complex tensors.", floating=True))
+def rad2deg(x):
+    """Radians as degrees: x * 180 / pi."""
+    return x * (180 / math.pi)
+
+
+rad2deg.gradient(lambda grad: grad * (180 / math.pi))
+
+
+@rad2deg.kernel
+def _(x):
+    return x * 57.29577951308232

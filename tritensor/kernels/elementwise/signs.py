@@ -1,0 +1,190 @@
+"""Signs and bits of numbers: copysign, signbit, infinities, steps, neighbours, mantissas, and common divisors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import dtypes
+from ...arguments import wrong_type
+from ...errors import DtypeError, UnsupportedError, explain
+from ...rules import FLOATING, REAL_FLOAT, Rule
+from ...tensor import Tensor
+from .arithmetic import dtype_of, zeros
+from .family import elementwise
+
+if TYPE_CHECKING:
+    import triton.language as tl
+
+
+class RealOnly(Rule):
+    """Refuses complex tensors in PyTorch's `words`."""
+
+    def __init__(self, words: str, error: type[DtypeError] = DtypeError, **options: Any) -> None:
+        super().__init__("real", highest=dtypes.FLOATING, **options)
+        self.words, self.error = words, error
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule."""
+        if any(value.dtype.is_complex for value in operands if isinstance(value, Tensor)):
+            raise self.error(explain(self.words, remedy="pass the real or the imaginary part, x.real or x.imag"))
+        return super().__call__(operator, operands)
+
+
+copysign = elementwise(REAL_FLOAT, np.copysign, "The magnitude of x with the sign of y, which a zero has too.")
+copysign.gradients(x=lambda grad, x, y: grad * (x.sign() * copysign(x.new_ones(()), y)), y=zeros)
+
+
+@copysign.kernel
+def _(x, y):
+    negative = (y < 0) | ((y == 0) & (1 / y < 0))
+    return tl.where(negative, -tl.abs(x), tl.abs(x))
+
+
+@elementwise(
+    RealOnly("signbit is not implemented for complex tensors.", UnsupportedError, result=dtypes.bool_), out="boolean"
+)
+def signbit(x):
+    """Whether x is negative, or a negative zero."""
+    return np.signbit(x) if x.dtype.kind == "f" else x < 0
+
+
+@signbit.kernel
+def _(x):
+    if x.dtype.is_floating():
+        return (x < 0) | ((x == 0) & (1 / x < 0))
+    elif x.dtype == tl.int1:
+        return x != x
+    else:
+        return x < 0
+
+
+@elementwise(RealOnly("isposinf does not support complex inputs.", result=dtypes.bool_), out="boolean")
+def isposinf(x):
+    """Whether x is infinite and positive."""
+    return x == np.inf
+
+
+@isposinf.kernel
+def _(x):
+    return x == float("inf")
+
+
+@elementwise(RealOnly("isneginf does not support complex inputs.", result=dtypes.bool_), out="boolean")
+def isneginf(x):
+    """Whether x is infinite and negative."""
+    return x == -np.inf
+
+
+@isneginf.kernel
+def _(x):
+    return x == -float("inf")
+
+
+class Steps(RealOnly):
+    """Real tensors of one dtype."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule."""
+        if len({value.dtype for value in operands if isinstance(value, Tensor)}) > 1:
+            words = "heaviside is not yet implemented for tensors with different dtypes."
+            raise DtypeError(explain(words, remedy="convert one of them with .to(dtype)"))
+        return super().__call__(operator, operands)
+
+
+@elementwise(
+    Steps("heaviside is not yet implemented for complex tensors.", promote=False), inputs=("x", "values"), out="same"
+)
+def heaviside(x, values):
+    """0 where x is negative or NaN, 1 where it is positive, and `values` where it is 0."""
+    return np.where(x == 0, values, x > 0).astype(dtype_of(x, values))
+
+
+@heaviside.kernel
+def _(x, values):
+    return tl.where(x == 0, values, (x > 0).to(x.dtype))
+
+
+class Exact(Rule):
+    """Computed in the dtype of the result, half precision too."""
+
+    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+        """As for any rule."""
+        numbers = [place for place, value in enumerate(operands) if not isinstance(value, Tensor)]
+        if numbers and any(x.dtype.category < dtypes.FLOATING for x in operands if isinstance(x, Tensor)):
+            place = numbers[0]
+            raise wrong_type(operator, ("input", "other")[place], "Tensor", operands[place], place + 1)
+        result = super().__call__(operator, operands)[1]
+        return result, result
+
+
+nextafter = elementwise(
+    Exact("real floating", dtypes.FLOATING, dtypes.FLOATING), np.nextafter, "The next number after x towards y."
+)
+nextafter.gradients(x=lambda grad: grad, y=zeros)
+
+
+@nextafter.kernel
+def _(x, y):
+    # as integers, the numbers of one sign are in order
+    if x.dtype.primitive_bitwidth == 64:
+        bits = x.to(tl.int64, bitcast=True)
+    elif x.dtype.primitive_bitwidth == 32:
+        bits = x.to(tl.int32, bitcast=True)
+    else:
+        bits = x.to(tl.int16, bitcast=True)
+    one = bits * 0 + 1
+    smallest = one.to(x.dtype, bitcast=True)
+    moved = tl.where((y > x) == (x > 0), bits + one, bits - one).to(x.dtype, bitcast=True)
+    moved = tl.where(x == 0, tl.where(y > 0, smallest, -smallest), moved)
+    return tl.where((x != x) | (y != y), x + y, tl.where(x == y, y, moved))
+
+
+def _frexp(x: Any) -> Any:
+    mantissa, exponent = np.frexp(x)
+    return mantissa, np.where(np.isfinite(x), exponent, 0)
+
+
+frexp = elementwise(
+    FLOATING,
+    _frexp,
+    "x as mantissa * 2**exponent, the mantissa in [0.5, 1); of 0, NaN and infinities x itself and 0.",
+    name="frexp",
+    inputs=("x",),
+    outputs=("mantissa", "exponent"),
+    methods=(),
+    kinds={"exponent": dtypes.int32},
+)
+frexp.gradient(lambda grad, exponent: grad / exponent.to(grad.dtype).exp2())
+
+
+@frexp.kernel
+def _(x):
+    if x.dtype.primitive_bitwidth == 64:
+        tiny = tl.abs(x) < 2.2250738585072014e-308
+        bits = tl.where(tiny, x * 18014398509481984.0, x).to(tl.int64, bitcast=True)
+        exponent = ((bits >> 52) & 2047) - 1022
+        mantissa = (bits - (exponent << 52)).to(tl.float64, bitcast=True)
+    else:
+        tiny = tl.abs(x) < 1.1754943508222875e-38
+        bits = tl.where(tiny, x * 18014398509481984.0, x).to(tl.int32, bitcast=True)
+        exponent = ((bits >> 23) & 255) - 126
+        mantissa = (bits - (exponent << 23)).to(tl.float32, bitcast=True)
+    plain = (x == 0) | (x - x != 0)
+    exponent = tl.where(plain, exponent * 0, tl.where(tiny, exponent - 54, exponent))
+    return tl.where(plain, x, mantissa), exponent.to(tl.int32)
+
+
+WHOLE = Rule("integer", dtypes.INTEGER, dtypes.INTEGER)
+gcd = elementwise(WHOLE, np.gcd, "The greatest common divisor of x and y, of zeros 0.")
+
+
+@gcd.kernel
+def _(x, y):
+    x, y = tl.abs(x), tl.abs(y)
+    for _step in range(x.dtype.primitive_bitwidth * 3 // 2):  # for n bits at most 1.44 n steps, of Fibonacci's numbers
+        left = x % tl.where(y == 0, y + 1, y)
+        x, y = tl.where(y == 0, x, y), tl.where(y == 0, y, left)
+    return x
