@@ -60,8 +60,27 @@ class dtype:
     def __reduce__(self) -> tuple[Any, ...]:
         return _named, (self.name,)
 
+    @property
+    def cpp(self) -> str:
+        """What C++ calls it, as PyTorch does in some of its messages."""
+        return _CPP.get(self.name, self.name)
+
 
 BOOLEAN, INTEGER, FLOATING, COMPLEX = range(4)
+
+_CPP = {
+    "uint8": "unsigned char",
+    "int8": "signed char",
+    "int16": "short int",
+    "int32": "int",
+    "int64": "long int",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
 
 bool_ = dtype("bool", "Bool", np.bool_, "i1", BOOLEAN, signed=False)
 uint8 = dtype("uint8", "Byte", np.uint8, "u8", INTEGER, signed=False)

@@ -56,12 +56,14 @@ class Into(NamedTuple):
             it may be the first one itself.
         warning: given when a tensor with elements is resized.
         flat: a tensor of another shape with as many elements keeps its shape.
+        words: the error for another dtype than "same".
     """
 
     dtype: str = "same"
     apart: str = ""
     warning: str = _RESIZED
     flat: bool = False
+    words: str = "Expected out tensor to have dtype {kind.cpp}, but got {wanted.cpp} instead"
 
 
 SAME = Into()
@@ -174,7 +176,7 @@ def _asked_for(target: Tensor, rule: Into, named: dict[str, Any]) -> dict[str, A
     kind = dtypes.of_argument(named.get("dtype"))
     if kind is not None and kind is not target.dtype:
         if rule.dtype == "computed":
-            raise _other_dtype(kind, target)
+            raise DtypeError(rule.words.format(kind=kind, wanted=target.dtype))
         raise DtypeError(
             f"dtype {kind.legacy} does not match dtype of out parameter ({target.dtype.legacy})",
         )
@@ -185,10 +187,6 @@ def _asked_for(target: Tensor, rule: Into, named: dict[str, Any]) -> dict[str, A
             f"device type {named['device']} does not match device type of out parameter ({target.device})"
         )
     return {"dtype": target.dtype, "device": target.device}
-
-
-def _other_dtype(kind: dtypes.dtype, target: Tensor) -> DtypeError:
-    return DtypeError(f"Expected out tensor to have dtype {kind}, but got {target.dtype} instead")
 
 
 def _check(rule: Into, target: Tensor, value: Tensor) -> None:
@@ -211,7 +209,7 @@ def _check(rule: Into, target: Tensor, value: Tensor) -> None:
         raise DtypeError(f"result type {kind.legacy} can't be cast to the desired output type {wanted.legacy}")
     same = rule.dtype == "same" or (rule.dtype == "truth" and wanted is not dtypes.uint8)
     if same and kind is not wanted:
-        raise _other_dtype(kind, target)
+        raise DtypeError(rule.words.format(kind=kind, wanted=wanted))
 
 
 def _tensors(values: Sequence[Any]) -> Iterator[Tensor]:

@@ -62,6 +62,12 @@ def _spread(name: str, input: Tensor, arguments: dict[str, Any]) -> Tensor:
     return found
 
 
+def _with_mean(name: str, input: Tensor, arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    title = f"{name.capitalize()}MeanBackward0"
+    mean = sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
+    return called(title, _spread(name, input, arguments)), called(title, mean)
+
+
 @public(method=True, guard=False)
 def var(
     input: Tensor,
@@ -115,8 +121,7 @@ def var_mean(
     **others: Any,
 ) -> tuple[Tensor, Tensor]:
     """The variance and the mean."""
-    arguments = _freedom("var", input, dim, unbiased, correction, keepdim, others)
-    return _spread("var", input, arguments), sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
+    return _with_mean("var", input, _freedom("var_mean", input, dim, unbiased, correction, keepdim, others))
 
 
 @public(guard=False)
@@ -130,8 +135,7 @@ def std_mean(
     **others: Any,
 ) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean."""
-    arguments = _freedom("std", input, dim, unbiased, correction, keepdim, others)
-    return _spread("std", input, arguments), sums.mean.reduce(input, arguments["dim"], arguments["keepdim"])
+    return _with_mean("std", input, _freedom("std_mean", input, dim, unbiased, correction, keepdim, others))
 
 
 @public(method=True, out=takes_out(Into("cast")))
@@ -228,7 +232,8 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     keepdim = as_flag("aminmax", keepdim)
     if dim is None and not input.numel():
         raise ShapeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
-    return AminmaxResult(extremes.amin.reduce(input, dim, keepdim), extremes.amax.reduce(input, dim, keepdim))
+    found = (each.reduce(input, dim, keepdim) for each in (extremes.amin, extremes.amax))
+    return AminmaxResult(*[called("AminmaxBackward0", each) for each in found])
 
 
 @public(method=True, out=takes_out(_rule_of_extreme))

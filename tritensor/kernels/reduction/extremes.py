@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import dtypes
+from ...outputs import SAME
 from ...rules import REAL, Places
 from ...runtime.source import device_function
 from ...tensor import Tensor, wrap
@@ -80,7 +81,13 @@ class _PlacesOfParts:
         return (best, index) if self.values else index
 
 
-@reduction(REAL, refuses_empty=True)
+_INTO = SAME._replace(
+    words="Expected the dtype for input and out to match, but got {kind.legacy} for input's dtype and {wanted.legacy} "
+    "for out's dtype."
+)
+
+
+@reduction(REAL, refuses_empty=True, out=_INTO)
 def amax(x, *, dim=None, keepdim=False):
     """The largest of all elements, or along `dim`; the gradient is divided evenly among equal elements.
 
@@ -90,7 +97,7 @@ def amax(x, *, dim=None, keepdim=False):
     return np.maximum.reduce(x, dim, keepdims=keepdim)
 
 
-@reduction(REAL, refuses_empty=True)
+@reduction(REAL, refuses_empty=True, out=_INTO)
 def amin(x, *, dim=None, keepdim=False):
     """The smallest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
     return np.minimum.reduce(x, dim, keepdims=keepdim)
