@@ -30,6 +30,7 @@ FAMILIES = {
     "folding": "Each element gathers from the windows it is in, so that sums have a fixed order.",
     "indexing": "Bounds are checked before anything is read or written; sums have a fixed order.",
     "joining": "One launch for all parts.",
+    "searching": "Binary search, a program for a block of elements; all steps in one launch.",
     "sorting": "Blocks are sorted in place, then merged; equal elements keep their order.",
     "scan": "Blocks in a fixed order, so that sums are the same in every run.",
     "range": "Each thread computes the elements that it stores.",

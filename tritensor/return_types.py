@@ -38,11 +38,8 @@ class MaxResult(NamedTuple):
     indices: Tensor
 
 
-class MinResult(NamedTuple):
+class MinResult(MaxResult):
     """The result of `min` along a dimension."""
-
-    values: Tensor
-    indices: Tensor
 
 
 class AminmaxResult(NamedTuple):
@@ -52,60 +49,36 @@ class AminmaxResult(NamedTuple):
     max: Tensor
 
 
-class SortResult(NamedTuple):
+class SortResult(MaxResult):
     """The result of `sort`."""
 
-    values: Tensor
-    indices: Tensor
 
-
-class TopkResult(NamedTuple):
+class TopkResult(MaxResult):
     """The result of `topk`."""
 
-    values: Tensor
-    indices: Tensor
 
-
-class CummaxResult(NamedTuple):
+class CummaxResult(MaxResult):
     """The result of `cummax`."""
 
-    values: Tensor
-    indices: Tensor
 
-
-class CumminResult(NamedTuple):
+class CumminResult(MaxResult):
     """The result of `cummin`."""
 
-    values: Tensor
-    indices: Tensor
 
-
-class MedianResult(NamedTuple):
+class MedianResult(MaxResult):
     """The result of `median` along a dimension."""
 
-    values: Tensor
-    indices: Tensor
 
-
-class NanmedianResult(NamedTuple):
+class NanmedianResult(MaxResult):
     """The result of `nanmedian` along a dimension."""
 
-    values: Tensor
-    indices: Tensor
 
-
-class KthvalueResult(NamedTuple):
+class KthvalueResult(MaxResult):
     """The result of `kthvalue`."""
 
-    values: Tensor
-    indices: Tensor
 
-
-class ModeResult(NamedTuple):
+class ModeResult(MaxResult):
     """The result of `mode`."""
-
-    values: Tensor
-    indices: Tensor
 
 
 class HistogramResult(NamedTuple):
