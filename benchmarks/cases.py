@@ -333,6 +333,21 @@ CASES = (
         rounding=2e-3,
         names={"quantiles": quantiles},
     ),
+    Case("cumsum", "cumsum along rows, 4 M", "x.cumsum(1)", ROWS, {ALL_THREADS: 1.3}),
+    Case("sort", "sort of rows, 4 M", "x.sort(1)[0]", ROWS, {ALL_THREADS: 1.3}, "lib.sort(x, 1)"),
+    Case("unique", "unique, 1 M", "lib.unique(x)", {"x": (MILLION,)}, {ALL_THREADS: 1.3}, nonfinite=False),
+    Case(
+        "median", "median of rows, 4 M", "x.median(1)[0]", {"x": (4096, 1023)}, {ALL_THREADS: 1.3}, "lib.median(x, 1)"
+    ),
+    Case("quantile", "quantile of rows, 4 M", "lib.quantile(x, 0.5, 1)", ROWS, {ALL_THREADS: 1.3}),
+    Case(
+        "searchsorted",
+        "searchsorted in 1,000, 1 M",
+        "lib.searchsorted(lib.linspace(-3, 3, 1000), x)",
+        {"x": (MILLION,)},
+        {ALL_THREADS: 1.3},
+        nonfinite=False,
+    ),
     attention((8, 8, 256, 64), 1.2),
     attention((8, 8, 256, 64), 1.2, backward=True),
     attention((2, 8, 512, 64), 1.2, causal=True),

@@ -33,6 +33,10 @@ JOBS: tuple[tuple[str, ...], ...] = (
     (
         "tests/functional/test_reductions.py",
         "tests/functional/test_reductions_on_devices.py",
+        "tests/functional/test_running.py",
+        "tests/functional/test_ordering.py",
+        "tests/functional/test_uniqueness.py",
+        "tests/functional/test_bins.py",
         "tests/functional/test_rowwise.py",
         "tests/functional/test_complex_on_devices.py",
     ),

@@ -63,6 +63,7 @@ __all__ = [
 
 # The largest permutation whose numbers are sorted together with 40 random bits.
 _PACKED = 1 << 24
+_INDICES = Into(warning="", words="multinomial expects Long tensor out, got: {wanted.legacy}")
 
 
 def _floating(kind: Any, name: str) -> dtypes.dtype:
@@ -337,11 +338,7 @@ def _checked_p(name: str, p: float) -> float:
     return p
 
 
-@public(
-    functional=False,
-    method=True,
-    out=takes_out(Into(warning="", words="multinomial expects Long tensor out, got: {wanted.legacy}")),
-)
+@public(functional=False, method=True, out=takes_out(_INDICES))
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
@@ -364,10 +361,9 @@ def multinomial(
     if input.shape[-1] > 1 << 24:
         raise ShapeError("number of categories cannot exceed 2^24")
     weights = np.atleast_2d(input.detach()._to_host().astype(np.float64))
-    if num_samples <= 0:
-        raise ShapeError("cannot sample n_sample <= 0 samples")
-    if not replacement and num_samples > weights.shape[1]:
-        raise ShapeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if num_samples <= 0 or (num_samples > weights.shape[1] and not replacement):
+        many = "> prob_dist.size(-1) samples without replacement" if num_samples > 0 else "<= 0 samples"
+        raise ShapeError(f"cannot sample n_sample {many}")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         found = f"encountering probability entry {'= infinity or NaN' if (weights >= 0).all() else '< 0'}"
         several = f"invalid multinomial distribution ({found})" if replacement and num_samples > 1 else ""
@@ -375,16 +371,14 @@ def multinomial(
     if not (weights.sum(1) > 0).all():
         raise ShapeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if not replacement and ((weights > 0).sum(1) < num_samples).any():
-        raise ShapeError(
-            "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)"
-        )
+        words = "(with replacement=False, not enough non-negative category to sample)"
+        raise ShapeError(f"invalid multinomial distribution {words}")
     drawn = _sample(weights, num_samples, replacement, draw_from(input.device, generator, on_host=True))
     return creation.place(drawn if input.ndim == 2 else drawn[0], input.device)
 
 
 def _sample(weights: np.ndarray, count: int, replacement: bool, call: dict[str, int]) -> np.ndarray:
-    rows, width = weights.shape
-    shape = (rows, count if replacement else width)
+    shape = (len(weights), count if replacement else weights.shape[1])
     drawn = kernels.uniform(shape=shape, dtype=dtypes.float64, device=devices.cpu, **call)._data
     if replacement:
         sums = np.cumsum(weights, 1)

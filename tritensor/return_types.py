@@ -39,97 +39,19 @@ class MaxResult(NamedTuple):
     indices: Tensor
 
 
-class MinResult(NamedTuple):
-    """The result of `min` along a dimension."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class AminmaxResult(NamedTuple):
-    """The result of `aminmax`."""
-
-    min: Tensor
-    max: Tensor
-
-
-class FrexpResult(NamedTuple):
-    """The result of `frexp`."""
-
-    mantissa: Tensor
-    exponent: Tensor
-
-
-class SortResult(NamedTuple):
-    """The result of `sort`."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class TopkResult(NamedTuple):
-    """The result of `topk`."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class CummaxResult(NamedTuple):
-    """The result of `cummax`."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class CumminResult(NamedTuple):
-    """The result of `cummin`."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class MedianResult(NamedTuple):
-    """The result of `median` along a dimension."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class NanmedianResult(NamedTuple):
-    """The result of `nanmedian` along a dimension."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class KthvalueResult(NamedTuple):
-    """The result of `kthvalue`."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class ModeResult(NamedTuple):
-    """The result of `mode`."""
-
-    values: Tensor
-    indices: Tensor
-
-
-class HistogramResult(NamedTuple):
-    """The result of `histogram`."""
-
-    hist: Tensor
-    bin_edges: Tensor
-
-
-class HistogramddResult(NamedTuple):
-    """The result of `histogramdd`: the edges of each dimension's bins are a tuple."""
-
-    hist: Tensor
-    bin_edges: tuple[Tensor, ...]
-
-
+MinResult = NamedTuple("MinResult", [("values", "Tensor"), ("indices", "Tensor")])
+SortResult = NamedTuple("SortResult", [("values", "Tensor"), ("indices", "Tensor")])
+TopkResult = NamedTuple("TopkResult", [("values", "Tensor"), ("indices", "Tensor")])
+CummaxResult = NamedTuple("CummaxResult", [("values", "Tensor"), ("indices", "Tensor")])
+CumminResult = NamedTuple("CumminResult", [("values", "Tensor"), ("indices", "Tensor")])
+MedianResult = NamedTuple("MedianResult", [("values", "Tensor"), ("indices", "Tensor")])
+NanmedianResult = NamedTuple("NanmedianResult", [("values", "Tensor"), ("indices", "Tensor")])
+KthvalueResult = NamedTuple("KthvalueResult", [("values", "Tensor"), ("indices", "Tensor")])
+ModeResult = NamedTuple("ModeResult", [("values", "Tensor"), ("indices", "Tensor")])
+AminmaxResult = NamedTuple("AminmaxResult", [("min", "Tensor"), ("max", "Tensor")])
+FrexpResult = NamedTuple("FrexpResult", [("mantissa", "Tensor"), ("exponent", "Tensor")])
+HistogramResult = NamedTuple("HistogramResult", [("hist", "Tensor"), ("bin_edges", "Tensor")])
+HistogramddResult = NamedTuple("HistogramddResult", [("hist", "Tensor"), ("bin_edges", "tuple[Tensor, ...]")])
 linalg_cholesky_ex = NamedTuple("linalg_cholesky_ex", [("L", "Tensor"), ("info", "Tensor")])
 linalg_qr = NamedTuple("linalg_qr", [("Q", "Tensor"), ("R", "Tensor")])
 linalg_svd = NamedTuple("linalg_svd", [("U", "Tensor"), ("S", "Tensor"), ("Vh", "Tensor")])
@@ -156,6 +78,6 @@ for _kind in [kind for kind in globals().values() if hasattr(kind, "_fields")]:
     if _kind.__name__.endswith("Result"):
         _kind.__name__ = _kind.__qualname__ = _kind.__name__.removesuffix("Result").lower()
         globals()[_kind.__name__] = _kind
-    else:
+    if _kind is not MaxResult:
         _kind.__doc__ = f"The result of `{_kind.__name__.replace('linalg_', 'linalg.')}`."
     _kind.__repr__ = _shown

@@ -32,7 +32,7 @@ logical_xor matmul mm linear
 """
 BITS = "gcd lcm bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"
 ALONG = "all any amax amin argmax argmin mean sum nansum prod std var logsumexp cumsum max min softmax log_softmax"
-ALONG += " cumprod cummax cummin logcumsumexp"
+ALONG += " cumprod cummax cummin logcumsumexp median nanmedian nanmean"
 LISTS = "cat concat concatenate stack hstack vstack dstack column_stack row_stack"
 
 CALLS: dict[str, str] = {
@@ -73,7 +73,13 @@ CALLS: dict[str, str] = {
     "clamp_min": "x, 0.5",
     "where": "m, x, y",
     "norm": "x",
-    "aminmax": "x",
+    **dict.fromkeys(("aminmax", "histc", "mode", "msort"), "x"),
+    "kthvalue": "x, 1",
+    "histogram": "x, 2",
+    "isin": "i, i",
+    "searchsorted": "v, v",
+    "bucketize": "x, v",
+    **dict.fromkeys(("quantile", "nanquantile"), "x, 0.5"),
     "sort": "x",
     "topk": "x, 1",
     "nonzero": "m",

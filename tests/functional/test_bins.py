@@ -15,7 +15,7 @@ from ..needs import needs_triton
 nan, inf = math.nan, math.inf
 
 
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_triton)])
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=[needs_triton, pytest.mark.slow])])
 def device(request):
     with torch.cuda.simulate(devices=1):
         yield request.param
@@ -64,6 +64,17 @@ def test_many_elements_and_many_rows():
         found = torch.searchsorted(torch.from_numpy(rows), torch.from_numpy(x), right=right)
         side = "right" if right else "left"
         assert found.tolist() == [np.searchsorted(row, each, side).tolist() for row, each in zip(rows, x, strict=True)]
+
+
+@needs_triton
+def test_on_a_device():
+    with torch.cuda.simulate(devices=1):
+        x = torch.tensor([[0.0, 1.0], [2.0, 2.0], [1.0, nan]], device="cuda")
+        assert torch.bucketize(x, x[:2, 0]).tolist() == [[0, 1], [1, 1], [1, 2]]
+        assert torch.searchsorted(x[:2], x[:2], right=True).tolist() == [[1, 2], [2, 2]]
+        found = torch.histogramdd(x[:2], 2, range=[0.0, 2.0, 0.0, 2.0], weight=x[:2, 1])
+        assert found.hist.tolist() == [[0, 1], [0, 2]]
+        assert x.histc(2, 0, 2).tolist() == [1, 4]
 
 
 def test_bincount(device):

@@ -44,7 +44,7 @@ def brute(x, dim, weights):
     return found
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_triton)])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=[needs_triton, pytest.mark.slow])])
 @pytest.mark.parametrize("x", [[2.0, 3.0, -1.0, 0.5], [2.0, 0.0, 3.0, 4.0], [0.0, 2.0, 0.0, 3.0], [5.0]], ids=str)
 def test_the_gradient_of_a_running_product_beside_zeros(x, device):
     weights = [1.0, -2.0, 3.0, 0.5][: len(x)]
@@ -119,6 +119,24 @@ def test_errors(call, error, words):
     with pytest.raises(error) as raised:
         eval(call, {"torch": torch, "x": torch.ones(2)})
     assert str(raised.value).startswith(words)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+def test_long_rows_are_summed_in_blocks(dtype):
+    x = np.random.default_rng(0).standard_normal((70, 1024)).astype(dtype)
+    x[3, 500], x[4, 40], x[5, 7] = inf, nan, -inf
+    x[5, 900] = inf
+    wide = x.astype(np.float64)
+    tolerance = 1e-5 if dtype is np.float32 else 1e-12
+    with np.errstate(invalid="ignore"):
+        for reverse in (False, True):
+            wanted = np.flip(np.cumsum(np.flip(wide, 1), 1), 1) if reverse else np.cumsum(wide, 1)
+            found = running.cumsum(torch.from_numpy(x), dim=1, reverse=reverse)
+            np.testing.assert_allclose(found.numpy(), wanted, atol=tolerance * 100)
+    for dim in (0, 1):
+        values, indices = torch.from_numpy(x[6:]).cummax(dim)
+        np.testing.assert_array_equal(values.numpy(), np.maximum.accumulate(x[6:], dim))
+        np.testing.assert_array_equal(np.take_along_axis(x[6:], indices.numpy(), dim), values.numpy())
 
 
 @needs_triton

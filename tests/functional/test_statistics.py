@@ -15,7 +15,7 @@ from ..needs import needs_triton
 nan = math.nan
 
 
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_triton)])
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=[needs_triton, pytest.mark.slow])])
 def device(request):
     with torch.cuda.simulate(devices=1):
         yield request.param

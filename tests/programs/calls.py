@@ -67,6 +67,11 @@ UNCALLED: dict[str, str] = {
         "a loss of several tensors; tests/samples compares it": """
             cosine_embedding_loss ctc_loss hinge_embedding_loss kl_div margin_ranking_loss poisson_nll_loss
             triplet_margin_loss""",
+        "has arguments of its own; tests/samples compares it": """
+            bincount bucketize cov histc histogram histogramdd isin nanquantile quantile searchsorted unique
+            unique_consecutive""",
+        "of equal elements PyTorch finds any; tests/samples compares it": """
+            kthvalue median mode nanmedian""",
         "has layers of weights; tests/nn/test_recurrent_layers.py compares it": """
             lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell""",
         "factorises matrices, of which signs and phases are nobody's choice; tests/samples compares it": """

@@ -14,12 +14,23 @@ from ..errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, ex
 from ..kernels.elementwise.arithmetic import where
 from ..kernels.indexing.family import value_range
 from ..kernels.indexing.searching import searchsorted as search
-from ..outputs import SAME, takes_out
+from ..outputs import takes_out
 from ..public import public
 from ..return_types import HistogramddResult, HistogramResult
 from ..tensor import Tensor, wrap
+from .ranges import linspace
 
-_RANGE = range  # which a parameter of histograms hides
+
+def _check(good: Any, words: str, error: type[Exception] = ShapeError) -> None:
+    if not good:
+        raise error(words)
+
+
+def _check_kind(good: bool, name: str, x: Tensor) -> None:
+    words = f"\"{name}\" not implemented for '{x.dtype.legacy}'"
+    _check(
+        good, explain(words, f"the dtype is {x.dtype}", remedy="convert the tensor with .to(dtype)"), UnsupportedError
+    )
 
 
 @public(out=takes_out())
@@ -50,34 +61,25 @@ def searchsorted(
     """
     name = "torch.searchsorted():"
     check_tensor("searchsorted", "sorted_sequence", 1, sorted_sequence)
-    if side not in (None, "left", "right"):
-        raise ShapeError(f"{name} side can only be 'left' or 'right' but got {side}")
-    if right and side == "left":
-        raise ShapeError(f"{name} side and right can't be set to opposites, got side of left while right was True")
+    _check(side in (None, "left", "right"), f"{name} side can only be 'left' or 'right' but got {side}")
+    words = f"{name} side and right can't be set to opposites, got side of left while right was True"
+    _check(not right or side != "left", words)
     x, shape = _looked_up(input, sorted_sequence), list(sorted_sequence.shape)
-    if not shape:
-        raise ShapeError(f"{name} boundaries tensor should have positive dimension, but got 0 dimension")
-    if not x.ndim and len(shape) > 1:
-        raise ShapeError(
-            f"{name} input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries "
-            f"tensor dim({len(shape)}) and input value's dim(0) numel(1)"
-        )
-    if len(shape) > 1 and (x.ndim != len(shape) or shape[:-1] != list(x.shape[:-1])):
-        raise ShapeError(
-            f"{name} boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input "
-            f"value tensor must match, but we got boundaries tensor {shape} and input value tensor {list(x.shape)}"
-        )
+    _check(shape, f"{name} boundaries tensor should have positive dimension, but got 0 dimension")
+    words = f"but we got boundaries tensor dim({len(shape)}) and input value's dim(0) numel(1)"
+    words = f"{name} input value can be a scalar only when boundaries tensor dimension is 1, {words}"
+    _check(x.ndim or len(shape) == 1, words)
+    fits = len(shape) == 1 or (x.ndim == len(shape) and shape[:-1] == list(x.shape[:-1]))
+    words = "boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value"
+    words = f"{words} tensor must match, but we got boundaries tensor {shape} and input value tensor {list(x.shape)}"
+    _check(fits, f"{name} {words}")
     if sorter is not None:
-        if sorter.shape != sorted_sequence.shape:
-            raise ShapeError(
-                f"{name} boundary and sorter must have the same size, but got boundary tensor {shape}"
-                f"and got sorter tensor {list(sorter.shape)}"
-            )
-        if sorter.dtype is not dtypes.int64:
-            raise DtypeError(f"{name} sorter must be a tensor of long dtype but got dtype {sorter.dtype.legacy}")
+        words = f"but got boundary tensor {shape}and got sorter tensor {list(sorter.shape)}"
+        _check(list(sorter.shape) == shape, f"{name} boundary and sorter must have the same size, {words}")
+        words = f"{name} sorter must be a tensor of long dtype but got dtype {sorter.dtype.legacy}"
+        _check(sorter.dtype is dtypes.int64, words, DtypeError)
         low, high = value_range(sorter)
-        if low < 0 or high >= max(shape[-1], 1):
-            raise ShapeError(f"{name} sorter index out of range")
+        _check(low >= 0 and high < max(shape[-1], 1), f"{name} sorter index out of range")
     return _searched(sorted_sequence, x, sorter, right or side == "right", out_int32)
 
 
@@ -92,20 +94,17 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
     tensor([0, 0, 2])
 
     Raises:
-        ShapeError: the boundaries have another number of dimensions than one. UnsupportedError: boolean or complex dtypes.
+        ShapeError: the boundaries have not one dimension. UnsupportedError: boolean or complex dtypes.
     """
     check_tensor("bucketize", "boundaries", 2, boundaries)
-    if boundaries.ndim != 1:
-        raise ShapeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
+    _check(boundaries.ndim == 1, f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     return _searched(boundaries, _looked_up(input, boundaries), None, right, out_int32)
 
 
 def _looked_up(x: Any, boundaries: Tensor) -> Tensor:
-    return (
-        x
-        if isinstance(x, Tensor)
-        else wrap(np.asarray(x, np.float32 if type(x) is float else None)).to(boundaries.device)
-    )
+    if isinstance(x, Tensor):
+        return x
+    return wrap(np.asarray(x, np.float32 if type(x) is float else None)).to(boundaries.device)
 
 
 def _searched(boundaries: Tensor, x: Tensor, sorter: Tensor | None, right: bool, narrow: bool) -> Tensor:
@@ -124,29 +123,19 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     tensor([1, 0, 2, 0])
 
     Raises:
-        ShapeError: another number of dimensions, a negative element, weights of another shape. UnsupportedError: the dtype
-            is not an integer dtype.
+        ShapeError: not one dimension, a negative element, weights of another shape. UnsupportedError: no integers.
     """
     check_tensor("bincount", "input", 1, input)
-    if input.dtype.category != dtypes.INTEGER:
-        words = f"\"bincount_cpu\" not implemented for '{input.dtype.legacy}'"
-        raise UnsupportedError(explain(words, f"it takes integer dtypes, got {input.dtype}"))
-    if minlength < 0:
-        raise ShapeError("minlength should be >= 0")
+    _check_kind(input.dtype.category == dtypes.INTEGER, "bincount_cpu", input)
+    _check(whole("bincount", "minlength", minlength) >= 0, "minlength should be >= 0")
     low, high = value_range(input)
-    if input.ndim != 1 or low < 0:
-        raise ShapeError(
-            explain(
-                "bincount only supports 1-d non-negative integral inputs.",
-                f"the shape is {tuple(input.shape)}, the smallest element {low}",
-            )
-        )
-    if weights is not None and weights.shape != input.shape:
-        raise ShapeError("weights should be 1-d and have the same length as input")
-    kind = dtypes.int64
+    seen = f"the shape is {tuple(input.shape)}, the smallest element {low}"
+    _check(input.ndim == 1 and low >= 0, explain("bincount only supports 1-d non-negative integral inputs.", seen))
+    words = "weights should be 1-d and have the same length as input"
+    _check(weights is None or weights.shape == input.shape, words)
+    count, kind = max(high + 1, minlength), dtypes.int64
     if weights is not None and input.numel():
         kind = dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64
-    count = max(high + 1, whole("bincount", "minlength", minlength))
     if input.is_cuda:
         ones = input.new_ones(input.shape, dtype=kind) if weights is None else weights.detach().to(kind)
         return input.new_zeros(count, dtype=kind).scatter_add(0, input.long(), ones)
@@ -168,30 +157,21 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     Raises:
         ShapeError: no bins, or bounds in the wrong order or not finite. UnsupportedError: the dtype is not floating.
     """
+    check_tensor("histc", "input", 1, input)
     bins = whole("histc", "bins", bins)
-    if bins <= 0:
-        raise ShapeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    if max < min:
-        raise ShapeError(explain("torch.histc: max must be larger than min", f"they are {min} and {max}"))
-    x = _binned("histogram_cpu", input).reshape(-1)
-    low, high = (float(min), float(max)) if min != max else _bounds(x, "torch.histc:")
-    if not (isfinite(low) and isfinite(high)):
-        raise ShapeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
-    if low == high:
-        low, high = low - 1, high + 1
+    _check(bins > 0, f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    _check(max >= min, explain("torch.histc: max must be larger than min", f"they are {min} and {max}"))
+    _check_kind(input.dtype.is_floating_point, "histogram_cpu", input)
+    x = input.detach().reshape(-1)
+    low, high = _range(x, None if min == max else (min, max), "torch.histc: range of", 1.0)
     inside = (x >= low) & (x <= high)
     places = ((where(inside, x, low) - low) * bins / (high - low)).long().clamp(max=bins - 1)
     return _counted(places, inside, bins, None, x.dtype)
 
 
-@public(method=True, out=takes_out(SAME))
+@public(method=True, out=takes_out())
 def histogram(
-    input: Tensor,
-    bins: Any,
-    *,
-    range: Any = None,
-    weight: Tensor | None = None,
-    density: bool = False,
+    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> HistogramResult:
     """How many elements are in each bin, or the sums of their weights; and the bins' edges.
 
@@ -209,15 +189,10 @@ def histogram(
             differ. UnsupportedError: the dtype is not floating.
     """
     check_tensor("histogram", "input", 1, input)
-    if isinstance(bins, Tensor) and range is not None:
-        raise ArgumentError(
-            explain(
-                "histogram() received an invalid combination of arguments - got (Tensor, Tensor, range=tuple)",
-                "the edges say what the range is",
-            )
-        )
-    if not isinstance(bins, Tensor) and whole("histogram", "bins", bins) <= 0:
-        raise ShapeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    words = "histogram() received an invalid combination of arguments - got (Tensor, Tensor, range=tuple)"
+    _check(range is None or not isinstance(bins, Tensor), explain(words, "the edges have a range"), ArgumentError)
+    words = f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0"
+    _check(isinstance(bins, Tensor) or whole("histogram", "bins", bins) > 0, words)
     weight = weight if weight is None else weight.reshape(-1)
     hist, (edges,) = histogramdd(input.reshape(-1, 1), [bins], range=range, weight=weight, density=density)
     return HistogramResult(hist, edges)
@@ -227,7 +202,7 @@ def histogram(
 def histogramdd(
     input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> HistogramddResult:
-    """The histogram of points of D coordinates, (..., D): how many are in each of the bins, or the sums of their weights.
+    """The histogram of points of D coordinates, (..., D), with the arguments of `histogram` for each of them.
 
     >>> import tritensor as torch
     >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[2, 2]).hist
@@ -237,113 +212,68 @@ def histogramdd(
     Args:
         bins: for all dimensions or for each the number of bins, or for each their edges.
         range: the first and the last edge of each dimension, one after the other, if bins are numbers.
-        density: divided by their sum and by the sizes of the bins.
-
-    Raises:
-        As `histogram`.
     """
     name = "torch.histogramdd:"
-    x = _binned("histogramdd", input)
-    if x.ndim < 2:
-        raise ShapeError(f"{name} input tensor should have at least 2 dimensions")
-    count = x.shape[-1]
+    check_tensor("histogramdd", "input", 1, input)
+    _check_kind(input.dtype.is_floating_point, "histogramdd", input)
+    _check(input.ndim >= 2, f"{name} input tensor should have at least 2 dimensions")
+    count, dims = input.shape[-1], [*enumerate(input.detach().reshape(-1, input.shape[-1]).unbind(1))]
     bins = [bins] * count if isinstance(bins, int) else list(bins)
-    if len(bins) != count:
-        raise ShapeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
-    if range is not None and len(range) != 2 * count:
-        raise ShapeError(
-            f"{name} for a {count}-dimensional histogram range should have {2 * count} elements, but got {len(range)}"
+    words = "histogramdd: The size of bins must be equal to the innermost dimension of the input."
+    _check(len(bins) == count, words)
+    words = f"{name} for a {count}-dimensional histogram range should have {2 * count} elements"
+    _check(range is None or len(range) == 2 * count, f"{words}, but got {len(range or ())}")
+    if weight is not None:
+        words = (
+            "it should have the same shape as the input tensor excluding its innermost dimension, but got input with"
         )
-    _check_weight(x, weight)
-    x = x.reshape(-1, count)
-    edges = [
-        _edges(x.select(1, dim), each, None if range is None else range[2 * dim : 2 * dim + 2], dim)
-        for dim, each in enumerate(bins)
-    ]
+        words = f"{words} shape {list(input.shape)} and weight with shape {list(weight.shape)}"
+        _check(weight.shape == input.shape[:-1], f"{name} if weight tensor is provided {words}")
+        words = f"input tensor and weight tensor should have the same dtype, but got input({input.dtype.cpp}),"
+        words = f"{name} if weight tensor is provided, {words} and weight({weight.dtype.cpp})"
+        _check(weight.dtype is input.dtype, words, DtypeError)
+    edges = [_edges(x, bins[dim], range and range[2 * dim : 2 * dim + 2], dim) for dim, x in dims]
     sizes = [each.shape[0] - 1 for each in edges]
-    places, inside = x.new_zeros(len(x), dtype=dtypes.int64), x.new_ones(len(x), dtype=dtypes.bool_)
-    for dim, each in enumerate(edges):
-        values = x.select(1, dim).contiguous()
-        inside = inside & (values >= each[0]) & (values <= each[-1])
-        places = places * sizes[dim] + (search(each, values, None, right=True) - 1).clamp(max=sizes[dim] - 1)
-    hist = _counted(places, inside, prod(sizes), weight, x.dtype).reshape(sizes)
+    places: Any = 0
+    inside: Any = True
+    for (_, x), each, size in zip(dims, edges, sizes, strict=True):
+        inside = (x >= each[0]) & (x <= each[-1]) & inside
+        places = places * size + (search(each, x, None, right=True) - 1).clamp(max=size - 1)
+    hist = _counted(places, inside, prod(sizes), weight, input.dtype).reshape(sizes)
     if density:
         hist = hist / hist.sum()
         for dim, each in enumerate(edges):
-            width = each[1:] - each[:-1]
-            hist = hist / width.reshape([-1 if axis == dim else 1 for axis in _RANGE(count)])
+            hist = hist / (each[1:] - each[:-1]).reshape([-1 if axis == dim else 1 for axis, _ in dims])
     return HistogramddResult(hist, tuple(edges))
 
 
-def _binned(name: str, input: Tensor) -> Tensor:
-    check_tensor("histogram", "input", 1, input)
-    if not input.dtype.is_floating_point:
-        words = f"\"{name}\" not implemented for '{input.dtype.legacy}'"
-        raise UnsupportedError(explain(words, f"it takes floating dtypes, got {input.dtype}"))
-    return input.detach()
+def _range(x: Tensor, given: Any, words: str, margin: float) -> tuple[float, float]:
+    """The first and the last edge; by default the elements', for which the host waits."""
+    low, high = map(
+        float, given if given is not None else (x.amin(), x.amax()) if x.numel() else (0, 1 - (margin == 1))
+    )
+    _check(isfinite(low) and isfinite(high), f"{words} [{low:g}, {high:g}] is not finite")
+    return (low - margin, high + margin) if low == high else (low, high)
 
 
-def _check_weight(x: Tensor, weight: Tensor | None) -> None:
-    if weight is None:
-        return
-    if weight.shape != x.shape[:-1]:
-        raise ShapeError(
-            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding "
-            f"its innermost dimension, but got input with shape {list(x.shape)} and weight with shape {list(weight.shape)}"
-        )
-    if weight.dtype is not x.dtype:
-        raise DtypeError(
-            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, "
-            f"but got input({x.dtype.cpp}), and weight({weight.dtype.cpp})"
-        )
-
-
-def _bounds(x: Tensor, name: str) -> tuple[float, float]:
-    """The smallest and the largest element; the host waits for them."""
-    return (float(x.amin()), float(x.amax())) if x.numel() else (0.0, 1.0 if "dd" in name else 0.0)
-
-
-def _edges(x: Tensor, bins: Any, range: Any, dim: int) -> Tensor:
+def _edges(x: Tensor, bins: Any, given: Any, dim: int) -> Tensor:
     name = "torch.histogramdd:"
     if isinstance(bins, Tensor):
-        if bins.dtype is not x.dtype:
-            raise DtypeError(
-                f"{name} input tensor and bins tensors should have the same dtype, but got input with dtype {x.dtype.cpp} "
-                f"and bins for dimension {dim} with dtype {bins.dtype.cpp}"
-            )
-        if bins.ndim != 1:
-            raise ShapeError(
-                f"{name} bins tensor should have one dimension, but got {bins.ndim} dimensions in the bins tensor for "
-                f"dimension {dim}"
-            )
-        if not bins.numel():
-            raise ShapeError(
-                f"{name} bins tensor should have at least 1 element, but got 0 elements in the bins tensor for "
-                f"dimension {dim}"
-            )
+        words = f"{x.dtype.cpp} and bins for dimension {dim} with dtype {bins.dtype.cpp}"
+        words = f"{name} input tensor and bins tensors should have the same dtype, but got input with dtype {words}"
+        _check(bins.dtype is x.dtype, words, DtypeError)
+        words = f"dimensions in the bins tensor for dimension {dim}"
+        _check(bins.ndim == 1, f"{name} bins tensor should have one dimension, but got {bins.ndim} {words}")
+        words = f"at least 1 element, but got 0 elements in the bins tensor for dimension {dim}"
+        _check(bins.numel(), f"{name} bins tensor should have {words}")
         return bins.detach()
-    if whole("histogramdd", "bins", bins) <= 0:
-        raise ShapeError(f"{name} bins must be > 0, but got {bins} for dimension {dim}")
-    low, high = map(float, range) if range is not None else _bounds(x, name)
-    if not (isfinite(low) and isfinite(high)):
-        raise ShapeError(f"{name} dimension {dim}'s range [{low:g}, {high:g}] is not finite")
-    if low > high:
-        raise ShapeError(f"{name} min should not exceed max, but got min {low:g} max {high:g} for dimension {dim}")
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    return wrap(_spaced(low, high, bins + 1, x.dtype)).to(x.device)
-
-
-def _spaced(low: float, high: float, count: int, kind: Any) -> np.ndarray:
-    """PyTorch's `linspace`: from both ends to the middle."""
-    step = kind.numpy.type((high - low) / (count - 1))
-    places = np.arange(count, dtype=kind.numpy)
-    first, last = kind.numpy.type(low), kind.numpy.type(high)
-    return np.where(places < count // 2, first + places * step, last - (count - 1 - places) * step).astype(kind.numpy)
+    _check(whole("histogramdd", "bins", bins) > 0, f"{name} bins must be > 0, but got {bins} for dimension {dim}")
+    low, high = _range(x, given, f"{name} dimension {dim}'s range", 0.5)
+    _check(low < high, f"{name} min should not exceed max, but got min {low:g} max {high:g} for dimension {dim}")
+    return linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
 
 
 def _counted(places: Tensor, inside: Tensor, count: int, weight: Tensor | None, kind: Any) -> Tensor:
     """The number, or the weight, of the places that are inside, in the dtype of the result."""
-    kept = where(inside, places, count).reshape(-1)  # the others in one more bin
     weight = weight if weight is None else weight.detach().reshape(-1)
-    return bincount(kept, weight, count + 1)[:count].to(kind).contiguous()
+    return bincount(where(inside, places, count), weight, count + 1)[:count].to(kind).contiguous()

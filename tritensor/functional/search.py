@@ -56,6 +56,16 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     return SortResult(*sort_operator(input, dim=dim, descending=descending))
 
 
+def in_order(x: Tensor, dim: int = -1) -> Tensor:
+    """The sorted elements, without gradients: without their places NumPy finds them ten times faster."""
+    x = x.detach()
+    if x.is_cuda or not x.ndim or followed(x):
+        return sort(x, dim).values  # type: ignore[no-any-return]
+    array = x._host_array()
+    wide = array.astype(np.float32) if x.is_floating_point() and array.itemsize == 2 else array
+    return wrap(np.sort(wide, dim).astype(array.dtype, copy=False))
+
+
 @public(method=True)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The indices of the elements in ascending (or descending) order along `dim`."""

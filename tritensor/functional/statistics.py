@@ -7,7 +7,6 @@ from typing import Any
 from .. import dtypes
 from ..arguments import check_tensor
 from ..errors import DtypeError, ShapeError, explain, warn
-from ..kernels.elementwise.maximum import maximum
 from ..kernels.reduction.functions import Dim
 from ..outputs import SAME, takes_out
 from ..public import public
@@ -49,45 +48,42 @@ def cov(
 
     Raises:
         ShapeError: more than two dimensions, weights of another shape, negative ones, or ones whose sum is zero.
-        DtypeError: the dtype is boolean; that of `fweights` is not an integer one, that of `aweights` not a floating one.
+        DtypeError: the dtype is boolean, that of `fweights` no integer one, or that of `aweights` no floating one.
     """
-    check_tensor("cov", "input", 1, input)
-    _check_dimensions("cov", input)
+    _check("cov", input)
     if input.dtype is dtypes.bool_:
         raise DtypeError("cov(): bool dtype is not supported for input")
     x = input if input.ndim == 2 else input.reshape(1, -1)
-    for name, each, category, kind in (
-        ("fweights", fweights, dtypes.INTEGER, "integral"),
-        ("aweights", aweights, dtypes.FLOATING, "floating point"),
-    ):
+    count: Any = x.shape[1]
+    for name, each in (("fweights", fweights), ("aweights", aweights)):
         if each is not None:
-            _check_weights(name, each, x.shape[1], category, kind)
+            _check_weights(name, each, count)
     weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
-    total: Any = x.shape[1] if weights is None else weights.sum()
-    if weights is not None and not total.is_cuda and not total.item():
-        raise ShapeError("cov(): weights sum to zero, can't be normalized")
-    mean = (x if weights is None else x * weights).sum(1) / total
-    norm = total - correction
-    if aweights is not None and weights is not None and correction:
-        norm = total - correction * (weights * aweights).sum() / total
-    if not isinstance(norm, Tensor):
-        few, norm = norm <= 0, max(norm, 0)
+    if weights is None:
+        mean, norm = x.sum(1) / count, count - correction
     else:
-        few, norm = not norm.is_cuda and bool(norm <= 0), maximum(norm, 0)
-    if few:
+        total = weights.sum()
+        if not total.is_cuda and not total.item():  # a device is not waited for
+            raise ShapeError("cov(): weights sum to zero, can't be normalized")
+        mean, norm = (x * weights).sum(1) / total, total - correction
+        if aweights is not None and correction:
+            norm = total - correction * (weights * aweights).sum() / total
+    if not x.is_cuda and norm <= 0:
         warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
+    norm = norm.clamp(min=0) if isinstance(norm, Tensor) else max(norm, 0)
     apart = x - mean.unsqueeze(1)
-    product = apart @ (apart if weights is None else apart * weights).t().conj()
-    return (product / norm).squeeze()
+    return (apart @ (apart if weights is None else apart * weights).t().conj() / norm).squeeze()
 
 
-def _check_dimensions(name: str, x: Tensor) -> None:
+def _check(name: str, x: Any) -> None:
+    check_tensor(name, "input", 1, x)
     if x.ndim > 2:
         words = "expected input to have two or fewer dimensions but got an input with"
         raise ShapeError(f"{name}(): {words} {x.ndim} dimensions")
 
 
-def _check_weights(name: str, weights: Tensor, count: int, category: int, kind: str) -> None:
+def _check_weights(name: str, weights: Tensor, count: int) -> None:
+    category, kind = (dtypes.INTEGER, "integral") if name == "fweights" else (dtypes.FLOATING, "floating point")
     if weights.ndim > 1:
         words = f"cov(): expected {name} to have one or fewer dimensions but got {name} with"
         raise ShapeError(f"{words} {weights.ndim} dimensions")
@@ -97,7 +93,7 @@ def _check_weights(name: str, weights: Tensor, count: int, category: int, kind: 
     if weights.numel() != count:
         words = f"cov(): expected {name} to have the same numel as there are observations in the input but got"
         raise ShapeError(f"{words} {weights.numel()} != {count}")
-    if not weights.is_cuda and weights.numel() and bool((weights < 0).any()):  # a device is not waited for
+    if not weights.is_cuda and bool((weights < 0).any()):
         raise ShapeError(f"cov(): {name} cannot be negative")
 
 
@@ -113,8 +109,7 @@ def corrcoef(input: Tensor) -> Tensor:
     Raises:
         ShapeError: more than two dimensions.
     """
-    check_tensor("corrcoef", "input", 1, input)
-    _check_dimensions("corrcoef", input)
+    _check("corrcoef", input)
     found = cov(input)
     if not found.ndim:
         return found / found

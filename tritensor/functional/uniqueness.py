@@ -16,7 +16,7 @@ from ..outputs import takes_out
 from ..public import public
 from ..tensor import Tensor, wrap
 from .joining import cat
-from .search import nonzero, sort
+from .search import in_order, nonzero, sort
 
 
 @public(method=True)
@@ -41,24 +41,21 @@ def unique(
     Raises:
         UnsupportedError: the dtype is complex. ShapeError: slices without elements.
     """
-    check_tensor("unique", "input", 1, input)
-    x = _comparable("unique", input)
-    if dim is None:
-        x = x.reshape(-1)
-        if x.is_cuda or return_inverse:
-            ordered, order = sort(x)
-        else:  # NumPy sorts elements alone ten times faster than with their places
-            ordered, order = wrap(np.sort(x._host_array())), None
-        return _groups(ordered, order, input.shape, return_inverse, return_counts)
-    dim, rows = _rows(x, dim)
-    if x.is_cuda:
-        order = wrap(np.arange(x.shape[dim])).to(x.device)
-        for column in reversed(rows.unbind(1)):
-            order = order[sort(column[order]).indices]
+    x, along, rows = _slices("unique", input, dim)
+    order = None
+    if dim is not None:
+        if x.is_cuda:
+            order = wrap(np.arange(len(rows))).to(x.device)
+            for column in reversed(rows.unbind(1)):
+                order = order[sort(column[order]).indices]
+        else:
+            order = wrap(np.lexsort(rows._host_array().T[::-1]) if rows.numel() else np.arange(len(rows)))
+        x = x.index_select(along, order)
+    elif return_inverse:
+        x, order = sort(x)
     else:
-        keys = rows._host_array().T[::-1]
-        order = wrap(np.lexsort(keys) if len(keys) else np.arange(len(rows)))
-    return _groups(x.index_select(dim, order), order, (len(rows),), return_inverse, return_counts, dim)
+        x = in_order(x)
+    return _groups(x, along, order, input.shape if dim is None else (len(rows),), return_inverse, return_counts)
 
 
 @public(method=True)
@@ -71,65 +68,46 @@ def unique_consecutive(
     >>> torch.tensor([1, 1, 2, 1]).unique_consecutive()
     tensor([1, 2, 1])
     """
-    check_tensor("unique_consecutive", "input", 1, input)
-    x = _comparable("unique_consecutive", input)
-    if dim is None:
-        return _groups(x.reshape(-1), None, input.shape, return_inverse, return_counts)
-    dim, rows = _rows(x, dim)
-    return _groups(x, None, (len(rows),), return_inverse, return_counts, dim)
+    x, along, rows = _slices("unique_consecutive", input, dim)
+    return _groups(x, along, None, input.shape if dim is None else (len(rows),), return_inverse, return_counts)
 
 
-def _comparable(name: str, input: Tensor) -> Tensor:
+def _slices(name: str, input: Tensor, dim: int | None) -> tuple[Tensor, int, Tensor]:
+    """The elements in one dimension, or the tensor itself; the dimension; and as rows what lies at each place of it."""
+    check_tensor(name, "input", 1, input)
     if input.is_complex():
         words = f"\"{name}\" not implemented for '{input.dtype.legacy}'"
         raise UnsupportedError(explain(words, "complex numbers have no order"))
-    return input.detach()
-
-
-def _rows(x: Tensor, dim: Any) -> tuple[int, Tensor]:
-    """The dimension, counted from the front, and a row for each slice along it."""
+    x = input.detach()
+    if dim is None:
+        return x.reshape(-1), 0, x
     dim = layout.normalize_dim(dim, x.ndim)
     if x._data.shape.count(0) > (not x.shape[dim]):
         raise ShapeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
-    rows = x.movedim(dim, 0)
-    return dim, rows.reshape(rows.shape[0], -1) if x.numel() else rows.reshape(0, 1)
+    return x, dim, x.movedim(dim, 0).reshape(x.shape[dim], x.numel() // max(x.shape[dim], 1))
 
 
-def _groups(
-    x: Tensor, order: Tensor | None, shape: Any, inverse: bool, counts: bool, dim: int = 0
-) -> Tensor | tuple[Tensor, ...]:
+def _groups(x: Tensor, dim: int, order: Tensor | None, shape: Any, inverse: bool, counts: bool) -> Any:
     """The first slice of each run of equal ones, and as asked for the runs' numbers, in the original order, and sizes.
 
     Args:
         order: the place that each slice of `x` came from.
-        shape: that of the elements' numbers.
+        shape: that of the runs' numbers.
     """
-    with no_grad():
-        size = x.shape[dim]
-        if not size:
-            empty = x.new_empty(0, dtype=dtypes.int64)
-            numbers = x.new_empty(shape, dtype=dtypes.int64)
-            return _chosen(x, numbers, empty, inverse, counts)
-        new = x.narrow(dim, 1, size - 1) != x.narrow(dim, 0, size - 1)
-        if new.ndim > 1:
-            new = new.movedim(dim, 0).reshape(size - 1, x.numel() // size).any(1)
-        new = cat([new.new_ones(1), new])
-        begins = nonzero(new).reshape(-1)
-        values = x.index_select(dim, begins)
-        numbers = extents = begins
-        if inverse:
-            numbers = new.cumsum(0) - 1
-            if order is not None:
-                numbers = numbers.scatter(0, order, numbers)
-            numbers = numbers.reshape(shape)
-        if counts:
-            extents = cat([begins[1:], begins.new_full((1,), size)]) - begins
-    return _chosen(values, numbers, extents, inverse, counts)
-
-
-def _chosen(values: Tensor, numbers: Tensor, extents: Tensor, inverse: bool, counts: bool) -> Any:
-    found = (values, *((numbers,) if inverse else ()), *((extents,) if counts else ()))
-    return found if len(found) > 1 else values
+    size = x.shape[dim]
+    rest = max(size - 1, 0)
+    new = x.narrow(dim, size - rest, rest) != x.narrow(dim, 0, rest)
+    if new.ndim > 1:
+        new = new.movedim(dim, 0).reshape(rest, x.numel() // max(size, 1)).any(1)
+    new = cat([new.new_ones(size - rest), new])
+    begins = nonzero(new).reshape(-1)
+    found = [x.index_select(dim, begins)]
+    if inverse:
+        numbers = new.cumsum(0) - 1
+        found.append((numbers if order is None else numbers.scatter(0, order, numbers)).reshape(shape))
+    if counts:
+        found.append(cat([begins[1:], begins.new_full((size - rest,), size)]) - begins)
+    return tuple(found) if len(found) > 1 else found[0]
 
 
 @public(out=takes_out())
@@ -165,7 +143,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
         x, among = x.to(kind), among.to(kind).reshape(-1)
         if not among.numel():
             return x.new_full(x.shape, bool(invert), dtype=dtypes.bool_)
-        ordered = sort(among).values if among.is_cuda else wrap(np.sort(among._host_array()))
+        ordered = in_order(among)
         places = searchsorted(ordered, x).clamp(max=among.numel() - 1)
         found = ordered[places]
         return found != x if invert else found == x

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import dtypes
-from ...memory.array import DeviceArray
 from ...operator import Dtypes, Operator, Shapes
 from ...rules import Rule
 from ...runtime.call import Call
@@ -29,7 +28,7 @@ _ROWS = 64
 
 
 class Searching(Operator):
-    """The place of each element in sorted boundaries: one row of these for all elements, or one for each row of them."""
+    """The place of each element in sorted boundaries: in one row of them, or in the one for its own row."""
 
     family = "searching"
     repeatable = True

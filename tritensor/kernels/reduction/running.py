@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ...autograd.mode import recording
 from ...rules import REAL, SUMS, Rule
 from ...runtime.source import device_function
 from ...tensor import Tensor
+from ...threads import in_pieces
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger
 from .kernel import highest, lowest, state_dtype
@@ -24,18 +26,63 @@ if TYPE_CHECKING:
 __all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp", "recurrence"]
 
 
+# From so many elements on rows are shared among threads.
+_LARGE = 1 << 16
+# Columns of a block that is summed by a product, of the shortest row that is cut into blocks, elements of a piece.
+_BLOCK, _LONG, _PIECE = 32, 256, 1 << 16
+
+
 # ---- references -----------------------------------------------------------------------------------------------
 
 
+def _in_rows(compute: Callable[..., Any], x: np.ndarray, dim: int, *kinds: Any) -> tuple[np.ndarray, ...]:
+    """`compute(x, dim)`, arrays of its shape; of a large array in pieces of the other dimensions, on all threads."""
+    dim %= max(x.ndim, 1)
+    if x.ndim < 2 or x.size < _LARGE:
+        return tuple([found.reshape(x.shape) for found in compute(np.atleast_1d(x), dim)])
+    outs, cut = [np.empty(x.shape, kind) for kind in kinds], x.ndim - 1 if dim == 0 else 0
+
+    def run(start: int, stop: int) -> None:
+        piece = (slice(None),) * cut + (slice(start, stop),)
+        for out, found in zip(outs, compute(x[piece], dim), strict=True):
+            out[piece] = found
+
+    in_pieces(run, x.shape[cut], max(1, _PIECE * x.shape[cut] // x.size))
+    return tuple(outs)
+
+
 def _accumulate(ufunc: np.ufunc, x: np.ndarray, dim: int, reverse: bool = False) -> np.ndarray:
-    rows = np.flip(np.atleast_1d(x), dim) if reverse else np.atleast_1d(x)
-    found = ufunc.accumulate(rows, dim, x.dtype)
-    return np.reshape(np.flip(found, dim) if reverse else found, x.shape)
+    def compute(x: np.ndarray, dim: int) -> tuple[np.ndarray]:
+        found = ufunc.accumulate(np.flip(x, dim) if reverse else x, dim, x.dtype)
+        return (np.flip(found, dim) if reverse else found,)
+
+    return _in_rows(compute, x, dim, x.dtype)[0]
 
 
 def _cumsum(x, *, dim, dtype=None, reverse=False):
     """The sum of the elements up to each place along `dim` (from the end, when reverse)."""
-    return _accumulate(np.add, x, dim, reverse)
+    cols = x.shape[-1] if x.ndim and dim in (-1, x.ndim - 1) else 0
+    if x.size < _LARGE or x.dtype.char not in "fd" or cols < _LONG or cols % _BLOCK or not x.flags.c_contiguous:
+        return _accumulate(np.add, x, dim, reverse)
+    triangle = np.triu(np.ones((_BLOCK, _BLOCK), x.dtype))
+    rows, out = x.reshape(-1, cols // _BLOCK, _BLOCK), np.empty(x.shape, x.dtype)
+    sums = out.reshape(rows.shape)
+
+    def run(start: int, stop: int) -> None:
+        """Sums within blocks by a product, three times faster than NumPy's; and then those of the blocks before."""
+        part = sums[start:stop]
+        np.matmul(rows[start:stop].reshape(-1, _BLOCK), triangle.T if reverse else triangle, part.reshape(-1, _BLOCK))
+        totals = part[..., 0 if reverse else -1]
+        before = np.cumsum(totals[:, ::-1] if reverse else totals, 1, np.float64).astype(x.dtype)
+        if reverse:
+            part[:, :-1] += before[:, -2::-1, None]
+        else:
+            part[:, 1:] += before[:, :-1, None]
+        for row in np.flatnonzero(~np.isfinite(before[:, -1])):  # beside which a product with 0 is NaN
+            part[row] = _accumulate(np.add, rows[row].reshape(-1), 0, reverse).reshape(part.shape[1:])
+
+    in_pieces(run, len(rows), max(1, _PIECE // cols))
+    return out
 
 
 def _cumprod(x, *, dim, dtype=None):
@@ -55,13 +102,15 @@ def _logcumsumexp(x, *, dim):
     return np.moveaxis(rows, 0, dim).reshape(x.shape)
 
 
-def _extremes(ufunc: np.ufunc, x: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
+def _extremes(ufunc: np.ufunc, x: np.ndarray, dim: int) -> tuple[np.ndarray, ...]:
     """The running extremes, and the last index at which each was found."""
-    best = _accumulate(ufunc, x, dim)
-    places = np.arange(x.shape[dim] if x.ndim else 1).reshape([-1 if each == dim else 1 for each in range(x.ndim)])
-    return best, _accumulate(
-        np.maximum, np.where((x == best) | (x != x), places.reshape(places.shape[: x.ndim]), 0), dim
-    )
+
+    def compute(x: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
+        best = ufunc.accumulate(x, dim, x.dtype)
+        places = np.arange(x.shape[dim]).reshape([-1 if each == dim else 1 for each in range(x.ndim)])
+        return best, np.maximum.accumulate(np.where((x == best) | (x != x), places, 0), dim)
+
+    return _in_rows(compute, x, dim, x.dtype, np.int64)
 
 
 def _cummax(x, *, dim):
