@@ -32,6 +32,7 @@ FAMILIES = {
     "joining": "One launch for all parts.",
     "sorting": "Blocks are sorted in place, then merged; equal elements keep their order.",
     "scan": "Blocks in a fixed order, so that sums are the same in every run.",
+    "triangular": "Blocks of rows by substitution, what is left of them by products on tensor cores.",
     "hosted": "NumPy computes it on the host, for tensors of a device too, and the first call there says so.",
     "range": "Each thread computes the elements that it stores.",
     "random": "Philox, by position: the same numbers on every device.",

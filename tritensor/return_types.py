@@ -66,6 +66,15 @@ geqrf = NamedTuple("geqrf", [("a", "Tensor"), ("tau", "Tensor")])
 lu_unpack = NamedTuple("lu_unpack", [("P", "Tensor"), ("L", "Tensor"), ("U", "Tensor")])
 qr = NamedTuple("qr", [("Q", "Tensor"), ("R", "Tensor")])
 svd = NamedTuple("svd", [("U", "Tensor"), ("S", "Tensor"), ("V", "Tensor")])
+linalg_inv_ex = NamedTuple("linalg_inv_ex", [("inverse", "Tensor"), ("info", "Tensor")])
+linalg_solve_ex = NamedTuple("linalg_solve_ex", [("result", "Tensor"), ("info", "Tensor")])
+linalg_slogdet = NamedTuple("linalg_slogdet", [("sign", "Tensor"), ("logabsdet", "Tensor")])
+slogdet = NamedTuple("slogdet", [("sign", "Tensor"), ("logabsdet", "Tensor")])
+linalg_lstsq = NamedTuple(
+    "linalg_lstsq",
+    [("solution", "Tensor"), ("residuals", "Tensor"), ("rank", "Tensor"), ("singular_values", "Tensor")],
+)
+triangular_solve = NamedTuple("triangular_solve", [("solution", "Tensor"), ("cloned_coefficient", "Tensor")])
 
 
 def _shown(result: Any) -> str:
@@ -80,9 +89,10 @@ for _kind in _kinds:
     _kind.__repr__ = _shown
     globals()[_kind.__name__] = _kind
 
-# Those of factorisations have PyTorch's names from the first.
+# Those of linear algebra have PyTorch's names from the first.
 _kinds = (linalg_cholesky_ex, linalg_qr, linalg_svd, linalg_eig, linalg_eigh, linalg_lu, linalg_lu_factor)
 _kinds += (linalg_lu_factor_ex, linalg_ldl_factor, linalg_ldl_factor_ex, geqrf, lu_unpack, qr, svd)
+_kinds += (linalg_inv_ex, linalg_solve_ex, linalg_slogdet, slogdet, linalg_lstsq, triangular_solve)
 for _kind in _kinds:
     _kind.__repr__ = _shown
     _kind.__doc__ = f"The result of `{_kind.__name__.replace('linalg_', 'linalg.')}`."
