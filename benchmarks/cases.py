@@ -444,4 +444,14 @@ CASES = (
             ("qr", "abs(lib.linalg.qr(x)[1])"),
         )
     ),
+    Case("inv", "inv, 500x500", "lib.linalg.inv(x)", {"x": (500, 500)}, {ALL_THREADS: 1.3}, rounding=1e-2),
+    Case("det", "det, 1,000 of 8x8", "lib.linalg.det(x)", {"x": (1000, 8, 8)}, {ALL_THREADS: 1.3}, rounding=1e-3),
+    Case(
+        "solve",
+        "solve, 500x500 for 100 columns",
+        "lib.linalg.solve(a, b)",
+        {"a": (500, 500), "b": (500, 100)},
+        {ALL_THREADS: 1.3},
+        rounding=1e-2,
+    ),
 )

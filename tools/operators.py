@@ -33,6 +33,7 @@ FAMILIES = {
     "searching": "Binary search, a program for a block of elements; all steps in one launch.",
     "sorting": "Blocks are sorted in place, then merged; equal elements keep their order.",
     "scan": "Blocks in a fixed order, so that sums are the same in every run.",
+    "triangular": "Blocks of rows by substitution, what is left of them by products on tensor cores.",
     "hosted": "NumPy computes it on the host, for tensors of a device too, and the first call there says so.",
     "fourier": "By pocketfft on the host, for tensors of a device too.",
     "range": "Each thread computes the elements that it stores.",

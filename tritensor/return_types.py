@@ -66,6 +66,15 @@ geqrf = NamedTuple("geqrf", [("a", "Tensor"), ("tau", "Tensor")])
 lu_unpack = NamedTuple("lu_unpack", [("P", "Tensor"), ("L", "Tensor"), ("U", "Tensor")])
 qr = NamedTuple("qr", [("Q", "Tensor"), ("R", "Tensor")])
 svd = NamedTuple("svd", [("U", "Tensor"), ("S", "Tensor"), ("V", "Tensor")])
+linalg_inv_ex = NamedTuple("linalg_inv_ex", [("inverse", "Tensor"), ("info", "Tensor")])
+linalg_solve_ex = NamedTuple("linalg_solve_ex", [("result", "Tensor"), ("info", "Tensor")])
+linalg_slogdet = NamedTuple("linalg_slogdet", [("sign", "Tensor"), ("logabsdet", "Tensor")])
+slogdet = NamedTuple("slogdet", [("sign", "Tensor"), ("logabsdet", "Tensor")])
+linalg_lstsq = NamedTuple(
+    "linalg_lstsq",
+    [("solution", "Tensor"), ("residuals", "Tensor"), ("rank", "Tensor"), ("singular_values", "Tensor")],
+)
+triangular_solve = NamedTuple("triangular_solve", [("solution", "Tensor"), ("cloned_coefficient", "Tensor")])
 
 
 def _shown(result: Any) -> str:

@@ -76,6 +76,9 @@ UNCALLED: dict[str, str] = {
             lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell""",
         "factorises matrices, of which signs and phases are nobody's choice; tests/samples compares it": """
             cholesky qr svd lu lu_solve lu_unpack geqrf orgqr ormqr svd_lowrank pca_lowrank symeig eig""",
+        "is of matrices, and drawn ones are seldom regular; tests/samples compares it": """
+            chain_matmul cholesky_inverse cholesky_solve det inverse logdet lstsq matrix_exp matrix_power matrix_rank
+            pinverse slogdet solve triangular_solve""",
         "another spelling; tests/functional/window compares it": """
             avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d norm_except_dim""",
         "has factors, parts or dimensions of its own; tests/samples compares it": """

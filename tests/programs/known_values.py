@@ -173,6 +173,15 @@ VALUES: tuple[Known, ...] = (
         program=r"(\*\*=?|pow\w*\(.*) ?False",
     ),
     Known(
+        "Second derivatives of norms at zero",
+        VALUE,
+        r"^value of second gradient(?s:.*)torch: .*nan",
+        "They are 0, as the first are in both; PyTorch's are nan, of 0 / 0.",
+        "x = torch.zeros(2, requires_grad=True); y, = torch.autograd.grad(x.norm(), x, create_graph=True); "
+        "y.sum().backward()",
+        program=r"linalg\.norm\(",
+    ),
+    Known(
         "The gradient of sgn",
         VALUE,
         "grad's value of",

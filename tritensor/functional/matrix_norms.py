@@ -1,18 +1,22 @@
-"""The nuclear norm of matrices, the sum of their singular values; on the CPU, where NumPy decomposes them."""
+"""Norms of matrices: sums and maxima of their elements, or of their singular values."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes, layout
-from ..autograd.mode import recording
-from ..autograd.tape import Gradient, Node, record
-from ..errors import AutogradError, DeviceError, DtypeError, LinAlgError, ShapeError, explain
-from ..tensor import Tensor, wrap
+from ..arguments import check_tensor
+from ..autograd.gradients import called
+from ..autograd.levels import followed
+from ..errors import DtypeError, ShapeError, explain
+from ..kernels.reduction import extremes, sums
+from ..operator import registry
+from ..rules import is_half
+from ..tensor import Tensor
 
-__all__ = ["check_norm_dtype", "nuclear_norm"]
+__all__ = ["check_norm_dtype", "matrix_norm", "singular_values"]
+
+_ORDERS = (1.0, -1.0, 2.0, -2.0, float("inf"), -float("inf"))
 
 
 def check_norm_dtype(name: str, input: Tensor, dtype: dtypes.dtype | None) -> None:
@@ -45,103 +49,57 @@ def check_norm_dtype(name: str, input: Tensor, dtype: dtypes.dtype | None) -> No
     raise DtypeError(explain(words, remedy="convert the tensor or the result with .to(dtype)"))
 
 
-def nuclear_norm(input: Tensor, dim: Any, keepdim: bool, dtype: dtypes.dtype | None) -> Tensor:
-    """The sums of the singular values of the matrices along two dimensions."""
+def singular_values(A: Tensor) -> Tensor:
+    """Those of stacks of matrices, in falling order."""
+    return registry["linalg_svd"](A, full_matrices=False, compute_uv=followed(A))[1]  # type: ignore[no-any-return]
+
+
+def matrix_norm(A: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: dtypes.dtype | None) -> Tensor:
+    """The norms of the matrices along two dimensions, or of a matrix where `dim` is None; see `linalg.matrix_norm`.
+
+    Raises:
+        ShapeError: another order, or other dimensions. DtypeError: integers, a narrower dtype, or half precision with
+            singular values.
+    """
     name = "linalg.matrix_norm"
-    check_norm_dtype(name, input, dtype)
-    if input.dtype.itemsize == 2:
-        raise DtypeError(
-            explain(
-                f"{name}: Low precision dtypes not supported. Got {input.dtype.legacy}",
-                remedy="convert the tensor with .float()",
-            )
-        )
-    if input.ndim < 2:
-        raise ShapeError(f"{name}: The input tensor A must have at least 2 dimensions.")
-    dims = range(input.ndim) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
-    if len(dims) != 2:
+    check_tensor("linalg_matrix_norm", "A", 1, A)
+    text = isinstance(ord, str)
+    order = ord if text else float(ord)
+    if order not in (("fro", "nuc") if text else _ORDERS):
         raise ShapeError(
-            explain(
-                f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dims))}", f"the tensor has shape {input.shape}"
-            )
+            explain(f"{name}: Order {ord} not supported.", "it is 'fro', 'nuc', or 1, 2 or inf of either sign")
         )
-    first, second = [layout.normalize_dim(each, input.ndim) for each in dims]
+    if A.ndim < 2:
+        raise ShapeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    dims = range(A.ndim) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
+    if len(dims) != 2:
+        told = f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dims))}"
+        raise ShapeError(explain(told, f"the tensor has shape {A.shape}"))
+    check_norm_dtype(name, A, None)
+    spectral = order in ("nuc", 2.0, -2.0)
+    if spectral and is_half(A.dtype):
+        words = f"{name}: Low precision dtypes not supported. Got {A.dtype.legacy}"
+        raise DtypeError(explain(words, remedy="convert the tensor with .float()"))
+    first, second = [layout.normalize_dim(each, A.ndim) for each in dims]
     if first == second:
         raise ShapeError(f"{name}: dims must be different. Got ({dims[0]}, {dims[1]})")
-    if input.is_cuda:
-        raise DeviceError(
-            explain(
-                f"norm(p='nuc') is on the CPU only, got a tensor on {input.device}",
-                "there is no kernel that decomposes matrices",
-                remedy="x.cpu().norm(p='nuc').to(x.device), which gradients pass through",
-            )
-        )
-    total = _sum_of_singular_values(input.to(dtype or input.dtype).movedim((first, second), (-2, -1)))
-    if not keepdim:
-        return total
-    return total.reshape([1 if each in (first, second) else size for each, size in enumerate(input.shape)])
+    check_norm_dtype(name, A, dtype)
+    A = A if dtype is None else A.to(dtype)
+    if spectral:
+        values = singular_values(A.movedim((first, second), (-2, -1)))
+        total = order == "nuc"
+        found = called("SumBackward1", values.sum(-1, keepdim)) if total else _extreme(order, values, -1, keepdim)
+        return found.unsqueeze(-1).movedim((-2, -1), (first, second)) if keepdim else found
+    size = A.abs() if A.is_complex() else A
+    if order == "fro":
+        return sums.norm(size, dim=(first, second), keepdim=keepdim)  # type: ignore[no-any-return]
+    along, across = (first, second) if abs(order) == 1 else (second, first)
+    lengths = sums.norm(size, p=1.0, dim=(along,), keepdim=keepdim)
+    return _extreme(order, lengths, across if keepdim or across < along else across - 1, keepdim)
 
 
-def _decomposed(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    try:
-        return np.linalg.svd(a, full_matrices=False)
-    except np.linalg.LinAlgError:
-        words = "linalg.svd: The algorithm failed to converge"
-        if not np.isfinite(a).all():
-            words += " because the input matrix contained non-finite values."
-        raise LinAlgError(explain(words, f"the matrices have shape {a.shape}")) from None
-
-
-def _sum_of_singular_values(a: Tensor) -> Tensor:
-    u, s, vh = _decomposed(a._host_array())
-    result = wrap(np.asarray(s.sum(-1)))
-    if recording.enabled and a._needs:
-        saved = (a, wrap(u @ vh))
-        result._node = record(_NormBackward(), (a._edge(),), saved, tuple([each._version for each in saved]))
-        result._needs = True
-    return result
-
-
-def _polar(a: Tensor) -> Tensor:
-    """The product of the singular vectors, U @ V^H, which is the gradient of the nuclear norm."""
-    u, _, vh = _decomposed(a._host_array())
-    result = wrap(u @ vh)
-    if recording.enabled and a._needs:
-        result._node = record(_PolarBackward(), (a._edge(),), (a,), (a._version,))
-        result._needs = True
-    return result
-
-
-class _NormBackward(Gradient):
-    name = "NuclearNormBackward0"
-
-    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
-        """The gradient along U @ V^H."""
-        a, factor = node.saved
-        if recording.enabled:  # to be differentiated again
-            factor = _polar(a)
-        return (gradient.unsqueeze(-1).unsqueeze(-1) * factor,)
-
-
-class _PolarBackward(Gradient):
-    name = "PolarBackward0"
-
-    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
-        """The derivative of U @ V^H: a rotation within the singular vectors, and of them out of their spaces."""
-        if recording.enabled:
-            raise AutogradError(
-                explain(
-                    "the nuclear norm is differentiable twice only",
-                    remedy="leave out create_graph=True the second time",
-                )
-            )
-        (a,) = node.saved
-        g = gradient._host_array()
-        u, s, vh = _decomposed(a._host_array())
-        uh, v = u.conj().mT, vh.conj().mT
-        inner = uh @ g @ v
-        with np.errstate(all="ignore"):
-            turn = (inner - inner.conj().mT) / (s[..., None, :] + s[..., :, None])
-            left = (g @ v - u @ inner) / s[..., None, :]
-            right = (uh @ g - inner @ vh) / s[..., :, None]
-        return (wrap((u @ turn + left) @ vh + u @ right),)
+def _extreme(order: float, x: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """The largest along a dimension, 0 where there are no elements; for a negative order the smallest."""
+    if order > 0 and not x.shape[dim]:
+        return sums.sum(x, dim=(dim,), keepdim=keepdim)  # type: ignore[no-any-return]
+    return (extremes.amax if order > 0 else extremes.amin)(x, dim=(dim,), keepdim=keepdim)  # type: ignore[no-any-return]

@@ -19,7 +19,7 @@ from ..public import public
 from ..return_types import AminmaxResult, MaxResult, MinResult
 from ..tensor import Tensor
 from . import complex_reductions
-from .matrix_norms import check_norm_dtype, nuclear_norm
+from .matrix_norms import check_norm_dtype, matrix_norm
 
 ndarray = np.ndarray
 
@@ -163,15 +163,15 @@ def norm(
 
     Args:
         p: 2 (also as "fro" or None), any other number, or infinity of either sign for the largest or smallest |x|.
-            "nuc" for the sum of the singular values of the matrices along two dimensions, on the CPU.
+            "nuc" for the sum of the singular values of the matrices along two dimensions.
         dtype: computed in; no narrower than the tensor's.
 
     Raises:
         DtypeError: integers, or a narrower dtype. ShapeError: another string; no matrix for "nuc"; no elements to take
-            the largest or smallest of. DeviceError: "nuc" on a device.
+            the largest or smallest of.
     """
     if p == "nuc":
-        return nuclear_norm(input, dim, as_flag("norm", keepdim), dtype)
+        return matrix_norm(input, p, dim, as_flag("norm", keepdim), dtype)
     if isinstance(p, str) and p != "fro":
         words = f"linalg.matrix_norm: Order {p} not supported."
         raise ShapeError(explain(words, "norm() takes a number, 'fro' or 'nuc'"))

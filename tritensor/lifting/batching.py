@@ -169,7 +169,7 @@ def _joining(batch: Batch) -> tuple[Any, ...]:
     return (batch.operator(*kept, dim=dim + 1),)
 
 
-@_rule("hosted", "fourier")
+@_rule("hosted", "fourier", "triangular")
 def _hosted(batch: Batch) -> tuple[Any, ...]:
     """One more dimension in front of the stacks."""
     dims = batch.metadata.get("dim")

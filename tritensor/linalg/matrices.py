@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..autograd.levels import below
 from ..errors import DtypeError, LinAlgError, ShapeError, UnsupportedError, explain
 from ..functional.ranges import eye
+from ..memory.lifted import Lifted
 from ..rules import Rule, is_half
 from ..tensor import Tensor
 
@@ -26,6 +28,8 @@ class Matrices(Rule):
         kernel: PyTorch's name of its kernel, for the message about other dtypes.
         words: PyTorch's message for integers, where that is another one; {} is the dtype's legacy name.
     """
+
+    halves = False
 
     def __init__(self, kernel: str, words: str = "") -> None:
         super().__init__("matrices", dtypes.FLOATING, promote=False)
@@ -62,6 +66,8 @@ def check_matrices(name: str, x: Tensor, square: bool = True, argument: str = "A
 def check_info(name: str, info: Tensor, words: str) -> None:
     """Raise LinAlgError for the first matrix that LAPACK tells something of, `words` with that for {}; a device is
     waited for."""
+    while isinstance(info._data, Lifted):
+        info = below(info)
     found = info._to_host()
     for place in np.flatnonzero(found)[:1]:
         where = f"(Batch element {place}): " if found.ndim else ""

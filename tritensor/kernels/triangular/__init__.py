@@ -1,0 +1,3 @@
+"""The triangular family: systems of equations whose matrix is triangular."""
+
+from __future__ import annotations

@@ -1,0 +1,244 @@
+"""Powers, exponentials and products of matrices, products of vectors: of differentiable operators, which kernels
+compute on a device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from .. import dtypes
+from ..arguments import check_tensor, whole
+from ..autograd.gradients import called
+from ..autograd.levels import followed
+from ..autograd.mode import no_grad, recording
+from ..autograd.tape import Gradient, Node, record
+from ..errors import DtypeError, UnsupportedError
+from ..functional.joining import cat
+from ..functional.pointwise import where
+from ..kernels.matmul.family import c_name
+from ..outputs import Into, takes_out
+from ..public import public
+from ..rules import is_half
+from ..tensor import Tensor
+from . import solving
+from .matrices import adjoint, check, check_matrices, identity
+
+__all__ = ["cross", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
+
+_listed = public(package=False, functional=False, out=takes_out(Into("cast")))
+_without_out = public(package=False, functional=False)
+_WANTS = "Expected a floating point or complex tensor as input. Got"
+
+
+@_listed
+def matrix_power(A: Tensor, n: int) -> Tensor:
+    """The n-th powers of square matrices; of a negative n those of their inverses.
+
+    >>> import tritensor as torch
+    >>> torch.linalg.matrix_power(torch.tensor([[1, 1], [1, 0]]), 10)
+    tensor([[89, 55],
+            [55, 34]])
+
+    Raises:
+        ShapeError: the matrices are not square. LinAlgError: n is negative, and a matrix singular.
+    """
+    n = whole("linalg_matrix_power", "n", n)
+    check_matrices("linalg.matrix_power", A)
+    if n == 0:
+        return A.clone().copy_(identity(A, A.shape[-1]))
+    if n < 0:
+        A, n = solving.inv(A), -n
+    elif n == 1:
+        return A.clone()
+    found, square = None, A
+    while n:  # the squares that n is a sum of
+        if n & 1:
+            found = square if found is None else found @ square
+        n >>= 1
+        square = square @ square if n else square
+    return found  # type: ignore[return-value]
+
+
+# The 1-norms up to which the Taylor polynomial of degree 15 is the exponential of a matrix that rounding could make of
+# the given one: table 3.1 of A. H. Al-Mohy and N. J. Higham, "Computing the Action of the Matrix Exponential", SIAM J.
+# Sci. Comput. 33, 2011. The degree here is 16.
+_NORMS = {dtypes.float32: 2.2, dtypes.complex64: 2.2, dtypes.float64: 0.64, dtypes.complex128: 0.64}
+
+
+@_without_out
+def matrix_exp(A: Tensor) -> Tensor:
+    """The exponentials of square matrices: the limits of I + A + A @ A / 2 + ...
+
+    By scaling and squaring of a Taylor polynomial, that is by products of matrices alone. A device is waited for once,
+    for the largest norm. Half precision is computed in float32.
+
+    >>> import tritensor as torch
+    >>> torch.linalg.matrix_exp(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[1., 1.],
+            [0., 1.]])
+
+    Raises:
+        ShapeError: the matrices are not square. DtypeError: integers.
+    """
+    check_tensor("linalg_matrix_exp", "A", 1, A)
+    check_matrices("linalg.matrix_exp", A)
+    check(A.dtype.category >= dtypes.FLOATING, f"linalg.matrix_exp: {_WANTS} {A.dtype.legacy}", DtypeError)
+    if followed(A) and not A._needs:
+        return _exponential(A)
+    with no_grad():
+        result = _exponential(A.detach())
+    if recording.enabled and A._needs:
+        result._node = record(_MatrixExpBackward(), (A._edge(),), (A,), (A._version,))
+        result._needs = True
+    return result
+
+
+def _exponential(A: Tensor) -> Tensor:
+    if is_half(A.dtype):
+        return _exponential(A.float()).to(A.dtype)
+    if not A.numel():
+        return A.clone()
+    size = A.detach().abs().sum(-2).amax(-1)
+    times = (size / _NORMS[A.dtype]).log2().ceil().clamp(min=0)
+    finite = where(times.isfinite(), times, 0)
+    x = A * (2.0**-times)[..., None, None].to(A.dtype)
+    powers = [identity(A, A.shape[-1]), x, x @ x]
+    powers += [powers[2] @ x, powers[2] @ powers[2]]
+    found = powers[4] * (1 / math.factorial(16))
+    for start in (12, 8, 4, 0):
+        for i in range(4):
+            found = found + powers[i] * (1 / math.factorial(start + i))
+        found = powers[4] @ found if start else found
+    for done in range(int(finite.max().item())):
+        found = where((finite > done)[..., None, None], found @ found, found)
+    return found
+
+
+class _MatrixExpBackward(Gradient):
+    name = "LinalgMatrixExpBackward0"
+
+    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
+        """The upper right block of the exponential of [[A^H, G], [0, A^H]]: R. Mathias, "A Chain Rule for Matrix
+        Functions and Applications", SIAM J. Matrix Anal. Appl. 17, 1996."""
+        (A,) = node.saved
+        n, turned = A.shape[-1], adjoint(A)
+        below = cat((turned * 0, turned), dim=-1)
+        both = matrix_exp(cat((cat((turned, gradient), dim=-1), below), dim=-2))
+        return (both[..., :n, n:],)
+
+
+# ---- products -------------------------------------------------------------------------------------------------------
+
+
+@_listed
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """The product of two matrices or more in the order of the fewest multiplications; the ends may be vectors.
+
+    >>> import tritensor as torch
+    >>> torch.linalg.multi_dot([torch.ones(2, 3), torch.ones(3, 9), torch.ones(9)])
+    tensor([27., 27.])
+
+    Raises:
+        ShapeError: fewer than two, other dimensions, or shapes that do not fit. DtypeError: the dtypes differ.
+    """
+    count = len(tensors)
+    check(count > 1, f"multi_dot(): expected at least 2 tensors but got {count}")
+    for place, x in enumerate(tensors):
+        check_tensor("linalg_multi_dot", "tensors", 1, x)
+        wanted = ("1D or 2D", (1, 2)) if place in (0, count - 1) else ("2D", (2,))
+        check(x.ndim in wanted[1], f"multi_dot(): tensor {place} must be {wanted[0]} but got {x.ndim}D")
+        kinds = [c_name(each.dtype) for each in (tensors[0], x)]
+        words = f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {kinds[0]} and tensor {place} "
+        check(x.dtype is tensors[0].dtype, words + kinds[1], DtypeError)
+    parts = list(tensors)
+    parts[0] = parts[0].unsqueeze(0) if parts[0].ndim == 1 else parts[0]
+    parts[-1] = parts[-1].unsqueeze(-1) if parts[-1].ndim == 1 else parts[-1]
+    for place, (x, y) in enumerate(pairwise(parts)):
+        shapes = f"with shapes {list(x.shape)} and {list(y.shape)}"
+        words = f"multi_dot(): tensors {place} and {place + 1} {shapes} cannot be multiplied"
+        check(x.shape[1] == y.shape[0], words)
+    splits = _splits([parts[0].shape[0], *(x.shape[1] for x in parts)])
+    return _product(parts, 0, count - 1, splits).view(*tensors[0].shape[:-1], *tensors[-1].shape[1:])
+
+
+def _splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
+    """After which factor to split the product of those from i to j: T. H. Cormen et al., "Introduction to Algorithms",
+    chapter 15.2.
+
+    >>> _splits([10, 100, 5, 50])[0, 2]
+    1
+    """
+    costs, splits = {(i, i): 0 for i in range(len(sizes))}, {}
+    for length in range(1, len(sizes) - 1):
+        for i in range(len(sizes) - 1 - length):
+            j = i + length
+            found = [costs[i, k] + costs[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in range(i, j)]
+            costs[i, j] = min(found)
+            splits[i, j] = i + found.index(costs[i, j])
+    return splits
+
+
+def _product(parts: Sequence[Tensor], first: int, last: int, splits: dict[tuple[int, int], int]) -> Tensor:
+    if first == last:
+        return parts[first]
+    middle = splits[first, last]
+    return _product(parts, first, middle, splits) @ _product(parts, middle + 1, last, splits)
+
+
+@_listed
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The sums of conj(x) * y along a dimension; the others broadcast. Both are of one floating or complex dtype.
+
+    >>> import tritensor as torch
+    >>> torch.linalg.vecdot(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 10.]))
+    tensor([21., 43.])
+    """
+    check(x.dtype.category >= dtypes.FLOATING, f"linalg.vecdot: {_WANTS} {x.dtype.legacy}", DtypeError)
+    words = f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.legacy} and y of "
+    check(x.dtype is y.dtype, f"{words}type {y.dtype.legacy} instead", DtypeError)
+    conjugate = x.conj() if x.is_complex() else x
+    if x.ndim == y.ndim == 1:
+        return called("VdotBackward0", conjugate @ y)  # type: ignore[no-any-return]
+    return (conjugate * y).sum(dim)
+
+
+@_listed
+def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """The vector products along a dimension of size 3; the others broadcast. Both are of one dtype, not of booleans.
+
+    >>> import tritensor as torch
+    >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
+    tensor([0., 0., 1.])
+    """
+    check(input.ndim == other.ndim, "linalg.cross: inputs must have the same number of dimensions.")
+    sizes = [x.shape[dim] if -x.ndim <= dim < x.ndim else 3 for x in (input, other)]
+    words = f"linalg.cross: inputs dimension {dim} must have length 3. Got"
+    check(sizes == [3, 3], f"{words} {sizes[0]} and {sizes[1]}")
+    check(input.dtype is not dtypes.bool_, "\"cross\" not implemented for 'Bool'", UnsupportedError)
+    words = f"expected scalar type {input.dtype.legacy} but found {other.dtype.legacy}"
+    check(input.dtype is other.dtype, words, DtypeError)
+    found = input.roll(-1, dim) * other.roll(1, dim) - input.roll(1, dim) * other.roll(-1, dim)
+    return called("LinalgCrossBackward0", found)  # type: ignore[no-any-return]
+
+
+@_without_out
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """The powers of the elements from 0 to N - 1, along a new last dimension; N is the last one's size unless given.
+
+    >>> import tritensor as torch
+    >>> torch.linalg.vander(torch.tensor([2, 3]), N=4)
+    tensor([[ 1,  2,  4,  8],
+            [ 1,  3,  9, 27]])
+    """
+    check_tensor("linalg_vander", "x", 1, x)
+    words = "linalg.vander supports floating point, complex, and integer tensors, but got Bool"
+    check(x.dtype is not dtypes.bool_, words, DtypeError)
+    count = (x.shape[-1] if x.ndim else 1) if N is None else N
+    check(count > 1, "N must be greater than 1.")
+    base = (x if x.dtype.category > dtypes.INTEGER else x.long()).reshape(x.shape or 1).unsqueeze(-1)
+    powers = [base * 0 + 1, base]
+    while len(powers) < count:
+        powers.append(powers[-1] * base)
+    return cat(powers, dim=-1)

@@ -1,0 +1,142 @@
+"""Names of linear algebra outside of `linalg`: older forms of its functions, and those that PyTorch has removed."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from .. import return_types
+from ..arguments import check_tensor
+from ..autograd.gradients import called
+from ..errors import ShapeError
+from ..functional.pointwise import where
+from ..outputs import Into, takes_out
+from ..public import public
+from ..tensor import Tensor
+from . import matrix_functions, solvers, solving
+from .matrices import check, check_matrices, identity
+
+_cast = public(functional=False, method=True, out=takes_out(Into("cast")))
+_plain = public(functional=False, method=True)
+
+
+@_cast
+def inverse(input: Tensor) -> Tensor:
+    """`linalg.inv`."""
+    return solving.inv(input)
+
+
+@_plain
+def det(input: Tensor) -> Tensor:
+    """`linalg.det`."""
+    return solving.det(input)
+
+
+@_cast
+def slogdet(input: Tensor) -> return_types.slogdet:
+    """`linalg.slogdet`."""
+    return return_types.slogdet(*solving.slogdet(input))
+
+
+@_plain
+def logdet(input: Tensor) -> Tensor:
+    """The logarithms of determinants; NaN where one is negative.
+
+    >>> import tritensor as torch
+    >>> torch.logdet(torch.tensor([[2., 0.], [0., 0.5]]))
+    tensor(0.)
+    """
+    check_matrices("logdet", input)
+    sign, size = solvers.slogdet(input)
+    return sign.log() + size if sign.is_complex() else where(sign == -1, float("nan"), size)  # type: ignore[no-any-return]
+
+
+@_cast
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """`linalg.pinv`."""
+    return solving.pinv(input, rcond)
+
+
+@_cast
+def matrix_power(input: Tensor, n: int) -> Tensor:
+    """`linalg.matrix_power`."""
+    return matrix_functions.matrix_power(input, n)
+
+
+@_plain
+def matrix_exp(input: Tensor) -> Tensor:
+    """`linalg.matrix_exp`."""
+    return matrix_functions.matrix_exp(input)
+
+
+@public(functional=False, out=takes_out(Into("cast")))
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """`linalg.multi_dot` of one matrix or more."""
+    check(matrices, "chain_matmul(): Expected one or more matrices")
+    for x in matrices:
+        check_tensor("chain_matmul", "matrices", 1, x)
+        check(x.ndim == 2, f"Tensor dimension is {x.ndim}, expected 2 instead.")
+    return matrix_functions.multi_dot(matrices) if len(matrices) > 1 else matrices[0].clone()
+
+
+@_cast
+def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
+    """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U.
+
+    >>> import tritensor as torch
+    >>> torch.cholesky_inverse(torch.tensor([[2., 0.], [0., 1.]]))
+    tensor([[0.2500, 0.0000],
+            [0.0000, 1.0000]])
+    """
+    check_matrices("cholesky_inverse", input)
+    one = identity(input, input.shape[-1])[(None,) * (input.ndim - 2)]
+    return called("CholeskyInverseBackward0", solvers.cholesky_solved(input, one, upper=upper))  # type: ignore[no-any-return]
+
+
+@_cast
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    """X of (L @ L^H) @ X = input, of which L is `input2`; with `upper` of (U^H @ U) @ X = input. Batches broadcast."""
+    for letter, x in (("b", input), ("u", input2)):
+        check(x.ndim > 1, f"{letter} should have at least 2 dimensions, but has {x.ndim} dimensions instead")
+    rows, cols = input2.shape[-2:]
+    check(rows == cols, f"A must be batches of square matrices, but they are {rows} by {cols} matrices")
+    words = "Incompatible matrix sizes for linear_solve: each A matrix is {} by {} but each b matrix is {} by {}"
+    check(cols == input.shape[-2], words.format(rows, cols, *input.shape[-2:]))
+    return solvers.cholesky_solved(*solving.fitting("cholesky_solve", input2, input), upper=upper)  # type: ignore[no-any-return]
+
+
+@_cast
+def triangular_solve(
+    input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> return_types.triangular_solve:
+    """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
+    for letter, x in (("b", input), ("A", A)):
+        words = f"Expected {letter} to have at least 2 dimensions, but it has {x.ndim} dimensions instead"
+        check(x.ndim > 1, f"torch.triangular_solve: {words}")
+    a, b = solving.fitting("triangular_solve", A, input)
+    upper = bool(upper) is not bool(transpose)
+    found = solvers.substituted(a.mT if transpose else a, b, upper=upper, unitriangular=unitriangular)
+    copied = A.expand(*found.shape[:-2], *A.shape[-2:]).clone()
+    return return_types.triangular_solve(*[called("TriangularSolveBackward0", each) for each in (found, copied)])
+
+
+_REMOVED = "This function was deprecated since version 1.9 and is now removed."
+
+
+@_plain
+def lstsq(input: Tensor, A: Tensor) -> NoReturn:
+    """Removed from PyTorch: `linalg.lstsq`, with its arguments in the other order, takes its place."""
+    raise ShapeError(f"{_REMOVED} `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`.")
+
+
+@_plain
+def solve(input: Tensor, A: Tensor) -> NoReturn:
+    """Removed from PyTorch: `linalg.solve`, with its arguments in the other order, takes its place."""
+    raise ShapeError(f"{_REMOVED} `torch.solve` is deprecated in favor of `torch.linalg.solve`.")
+
+
+@public(functional=False)
+def matrix_rank(input: Tensor, tol: Any = None, symmetric: bool = False) -> NoReturn:
+    """Removed from PyTorch: `linalg.matrix_rank` takes its place."""
+    check_tensor("matrix_rank", "input", 1, input)
+    words = "\nPlease use the `torch.linalg.matrix_rank` function instead. The parameter 'symmetric' was renamed in "
+    raise ShapeError(f"{_REMOVED}{words}`torch.linalg.matrix_rank()` to 'hermitian'.")
