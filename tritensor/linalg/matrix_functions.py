@@ -14,9 +14,10 @@ from ..autograd.gradients import called
 from ..autograd.levels import followed
 from ..autograd.mode import no_grad, recording
 from ..autograd.tape import Gradient, Node, record
-from ..errors import DtypeError, UnsupportedError
+from ..errors import DtypeError
 from ..functional.joining import cat
 from ..functional.pointwise import where
+from ..functional.products import chained, crossed
 from ..kernels.matmul.family import c_name
 from ..outputs import Into, takes_out
 from ..public import public
@@ -159,32 +160,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
         shapes = f"with shapes {list(x.shape)} and {list(y.shape)}"
         words = f"multi_dot(): tensors {place} and {place + 1} {shapes} cannot be multiplied"
         check(x.shape[1] == y.shape[0], words)
-    splits = _splits([parts[0].shape[0], *(x.shape[1] for x in parts)])
-    return _product(parts, 0, count - 1, splits).view(*tensors[0].shape[:-1], *tensors[-1].shape[1:])
-
-
-def _splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """After which factor to split the product of those from i to j: T. H. Cormen et al., "Introduction to Algorithms",
-    chapter 15.2.
-
-    >>> _splits([10, 100, 5, 50])[0, 2]
-    1
-    """
-    costs, splits = {(i, i): 0 for i in range(len(sizes))}, {}
-    for length in range(1, len(sizes) - 1):
-        for i in range(len(sizes) - 1 - length):
-            j = i + length
-            found = [costs[i, k] + costs[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in range(i, j)]
-            costs[i, j] = min(found)
-            splits[i, j] = i + found.index(costs[i, j])
-    return splits
-
-
-def _product(parts: Sequence[Tensor], first: int, last: int, splits: dict[tuple[int, int], int]) -> Tensor:
-    if first == last:
-        return parts[first]
-    middle = splits[first, last]
-    return _product(parts, first, middle, splits) @ _product(parts, middle + 1, last, splits)
+    return chained(parts).view(*tensors[0].shape[:-1], *tensors[-1].shape[1:])
 
 
 @_listed
@@ -212,15 +188,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
     tensor([0., 0., 1.])
     """
-    check(input.ndim == other.ndim, "linalg.cross: inputs must have the same number of dimensions.")
-    sizes = [x.shape[dim] if -x.ndim <= dim < x.ndim else 3 for x in (input, other)]
-    words = f"linalg.cross: inputs dimension {dim} must have length 3. Got"
-    check(sizes == [3, 3], f"{words} {sizes[0]} and {sizes[1]}")
-    check(input.dtype is not dtypes.bool_, "\"cross\" not implemented for 'Bool'", UnsupportedError)
-    words = f"expected scalar type {input.dtype.legacy} but found {other.dtype.legacy}"
-    check(input.dtype is other.dtype, words, DtypeError)
-    found = input.roll(-1, dim) * other.roll(1, dim) - input.roll(1, dim) * other.roll(-1, dim)
-    return called("LinalgCrossBackward0", found)  # type: ignore[no-any-return]
+    return crossed(input, other, dim)
 
 
 @_without_out

@@ -68,16 +68,6 @@ def matrix_exp(input: Tensor) -> Tensor:
     return matrix_functions.matrix_exp(input)
 
 
-@public(functional=False, out=takes_out(Into("cast")))
-def chain_matmul(*matrices: Tensor) -> Tensor:
-    """`linalg.multi_dot` of one matrix or more."""
-    check(matrices, "chain_matmul(): Expected one or more matrices")
-    for x in matrices:
-        check_tensor("chain_matmul", "matrices", 1, x)
-        check(x.ndim == 2, f"Tensor dimension is {x.ndim}, expected 2 instead.")
-    return matrix_functions.multi_dot(matrices) if len(matrices) > 1 else matrices[0].clone()
-
-
 @_cast
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U.
