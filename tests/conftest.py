@@ -125,6 +125,7 @@ KERNELS = frozenset(
     for name in (
         "operators",
         "matmul",
+        "solving",
         "reductions",
         "reductions_on_devices",
         "rowwise",
