@@ -421,4 +421,20 @@ CASES = (
         {ALL_THREADS: 1.3},
         rounding=1e-2,
     ),
+    *(
+        Case(
+            f"{name}_256",
+            f"{name} of 256x256",
+            statement,
+            {"x": (256, 256)},
+            {ALL_THREADS: 1.3},
+            nonfinite=False,
+            rounding=16 * EPSILON,
+        )
+        for name, statement in (
+            ("svd", "lib.linalg.svd(x, False)[1]"),
+            ("eigh", "lib.linalg.eigh(x)[0]"),
+            ("qr", "abs(lib.linalg.qr(x)[1])"),
+        )
+    ),
 )

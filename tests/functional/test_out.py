@@ -123,7 +123,7 @@ def test_what_is_no_out(name: str) -> None:
         with pytest.raises(TypeError):
             call(name, scope, out=wrong)
     if several:
-        with pytest.raises(TypeError, match="expected tuple of [23] elements but got 1"):
+        with pytest.raises(TypeError, match=r"expected tuple of [23] elements but got 1"):
             call(name, scope, out=(torch.zeros(2),))
         with pytest.raises(TypeError, match="argument 'out' must be tuple of Tensors, not Tensor"):
             call(name, scope, out=torch.zeros(2))

@@ -118,6 +118,11 @@ def test_elimination_with_pivots(size: int, scipy: bool, kind: Any, monkeypatch:
         same(ld.tril(), ld)
         same(whole @ torch.linalg.ldl_solve(ld, pivots, b, hermitian=hermitian), b)
         assert torch.linalg.ldl_solve(ld, pivots, b[:1, :, :0]).shape == (2, size, 0)
+    q, r = torch.linalg.qr(a[..., 1:], "complete")
+    same(q @ r, a[..., 1:])
+    orthonormal(q)
+    same(torch.linalg.qr(a[..., 1:], "r").R, r[..., : size - 1, :])
+    same(torch.linalg.qr(a[..., 1:]).Q, q[..., : size - 1])
     monkeypatch.setattr(pivoting, "_LARGE", 2)
     for one, other in zip(torch.linalg.lu_factor(a), factors, strict=True):
         same(one, other)

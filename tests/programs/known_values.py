@@ -22,6 +22,14 @@ VALUES: tuple[Known, ...] = (
         "torch.nn.Linear(3, 3, bias=False)(x).grad_fn",
     ),
     Known(
+        "The gradients of a product of no reflections",
+        VALUE,
+        "^result of (first|second) gradient",
+        "They are zeros; PyTorch has none.",
+        "torch.ormqr(torch.ones(3, 0), torch.ones(0), torch.ones(3, 2))",
+        r"torch\.(ormqr|linalg\.householder_product)\(.*[\[ ]0[,\]]",
+    ),
+    Known(
         "Second gradients of a loss by chunks",
         VALUE,
         "^value of second gradient",

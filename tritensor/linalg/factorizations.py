@@ -12,7 +12,6 @@ from typing import Any
 from .. import return_types
 from ..autograd.gradients import called
 from ..autograd.levels import followed
-from ..autograd.tape import NOWHERE, record
 from ..dtypes import FLOATING
 from ..errors import DtypeError
 from ..functional.creation import empty
@@ -253,12 +252,14 @@ def _check_pivots(name: str, factors: Tensor, pivots: Tensor) -> None:
 
 
 def _from_factors(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Tensor:
-    if not left:  # X A = B is A^T X^T = B^T, and A^T the adjoint of the conjugate
-        return _from_factors(LU.conj(), pivots, B.mT, True, not adjoint).mT
     P, L, U = unpacked(LU, pivots)
-    if adjoint:
-        return P @ substituted(_adjoint(L), substituted(_adjoint(U), B, upper=False), upper=True)
-    return substituted(U, substituted(L, P.mT @ B, upper=False), upper=True)
+    lower, upper = (_adjoint(U), _adjoint(L)) if adjoint else (L, U)
+    if left:
+        X = substituted(upper, substituted(lower, B if adjoint else P.mT @ B, upper=False), upper=True)
+        return P @ X if adjoint else X
+    X = substituted(upper, B @ P if adjoint else B, upper=True, left=False)
+    X = substituted(lower, X, upper=False, left=False)
+    return X if adjoint else X @ P.mT
 
 
 # ---- L D L^T --------------------------------------------------------------------------------------------------
@@ -319,13 +320,6 @@ def reflections(input: Tensor, tau: Tensor) -> tuple[Tensor, Tensor]:
     return V, substituted(one + factors * (_adjoint(V) @ V).triu(1), one * factors, upper=True)
 
 
-def without_gradient(result: Tensor, *values: Tensor) -> Tensor:
-    """A product of no reflections: it is recorded, and no gradient comes to `values`, as in PyTorch."""
-    if followed(*values) and not result._needs:
-        result._node, result._needs = record(NOWHERE, ()), True
-    return result
-
-
 def check_factors(name: str, input: Tensor, tau: Tensor) -> None:
     """Raise unless the dimensions of reflections' factors fit."""
     words = f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
@@ -352,8 +346,6 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     check(tau.dtype is input.dtype, words, DtypeError)
     decompositions.REFLECTED("", (input,))
     found = identity(input, m, n)
-    if not (input.numel() and tau.numel()):
-        return without_gradient(found.expand(*input.shape).clone(), input, tau)
     V, T = reflections(input, tau)
     return called(  # type: ignore[no-any-return]
         "LinalgHouseholderProductBackward0", found - V @ (T @ _adjoint(V[..., :n, :]))

@@ -16,7 +16,7 @@ from ..public import public
 from ..random import randn
 from ..tensor import Tensor
 from . import decompositions, factorizations
-from .factorizations import check_factors, factored, positive, reflections, unpacked, without_gradient
+from .factorizations import check_factors, factored, positive, reflections, unpacked
 from .matrices import adjoint, check
 
 _old = public(method=True, functional=False, out=takes_out(Into("cast")))
@@ -54,7 +54,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_typ
 
 @public(method=True, functional=False)
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
-    """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which does not raise for a pivot of zero."""
+    """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which raises for no pivot."""
     if out is not None:
         function: Any = factorizations.lu_factor_ex if get_infos else factorizations.lu_factor
         return tuple(function(A, pivot=pivot, out=out))
@@ -127,13 +127,9 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
     words = f"{name}: Expected batch dimensions of other to be equal to input.shape[:-2], but got "
     check(input.shape[:-2] == other.shape[:-2], f"{words}{list(other.shape[:-2])}")
     for what, value in (("tau", tau), ("other", other)):
-        words = (
-            f"{name}: Expected input and {what} to have the same dtype, but input has dtype{input.dtype.legacy} and "
-        )
-        check(value.dtype is input.dtype, f"{words}{what} has dtype {value.dtype.legacy}", DtypeError)
+        words = f"Expected input and {what} to have the same dtype, but input has dtype{input.dtype.legacy} and "
+        check(value.dtype is input.dtype, f"{name}: {words}{what} has dtype {value.dtype.legacy}", DtypeError)
     decompositions.MULTIPLIED("", (input,))
-    if not (input.numel() and tau.numel()):
-        return without_gradient(other.clone(), input, tau)
     V, T = reflections(input, tau)
     T = adjoint(T) if transpose else T
     found = other - (V @ (T @ (adjoint(V) @ other)) if left else ((other @ V) @ T) @ adjoint(V))
