@@ -29,7 +29,7 @@ JOBS: tuple[tuple[str, ...], ...] = (
     (_KERNELS, "-k", "float64 or bool"),
     (_KERNELS, "-k", "int"),
     ("tests/declared/test_operators.py", "--deselect", _KERNELS),
-    ("tests/functional/matmul", "tests/functional/test_attention_on_devices.py"),
+    ("tests/functional/matmul", "tests/functional/test_attention_on_devices.py", "tests/linalg/test_solving.py"),
     (
         "tests/functional/test_reductions.py",
         "tests/functional/test_reductions_on_devices.py",

@@ -126,6 +126,7 @@ KERNELS = frozenset(
         "operators",
         "complex_on_devices",
         "matmul",
+        "solving",
         "reductions",
         "reductions_on_devices",
         "running",
