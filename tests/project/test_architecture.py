@@ -36,7 +36,7 @@ LADDER = [
     "operator inplace lifting outputs",
     "kernels",
     "functional random generators function return_types",
-    "func nn optim amp utils distributed serialization cpu cuda backends testing doctor pytest_plugin version",
+    "func masked nn optim amp utils distributed serialization cpu cuda backends testing doctor pytest_plugin version",
     "downloads hub jit compiler multiprocessing onnx accelerator vision",
     "scripts",
     "__init__ __main__",
