@@ -15,6 +15,7 @@ from typing import Any
 from . import autograd, functional, random, return_types
 from . import function as _function  # noqa: F401 - puts Function and gradcheck into `autograd`
 from . import printing as _printing  # noqa: F401 - its set_printoptions is public
+from . import sampling as _sampling  # noqa: F401 - its poisson and binomial are public
 from . import threads as _threads  # noqa: F401 - its get_num_threads and set_num_threads are public
 from .public import PACKAGE as _PACKAGE
 from .version import __version__

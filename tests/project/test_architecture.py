@@ -35,7 +35,7 @@ LADDER = [
     "rules",
     "operator inplace lifting outputs",
     "kernels",
-    "functional random generators function return_types",
+    "functional random sampling generators function return_types",
     "func masked nn optim amp utils distributed serialization cpu cuda backends testing doctor pytest_plugin version",
     "downloads hub jit compiler multiprocessing onnx accelerator vision",
     "scripts",
