@@ -15,6 +15,7 @@ from typing import Any
 from . import autograd, functional, linalg, random, return_types
 from . import function as _function  # noqa: F401 - puts Function and gradcheck into `autograd`
 from . import printing as _printing  # noqa: F401 - its set_printoptions is public
+from . import sampling as _sampling  # noqa: F401 - its poisson and binomial are public
 from . import threads as _threads  # noqa: F401 - its get_num_threads and set_num_threads are public
 from .public import PACKAGE as _PACKAGE
 from .version import __version__
@@ -41,6 +42,7 @@ _LATER = (
     "func",
     "hub",
     "jit",
+    "masked",
     "multiprocessing",
     "nn",
     "onnx",
@@ -76,6 +78,7 @@ __all__ = [
     "jit",
     "linalg",
     "load",
+    "masked",
     "multiprocessing",
     "nan",
     "newaxis",

@@ -66,7 +66,7 @@ _PACKED = 1 << 24
 _INDICES = Into(warning="", words="multinomial expects Long tensor out, got: {wanted.legacy}")
 
 
-def _floating(kind: Any, name: str) -> dtypes.dtype:
+def floating(kind: Any, name: str) -> dtypes.dtype:
     """The floating dtype requested, or the default one."""
     found = dtypes.get_default_dtype() if kind is None else dtypes.of(creation.numpy_dtype(kind))
     if not found.is_floating_point:
@@ -90,7 +90,7 @@ def _new(
         if operator is kernels.normal:
             parts *= math.sqrt(0.5)  # the variance of both parts together is 1
         return creation.finish(view_as_complex(parts)._data, requires_grad, pin_memory)
-    drawn = operator(shape=shape, dtype=_floating(kind, name), device=place, **draw_from(place, generator))
+    drawn = operator(shape=shape, dtype=floating(kind, name), device=place, **draw_from(place, generator))
     return creation.finish(drawn._data, requires_grad, pin_memory)
 
 
@@ -314,14 +314,14 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
         ShapeError: a probability outside 0 to 1. DtypeError: probabilities that are not floating.
     """
     if p is None:
-        _floating(input.dtype, "bernoulli")
+        floating(input.dtype, "bernoulli")
         _check_probabilities(input)
     bound = input.detach() if p is None else _checked_p("bernoulli", p)
-    drawn: Any = rand(input.shape, generator=generator, dtype=_wide(input), device=input.device)
+    drawn: Any = rand(input.shape, generator=generator, dtype=wide(input), device=input.device)
     return (drawn < bound).to(input.dtype)
 
 
-def _wide(x: Tensor) -> dtypes.dtype:
+def wide(x: Tensor) -> dtypes.dtype:
     """The dtype of the uniform numbers that are compared with probabilities: float64 for float64, otherwise float32."""
     return dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
 
@@ -394,7 +394,8 @@ def _sample(weights: np.ndarray, count: int, replacement: bool, call: dict[str, 
 # ---- filling in place -----------------------------------------------------------------------------------------
 
 
-def _overwrite(x: Tensor, values: Tensor, name: str) -> Tensor:
+def overwrite(x: Tensor, values: Tensor, name: str) -> Tensor:
+    """Fill a tensor with random numbers."""
     write(x, values if values.dtype is x.dtype else values.to(x.dtype), f"{name}Backward0")
     return x
 
@@ -406,7 +407,7 @@ def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Ge
     Raises:
         ShapeError: bounds in the wrong order. AutogradError: the tensor must not be changed in place.
     """
-    kind = _floating(self.dtype, "uniform_")
+    kind = floating(self.dtype, "uniform_")
     if not from_ <= to:
         raise ShapeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
     check_writable(self)
@@ -417,7 +418,7 @@ def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Ge
             drawn.mul_(float(to - from_))
         if from_ != 0:
             drawn.add_(float(from_))
-    return _overwrite(self, drawn, "Uniform")
+    return overwrite(self, drawn, "Uniform")
 
 
 @method()
@@ -427,7 +428,7 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Gen
     Raises:
         ShapeError: a negative deviation. AutogradError: the tensor must not be changed in place.
     """
-    kind = _floating(self.dtype, "normal_")
+    kind = floating(self.dtype, "normal_")
     if not std >= 0:
         raise ShapeError(f"normal expects std >= 0.0, but found std {std}")
     check_writable(self)
@@ -437,7 +438,7 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Gen
             drawn.mul_(float(std))
         if mean != 0:
             drawn.add_(float(mean))
-    return _overwrite(self, drawn, "Normal")
+    return overwrite(self, drawn, "Normal")
 
 
 @method()
@@ -447,14 +448,14 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     Raises:
         ShapeError: a rate that is not positive. AutogradError: the tensor must not be changed in place.
     """
-    _floating(self.dtype, "exponential_")
+    floating(self.dtype, "exponential_")
     if not lambd > 0:
         raise ShapeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     check_writable(self)
     with no_grad():
-        drawn = rand(self.shape, generator=generator, dtype=_wide(self), device=self.device)
+        drawn = rand(self.shape, generator=generator, dtype=wide(self), device=self.device)
         drawn = drawn.neg_().log1p_().mul_(-1 / lambd)
-    return _overwrite(self, drawn, "Exponential")
+    return overwrite(self, drawn, "Exponential")
 
 
 @method()
@@ -470,8 +471,8 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
         _checked_p("bernoulli_", p)
     check_writable(self)
     with no_grad():
-        drawn = rand(self.shape, generator=generator, dtype=_wide(self), device=self.device) < p
-    return _overwrite(self, drawn, "Bernoulli")
+        drawn = rand(self.shape, generator=generator, dtype=wide(self), device=self.device) < p
+    return overwrite(self, drawn, "Bernoulli")
 
 
 @method()
@@ -491,7 +492,7 @@ def random_(
     check_writable(self)
     place = self.device
     drawn = kernels.integers(shape=self.shape, dtype=self.dtype, device=place, **draw_from(place, generator), **limits)
-    return _overwrite(self, drawn, "Random")
+    return overwrite(self, drawn, "Random")
 
 
 def _largest(dtype: dtypes.dtype) -> int:

@@ -39,7 +39,8 @@ UNCALLED: dict[str, str] = {
         "its elements are not those of PyTorch's generator": """
             alpha_dropout alpha_dropout_ bernoulli dropout dropout_ feature_alpha_dropout feature_alpha_dropout_
             feature_dropout feature_dropout_ native_dropout multinomial normal rand rand_like randint randint_like randn
-            randn_like randperm bernoulli_ exponential_ normal_ random_ uniform_ gumbel_softmax rrelu rrelu_""",
+            randn_like randperm bernoulli_ exponential_ normal_ random_ uniform_
+            binomial cauchy_ geometric_ log_normal_ poisson gumbel_softmax rrelu rrelu_""",
         "made by the family of creation": """
             empty empty_like new_empty arange as_tensor asarray eye full full_like linspace logspace ones ones_like
             scalar_tensor tensor zeros zeros_like new_full new_ones new_tensor new_zeros from_numpy from_dlpack range

@@ -225,7 +225,7 @@ def _least(x: Tensor) -> float:
 
 
 def _joined(*shapes: Sequence[int]) -> tuple[int, ...]:
-    from ..functional.rearranging import broadcast_shapes
+    from ..layout import broadcast_shapes
 
     return tuple(broadcast_shapes(*shapes))
 

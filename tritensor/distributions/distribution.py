@@ -9,7 +9,7 @@ from typing import Any
 from ..autograd.mode import no_grad
 from ..functional.creation import tensor
 from ..functional.pointwise import where as _where  # noqa: F401
-from ..functional.rearranging import broadcast_tensors
+from ..functional.views import broadcast_tensors
 from ..layout import Size
 from ..rules import Number
 from ..tensor import Tensor

@@ -65,7 +65,7 @@ Z = torch.zeros(2, 3)
             lambda: Z.scatter_add(0, torch.zeros(2, 3, dtype=torch.int64), torch.ones(1, 3)),
             "and to be no larger size than src",
         ),
-        (TypeError, lambda: Z.scatter(0, T([[0]]), 1.0, reduce="max"), "reduce argument must be either None or 'add'"),
+        (RuntimeError, lambda: Z.scatter(0, T([[0]]), 1.0, reduce="max"), "reduce argument must be either add or mult"),
         (IndexError, lambda: Z.index_select(0, T([5])), "index out of range in self"),
         (IndexError, lambda: Z.index_select(0, T([-1])), "index out of range in self"),
         (IndexError, lambda: Z.index_select(0, T([[1]])), r"index_select\(\): Index is supposed to be a vector"),

@@ -2,10 +2,10 @@
 then equal ones are folded.
 
 What is said of sums holds for all of them. A program reads a block of sorted places, and a segmented scan sums the
-values of each destination. A destination whose places are all in one block is then complete. For one that spans
-blocks, each block stores its part of the sum (for its first and its last destination), and a second launch adds these
-parts, 32 blocks at a time. No program waits for another, and the work depends only on the number of places: a program
-that added the places of one destination one after another needed a step for each place of padding in a batch.
+values of each destination. A destination whose places are all in one block is then complete. For one that spans blocks,
+each block stores its part of the sum (for its first and its last destination), and a second launch adds these parts, 32
+blocks at a time. No program waits for another, and the work depends only on the number of places: a program that added
+the places of one destination one after another needed a step for each place of padding in a batch.
 """
 
 from __future__ import annotations
