@@ -50,9 +50,8 @@ class Into(NamedTuple):
 
     Attributes:
         dtype: "same" as the result's ("object": with another error); "cast": any that the result's can be promoted to
-            ("joined": with another error); "any"; "truth": bool or uint8; "boolean"; "computed": the function computes
-            in that dtype, which it gets as its argument `dtype`; "made": likewise, and it makes the result on that
-            device.
+            ("joined": with another error); "any"; "truth": bool or uint8; "boolean"; "computed": it computes in that
+            dtype, which it gets as its argument `dtype`; "made": likewise, and it makes the result on that device.
         apart: "wholly" if `out` may share no memory with an input, "partly" if it may be the input itself, "sources" if
             it may be the first one itself.
         warning: given when a tensor with elements is resized.

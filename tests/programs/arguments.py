@@ -21,7 +21,7 @@ INEXACT = frozenset(
     mean prod var std var_mean std_mean norm logsumexp nansum cumsum softmax log_softmax matmul @ mm bmm mv dot inner
     outer addmm linear layer_norm rms_norm gelu silu mish elu softplus tanhshrink logsigmoid cosine_similarity normalize
     cross_entropy nll_loss mse_loss l1_loss sgn index_add scatter_add softsign
-    logaddexp2 xlogy sinc logit float_power deg2rad rad2deg angle cdist dist renorm vdot ger kron cross trace ldexp polar
+    logaddexp2 xlogy sinc logit deg2rad rad2deg angle dist vdot ger kron cross trace ldexp
     celu selu glu hardsigmoid hardswish softmin pairwise_distance pdist
     """)
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..autograd.gradients import called
 from ..autograd.mode import no_grad
-from ..errors import DtypeError, ShapeError, explain, warn
+from ..errors import DtypeError, RangeError, ShapeError, explain, warn
 from ..kernels.elementwise import errors
 from ..public import public
 from ..tensor import Tensor
@@ -250,4 +250,6 @@ def multilabel_soft_margin_loss(
     values = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         values = values * weight
+    if not input.ndim:
+        raise RangeError("Dimension specified as -1 but tensor has no dimensions")
     return values.sum(-1) / input.shape[-1]

@@ -1,19 +1,21 @@
-"""Powers, mantissas and odds whose calls differ from the operators' declarations."""
+"""Powers, mantissas, odds, divisors, steps and infinities that are made of other operators, or called otherwise."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import dtypes
 from ..arguments import check_tensor, wrong_type
 from ..autograd.gradients import called
+from ..autograd.mode import no_grad
 from ..errors import DtypeError, explain
 from ..inplace import in_place, in_place_form
 from ..kernels.elementwise import arithmetic, scales, signs
 from ..outputs import Into, takes_out
 from ..public import method, public
 from ..return_types import FrexpResult
-from ..rules import Number
+from ..rules import FLOAT, Number
 from ..tensor import Tensor
 from .pointwise import sub
 
@@ -30,7 +32,12 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """
     check_tensor("ldexp", "input", 1, input)
     check_tensor("ldexp", "other", 2, other)
-    return called("LdexpBackward0", input * arithmetic.pow(2.0, other))  # type: ignore[no-any-return]
+    compute, kind = FLOAT("ldexp", (input, other))
+    x, exponent = (each if kind.is_complex else each.to(compute) for each in (input, other))
+    # in two steps, because 2**200 is beyond float32 and 1e-30 * 2**200 is not
+    half = 0 if exponent.dtype.is_complex else (exponent / 2).trunc()
+    made = x * arithmetic.pow(2.0, exponent - half) * 2.0**half
+    return called("LdexpBackward0", made.to(kind))  # type: ignore[no-any-return]
 
 
 @public(method=True, out=takes_out(Into("same", "partly")))
@@ -129,3 +136,61 @@ def lcm(input: Tensor, other: Tensor) -> Tensor:
     check_tensor("lcm", "other", 2, other)
     signs.gcd.rule("lcm", (input, other))
     return input.abs() // signs.gcd(input, other).clamp_min(1) * other.abs()
+
+
+def _real(words: str, input: Tensor) -> Tensor:
+    """The input, unless it is complex."""
+    if input.dtype.is_complex:
+        raise DtypeError(explain(words, remedy="pass the real or the imaginary part, x.real or x.imag"))
+    return input
+
+
+def _infinity(name: str, bound: float, which: str) -> None:
+    def test(input: Tensor) -> Tensor:
+        check_tensor(name, "input", 1, input)
+        return _real(f"{name} does not support complex inputs.", input) == bound
+
+    test.__name__ = test.__qualname__ = name
+    test.__doc__ = f"Whether each element is infinite and {which}."
+    public(method=True, out=takes_out(Into("boolean", "partly")))(test)
+
+
+_infinity("isposinf", math.inf, "positive")
+_infinity("isneginf", -math.inf, "negative")
+
+
+def _angles(name: str, factor: float, doc: str) -> None:
+    def convert(input: Tensor) -> Tensor:
+        check_tensor(name, "input", 1, input)
+        made = _real(f"{name} is not supported for complex tensors.", input) * factor
+        return called(f"{name.title()}Backward0", made)  # type: ignore[no-any-return]
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = doc
+    public(method=True, in_place=in_place_form, out=takes_out(_CAST))(convert)
+
+
+_angles("deg2rad", math.pi / 180, "Degrees as radians: input * pi / 180.")
+_angles("rad2deg", 180 / math.pi, "Radians as degrees: input * 180 / pi.")
+
+
+@public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly")))
+def heaviside(input: Tensor, values: Tensor) -> Tensor:
+    """0 where the input is negative or NaN, 1 where it is positive, and `values` where it is 0.
+
+    >>> import tritensor as torch
+    >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor([0.5]))
+    tensor([0.0000, 0.5000, 1.0000])
+
+    Raises:
+        DtypeError: complex tensors, or two dtypes.
+    """
+    check_tensor("heaviside", "input", 1, input)
+    check_tensor("heaviside", "values", 2, values)
+    for each in (input, values):
+        _real("heaviside is not yet implemented for complex tensors.", each)
+    if input.dtype is not values.dtype:
+        words = "heaviside is not yet implemented for tensors with different dtypes."
+        raise DtypeError(explain(words, remedy="convert one of them with .to(dtype)"))
+    with no_grad():  # PyTorch has no gradient for it either
+        return arithmetic.where(input == 0, values, (input > 0).to(input.dtype))  # type: ignore[no-any-return]

@@ -9,7 +9,7 @@ from typing import Any
 from .. import dtypes, layout
 from ..arguments import check_tensor
 from ..autograd.gradients import called
-from ..errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain, warn
+from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, UnsupportedError, explain, warn
 from ..inplace import in_place_form
 from ..outputs import ELEMENTWISE, SAME, Into, into, takes_out
 from ..public import method, public
@@ -318,6 +318,8 @@ def crossed(input: Tensor, other: Tensor, dim: int) -> Tensor:
     """
     if input.ndim != other.ndim:
         raise ShapeError(explain("linalg.cross: inputs must have the same number of dimensions."))
+    if not input.ndim:
+        raise RangeError(f"Dimension specified as {dim} but tensor has no dimensions")
     place = layout.normalize_dim(dim, input.ndim)
     sizes = input._data.shape[place], other._data.shape[place]
     if sizes != (3, 3):

@@ -110,6 +110,10 @@ def test_powers(device) -> None:
     wide = torch.tensor([2.0, 3.0], device=device, dtype=torch.float64)
     assert wide.float_power_(2) is wide and wide.tolist() == [4, 9]
     assert torch.ldexp(torch.tensor([1.5], device=device), x).tolist() == [3, 24]
+    tiny = torch.tensor([1e-30], device=device)
+    assert torch.ldexp(tiny, torch.tensor([200], device=device)).item() == pytest.approx(1e-30 * 2.0**200)
+    assert torch.ldexp(tiny.bfloat16(), x).dtype is torch.bfloat16
+    assert torch.ldexp(torch.tensor([1j]), torch.tensor([2])).tolist() == [4j]
     assert torch.rsub(x, 5, alpha=2).tolist() == [3, -3] and x.__rdiv__(2).tolist() == [2, 0.5]
     filled = torch.fill(torch.ones(2, device=device, requires_grad=True), torch.tensor(3.0, device=device))
     assert filled.tolist() == [3, 3] and filled.grad_fn.name() == "FillBackward1"

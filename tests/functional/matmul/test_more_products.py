@@ -135,6 +135,11 @@ M, T, ONE = torch.ones(2, 3), torch.ones(2, 2, 3), torch.ones(3)
         (lambda: torch.trace(ONE), ShapeError, "trace: expected a matrix, but got tensor with dim 1"),
         (lambda: torch.trace(M.bool()), UnsupportedError, "\"trace\" not implemented for 'Bool'"),
         (lambda: torch.cross(M, ONE, 1), ShapeError, "linalg.cross: inputs must have the same number"),
+        (
+            lambda: torch.cross(M[0, 0], M[0, 0], -1),
+            RangeError,
+            "Dimension specified as -1 but tensor has no dimensions",
+        ),
         (lambda: torch.cross(M, M, 0), ShapeError, "linalg.cross: inputs dimension 0 must have length 3. Got 2 and 2"),
         (lambda: torch.cross(M, M.double(), 1), DtypeError, "expected scalar type Float but found Double"),
         (lambda: torch.cross(M.bool(), M.bool(), 1), UnsupportedError, "\"cross\" not implemented for 'Bool'"),

@@ -1,4 +1,4 @@
-"""Logarithms, odds, angles: xlogy, logaddexp2, logit, sinc, angle, degrees and radians."""
+"""Logarithms, odds, angles: xlogy, logaddexp2, logit, sinc and angle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from ...rules import FLOAT, REAL_FLOAT, Magnitude
 from .arithmetic import where, zeros
 from .family import elementwise
-from .signs import RealOnly
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -117,31 +116,3 @@ angle.gradient(_turn)
 @angle.kernel
 def _(x):
     return tl.where(x != x, x, (x < 0).to(x.dtype) * 3.141592653589793)
-
-
-@elementwise(RealOnly("deg2rad is not supported for complex tensors.", floating=True))
-def deg2rad(x):
-    """Degrees as radians: x * pi / 180."""
-    return x * (math.pi / 180)
-
-
-deg2rad.gradient(lambda grad: grad * (math.pi / 180))
-
-
-@deg2rad.kernel
-def _(x):
-    return x * 0.017453292519943295
-
-
-@elementwise(RealOnly("rad2deg is not supported for complex tensors.", floating=True))
-def rad2deg(x):
-    """Radians as degrees: x * 180 / pi."""
-    return x * (180 / math.pi)
-
-
-rad2deg.gradient(lambda grad: grad * (180 / math.pi))
-
-
-@rad2deg.kernel
-def _(x):
-    return x * 57.29577951308232

@@ -1,4 +1,4 @@
-"""Signs and bits of numbers: copysign, signbit, infinities, steps, neighbours, mantissas, and common divisors."""
+"""Signs and bits of numbers: copysign, signbit, neighbours, mantissas, and common divisors."""
 
 from __future__ import annotations
 
@@ -9,27 +9,23 @@ import numpy as np
 
 from ... import dtypes
 from ...arguments import wrong_type
-from ...errors import DtypeError, UnsupportedError, explain
+from ...errors import UnsupportedError, explain
 from ...rules import FLOATING, REAL_FLOAT, Rule
 from ...tensor import Tensor
-from .arithmetic import dtype_of, zeros
+from .arithmetic import zeros
 from .family import elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl
 
 
-class RealOnly(Rule):
-    """Refuses complex tensors in PyTorch's `words`."""
-
-    def __init__(self, words: str, error: type[DtypeError] = DtypeError, **options: Any) -> None:
-        super().__init__("real", highest=dtypes.FLOATING, **options)
-        self.words, self.error = words, error
+class RealSign(Rule):
+    """Refuses complex tensors in PyTorch's words."""
 
     def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
         """As for any rule."""
-        if any(value.dtype.is_complex for value in operands if isinstance(value, Tensor)):
-            raise self.error(explain(self.words, remedy="pass the real or the imaginary part, x.real or x.imag"))
+        if operands[0].dtype.is_complex:
+            raise UnsupportedError(explain("signbit is not implemented for complex tensors.", remedy="pass x.real"))
         return super().__call__(operator, operands)
 
 
@@ -43,9 +39,7 @@ def _(x, y):
     return tl.where(negative, -tl.abs(x), tl.abs(x))
 
 
-@elementwise(
-    RealOnly("signbit is not implemented for complex tensors.", UnsupportedError, result=dtypes.bool_), out="boolean"
-)
+@elementwise(RealSign("real", highest=dtypes.FLOATING, result=dtypes.bool_), out="boolean")
 def signbit(x):
     """Whether x is negative, or a negative zero."""
     return np.signbit(x) if x.dtype.kind == "f" else x < 0
@@ -59,52 +53,6 @@ def _(x):
         return x != x
     else:
         return x < 0
-
-
-@elementwise(RealOnly("isposinf does not support complex inputs.", result=dtypes.bool_), out="boolean")
-def isposinf(x):
-    """Whether x is infinite and positive."""
-    return x == np.inf
-
-
-@isposinf.kernel
-def _(x):
-    return x == float("inf")
-
-
-@elementwise(RealOnly("isneginf does not support complex inputs.", result=dtypes.bool_), out="boolean")
-def isneginf(x):
-    """Whether x is infinite and negative."""
-    return x == -np.inf
-
-
-@isneginf.kernel
-def _(x):
-    return x == -float("inf")
-
-
-class Steps(RealOnly):
-    """Real tensors of one dtype."""
-
-    def __call__(self, operator: str, operands: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
-        """As for any rule."""
-        if len({value.dtype for value in operands if isinstance(value, Tensor)}) > 1:
-            words = "heaviside is not yet implemented for tensors with different dtypes."
-            raise DtypeError(explain(words, remedy="convert one of them with .to(dtype)"))
-        return super().__call__(operator, operands)
-
-
-@elementwise(
-    Steps("heaviside is not yet implemented for complex tensors.", promote=False), inputs=("x", "values"), out="same"
-)
-def heaviside(x, values):
-    """0 where x is negative or NaN, 1 where it is positive, and `values` where it is 0."""
-    return np.where(x == 0, values, x > 0).astype(dtype_of(x, values))
-
-
-@heaviside.kernel
-def _(x, values):
-    return tl.where(x == 0, values, (x > 0).to(x.dtype))
 
 
 class Exact(Rule):
