@@ -139,6 +139,7 @@ KERNELS = frozenset(
         "embedding",
         "bags",
         "piecewise",
+        "special_functions",
         "recurrent_layers",
         "views",
         "optim",

@@ -21,6 +21,7 @@ INEXACT = frozenset(
     mean prod var std var_mean std_mean norm logsumexp nansum cumsum softmax log_softmax matmul @ mm bmm mv dot inner
     outer addmm linear layer_norm rms_norm gelu silu mish elu softplus tanhshrink logsigmoid cosine_similarity normalize
     cross_entropy nll_loss mse_loss l1_loss sgn index_add scatter_add softsign
+    lgamma digamma erfinv i0 igamma igammac mvlgamma polygamma
     celu selu glu hardsigmoid hardswish softmin pairwise_distance pdist
     """)
 )
@@ -38,7 +39,7 @@ TENSORS_ONLY = frozenset(
     words("""
     type_as view_as expand_as reshape_as equal allclose isclose maximum minimum fmax fmin logical_and logical_or
     logical_xor hypot logaddexp atan2 arctan2 addcmul addcdiv copy_ broadcast_tensors hstack vstack dstack column_stack
-    masked_select matmul inner
+    masked_select matmul inner igamma igammac
     """)
 )
 # Reductions over several dims at once.
@@ -296,6 +297,7 @@ ARGUMENTS: dict[str, Argument] = {
     "shifts": _within(-5, 5),
     **_same("groups upscale_factor downscale_factor", _within(0, 3)),
     "chunks": _within(0, 4),
+    "n": _within(-1, 3),
     "start": _within(-2, 2),
     "length": _within(0, 2),
     "num_classes": _within(-1, 12),
