@@ -157,9 +157,8 @@ def launch_elementwise(call: Call) -> None:
     )
     constants = {"BODY": body, "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs), "COMPUTE": kinds}
     wide = max(array.itemsize for array in (*outs, *arrays))
-    each = _PROGRAM_BYTES // wide >> getattr(
-        operator, "one_text", 0
-    )  # long bodies: one vector for each thread, or registers spill
+    # one vector for each thread where the body is long, or registers spill
+    each = _PROGRAM_BYTES // wide >> getattr(operator, "one_text", 0)
     whole = block_size(outs[0], each, interpreted=_INTERPRETED_BLOCK)
     tiles = plan_tiles(sizes, strides, whole, block_size(outs[0], SIDE, interpreted=_INTERPRETED_SIDE))
     if tiles is not None:
