@@ -24,6 +24,7 @@ from . import random as random
 from . import return_types as return_types
 from . import serialization as serialization
 from . import settings as settings
+from . import special as special
 from . import testing as testing
 from . import utils as utils
 from . import version as version
@@ -206,6 +207,7 @@ from .functional import cosine_similarity as cosine_similarity
 from .functional import count_nonzero as count_nonzero
 from .functional import cumsum as cumsum
 from .functional import detach as detach
+from .functional import digamma as digamma
 from .functional import div as div
 from .functional import divide as divide
 from .functional import dot as dot
@@ -215,6 +217,7 @@ from .functional import eq as eq
 from .functional import equal as equal
 from .functional import erf as erf
 from .functional import erfc as erfc
+from .functional import erfinv as erfinv
 from .functional import exp as exp
 from .functional import exp2 as exp2
 from .functional import expm1 as expm1
@@ -237,6 +240,9 @@ from .functional import gt as gt
 from .functional import hardshrink as hardshrink
 from .functional import hstack as hstack
 from .functional import hypot as hypot
+from .functional import i0 as i0
+from .functional import igamma as igamma
+from .functional import igammac as igammac
 from .functional import index_add as index_add
 from .functional import index_copy as index_copy
 from .functional import index_fill as index_fill
@@ -254,6 +260,7 @@ from .functional import le as le
 from .functional import lerp as lerp
 from .functional import less as less
 from .functional import less_equal as less_equal
+from .functional import lgamma as lgamma
 from .functional import log as log
 from .functional import log10 as log10
 from .functional import log1p as log1p
@@ -278,6 +285,7 @@ from .functional import mm as mm
 from .functional import mul as mul
 from .functional import multiply as multiply
 from .functional import mv as mv
+from .functional import mvlgamma as mvlgamma
 from .functional import nan_to_num as nan_to_num
 from .functional import nansum as nansum
 from .functional import native_channel_shuffle as native_channel_shuffle
@@ -293,6 +301,7 @@ from .functional import pairwise_distance as pairwise_distance
 from .functional import pdist as pdist
 from .functional import pixel_shuffle as pixel_shuffle
 from .functional import pixel_unshuffle as pixel_unshuffle
+from .functional import polygamma as polygamma
 from .functional import positive as positive
 from .functional import pow as pow
 from .functional import prelu as prelu
@@ -542,6 +551,7 @@ __all__ = [
     "default_generator",
     "detach",
     "device",
+    "digamma",
     "distributed",
     "div",
     "divide",
@@ -561,6 +571,7 @@ __all__ = [
     "equal",
     "erf",
     "erfc",
+    "erfinv",
     "exp",
     "exp2",
     "expm1",
@@ -615,6 +626,9 @@ __all__ = [
     "hstack",
     "hub",
     "hypot",
+    "i0",
+    "igamma",
+    "igammac",
     "iinfo",
     "index_add",
     "index_copy",
@@ -649,6 +663,7 @@ __all__ = [
     "lerp",
     "less",
     "less_equal",
+    "lgamma",
     "linspace",
     "load",
     "log",
@@ -690,6 +705,7 @@ __all__ = [
     "multiply",
     "multiprocessing",
     "mv",
+    "mvlgamma",
     "nan",
     "nan_to_num",
     "nansum",
@@ -723,6 +739,7 @@ __all__ = [
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
+    "polygamma",
     "positive",
     "pow",
     "prelu",
@@ -784,6 +801,7 @@ __all__ = [
     "sinh",
     "softmax",
     "sort",
+    "special",
     "split",
     "sqrt",
     "square",

@@ -251,6 +251,10 @@ class Tensor:
     @property
     def device(self) -> devices.device:
         """The device that holds the elements; CUDA devices always carry their index."""
+    def digamma(self) -> Tensor:
+        """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
+    def digamma_(self) -> Tensor:
+        """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
     def dim(self) -> _Int:
         """The number of dimensions."""
     def div(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
@@ -284,6 +288,10 @@ class Tensor:
         """1 - erf(x), exact where erf(x) is close to 1."""
     def erfc_(self) -> Tensor:
         """1 - erf(x), exact where erf(x) is close to 1."""
+    def erfinv(self) -> Tensor:
+        """The number whose error function is x."""
+    def erfinv_(self) -> Tensor:
+        """The number whose error function is x."""
     def exp(self) -> Tensor:
         """e to the power x."""
     def exp2(self) -> Tensor:
@@ -383,6 +391,18 @@ class Tensor:
         """sqrt(x * x + y * y), without overflow."""
     def hypot_(self, other: Any) -> Tensor:
         """sqrt(x * x + y * y), without overflow."""
+    def i0(self) -> Tensor:
+        """The modified Bessel function of the first kind and order 0."""
+    def i0_(self) -> Tensor:
+        """The modified Bessel function of the first kind and order 0."""
+    def igamma(self, other: Tensor) -> Tensor:
+        """The lower incomplete gamma function of order `input` at `other`, divided by gamma(input), of floating tensors."""
+    def igamma_(self, other: Tensor) -> Tensor:
+        """`igamma` in the tensor's own memory."""
+    def igammac(self, other: Tensor) -> Tensor:
+        """The upper incomplete gamma function, 1 - igamma(input, other), exact where that is small."""
+    def igammac_(self, other: Tensor) -> Tensor:
+        """`igammac` in the tensor's own memory."""
     def index_add(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`."""
     def index_add_(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
@@ -450,6 +470,10 @@ class Tensor:
         """x <= y."""
     def less_equal_(self, other: Any) -> Tensor:
         """x <= y."""
+    def lgamma(self) -> Tensor:
+        """The logarithm of the magnitude of the gamma function."""
+    def lgamma_(self) -> Tensor:
+        """The logarithm of the magnitude of the gamma function."""
     def log(self) -> Tensor:
         """The natural logarithm of x."""
     def log10(self) -> Tensor:
@@ -539,6 +563,10 @@ class Tensor:
         """x * y."""
     def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
+    def mvlgamma(self, p: _Int) -> Tensor:
+        """The logarithm of the multivariate gamma function of p dimensions."""
+    def mvlgamma_(self, p: _Int) -> Tensor:
+        """`mvlgamma` in the tensor's own memory."""
     def nan_to_num(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
         """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
     def nan_to_num_(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
@@ -602,6 +630,10 @@ class Tensor:
         """The dimensions in the order `dims`."""
     def pin_memory(self, device: Any = None) -> Tensor:
         """A copy in page-locked host memory, which copies to a GPU faster; the tensor itself where there is no GPU."""
+    def polygamma(self, n: _Int) -> Any:
+        """The derivative of order n of the digamma function."""
+    def polygamma_(self, n: _Int) -> Tensor:
+        """`polygamma` in the tensor's own memory."""
     def positive(self) -> Tensor:
         """input itself."""
     def pow(self, other: Any) -> Any:

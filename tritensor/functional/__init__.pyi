@@ -219,6 +219,7 @@ __all__ = [
     "ctc_loss",
     "cumsum",
     "detach",
+    "digamma",
     "div",
     "divide",
     "dot",
@@ -236,6 +237,7 @@ __all__ = [
     "equal",
     "erf",
     "erfc",
+    "erfinv",
     "exp",
     "exp2",
     "expm1",
@@ -276,6 +278,9 @@ __all__ = [
     "hstack",
     "huber_loss",
     "hypot",
+    "i0",
+    "igamma",
+    "igammac",
     "index_add",
     "index_copy",
     "index_fill",
@@ -299,6 +304,7 @@ __all__ = [
     "lerp",
     "less",
     "less_equal",
+    "lgamma",
     "linear",
     "linear_cross_entropy",
     "local_response_norm",
@@ -347,6 +353,7 @@ __all__ = [
     "multilabel_soft_margin_loss",
     "multiply",
     "mv",
+    "mvlgamma",
     "nan_to_num",
     "nansum",
     "native_channel_shuffle",
@@ -367,6 +374,7 @@ __all__ = [
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
+    "polygamma",
     "positive",
     "pow",
     "prelu",
@@ -558,6 +566,8 @@ def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic cosine of x."""
 def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The sums of the elements up to each place along `dim`; integers and booleans add up in int64."""
+def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of the products of two vectors' elements."""
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -570,6 +580,8 @@ def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
 def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 - erf(x), exact where erf(x) is close to 1."""
+def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The number whose error function is x."""
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """e to the power x."""
 def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -618,6 +630,12 @@ def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the second dimension, vectors along their only one."""
 def hypot(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """sqrt(x * x + y * y), without overflow."""
+def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The modified Bessel function of the first kind and order 0."""
+def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The lower incomplete gamma function of order `input` at `other`, divided by gamma(input), of floating tensors."""
+def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The upper incomplete gamma function, 1 - igamma(input, other), exact where that is small."""
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`."""
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -642,6 +660,8 @@ def less(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x < y."""
 def less_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x <= y."""
+def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the magnitude of the gamma function."""
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None, out: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`, for an input of shape (..., in) and a weight of shape (out, in)."""
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -710,6 +730,8 @@ def multiply(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * y."""
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of a matrix and a vector."""
+def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the multivariate gamma function of p dimensions."""
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, *, out: Tensor | None = None) -> Tensor:
     """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None, out: Tensor | None = None) -> Tensor:
@@ -728,6 +750,8 @@ def not_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x != y."""
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix of the products of each element of one vector with each of another."""
+def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The derivative of order n of the digamma function; floating results."""
 def pow(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
