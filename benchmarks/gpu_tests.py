@@ -39,6 +39,7 @@ JOBS: tuple[tuple[str, ...], ...] = (
         "tests/functional/test_bins.py",
         "tests/functional/test_rowwise.py",
         "tests/functional/test_complex_on_devices.py",
+        "tests/functional/elementwise/test_special_functions.py",
     ),
     ("tests/functional/test_convolution_on_devices.py", "tests/functional/window/test_pools_on_devices.py"),
     (

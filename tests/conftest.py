@@ -151,6 +151,7 @@ KERNELS = frozenset(
         "embedding",
         "bags",
         "piecewise",
+        "special_functions",
         "recurrent_layers",
         "views",
         "optim",

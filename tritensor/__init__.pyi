@@ -24,6 +24,7 @@ from . import random as random
 from . import return_types as return_types
 from . import serialization as serialization
 from . import settings as settings
+from . import special as special
 from . import testing as testing
 from . import utils as utils
 from . import version as version
@@ -83,67 +84,26 @@ from .formats import channels_last_3d as channels_last_3d
 from .formats import contiguous_format as contiguous_format
 from .formats import memory_format as memory_format
 from .formats import preserve_format as preserve_format
-from .formats import strided as strided
 from .func import vmap as vmap
-from .functional import _abs_ as abs_
-from .functional import _acos_ as acos_
-from .functional import _acosh_ as acosh_
 from .functional import _adaptive_max_pool1d as adaptive_max_pool1d
-from .functional import _alias_copy as alias_copy
 from .functional import _alpha_dropout as alpha_dropout
 from .functional import _alpha_dropout_ as alpha_dropout_
 from .functional import _arange as arange
-from .functional import _arccos_ as arccos_
-from .functional import _arccosh_ as arccosh_
-from .functional import _arcsin_ as arcsin_
-from .functional import _arcsinh_ as arcsinh_
-from .functional import _arctan_ as arctan_
-from .functional import _arctanh_ as arctanh_
-from .functional import _as_strided_ as as_strided_
-from .functional import _as_strided_copy as as_strided_copy
-from .functional import _asin_ as asin_
-from .functional import _asinh_ as asinh_
-from .functional import _atan_ as atan_
-from .functional import _atanh_ as atanh_
-from .functional import _atleast_1d as atleast_1d
-from .functional import _atleast_2d as atleast_2d
-from .functional import _atleast_3d as atleast_3d
 from .functional import _bernoulli as bernoulli
 from .functional import _binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
-from .functional import _ceil_ as ceil_
 from .functional import _celu as celu
-from .functional import _clamp_ as clamp_
-from .functional import _clamp_max_ as clamp_max_
-from .functional import _clamp_min_ as clamp_min_
-from .functional import _clip_ as clip_
-from .functional import _cos_ as cos_
-from .functional import _cosh_ as cosh_
 from .functional import _cosine_embedding_loss as cosine_embedding_loss
 from .functional import _ctc_loss as ctc_loss
-from .functional import _detach_ as detach_
-from .functional import _detach_copy as detach_copy
-from .functional import _diagonal_copy as diagonal_copy
 from .functional import _dropout as dropout
 from .functional import _dropout_ as dropout_
 from .functional import _embedding as embedding
 from .functional import _empty as empty
-from .functional import _erf_ as erf_
-from .functional import _erfc_ as erfc_
-from .functional import _exp2_ as exp2_
-from .functional import _exp_ as exp_
-from .functional import _expand_copy as expand_copy
-from .functional import _expm1_ as expm1_
 from .functional import _eye as eye
 from .functional import _feature_alpha_dropout as feature_alpha_dropout
 from .functional import _feature_alpha_dropout_ as feature_alpha_dropout_
 from .functional import _feature_dropout as feature_dropout
 from .functional import _feature_dropout_ as feature_dropout_
-from .functional import _fill_ as fill_
-from .functional import _fix_ as fix_
-from .functional import _floor_ as floor_
-from .functional import _frac_ as frac_
 from .functional import _full as full
-from .functional import _get_device as get_device
 from .functional import _grid_sampler as grid_sampler
 from .functional import _grid_sampler_2d as grid_sampler_2d
 from .functional import _grid_sampler_3d as grid_sampler_3d
@@ -151,20 +111,8 @@ from .functional import _group_norm as group_norm
 from .functional import _gru as gru
 from .functional import _gru_cell as gru_cell
 from .functional import _hinge_embedding_loss as hinge_embedding_loss
-from .functional import _index_put_ as index_put_
-from .functional import _is_conj as is_conj
-from .functional import _is_distributed as is_distributed
-from .functional import _is_inference as is_inference
-from .functional import _is_neg as is_neg
-from .functional import _is_nonzero as is_nonzero
-from .functional import _is_same_size as is_same_size
-from .functional import _is_signed as is_signed
 from .functional import _kl_div as kl_div
 from .functional import _linspace as linspace
-from .functional import _log10_ as log10_
-from .functional import _log1p_ as log1p_
-from .functional import _log2_ as log2_
-from .functional import _log_ as log_
 from .functional import _logspace as logspace
 from .functional import _lstm as lstm
 from .functional import _lstm_cell as lstm_cell
@@ -174,55 +122,22 @@ from .functional import _max_pool1d_with_indices as max_pool1d_with_indices
 from .functional import _max_pool2d as max_pool2d
 from .functional import _max_pool3d as max_pool3d
 from .functional import _multinomial as multinomial
-from .functional import _nan_to_num_ as nan_to_num_
-from .functional import _narrow_copy as narrow_copy
 from .functional import _native_group_norm as native_group_norm
-from .functional import _neg_ as neg_
-from .functional import _negative_ as negative_
 from .functional import _normal as normal
 from .functional import _ones as ones
-from .functional import _permute_copy as permute_copy
 from .functional import _poisson_nll_loss as poisson_nll_loss
 from .functional import _rand as rand
 from .functional import _randint as randint
 from .functional import _randn as randn
 from .functional import _randperm as randperm
-from .functional import _range as range
-from .functional import _reciprocal_ as reciprocal_
-from .functional import _resize_as_ as resize_as_
 from .functional import _rnn_relu as rnn_relu
 from .functional import _rnn_relu_cell as rnn_relu_cell
 from .functional import _rnn_tanh as rnn_tanh
 from .functional import _rnn_tanh_cell as rnn_tanh_cell
-from .functional import _round_ as round_
 from .functional import _rrelu as rrelu
-from .functional import _rsqrt_ as rsqrt_
-from .functional import _select_copy as select_copy
 from .functional import _selu as selu
-from .functional import _sigmoid_ as sigmoid_
-from .functional import _sin_ as sin_
-from .functional import _sinh_ as sinh_
-from .functional import _slice_copy as slice_copy
-from .functional import _split_copy as split_copy
-from .functional import _split_with_sizes_copy as split_with_sizes_copy
-from .functional import _sqrt_ as sqrt_
-from .functional import _square_ as square_
-from .functional import _squeeze_copy as squeeze_copy
-from .functional import _t_copy as t_copy
-from .functional import _tan_ as tan_
-from .functional import _tanh_ as tanh_
 from .functional import _threshold as threshold
-from .functional import _transpose_copy as transpose_copy
 from .functional import _triplet_margin_loss as triplet_margin_loss
-from .functional import _trunc_ as trunc_
-from .functional import _unbind_copy as unbind_copy
-from .functional import _unfold_copy as unfold_copy
-from .functional import _unsafe_chunk as unsafe_chunk
-from .functional import _unsafe_split as unsafe_split
-from .functional import _unsafe_split_with_sizes as unsafe_split_with_sizes
-from .functional import _unsqueeze_copy as unsqueeze_copy
-from .functional import _view_copy as view_copy
-from .functional import _zero_ as zero_
 from .functional import _zeros as zeros
 from .functional import abs as abs
 from .functional import absolute as absolute
@@ -250,8 +165,6 @@ from .functional import argmax as argmax
 from .functional import argmin as argmin
 from .functional import argsort as argsort
 from .functional import argwhere as argwhere
-from .functional import as_strided as as_strided
-from .functional import as_strided_scatter as as_strided_scatter
 from .functional import asin as asin
 from .functional import asinh as asinh
 from .functional import atan as atan
@@ -265,11 +178,9 @@ from .functional import bitwise_not as bitwise_not
 from .functional import bitwise_or as bitwise_or
 from .functional import bitwise_right_shift as bitwise_right_shift
 from .functional import bitwise_xor as bitwise_xor
-from .functional import block_diag as block_diag
 from .functional import bmm as bmm
 from .functional import broadcast_shapes as broadcast_shapes
 from .functional import can_cast as can_cast
-from .functional import cartesian_prod as cartesian_prod
 from .functional import cat as cat
 from .functional import ceil as ceil
 from .functional import celu_ as celu_
@@ -280,7 +191,6 @@ from .functional import clamp_min as clamp_min
 from .functional import clip as clip
 from .functional import clone as clone
 from .functional import column_stack as column_stack
-from .functional import combinations as combinations
 from .functional import concat as concat
 from .functional import concatenate as concatenate
 from .functional import conj as conj
@@ -296,24 +206,18 @@ from .functional import cosh as cosh
 from .functional import cosine_similarity as cosine_similarity
 from .functional import count_nonzero as count_nonzero
 from .functional import cumsum as cumsum
-from .functional import cumulative_trapezoid as cumulative_trapezoid
 from .functional import detach as detach
-from .functional import diag as diag
-from .functional import diag_embed as diag_embed
-from .functional import diagflat as diagflat
-from .functional import diagonal as diagonal
-from .functional import diagonal_scatter as diagonal_scatter
-from .functional import diff as diff
+from .functional import digamma as digamma
 from .functional import div as div
 from .functional import divide as divide
 from .functional import dot as dot
-from .functional import dsplit as dsplit
 from .functional import dstack as dstack
 from .functional import einsum as einsum
 from .functional import eq as eq
 from .functional import equal as equal
 from .functional import erf as erf
 from .functional import erfc as erfc
+from .functional import erfinv as erfinv
 from .functional import exp as exp
 from .functional import exp2 as exp2
 from .functional import expm1 as expm1
@@ -330,14 +234,15 @@ from .functional import frac as frac
 from .functional import gather as gather
 from .functional import ge as ge
 from .functional import get_float32_matmul_precision as get_float32_matmul_precision
-from .functional import gradient as gradient
 from .functional import greater as greater
 from .functional import greater_equal as greater_equal
 from .functional import gt as gt
 from .functional import hardshrink as hardshrink
-from .functional import hsplit as hsplit
 from .functional import hstack as hstack
 from .functional import hypot as hypot
+from .functional import i0 as i0
+from .functional import igamma as igamma
+from .functional import igammac as igammac
 from .functional import index_add as index_add
 from .functional import index_copy as index_copy
 from .functional import index_fill as index_fill
@@ -355,6 +260,7 @@ from .functional import le as le
 from .functional import lerp as lerp
 from .functional import less as less
 from .functional import less_equal as less_equal
+from .functional import lgamma as lgamma
 from .functional import log as log
 from .functional import log10 as log10
 from .functional import log1p as log1p
@@ -379,6 +285,7 @@ from .functional import mm as mm
 from .functional import mul as mul
 from .functional import multiply as multiply
 from .functional import mv as mv
+from .functional import mvlgamma as mvlgamma
 from .functional import nan_to_num as nan_to_num
 from .functional import nansum as nansum
 from .functional import native_channel_shuffle as native_channel_shuffle
@@ -394,11 +301,11 @@ from .functional import pairwise_distance as pairwise_distance
 from .functional import pdist as pdist
 from .functional import pixel_shuffle as pixel_shuffle
 from .functional import pixel_unshuffle as pixel_unshuffle
+from .functional import polygamma as polygamma
 from .functional import positive as positive
 from .functional import pow as pow
 from .functional import prelu as prelu
 from .functional import prod as prod
-from .functional import ravel as ravel
 from .functional import reciprocal as reciprocal
 from .functional import relu as relu
 from .functional import relu_ as relu_
@@ -407,14 +314,11 @@ from .functional import repeat_interleave as repeat_interleave
 from .functional import result_type as result_type
 from .functional import rms_norm as rms_norm
 from .functional import roll as roll
-from .functional import rot90 as rot90
 from .functional import round as round
-from .functional import row_stack as row_stack
 from .functional import rrelu_ as rrelu_
 from .functional import rsqrt as rsqrt
 from .functional import scatter as scatter
 from .functional import scatter_add as scatter_add
-from .functional import select_scatter as select_scatter
 from .functional import selu_ as selu_
 from .functional import set_float32_matmul_precision as set_float32_matmul_precision
 from .functional import sgn as sgn
@@ -422,9 +326,7 @@ from .functional import sigmoid as sigmoid
 from .functional import sign as sign
 from .functional import sin as sin
 from .functional import sinh as sinh
-from .functional import slice_scatter as slice_scatter
 from .functional import sort as sort
-from .functional import split_with_sizes as split_with_sizes
 from .functional import sqrt as sqrt
 from .functional import square as square
 from .functional import stack as stack
@@ -437,21 +339,15 @@ from .functional import take as take
 from .functional import take_along_dim as take_along_dim
 from .functional import tan as tan
 from .functional import tanh as tanh
-from .functional import tensor_split as tensor_split
 from .functional import threshold_ as threshold_
 from .functional import tile as tile
 from .functional import topk as topk
-from .functional import trapezoid as trapezoid
-from .functional import trapz as trapz
 from .functional import tril as tril
 from .functional import triu as triu
 from .functional import true_divide as true_divide
 from .functional import trunc as trunc
-from .functional import unravel_index as unravel_index
-from .functional import vander as vander
 from .functional import var as var
 from .functional import var_mean as var_mean
-from .functional import vsplit as vsplit
 from .functional import vstack as vstack
 from .functional import where as where
 from .functional.channel_normalization import _batch_norm as batch_norm
@@ -463,22 +359,16 @@ from .functional.creation import from_dlpack as from_dlpack
 from .functional.creation import from_numpy as from_numpy
 from .functional.creation import scalar_tensor as scalar_tensor
 from .functional.creation import tensor as tensor
-from .functional.diagonals import tril_indices as tril_indices
-from .functional.diagonals import triu_indices as triu_indices
 from .functional.dropouts import native_dropout as native_dropout
 from .functional.likeness import empty_like as empty_like
 from .functional.likeness import full_like as full_like
 from .functional.likeness import ones_like as ones_like
 from .functional.likeness import zeros_like as zeros_like
-from .functional.memory_of import empty_permuted as empty_permuted
-from .functional.memory_of import empty_strided as empty_strided
-from .functional.memory_of import frombuffer as frombuffer
 from .functional.native import affine_grid_generator as affine_grid_generator
 from .functional.native import constant_pad_nd as constant_pad_nd
 from .functional.native import convolution as convolution
 from .functional.native import norm_except_dim as norm_except_dim
 from .functional.normalization import native_layer_norm as native_layer_norm
-from .functional.predicates import typename as typename
 from .functional.softmax import log_softmax as log_softmax
 from .functional.softmax import softmax as softmax
 from .functional.tensor_types import BFloat16Tensor as BFloat16Tensor
@@ -492,12 +382,10 @@ from .functional.tensor_types import IntTensor as IntTensor
 from .functional.tensor_types import LongTensor as LongTensor
 from .functional.tensor_types import ShortTensor as ShortTensor
 from .functional.tensor_types import set_default_tensor_type as set_default_tensor_type
-from .functional.views import adjoint as adjoint
 from .functional.views import broadcast_tensors as broadcast_tensors
 from .functional.views import broadcast_to as broadcast_to
 from .functional.views import chunk as chunk
 from .functional.views import flatten as flatten
-from .functional.views import movedim as moveaxis
 from .functional.views import movedim as movedim
 from .functional.views import narrow as narrow
 from .functional.views import permute as permute
@@ -556,22 +444,17 @@ __all__ = [
     "Tensor",
     "__version__",
     "abs",
-    "abs_",
     "absolute",
     "accelerator",
     "acos",
-    "acos_",
     "acosh",
-    "acosh_",
     "adaptive_avg_pool1d",
     "adaptive_max_pool1d",
     "add",
     "addcdiv",
     "addcmul",
     "addmm",
-    "adjoint",
     "affine_grid_generator",
-    "alias_copy",
     "all",
     "allclose",
     "alpha_dropout",
@@ -583,40 +466,23 @@ __all__ = [
     "any",
     "arange",
     "arccos",
-    "arccos_",
     "arccosh",
-    "arccosh_",
     "arcsin",
-    "arcsin_",
     "arcsinh",
-    "arcsinh_",
     "arctan",
     "arctan2",
-    "arctan_",
     "arctanh",
-    "arctanh_",
     "argmax",
     "argmin",
     "argsort",
     "argwhere",
-    "as_strided",
-    "as_strided_",
-    "as_strided_copy",
-    "as_strided_scatter",
     "as_tensor",
     "asarray",
     "asin",
-    "asin_",
     "asinh",
-    "asinh_",
     "atan",
     "atan2",
-    "atan_",
     "atanh",
-    "atanh_",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
     "autocast",
     "autocast_decrement_nesting",
     "autocast_increment_nesting",
@@ -633,18 +499,15 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
-    "block_diag",
     "bmm",
     "bool",
     "broadcast_shapes",
     "broadcast_tensors",
     "broadcast_to",
     "can_cast",
-    "cartesian_prod",
     "cat",
     "cdouble",
     "ceil",
-    "ceil_",
     "celu",
     "celu_",
     "cfloat",
@@ -653,17 +516,12 @@ __all__ = [
     "channels_last_3d",
     "chunk",
     "clamp",
-    "clamp_",
     "clamp_max",
-    "clamp_max_",
     "clamp_min",
-    "clamp_min_",
     "clear_autocast_cache",
     "clip",
-    "clip_",
     "clone",
     "column_stack",
-    "combinations",
     "compile",
     "compiler",
     "complex128",
@@ -682,9 +540,7 @@ __all__ = [
     "conv_transpose3d",
     "convolution",
     "cos",
-    "cos_",
     "cosh",
-    "cosh_",
     "cosine_embedding_loss",
     "cosine_similarity",
     "count_nonzero",
@@ -692,19 +548,10 @@ __all__ = [
     "ctc_loss",
     "cuda",
     "cumsum",
-    "cumulative_trapezoid",
     "default_generator",
     "detach",
-    "detach_",
-    "detach_copy",
     "device",
-    "diag",
-    "diag_embed",
-    "diagflat",
-    "diagonal",
-    "diagonal_copy",
-    "diagonal_scatter",
-    "diff",
+    "digamma",
     "distributed",
     "div",
     "divide",
@@ -712,7 +559,6 @@ __all__ = [
     "double",
     "dropout",
     "dropout_",
-    "dsplit",
     "dstack",
     "dtype",
     "e",
@@ -720,31 +566,22 @@ __all__ = [
     "embedding",
     "empty",
     "empty_like",
-    "empty_permuted",
-    "empty_strided",
     "enable_grad",
     "eq",
     "equal",
     "erf",
-    "erf_",
     "erfc",
-    "erfc_",
+    "erfinv",
     "exp",
     "exp2",
-    "exp2_",
-    "exp_",
-    "expand_copy",
     "expm1",
-    "expm1_",
     "eye",
     "feature_alpha_dropout",
     "feature_alpha_dropout_",
     "feature_dropout",
     "feature_dropout_",
-    "fill_",
     "finfo",
     "fix",
-    "fix_",
     "flatten",
     "flip",
     "fliplr",
@@ -754,17 +591,14 @@ __all__ = [
     "float32",
     "float64",
     "floor",
-    "floor_",
     "floor_divide",
     "fmax",
     "fmin",
     "fmod",
     "fork_rng",
     "frac",
-    "frac_",
     "from_dlpack",
     "from_numpy",
-    "frombuffer",
     "full",
     "full_like",
     "func",
@@ -774,11 +608,9 @@ __all__ = [
     "get_autocast_dtype",
     "get_default_device",
     "get_default_dtype",
-    "get_device",
     "get_float32_matmul_precision",
     "get_num_threads",
     "get_rng_state",
-    "gradient",
     "greater",
     "greater_equal",
     "grid_sampler",
@@ -791,16 +623,17 @@ __all__ = [
     "half",
     "hardshrink",
     "hinge_embedding_loss",
-    "hsplit",
     "hstack",
     "hub",
     "hypot",
+    "i0",
+    "igamma",
+    "igammac",
     "iinfo",
     "index_add",
     "index_copy",
     "index_fill",
     "index_put",
-    "index_put_",
     "index_select",
     "inf",
     "inference_mode",
@@ -815,16 +648,9 @@ __all__ = [
     "is_autocast_cache_enabled",
     "is_autocast_enabled",
     "is_complex",
-    "is_conj",
-    "is_distributed",
     "is_floating_point",
     "is_grad_enabled",
-    "is_inference",
     "is_inference_mode_enabled",
-    "is_neg",
-    "is_nonzero",
-    "is_same_size",
-    "is_signed",
     "is_tensor",
     "isclose",
     "isfinite",
@@ -837,16 +663,13 @@ __all__ = [
     "lerp",
     "less",
     "less_equal",
+    "lgamma",
     "linspace",
     "load",
     "log",
     "log10",
-    "log10_",
     "log1p",
-    "log1p_",
     "log2",
-    "log2_",
-    "log_",
     "log_softmax",
     "logaddexp",
     "logical_and",
@@ -876,19 +699,17 @@ __all__ = [
     "min",
     "minimum",
     "mm",
-    "moveaxis",
     "movedim",
     "mul",
     "multinomial",
     "multiply",
     "multiprocessing",
     "mv",
+    "mvlgamma",
     "nan",
     "nan_to_num",
-    "nan_to_num_",
     "nansum",
     "narrow",
-    "narrow_copy",
     "native_batch_norm",
     "native_channel_shuffle",
     "native_dropout",
@@ -896,9 +717,7 @@ __all__ = [
     "native_layer_norm",
     "ne",
     "neg",
-    "neg_",
     "negative",
-    "negative_",
     "newaxis",
     "nn",
     "no_grad",
@@ -916,11 +735,11 @@ __all__ = [
     "pairwise_distance",
     "pdist",
     "permute",
-    "permute_copy",
     "pi",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
+    "polygamma",
     "positive",
     "pow",
     "prelu",
@@ -935,16 +754,12 @@ __all__ = [
     "randn_like",
     "random",
     "randperm",
-    "range",
-    "ravel",
     "reciprocal",
-    "reciprocal_",
     "relu",
     "relu_",
     "remainder",
     "repeat_interleave",
     "reshape",
-    "resize_as_",
     "result_type",
     "return_types",
     "rms_norm",
@@ -953,22 +768,16 @@ __all__ = [
     "rnn_tanh",
     "rnn_tanh_cell",
     "roll",
-    "rot90",
     "round",
-    "round_",
-    "row_stack",
     "rrelu",
     "rrelu_",
     "rsqrt",
-    "rsqrt_",
     "save",
     "scalar_tensor",
     "scatter",
     "scatter_add",
     "seed",
     "select",
-    "select_copy",
-    "select_scatter",
     "selu",
     "selu_",
     "serialization",
@@ -987,89 +796,56 @@ __all__ = [
     "sgn",
     "short",
     "sigmoid",
-    "sigmoid_",
     "sign",
     "sin",
-    "sin_",
     "sinh",
-    "sinh_",
-    "slice_copy",
-    "slice_scatter",
     "softmax",
     "sort",
+    "special",
     "split",
-    "split_copy",
-    "split_with_sizes",
-    "split_with_sizes_copy",
     "sqrt",
-    "sqrt_",
     "square",
-    "square_",
     "squeeze",
-    "squeeze_copy",
     "stack",
     "std",
     "std_mean",
-    "strided",
     "sub",
     "subtract",
     "sum",
     "swapaxes",
     "swapdims",
     "t",
-    "t_copy",
     "take",
     "take_along_dim",
     "tan",
-    "tan_",
     "tanh",
-    "tanh_",
     "tensor",
-    "tensor_split",
     "testing",
     "threshold",
     "threshold_",
     "tile",
     "topk",
     "transpose",
-    "transpose_copy",
-    "trapezoid",
-    "trapz",
     "tril",
-    "tril_indices",
     "triplet_margin_loss",
     "triu",
-    "triu_indices",
     "true_divide",
     "trunc",
-    "trunc_",
-    "typename",
     "uint16",
     "uint32",
     "uint64",
     "uint8",
     "unbind",
-    "unbind_copy",
     "unflatten",
-    "unfold_copy",
-    "unravel_index",
-    "unsafe_chunk",
-    "unsafe_split",
-    "unsafe_split_with_sizes",
     "unsqueeze",
-    "unsqueeze_copy",
     "utils",
-    "vander",
     "var",
     "var_mean",
     "version",
-    "view_copy",
     "vision",
     "vmap",
-    "vsplit",
     "vstack",
     "where",
-    "zero_",
     "zeros",
     "zeros_like",
 ]

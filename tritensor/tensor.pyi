@@ -49,9 +49,6 @@ class Tensor:
     _pinned: bool
     def __new__(cls, *data: Any) -> Tensor: ...
     @property
-    def H(self) -> Tensor:
-        """A matrix transposed and conjugated: `x.H`."""
-    @property
     def T(self) -> Tensor:
         """The dimensions in the opposite order: `x.T`."""
     def abs(self) -> Tensor:
@@ -84,8 +81,6 @@ class Tensor:
         """x + value * tensor1 * tensor2."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
-    def adjoint(self) -> Tensor:
-        """Matrices transposed and conjugated; a tensor without dimensions as it is."""
     def all(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
         """Whether no element is zero, of all or along `dim`; along no dimension, of each by itself."""
     def allclose(self, other: Tensor, rtol: _Float = 1e-05, atol: _Float = 1e-08, equal_nan: _Bool = False) -> _Bool:
@@ -98,8 +93,6 @@ class Tensor:
         """The smallest and the largest element, of all or along `dim`."""
     def any(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
         """Whether an element is not zero, of all or along `dim`; along no dimension, of each by itself."""
-    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
-        """Replace each element of a CPU tensor by what a function of Python makes of it, one after the other."""
     def arccos(self) -> Tensor:
         """The angle in [0, pi] whose cosine is x."""
     def arccos_(self) -> Tensor:
@@ -136,12 +129,6 @@ class Tensor:
         """The indices of the elements in ascending (or descending) order along `dim`."""
     def argwhere(self) -> Tensor:
         """The coordinates of the elements that are not zero, of shape (n, rank)."""
-    def as_strided(self, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> Tensor:
-        """A view of the memory of `input` with these sizes and strides, whichever elements `input` itself has."""
-    def as_strided_(self, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> Tensor:
-        """`as_strided` of the tensor itself, whose memory it keeps."""
-    def as_strided_scatter(self, src: Tensor, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> Tensor:
-        """A copy of `input` with `src` at the places of `as_strided`."""
     def asin(self) -> Tensor:
         """The angle in [-pi/2, pi/2] whose sine is x."""
     def asin_(self) -> Tensor:
@@ -202,14 +189,10 @@ class Tensor:
         """Expanded to the shape `size`."""
     def byte(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in uint8; itself when it is that already."""
-    def cdouble(self, *, memory_format: Any = None) -> Tensor:
-        """The tensor in complex128; itself when it is that already."""
     def ceil(self) -> Tensor:
         """The smallest integer that is not below x."""
     def ceil_(self) -> Tensor:
         """The smallest integer that is not below x."""
-    def cfloat(self, *, memory_format: Any = None) -> Tensor:
-        """The tensor in complex64; itself when it is that already."""
     def char(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int8; itself when it is that already."""
     def chunk(self, chunks: _Int, dim: _Int = 0) -> tuple[Tensor, ...]:
@@ -268,18 +251,10 @@ class Tensor:
     @property
     def device(self) -> devices.device:
         """The device that holds the elements; CUDA devices always carry their index."""
-    def diag(self, diagonal: _Int = 0) -> Tensor:
-        """The matrix with a vector on its diagonal; of a matrix a copy of its diagonal."""
-    def diag_embed(self, offset: _Int = 0, dim1: _Int = -2, dim2: _Int = -1) -> Tensor:
-        """Zeros, with the last dimension of `input` on the diagonals of two new dimensions."""
-    def diagflat(self, offset: _Int = 0) -> Tensor:
-        """The matrix with the elements of `input`, in their order, on its diagonal."""
-    def diagonal(self, offset: _Int = 0, dim1: _Int = 0, dim2: _Int = 1) -> Tensor:
-        """A view of the diagonals of two dimensions, which become the last dimension."""
-    def diagonal_scatter(self, src: Tensor, offset: _Int = 0, dim1: _Int = 0, dim2: _Int = 1) -> Tensor:
-        """A copy of `input` with `src` on its diagonal; the arguments are `diagonal`'s."""
-    def diff(self, n: _Int = 1, dim: _Int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
-        """The differences of neighbours along `dim`, taken `n` times; of booleans whether the two differ."""
+    def digamma(self) -> Tensor:
+        """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
+    def digamma_(self) -> Tensor:
+        """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
     def dim(self) -> _Int:
         """The number of dimensions."""
     def div(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
@@ -294,8 +269,6 @@ class Tensor:
         """The sum of the products of two vectors' elements."""
     def double(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in float64; itself when it is that already."""
-    def dsplit(self, indices_or_sections: _Int | Sequence[_Int]) -> tuple[Tensor, ...]:
-        """`tensor_split` along the third dimension; a number of sections has to divide its size."""
     @property
     def dtype(self) -> dtypes.dtype:
         """The element type."""
@@ -315,6 +288,10 @@ class Tensor:
         """1 - erf(x), exact where erf(x) is close to 1."""
     def erfc_(self) -> Tensor:
         """1 - erf(x), exact where erf(x) is close to 1."""
+    def erfinv(self) -> Tensor:
+        """The number whose error function is x."""
+    def erfinv_(self) -> Tensor:
+        """The number whose error function is x."""
     def exp(self) -> Tensor:
         """e to the power x."""
     def exp2(self) -> Tensor:
@@ -335,8 +312,6 @@ class Tensor:
         """Fill with numbers of the exponential distribution with rate `lambd`."""
     def fill_(self, value: Any) -> Tensor:
         """Write one number to every element."""
-    def fill_diagonal_(self, fill_value: Any, wrap: _Bool = False) -> Tensor:
-        """Write a number to the main diagonal, that of all dimensions."""
     def fix(self) -> Tensor:
         """x without its fraction."""
     def fix_(self) -> Tensor:
@@ -412,12 +387,22 @@ class Tensor:
         """The tensor in float16; itself when it is that already."""
     def hardshrink(self, lambd: _Float = 0.5) -> Tensor:
         """input, and 0 where it lies between -lambd and lambd, or on one of them."""
-    def hsplit(self, indices_or_sections: _Int | Sequence[_Int]) -> tuple[Tensor, ...]:
-        """`tensor_split` along the second dimension, of a vector along its only one; a number of sections has to divide its size."""
     def hypot(self, other: Any) -> Any:
         """sqrt(x * x + y * y), without overflow."""
     def hypot_(self, other: Any) -> Tensor:
         """sqrt(x * x + y * y), without overflow."""
+    def i0(self) -> Tensor:
+        """The modified Bessel function of the first kind and order 0."""
+    def i0_(self) -> Tensor:
+        """The modified Bessel function of the first kind and order 0."""
+    def igamma(self, other: Tensor) -> Tensor:
+        """The lower incomplete gamma function of order `input` at `other`, divided by gamma(input), of floating tensors."""
+    def igamma_(self, other: Tensor) -> Tensor:
+        """`igamma` in the tensor's own memory."""
+    def igammac(self, other: Tensor) -> Tensor:
+        """The upper incomplete gamma function, 1 - igamma(input, other), exact where that is small."""
+    def igammac_(self, other: Tensor) -> Tensor:
+        """`igammac` in the tensor's own memory."""
     def index_add(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`."""
     def index_add_(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
@@ -440,80 +425,22 @@ class Tensor:
         """The sum of products over the last dimension of both; of vectors, their dot product."""
     def int(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int32; itself when it is that already."""
-    def is_coalesced(self) -> _Bool:
-        """False: no tensor is coalesced here."""
     def is_complex(self) -> _Bool:
         """Whether the dtype is a complex one."""
-    def is_conj(self) -> _Bool:
-        """False: no tensor is conj here."""
     def is_contiguous(self, *, memory_format: Any = ...) -> _Bool:
         """Whether the elements lie in memory in row-major order (or that of a memory format) without gaps."""
     @property
-    def is_cpu(self) -> _Bool:
-        """Whether the elements are in the host's memory."""
-    @property
     def is_cuda(self) -> _Bool:
         """Whether the elements are on a CUDA device (real or simulated)."""
-    def is_distributed(self) -> _Bool:
-        """False: no tensor is distributed here."""
     def is_floating_point(self) -> _Bool:
         """Whether the dtype is a floating one."""
-    def is_inference(self) -> _Bool:
-        """False: no tensor is inference here."""
-    @property
-    def is_ipu(self) -> _Bool:
-        """False: no tensor is ipu here."""
     @property
     def is_leaf(self) -> _Bool:
         """Whether the tensor was made by the user and not by a recorded operator."""
-    @property
-    def is_maia(self) -> _Bool:
-        """False: no tensor is maia here."""
-    @property
-    def is_meta(self) -> _Bool:
-        """False: no tensor is meta here."""
-    @property
-    def is_mkldnn(self) -> _Bool:
-        """False: no tensor is mkldnn here."""
-    @property
-    def is_mps(self) -> _Bool:
-        """False: no tensor is mps here."""
-    @property
-    def is_mtia(self) -> _Bool:
-        """False: no tensor is mtia here."""
-    def is_neg(self) -> _Bool:
-        """False: no tensor is neg here."""
-    @property
-    def is_nested(self) -> _Bool:
-        """False: no tensor is nested here."""
-    def is_nonzero(self) -> _Bool:
-        """Whether the only element is not zero."""
     def is_pinned(self) -> _Bool:
         """Whether the elements are in page-locked host memory."""
-    @property
-    def is_quantized(self) -> _Bool:
-        """False: no tensor is quantized here."""
-    def is_same_size(self, other: Tensor) -> _Bool:
-        """Whether both have the same shape."""
-    def is_set_to(self, tensor: Tensor) -> _Bool:
-        """Whether both are the same elements in the same memory."""
     def is_signed(self) -> _Bool:
         """Whether the dtype can hold negative numbers."""
-    @property
-    def is_sparse(self) -> _Bool:
-        """False: no tensor is sparse here."""
-    @property
-    def is_sparse_csr(self) -> _Bool:
-        """False: no tensor is sparse_csr here."""
-    @property
-    def is_vulkan(self) -> _Bool:
-        """False: no tensor is vulkan here."""
-    @property
-    def is_xla(self) -> _Bool:
-        """False: no tensor is xla here."""
-    @property
-    def is_xpu(self) -> _Bool:
-        """False: no tensor is xpu here."""
     def isclose(self, other: Tensor, rtol: _Float = 1e-05, atol: _Float = 1e-08, equal_nan: _Bool = False) -> Tensor:
         """Whether |input - other| <= atol + rtol * |other|, element by element."""
     def isfinite(self) -> Tensor:
@@ -527,9 +454,6 @@ class Tensor:
     @property
     def itemsize(self) -> _Int:
         """The size of an element in bytes."""
-    @property
-    def layout(self) -> Any:
-        """`tritensor.strided`: elements lie in memory by strides."""
     def le(self, other: Any) -> Any:
         """x <= y."""
     def le_(self, other: Any) -> Tensor:
@@ -546,6 +470,10 @@ class Tensor:
         """x <= y."""
     def less_equal_(self, other: Any) -> Tensor:
         """x <= y."""
+    def lgamma(self) -> Tensor:
+        """The logarithm of the magnitude of the gamma function."""
+    def lgamma_(self) -> Tensor:
+        """The logarithm of the magnitude of the gamma function."""
     def log(self) -> Tensor:
         """The natural logarithm of x."""
     def log10(self) -> Tensor:
@@ -593,15 +521,8 @@ class Tensor:
     def lt_(self, other: Any) -> Tensor:
         """x < y."""
     @property
-    def mH(self) -> Tensor:
-        """The last two dimensions exchanged, and the elements conjugated: `x.mH`."""
-    @property
     def mT(self) -> Tensor:
         """The last two dimensions exchanged: `x.mT`; a tensor without dimensions as it is."""
-    def map2_(self, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
-        """As `apply_`, with a function of three numbers."""
-    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-        """As `apply_`, with a function of two numbers: the element, and that of `tensor` at its place."""
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
         """`input` with a number where `mask` holds; the two broadcast."""
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
@@ -642,6 +563,10 @@ class Tensor:
         """x * y."""
     def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
+    def mvlgamma(self, p: _Int) -> Tensor:
+        """The logarithm of the multivariate gamma function of p dimensions."""
+    def mvlgamma_(self, p: _Int) -> Tensor:
+        """`mvlgamma` in the tensor's own memory."""
     def nan_to_num(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
         """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
     def nan_to_num_(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
@@ -650,8 +575,6 @@ class Tensor:
         """The sum of the elements that are not NaN."""
     def narrow(self, dim: _Int, start: _Int, length: _Int) -> Tensor:
         """`length` elements along `dim`, from `start`."""
-    def narrow_copy(self, dim: _Int, start: _Int, length: _Int, *, out: Tensor | None = None) -> Tensor:
-        """A copy of what `narrow` gives, which shares no memory with it."""
     @property
     def nbytes(self) -> _Int:
         """The size of all elements in bytes."""
@@ -676,8 +599,6 @@ class Tensor:
         """The number of elements."""
     def new_empty(self, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """An uninitialised tensor of this size; options are those of `empty`, dtype and device are the tensor's."""
-    def new_empty_strided(self, size: Sequence[_Int], stride: Sequence[_Int], dtype: Any = None, device: Any = None, requires_grad: _Bool = False, pin_memory: _Bool = False) -> Tensor:
-        """`empty_strided` with the tensor's dtype and device unless given."""
     def new_full(self, size: Any, fill_value: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """`fill_value` in this size, with the dtype and on the device of the tensor; options are those of `full`."""
     def new_ones(self, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
@@ -709,6 +630,10 @@ class Tensor:
         """The dimensions in the order `dims`."""
     def pin_memory(self, device: Any = None) -> Tensor:
         """A copy in page-locked host memory, which copies to a GPU faster; the tensor itself where there is no GPU."""
+    def polygamma(self, n: _Int) -> Any:
+        """The derivative of order n of the digamma function."""
+    def polygamma_(self, n: _Int) -> Tensor:
+        """`polygamma` in the tensor's own memory."""
     def positive(self) -> Tensor:
         """input itself."""
     def pow(self, other: Any) -> Any:
@@ -721,8 +646,6 @@ class Tensor:
         """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
     def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Any = None) -> Tensor:
         """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it."""
-    def ravel(self) -> Tensor:
-        """The elements as a vector: a view where that is possible, else a copy."""
     def reciprocal(self) -> Tensor:
         """1 / x."""
     def reciprocal_(self) -> Tensor:
@@ -758,8 +681,6 @@ class Tensor:
         """The same elements in the shape of `other`."""
     def resize_(self, *sizes: Any, size: Any = None, memory_format: Any = ...) -> Tensor:
         """Give the tensor another size, in its memory where that is large enough, else in new memory."""
-    def resize_as_(self, other: Tensor, *, memory_format: Any = ...) -> Tensor:
-        """`resize_` to the size of another tensor."""
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is not a leaf in `.grad`."""
     @property
@@ -767,8 +688,6 @@ class Tensor:
         """Whether `retain_grad()` was called on a tensor that is not a leaf."""
     def roll(self, shifts: _Int | Sequence[_Int], dims: _Int | Sequence[_Int] | None = None) -> Tensor:
         """The elements shifted by `shifts` along `dims`; those shifted past the end continue at the start."""
-    def rot90(self, k: _Int = 1, dims: Sequence[_Int] = ...) -> Tensor:
-        """A copy turned by `k` quarters in the plane of two dimensions, from the first towards the second."""
     def round(self, *, decimals: _Int = 0) -> Tensor:
         """The nearest number with `decimals` digits after the point; ties go to the even one."""
     def round_(self, *, decimals: _Int = 0) -> Tensor:
@@ -787,10 +706,6 @@ class Tensor:
         """`scatter_add` in the tensor's own memory."""
     def select(self, dim: _Int, index: _Int) -> Tensor:
         """The slice at `index` along `dim`, without that dimension."""
-    def select_scatter(self, src: Tensor, dim: _Int, index: _Int) -> Tensor:
-        """A copy of `input` with `src` in place of `input.select(dim, index)`."""
-    def set_(self, source: Tensor | None = None, storage_offset: _Int = 0, size: Sequence[_Int] | None = None, stride: Sequence[_Int] | None = None) -> Tensor:
-        """Give the tensor the memory of another one, with that one's shape unless given; without `source` none."""
     def sgn(self) -> Tensor:
         """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
     def sgn_(self) -> Tensor:
@@ -818,16 +733,12 @@ class Tensor:
         """The hyperbolic sine of x."""
     def size(self, dim: _Int | None = None) -> Any:
         """The shape, or the extent of one dimension."""
-    def slice_scatter(self, src: Tensor, dim: _Int = 0, start: _Int | None = None, end: _Int | None = None, step: _Int = 1) -> Tensor:
-        """A copy of `input` with `src` in place of `input[start:end:step]` along `dim`."""
     def softmax(self, dim: _Int = ..., dtype: Any = None, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """exp(input), scaled so that the sum along `dim` is 1."""
     def sort(self, dim: _Int = -1, descending: _Bool = False, stable: _Bool = True) -> SortResult:
         """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order."""
     def split(self, split_size_or_sections: _Int | Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
         """Views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes given."""
-    def split_with_sizes(self, split_sizes: Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
-        """`split` into pieces of these sizes."""
     def sqrt(self) -> Tensor:
         """The square root of x."""
     def sqrt_(self) -> Tensor:
@@ -838,8 +749,6 @@ class Tensor:
         """x * x."""
     def squeeze(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
         """Without the dimensions of size 1 (among `dim`, when given)."""
-    def squeeze_(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
-        """`squeeze` of the tensor itself, whose memory it keeps."""
     def std(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The standard deviation, the square root of `var`."""
     def storage_offset(self) -> _Int:
@@ -860,16 +769,10 @@ class Tensor:
         """The sum over the dimensions that were expanded from `size` to the shape of `input`: the gradient of `expand`."""
     def swapaxes(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
-    def swapaxes_(self, dim0: _Int, dim1: _Int) -> Tensor:
-        """`swapaxes` of the tensor itself, whose memory it keeps."""
     def swapdims(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
-    def swapdims_(self, dim0: _Int, dim1: _Int) -> Tensor:
-        """`swapdims` of the tensor itself, whose memory it keeps."""
     def t(self) -> Tensor:
         """The transpose of a matrix; tensors of fewer dimensions as they are."""
-    def t_(self) -> Tensor:
-        """`t` of the tensor itself, whose memory it keeps."""
     def take(self, index: Tensor) -> Tensor:
         """The elements at `index` of the flattened `input`."""
     def take_along_dim(self, indices: Tensor, dim: _Int | None = None) -> Tensor:
@@ -882,8 +785,6 @@ class Tensor:
         """The hyperbolic tangent of x."""
     def tanh_(self) -> Tensor:
         """The hyperbolic tangent of x."""
-    def tensor_split(self, indices_or_sections: _Int | Sequence[_Int] | Tensor | None = None, dim: _Int = 0, *, sections: _Int | None = None, indices: Sequence[_Int] | None = None) -> tuple[Tensor, ...]:
-        """Views of the pieces along `dim` that begin at the given indices; of a number of sections as equal as they can be."""
     def tile(self, *counts: Any, dims: Any = None) -> Tensor:
         """`repeat`, where missing leading counts are 1."""
     def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: _Bool = False, copy: _Bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
@@ -894,16 +795,10 @@ class Tensor:
         """The `k` largest (or smallest) elements along `dim`, sorted, and their indices."""
     def transpose(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
-    def transpose_(self, dim0: _Int, dim1: _Int) -> Tensor:
-        """`transpose` of the tensor itself, whose memory it keeps."""
     def tril(self, diagonal: _Int = 0) -> Tensor:
         """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one)."""
-    def tril_(self, diagonal: _Int = 0) -> Tensor:
-        """`tril` in the tensor's own memory."""
     def triu(self, diagonal: _Int = 0) -> Tensor:
         """Matrices with zeros below the diagonal (the one `diagonal` to the right of the main one)."""
-    def triu_(self, diagonal: _Int = 0) -> Tensor:
-        """`triu` in the tensor's own memory."""
     def true_divide(self, other: Any) -> Any:
         """x / y, always floating."""
     def true_divide_(self, other: Any) -> Tensor:
@@ -920,28 +815,16 @@ class Tensor:
         """The slices along `dim`, without that dimension."""
     def unflatten(self, dim: _Int, sizes: Sequence[_Int]) -> Tensor:
         """Dimension `dim` as several of the given sizes (one may be -1)."""
-    def unfold(self, dimension: _Int, size: _Int, step: _Int) -> Tensor:
-        """A view of all windows of `size` elements along a dimension, in a new last dimension."""
     def uniform_(self, from_: _Float = 0.0, to: _Float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill with numbers uniformly distributed in [from_, to)."""
-    def unsafe_chunk(self, chunks: _Int, dim: _Int = 0) -> tuple[Tensor, ...]:
-        """`chunk` whose pieces are no views for autograd: do not change them."""
-    def unsafe_split(self, split_size_or_sections: _Int | Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
-        """`split` whose pieces are no views for autograd: do not change them."""
-    def unsafe_split_with_sizes(self, split_sizes: Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
-        """`split_with_sizes` whose pieces are no views for autograd: do not change them."""
     def unsqueeze(self, dim: _Int) -> Tensor:
         """With a new dimension of size 1 at `dim`."""
-    def unsqueeze_(self, dim: _Int) -> Tensor:
-        """`unsqueeze` of the tensor itself, whose memory it keeps."""
     def var(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The variance of all elements, or along `dim`; the divisor is the count minus `correction` (1 by default)."""
     def view(self, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
         """The same elements in another shape, sharing memory; one size may be -1. Or the same bits in another dtype."""
     def view_as(self, other: Tensor) -> Tensor:
         """The same elements in the shape of `other`, sharing memory."""
-    def vsplit(self, indices_or_sections: _Int | Sequence[_Int]) -> tuple[Tensor, ...]:
-        """`tensor_split` along the first dimension, of a matrix at least; a number of sections has to divide its size."""
     def where(self, condition: Tensor, other: Any) -> Any:
         """The tensor's elements where `condition` holds, else `other`'s."""
     def zero_(self) -> Tensor:

@@ -22,6 +22,7 @@ INEXACT = frozenset(
     outer addmm linear layer_norm rms_norm gelu silu mish elu softplus tanhshrink logsigmoid cosine_similarity normalize
     cross_entropy nll_loss mse_loss l1_loss sgn index_add scatter_add softsign
     logaddexp2 xlogy sinc logit deg2rad rad2deg angle dist vdot ger kron cross trace ldexp
+    lgamma digamma erfinv i0 igamma igammac mvlgamma polygamma
     celu selu glu hardsigmoid hardswish softmin pairwise_distance pdist
     """)
 )
@@ -40,7 +41,7 @@ TENSORS_ONLY = frozenset(
     words("""
     type_as view_as expand_as reshape_as equal allclose isclose maximum minimum fmax fmin logical_and logical_or
     logical_xor hypot logaddexp atan2 arctan2 addcmul addcdiv copy_ broadcast_tensors hstack vstack dstack column_stack
-    masked_select matmul inner nextafter heaviside gcd lcm ldexp logaddexp2 vdot kron cross dist
+    masked_select matmul inner nextafter heaviside gcd lcm ldexp logaddexp2 vdot kron cross dist igamma igammac
     """)
 )
 # Reductions over several dims at once.
@@ -307,6 +308,7 @@ ARGUMENTS: dict[str, Argument] = {
     "shifts": _within(-5, 5),
     **_same("groups upscale_factor downscale_factor", _within(0, 3)),
     "chunks": _within(0, 4),
+    "n": _within(-1, 3),
     "start": _within(-2, 2),
     "length": _within(0, 2),
     "num_classes": _within(-1, 12),

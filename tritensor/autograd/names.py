@@ -28,6 +28,7 @@ _PYTORCH = {
     "replace_nonfinite": "NanToNum",
     "rint": "Round",
     "square": "Pow",
+    "special_ndtr": "Mul",
     "squared_error": "MseLoss",
     "weighted_logit_error": "BinaryCrossEntropyWithLogits",
 }
@@ -72,6 +73,7 @@ _OVERLOADS: dict[str, Callable[[dict[Any, Any]], int]] = {
     "lerp": _of_tensors("weight"),
     "mean": _over_some,
     "pow": _of_powers,
+    "special_ndtr": lambda saved: 1,
     "sum": _over_some,
     "xlogy": _of_xlogy,
 }

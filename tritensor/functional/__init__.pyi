@@ -33,19 +33,8 @@ from .channel_normalization import batch_norm as batch_norm
 from .channel_normalization import group_norm as group_norm
 from .channel_normalization import instance_norm as instance_norm
 from .channel_normalization import local_response_norm as local_response_norm
-from .choices import cartesian_prod as cartesian_prod
-from .choices import combinations as combinations
 from .chunked_cross_entropy import linear_cross_entropy as linear_cross_entropy
 from .ctc import ctc_loss as ctc_loss
-from .diagonals import block_diag as block_diag
-from .diagonals import diag_embed as diag_embed
-from .diagonals import diagflat as diagflat
-from .diagonals import diagonal as diagonal
-from .differences import cumulative_trapezoid as cumulative_trapezoid
-from .differences import gradient as gradient
-from .differences import trapezoid as trapezoid
-from .differences import trapezoid as trapz
-from .differences import vander as vander
 from .distances import bilinear as bilinear
 from .distances import pairwise_distance as pairwise_distance
 from .distances import pdist as pdist
@@ -101,9 +90,6 @@ from .normalization import log_softmax as log_softmax
 from .normalization import rms_norm as rms_norm
 from .normalization import softmax as softmax
 from .normalization import softmin as softmin
-from .parts import as_strided as as_strided
-from .parts import split_with_sizes as split_with_sizes
-from .parts import tensor_split as tensor_split
 from .pointwise import add as add
 from .pointwise import allclose as allclose
 from .pointwise import conj as conj
@@ -124,12 +110,9 @@ from .properties import result_type as result_type
 from .rearranging import flip as flip
 from .rearranging import fliplr as fliplr
 from .rearranging import flipud as flipud
-from .rearranging import ravel as ravel
 from .rearranging import repeat_interleave as repeat_interleave
 from .rearranging import roll as roll
-from .rearranging import rot90 as rot90
 from .rearranging import tile as tile
-from .rearranging import unravel_index as unravel_index
 from .reductions import count_nonzero as count_nonzero
 from .reductions import std as std
 from .reductions import std_mean as std_mean
@@ -185,8 +168,6 @@ __all__ = [
     "argmin",
     "argsort",
     "argwhere",
-    "as_strided",
-    "as_strided_scatter",
     "asin",
     "asinh",
     "atan",
@@ -205,11 +186,9 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
-    "block_diag",
     "bmm",
     "broadcast_shapes",
     "can_cast",
-    "cartesian_prod",
     "cat",
     "ceil",
     "celu",
@@ -221,7 +200,6 @@ __all__ = [
     "clip",
     "clone",
     "column_stack",
-    "combinations",
     "concat",
     "concatenate",
     "conj",
@@ -240,14 +218,8 @@ __all__ = [
     "cross_entropy",
     "ctc_loss",
     "cumsum",
-    "cumulative_trapezoid",
     "detach",
-    "diag",
-    "diag_embed",
-    "diagflat",
-    "diagonal",
-    "diagonal_scatter",
-    "diff",
+    "digamma",
     "div",
     "divide",
     "dot",
@@ -255,7 +227,6 @@ __all__ = [
     "dropout1d",
     "dropout2d",
     "dropout3d",
-    "dsplit",
     "dstack",
     "einsum",
     "elu",
@@ -266,6 +237,7 @@ __all__ = [
     "equal",
     "erf",
     "erfc",
+    "erfinv",
     "exp",
     "exp2",
     "expm1",
@@ -291,7 +263,6 @@ __all__ = [
     "gelu",
     "get_float32_matmul_precision",
     "glu",
-    "gradient",
     "greater",
     "greater_equal",
     "grid_sample",
@@ -304,10 +275,12 @@ __all__ = [
     "hardtanh",
     "hardtanh_",
     "hinge_embedding_loss",
-    "hsplit",
     "hstack",
     "huber_loss",
     "hypot",
+    "i0",
+    "igamma",
+    "igammac",
     "index_add",
     "index_copy",
     "index_fill",
@@ -331,6 +304,7 @@ __all__ = [
     "lerp",
     "less",
     "less_equal",
+    "lgamma",
     "linear",
     "linear_cross_entropy",
     "local_response_norm",
@@ -379,6 +353,7 @@ __all__ = [
     "multilabel_soft_margin_loss",
     "multiply",
     "mv",
+    "mvlgamma",
     "nan_to_num",
     "nansum",
     "native_channel_shuffle",
@@ -399,11 +374,11 @@ __all__ = [
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
+    "polygamma",
     "positive",
     "pow",
     "prelu",
     "prod",
-    "ravel",
     "reciprocal",
     "relu",
     "relu6",
@@ -413,16 +388,13 @@ __all__ = [
     "result_type",
     "rms_norm",
     "roll",
-    "rot90",
     "round",
-    "row_stack",
     "rrelu",
     "rrelu_",
     "rsqrt",
     "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
-    "select_scatter",
     "selu",
     "selu_",
     "set_float32_matmul_precision",
@@ -432,7 +404,6 @@ __all__ = [
     "silu",
     "sin",
     "sinh",
-    "slice_scatter",
     "smooth_l1_loss",
     "soft_margin_loss",
     "softmax",
@@ -441,7 +412,6 @@ __all__ = [
     "softshrink",
     "softsign",
     "sort",
-    "split_with_sizes",
     "sqrt",
     "square",
     "stack",
@@ -456,13 +426,10 @@ __all__ = [
     "tan",
     "tanh",
     "tanhshrink",
-    "tensor_split",
     "threshold",
     "threshold_",
     "tile",
     "topk",
-    "trapezoid",
-    "trapz",
     "tril",
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
@@ -470,14 +437,11 @@ __all__ = [
     "true_divide",
     "trunc",
     "unfold",
-    "unravel_index",
     "upsample",
     "upsample_bilinear",
     "upsample_nearest",
-    "vander",
     "var",
     "var_mean",
-    "vsplit",
     "vstack",
     "where",
 ]
@@ -542,8 +506,6 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out:
     """The index of the largest element (counted through all of them, or along `dim`); the first of equals."""
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """The index of the smallest element (counted through all of them, or along `dim`); the first of equals."""
-def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """A copy of `input` with `src` at the places of `as_strided`."""
 def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is x."""
 def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -604,16 +566,10 @@ def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic cosine of x."""
 def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The sums of the elements up to each place along `dim`; integers and booleans add up in int64."""
-def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The matrix with a vector on its diagonal; of a matrix a copy of its diagonal."""
-def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, *, out: Tensor | None = None) -> Tensor:
-    """A copy of `input` with `src` on its diagonal; the arguments are `diagonal`'s."""
-def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The differences of neighbours along `dim`, taken `n` times; of booleans whether the two differ."""
+def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of the products of two vectors' elements."""
-def dsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """`tensor_split` along the third dimension; a number of sections has to divide its size."""
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the third dimension."""
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
@@ -624,6 +580,8 @@ def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
 def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 - erf(x), exact where erf(x) is close to 1."""
+def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The number whose error function is x."""
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """e to the power x."""
 def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -668,12 +626,16 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     """input, and 0 where it lies between -lambd and lambd, or on one of them."""
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """`hardtanh` in the tensor's own memory."""
-def hsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """`tensor_split` along the second dimension, of a vector along its only one; a number of sections has to divide its size."""
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the second dimension, vectors along their only one."""
 def hypot(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """sqrt(x * x + y * y), without overflow."""
+def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The modified Bessel function of the first kind and order 0."""
+def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The lower incomplete gamma function of order `input` at `other`, divided by gamma(input), of floating tensors."""
+def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The upper incomplete gamma function, 1 - igamma(input, other), exact where that is small."""
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`."""
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -698,6 +660,8 @@ def less(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x < y."""
 def less_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x <= y."""
+def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the magnitude of the gamma function."""
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None, out: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`, for an input of shape (..., in) and a weight of shape (out, in)."""
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -766,6 +730,8 @@ def multiply(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * y."""
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of a matrix and a vector."""
+def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the multivariate gamma function of p dimensions."""
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, *, out: Tensor | None = None) -> Tensor:
     """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None, out: Tensor | None = None) -> Tensor:
@@ -784,6 +750,8 @@ def not_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x != y."""
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix of the products of each element of one vector with each of another."""
+def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The derivative of order n of the digamma function; floating results."""
 def pow(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
@@ -796,8 +764,6 @@ def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """What x leaves when divided by y, with the sign of y."""
 def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """The nearest number with `decimals` digits after the point; ties go to the even one."""
-def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The tensors joined along the first dimension, vectors as rows."""
 def rrelu_(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, *, generator: Any = None) -> Tensor:
     """`rrelu` in the tensor's own memory."""
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -806,8 +772,6 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     """`input` with each element of `src` (or one number) written to the position in `index` along `dim`."""
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`input` with each element of `src` added at the position in `index` along `dim`."""
-def select_scatter(input: Tensor, src: Tensor, dim: int, index: int, *, out: Tensor | None = None) -> Tensor:
-    """A copy of `input` with `src` in place of `input.select(dim, index)`."""
 def selu_(input: Tensor) -> Tensor:
     """`selu` in the tensor's own memory."""
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -820,8 +784,6 @@ def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sine of x."""
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic sine of x."""
-def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *, out: Tensor | None = None) -> Tensor:
-    """A copy of `input` with `src` in place of `input[start:end:step]` along `dim`."""
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
     """log(1 + exp(beta * input)) / beta, and input itself where beta * input is above threshold."""
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
@@ -858,88 +820,28 @@ def true_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x / y, always floating."""
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x without its fraction."""
-def vsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """`tensor_split` along the first dimension, of a matrix at least; a number of sections has to divide its size."""
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the first dimension, vectors as rows."""
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """input where `condition` holds, else other; of a condition alone, the coordinates of its elements that are not 0."""
-def _abs_(input: Tensor) -> Tensor:
-    """The magnitude of x."""
-def _acos_(input: Tensor) -> Tensor:
-    """The angle in [0, pi] whose cosine is x."""
-def _acosh_(input: Tensor) -> Tensor:
-    """The number at or above 0 whose hyperbolic cosine is x."""
 def _adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     """`nn.functional.adaptive_max_pool1d` with the places of the elements."""
-def _alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `alias` gives, which shares no memory with it."""
 def _alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout as `nn.functional.alpha_dropout`, without defaults."""
 def _alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout in place as `nn.functional.alpha_dropout`, without defaults."""
 def _arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers from `start` (0 when one bound is given) up to, not including, `end`."""
-def _arccos_(input: Tensor) -> Tensor:
-    """The angle in [0, pi] whose cosine is x."""
-def _arccosh_(input: Tensor) -> Tensor:
-    """The number at or above 0 whose hyperbolic cosine is x."""
-def _arcsin_(input: Tensor) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose sine is x."""
-def _arcsinh_(input: Tensor) -> Tensor:
-    """The number whose hyperbolic sine is x."""
-def _arctan_(input: Tensor) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose tangent is x."""
-def _arctanh_(input: Tensor) -> Tensor:
-    """The number whose hyperbolic tangent is x."""
-def _as_strided_(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-    """`as_strided` of the tensor itself, whose memory it keeps."""
-def _as_strided_copy(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `as_strided` gives, which shares no memory with it."""
-def _asin_(input: Tensor) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose sine is x."""
-def _asinh_(input: Tensor) -> Tensor:
-    """The number whose hyperbolic sine is x."""
-def _atan_(input: Tensor) -> Tensor:
-    """The angle in [-pi/2, pi/2] whose tangent is x."""
-def _atanh_(input: Tensor) -> Tensor:
-    """The number whose hyperbolic tangent is x."""
-def _atleast_1d(*tensors: Any) -> Any:
-    """The tensor, or all of several or of a list, with 1 dimensions at least: one without dimensions becomes a vector."""
-def _atleast_2d(*tensors: Any) -> Any:
-    """The tensor, or all of several or of a list, with 2 dimensions at least: those of size 1 come in front."""
-def _atleast_3d(*tensors: Any) -> Any:
-    """The tensor, or all of several or of a list, with 3 dimensions at least: a vector becomes (1, n, 1), a matrix (n, m, 1)."""
 def _bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
     """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
 def _binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = 'mean') -> Tensor:
     """Cross entropy of the probabilities `target` against sigmoid(input), computed without overflow."""
-def _ceil_(input: Tensor) -> Tensor:
-    """The smallest integer that is not below x."""
 def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """input where it is positive, else alpha * (exp(input / alpha) - 1), whose slope at 0 is 1."""
-def _clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """`clamp` in the tensor's own memory."""
-def _clamp_max_(input: Tensor, max: Any) -> Tensor:
-    """x, and `max` where x is above it."""
-def _clamp_min_(input: Tensor, min: Any) -> Tensor:
-    """x, and `min` where x is below it."""
-def _clip_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """`clamp` in the tensor's own memory."""
-def _cos_(input: Tensor) -> Tensor:
-    """The cosine of x."""
-def _cosh_(input: Tensor) -> Tensor:
-    """The hyperbolic cosine of x."""
 def _cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = 'mean') -> Tensor:
     """1 - c for the cosine c of vectors that are alike (target 1), max(0, c - margin) for others (-1)."""
 def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[int], target_lengths: Tensor | Sequence[int], blank: int = 0, reduction: str = 'mean', zero_infinity: bool = False) -> Tensor:
     """The negative logarithm of the probability that steps of class probabilities spell a sequence of labels."""
-def _detach_(input: Tensor) -> Tensor:
-    """Drop the tensor's own history."""
-def _detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `detach` gives, which shares no memory with it."""
-def _diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `diagonal` gives, which shares no memory with it."""
 def _dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout as `nn.functional.dropout`, without defaults."""
 def _dropout_(input: Tensor, p: float, train: bool) -> Tensor:
@@ -948,18 +850,6 @@ def _embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_gra
     """`nn.functional.embedding` with the table first, and without padding where padding_idx is no row."""
 def _empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = ..., out: Tensor | None = None) -> Tensor:
     """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
-def _erf_(input: Tensor) -> Tensor:
-    """The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
-def _erfc_(input: Tensor) -> Tensor:
-    """1 - erf(x), exact where erf(x) is close to 1."""
-def _exp2_(input: Tensor) -> Tensor:
-    """2 to the power x."""
-def _exp_(input: Tensor) -> Tensor:
-    """e to the power x."""
-def _expand_copy(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False, out: Tensor | None = None) -> Tensor:
-    """A copy of what `expand` gives, which shares no memory with it."""
-def _expm1_(input: Tensor) -> Tensor:
-    """exp(x) - 1, exact near 0."""
 def _eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """A matrix with ones on the diagonal."""
 def _feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
@@ -970,18 +860,8 @@ def _feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout of whole channels, without defaults."""
 def _feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout in place of whole channels, without defaults."""
-def _fill_(input: Tensor, value: Any) -> Tensor:
-    """Write one number to every element."""
-def _fix_(input: Tensor) -> Tensor:
-    """x without its fraction."""
-def _floor_(input: Tensor) -> Tensor:
-    """The largest integer that is not above x."""
-def _frac_(input: Tensor) -> Tensor:
-    """The fraction of x, with its sign."""
 def _full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
-def _get_device(input: Tensor) -> int:
-    """The CUDA ordinal, -1 on the CPU."""
 def _grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
 def _grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
@@ -996,34 +876,10 @@ def _gru_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor |
     """One step of `nn.GRUCell`: the new states."""
 def _hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = 'mean') -> Tensor:
     """The distances `input` of pairs that are alike (target 1), max(0, margin - input) of others (-1)."""
-def _index_put_(input: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False) -> Tensor:
-    """Write `values` to `self[indices]`, or add them to what is there."""
-def _is_conj(input: Tensor) -> bool:
-    """False: no tensor is conj here."""
-def _is_distributed(input: Tensor) -> bool:
-    """False: no tensor is distributed here."""
-def _is_inference(input: Tensor) -> bool:
-    """False: no tensor is inference here."""
-def _is_neg(input: Tensor) -> bool:
-    """False: no tensor is neg here."""
-def _is_nonzero(input: Tensor) -> bool:
-    """Whether the only element is not zero."""
-def _is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether both have the same shape."""
-def _is_signed(input: Tensor) -> bool:
-    """Whether the dtype can hold negative numbers."""
 def _kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: bool = False) -> Tensor:
     """`functional.kl_div` without the mean over rows, and without its warning."""
 def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers."""
-def _log10_(input: Tensor) -> Tensor:
-    """The logarithm of x to base 10."""
-def _log1p_(input: Tensor) -> Tensor:
-    """log(1 + x), exact near 0."""
-def _log2_(input: Tensor) -> Tensor:
-    """The logarithm of x to base 2."""
-def _log_(input: Tensor) -> Tensor:
-    """The natural logarithm of x."""
 def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`."""
 def _lstm(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
@@ -1042,22 +898,12 @@ def _max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | S
     """`nn.functional.max_pool3d` without the places of the elements."""
 def _multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
     """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements."""
-def _nan_to_num_(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """`nan_to_num` in the tensor's own memory."""
-def _narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `narrow` gives, which shares no memory with it."""
 def _native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """`group_norm` of (N, C, ...), with the mean of each group and 1 over its deviation."""
-def _neg_(input: Tensor) -> Tensor:
-    """-x."""
-def _negative_(input: Tensor) -> Tensor:
-    """-x."""
 def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
 def _ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor of ones."""
-def _permute_copy(input: Tensor, *order: Any, dims: Any = None, out: Tensor | None = None) -> Tensor:
-    """A copy of what `permute` gives, which shares no memory with it."""
 def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-08, reduction: str = 'mean') -> Tensor:
     """The negative log likelihood of counts `target` under Poisson distributions."""
 def _rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
@@ -1068,12 +914,6 @@ def _randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = No
     """Numbers of the standard normal distribution, complex ones of variance 1; the errors are those of `rand`."""
 def _randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host."""
-def _range(start: Any, end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
-    """Numbers from `start` (0 when one bound is given) up to `end`, included. `arange` takes its place in PyTorch."""
-def _reciprocal_(input: Tensor) -> Tensor:
-    """1 / x."""
-def _resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = ...) -> Tensor:
-    """`resize_` to the size of another tensor."""
 def _rnn_relu(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """The states of all steps of `nn.RNN`, and the last ones of each layer and direction."""
 def _rnn_relu_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
@@ -1082,63 +922,13 @@ def _rnn_tanh(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """The states of all steps of `nn.RNN`, and the last ones of each layer and direction."""
 def _rnn_tanh_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
     """One step of `nn.RNNCell`: the new states."""
-def _round_(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """`round` in the tensor's own memory."""
 def _rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, *, generator: Any = None) -> Tensor:
     """input where it is positive, else times a slope; while training one for each element, drawn from lower to upper."""
-def _rsqrt_(input: Tensor) -> Tensor:
-    """1 / sqrt(x)."""
-def _select_copy(input: Tensor, dim: int, index: int, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `select` gives, which shares no memory with it."""
 def _selu(input: Tensor) -> Tensor:
     """1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are kept."""
-def _sigmoid_(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-x))."""
-def _sin_(input: Tensor) -> Tensor:
-    """The sine of x."""
-def _sinh_(input: Tensor) -> Tensor:
-    """The hyperbolic sine of x."""
-def _slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `slice` gives, which shares no memory with it."""
-def _split_copy(input: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
-    """A copy of what `split` gives, which shares no memory with it."""
-def _split_with_sizes_copy(input: Tensor, split_sizes: Sequence[int], dim: int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
-    """A copy of what `split_with_sizes` gives, which shares no memory with it."""
-def _sqrt_(input: Tensor) -> Tensor:
-    """The square root of x."""
-def _square_(input: Tensor) -> Tensor:
-    """x * x."""
-def _squeeze_copy(input: Tensor, dim: int | Sequence[int] | None = None, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `squeeze` gives, which shares no memory with it."""
-def _t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `t` gives, which shares no memory with it."""
-def _tan_(input: Tensor) -> Tensor:
-    """The tangent of x."""
-def _tanh_(input: Tensor) -> Tensor:
-    """The hyperbolic tangent of x."""
 def _threshold(input: Tensor, threshold: float, value: float, *, out: Tensor | None = None) -> Tensor:
     """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
-def _transpose_copy(input: Tensor, dim0: int, dim1: int, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `transpose` gives, which shares no memory with it."""
 def _triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-06, swap: bool = False, reduction: str = 'mean') -> Tensor:
     """max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is the p-norm of the difference + eps."""
-def _trunc_(input: Tensor) -> Tensor:
-    """x without its fraction."""
-def _unbind_copy(input: Tensor, dim: int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
-    """A copy of what `unbind` gives, which shares no memory with it."""
-def _unfold_copy(input: Tensor, dimension: int, size: int, step: int, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `unfold` gives, which shares no memory with it."""
-def _unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """`chunk` whose pieces are no views for autograd: do not change them."""
-def _unsafe_split(input: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """`split` whose pieces are no views for autograd: do not change them."""
-def _unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """`split_with_sizes` whose pieces are no views for autograd: do not change them."""
-def _unsqueeze_copy(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `unsqueeze` gives, which shares no memory with it."""
-def _view_copy(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None, out: Tensor | None = None) -> Tensor:
-    """A copy of what `view` gives, which shares no memory with it."""
-def _zero_(input: Tensor) -> Tensor:
-    """Write zero to every element."""
 def _zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor of zeros."""

@@ -94,15 +94,15 @@ def _odd_polynomial(coefficients: tuple[float, ...], x: np.ndarray) -> np.ndarra
 _PIECE = 1 << 15
 
 
-def in_pieces(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
+def in_pieces(function: Callable[..., np.ndarray], *arrays: np.ndarray, size: int = _PIECE) -> np.ndarray:
     """`function(*arrays)` for an elementwise function of many passes; large arrays of one shape are processed in
     pieces."""
     x = arrays[0]
-    if x.size <= _PIECE or any(each.shape != x.shape or not each.flags.c_contiguous for each in arrays):
+    if x.size <= size or any(each.shape != x.shape or not each.flags.c_contiguous for each in arrays):
         return function(*arrays)
     out, flat = np.empty(x.size, x.dtype), [each.reshape(-1) for each in arrays]
-    for start in range(0, x.size, _PIECE):
-        out[start : start + _PIECE] = function(*[each[start : start + _PIECE] for each in flat])
+    for start in range(0, x.size, size):
+        out[start : start + size] = function(*[each[start : start + size] for each in flat])
     return out.reshape(x.shape)
 
 

@@ -70,9 +70,9 @@ def digamma(x):
 @device_function
 def _positive_zeta(s, q):
     """The sum of (q + k) ** -s by Euler and Maclaurin, for q above 0: ten terms, then twelve of the rest."""
-    total = libdevice.pow(q, -s)
+    total = tl.zeros_like(q)
     term = total
-    for step in range(1, 10):  # not unrolled either
+    for step in range(10):  # not unrolled either
         term = libdevice.pow(q + step, -s)
         total = total + term
     place = q + 9.0

@@ -158,12 +158,14 @@ def launch_elementwise(call: Call) -> None:
     )
     constants = {"BODY": body, "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs), "COMPUTE": tuple(kinds)}
     wide = max(array.itemsize for array in (*outs, *arrays))
-    whole = block_size(outs[0], _PROGRAM_BYTES // wide, interpreted=_INTERPRETED_BLOCK)
+    # one vector for each thread where the body is long, or registers spill
+    each = _PROGRAM_BYTES // wide >> getattr(operator, "one_text", 0)
+    whole = block_size(outs[0], each, interpreted=_INTERPRETED_BLOCK)
     tiles = plan_tiles(sizes, strides, whole, block_size(outs[0], SIDE, interpreted=_INTERPRETED_SIDE))
     if tiles is not None:
         launch_tiles(tiles, sizes, strides, outs, ins, numbers, constants, operator.name, wide)
         return
-    block = block_size(outs[0], _PROGRAM_BYTES // wide, interpreted=_INTERPRETED_BLOCK, count=count)
+    block = block_size(outs[0], each, interpreted=_INTERPRETED_BLOCK, count=count)
     pending = iter(strides[len(outs) :])
     in_strides = tuple(next(pending) if value.__class__ is DeviceArray else () for value in operands)
     reach = max(sum((size - 1) * abs(step) for size, step in zip(sizes, steps, strict=True)) for steps in strides)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["any_of", "clenshaw", "largest_of", "on_arrays", "one_text", "polynomial", "ratio", "special", "whole_of"]
 
+# Elements of a piece: the ten arrays of a text stay in the cache. i0e of 1 M takes 55 ms with eight times as many.
+_PIECE = 1 << 12
+
 ARRAYS = SimpleNamespace(
     abs=np.abs, float32=np.dtype(np.float32), static_range=range, where=np.where, zeros_like=np.zeros_like
 )
@@ -98,7 +101,33 @@ def whole_of(number):
     return number.to(tl.int32)
 
 
-_WORDS = {"any_of": np.any, "whole_of": int, "largest_of": lambda x: int(np.max(x, initial=0))}
+def _polynomial(x: Any, table: tuple[float, ...]) -> np.ndarray:
+    """In one array."""
+    result = np.full_like(x, table[0])
+    for coefficient in table[1:]:
+        result *= x
+        result += coefficient
+    return result
+
+
+def _clenshaw(x: Any, table: tuple[float, ...]) -> np.ndarray:
+    """In four arrays."""
+    before, last, result = np.zeros_like(x), np.zeros_like(x), np.full_like(x, table[0])
+    for coefficient in table[1:]:
+        before, last, spare = last, result, before
+        result = np.multiply(x, last, out=spare)
+        result -= before
+        result += coefficient
+    return 0.5 * (result - before)
+
+
+_WORDS: dict[str, Any] = {
+    "any_of": np.any,
+    "clenshaw": _clenshaw,
+    "largest_of": lambda x: int(np.max(x, initial=0)),
+    "polynomial": _polynomial,
+    "whole_of": int,
+}
 
 
 def on_arrays(function: Any) -> Callable[..., Any]:
@@ -122,9 +151,10 @@ def one_text(rule: Rule = REAL_FLOAT, **options: Any) -> Callable[[Callable[...,
         def reference(*operands: Any, **metadata: Any) -> Any:
             kind = next(value.dtype for value in operands if isinstance(value, np.ndarray))
             wide = [np.asarray(value, np.float64) for value in operands]
-            shape = np.broadcast_shapes(*[value.shape for value in wide])
-            out = in_pieces(lambda *values: compute(*values, *metadata.values()), *np.broadcast_arrays(*wide))
-            return np.asarray(out, kind).reshape(shape)
+            if any(value.shape != wide[0].shape for value in wide):
+                wide = [np.ascontiguousarray(value) for value in np.broadcast_arrays(*wide)]
+            out = in_pieces(lambda *values: compute(*values, *metadata.values()), *wide, size=_PIECE)
+            return np.asarray(out, kind)
 
         signature = inspect.signature(body)
         parameters = signature.parameters.values()  # those with a value are metadata
