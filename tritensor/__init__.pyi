@@ -16,6 +16,7 @@ from . import func as func
 from . import functional as functional
 from . import hub as hub
 from . import jit as jit
+from . import linalg as linalg
 from . import multiprocessing as multiprocessing
 from . import nn as nn
 from . import onnx as onnx
@@ -91,10 +92,12 @@ from .functional import _arange as arange
 from .functional import _bernoulli as bernoulli
 from .functional import _binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from .functional import _celu as celu
+from .functional import _cholesky as cholesky
 from .functional import _cosine_embedding_loss as cosine_embedding_loss
 from .functional import _ctc_loss as ctc_loss
 from .functional import _dropout as dropout
 from .functional import _dropout_ as dropout_
+from .functional import _eig as eig
 from .functional import _embedding as embedding
 from .functional import _empty as empty
 from .functional import _eye as eye
@@ -103,6 +106,7 @@ from .functional import _feature_alpha_dropout_ as feature_alpha_dropout_
 from .functional import _feature_dropout as feature_dropout
 from .functional import _feature_dropout_ as feature_dropout_
 from .functional import _full as full
+from .functional import _geqrf as geqrf
 from .functional import _grid_sampler as grid_sampler
 from .functional import _grid_sampler_2d as grid_sampler_2d
 from .functional import _grid_sampler_3d as grid_sampler_3d
@@ -115,6 +119,8 @@ from .functional import _linspace as linspace
 from .functional import _logspace as logspace
 from .functional import _lstm as lstm
 from .functional import _lstm_cell as lstm_cell
+from .functional import _lu_solve as lu_solve
+from .functional import _lu_unpack as lu_unpack
 from .functional import _margin_ranking_loss as margin_ranking_loss
 from .functional import _max_pool1d as max_pool1d
 from .functional import _max_pool1d_with_indices as max_pool1d_with_indices
@@ -124,7 +130,10 @@ from .functional import _multinomial as multinomial
 from .functional import _native_group_norm as native_group_norm
 from .functional import _normal as normal
 from .functional import _ones as ones
+from .functional import _orgqr as orgqr
+from .functional import _ormqr as ormqr
 from .functional import _poisson_nll_loss as poisson_nll_loss
+from .functional import _qr as qr
 from .functional import _rand as rand
 from .functional import _randint as randint
 from .functional import _randn as randn
@@ -135,6 +144,8 @@ from .functional import _rnn_tanh as rnn_tanh
 from .functional import _rnn_tanh_cell as rnn_tanh_cell
 from .functional import _rrelu as rrelu
 from .functional import _selu as selu
+from .functional import _svd as svd
+from .functional import _symeig as symeig
 from .functional import _threshold as threshold
 from .functional import _triplet_margin_loss as triplet_margin_loss
 from .functional import _zeros as zeros
@@ -399,6 +410,9 @@ from .generators import initial_seed as initial_seed
 from .generators import manual_seed as manual_seed
 from .generators import seed as seed
 from .generators import set_rng_state as set_rng_state
+from .linalg.old_names import lu as lu
+from .linalg.old_names import pca_lowrank as pca_lowrank
+from .linalg.old_names import svd_lowrank as svd_lowrank
 from .printing import set_printoptions as set_printoptions
 from .random import rand_like as rand_like
 from .random import randint_like as randint_like
@@ -505,6 +519,7 @@ __all__ = [
     "channel_shuffle",
     "channels_last",
     "channels_last_3d",
+    "cholesky",
     "chunk",
     "clamp",
     "clamp_max",
@@ -552,6 +567,7 @@ __all__ = [
     "dstack",
     "dtype",
     "e",
+    "eig",
     "einsum",
     "embedding",
     "empty",
@@ -594,6 +610,7 @@ __all__ = [
     "functional",
     "gather",
     "ge",
+    "geqrf",
     "get_autocast_dtype",
     "get_default_device",
     "get_default_dtype",
@@ -649,6 +666,7 @@ __all__ = [
     "lerp",
     "less",
     "less_equal",
+    "linalg",
     "linspace",
     "load",
     "log",
@@ -667,6 +685,9 @@ __all__ = [
     "lstm",
     "lstm_cell",
     "lt",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "manual_seed",
     "margin_ranking_loss",
     "masked_fill",
@@ -715,8 +736,11 @@ __all__ = [
     "ones_like",
     "onnx",
     "optim",
+    "orgqr",
+    "ormqr",
     "outer",
     "pairwise_distance",
+    "pca_lowrank",
     "pdist",
     "permute",
     "pi",
@@ -729,6 +753,7 @@ __all__ = [
     "preserve_format",
     "prod",
     "promote_types",
+    "qr",
     "rand",
     "rand_like",
     "randint",
@@ -794,8 +819,11 @@ __all__ = [
     "sub",
     "subtract",
     "sum",
+    "svd",
+    "svd_lowrank",
     "swapaxes",
     "swapdims",
+    "symeig",
     "t",
     "take",
     "take_along_dim",
