@@ -16,6 +16,7 @@ from . import func as func
 from . import functional as functional
 from . import hub as hub
 from . import jit as jit
+from . import linalg as linalg
 from . import multiprocessing as multiprocessing
 from . import nn as nn
 from . import onnx as onnx
@@ -24,7 +25,6 @@ from . import random as random
 from . import return_types as return_types
 from . import serialization as serialization
 from . import settings as settings
-from . import special as special
 from . import testing as testing
 from . import utils as utils
 from . import version as version
@@ -92,10 +92,12 @@ from .functional import _arange as arange
 from .functional import _bernoulli as bernoulli
 from .functional import _binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from .functional import _celu as celu
+from .functional import _cholesky as cholesky
 from .functional import _cosine_embedding_loss as cosine_embedding_loss
 from .functional import _ctc_loss as ctc_loss
 from .functional import _dropout as dropout
 from .functional import _dropout_ as dropout_
+from .functional import _eig as eig
 from .functional import _embedding as embedding
 from .functional import _empty as empty
 from .functional import _eye as eye
@@ -104,6 +106,7 @@ from .functional import _feature_alpha_dropout_ as feature_alpha_dropout_
 from .functional import _feature_dropout as feature_dropout
 from .functional import _feature_dropout_ as feature_dropout_
 from .functional import _full as full
+from .functional import _geqrf as geqrf
 from .functional import _grid_sampler as grid_sampler
 from .functional import _grid_sampler_2d as grid_sampler_2d
 from .functional import _grid_sampler_3d as grid_sampler_3d
@@ -116,6 +119,8 @@ from .functional import _linspace as linspace
 from .functional import _logspace as logspace
 from .functional import _lstm as lstm
 from .functional import _lstm_cell as lstm_cell
+from .functional import _lu_solve as lu_solve
+from .functional import _lu_unpack as lu_unpack
 from .functional import _margin_ranking_loss as margin_ranking_loss
 from .functional import _max_pool1d as max_pool1d
 from .functional import _max_pool1d_with_indices as max_pool1d_with_indices
@@ -125,7 +130,10 @@ from .functional import _multinomial as multinomial
 from .functional import _native_group_norm as native_group_norm
 from .functional import _normal as normal
 from .functional import _ones as ones
+from .functional import _orgqr as orgqr
+from .functional import _ormqr as ormqr
 from .functional import _poisson_nll_loss as poisson_nll_loss
+from .functional import _qr as qr
 from .functional import _rand as rand
 from .functional import _randint as randint
 from .functional import _randn as randn
@@ -136,6 +144,8 @@ from .functional import _rnn_tanh as rnn_tanh
 from .functional import _rnn_tanh_cell as rnn_tanh_cell
 from .functional import _rrelu as rrelu
 from .functional import _selu as selu
+from .functional import _svd as svd
+from .functional import _symeig as symeig
 from .functional import _threshold as threshold
 from .functional import _triplet_margin_loss as triplet_margin_loss
 from .functional import _zeros as zeros
@@ -207,7 +217,6 @@ from .functional import cosine_similarity as cosine_similarity
 from .functional import count_nonzero as count_nonzero
 from .functional import cumsum as cumsum
 from .functional import detach as detach
-from .functional import digamma as digamma
 from .functional import div as div
 from .functional import divide as divide
 from .functional import dot as dot
@@ -217,7 +226,6 @@ from .functional import eq as eq
 from .functional import equal as equal
 from .functional import erf as erf
 from .functional import erfc as erfc
-from .functional import erfinv as erfinv
 from .functional import exp as exp
 from .functional import exp2 as exp2
 from .functional import expm1 as expm1
@@ -240,9 +248,6 @@ from .functional import gt as gt
 from .functional import hardshrink as hardshrink
 from .functional import hstack as hstack
 from .functional import hypot as hypot
-from .functional import i0 as i0
-from .functional import igamma as igamma
-from .functional import igammac as igammac
 from .functional import index_add as index_add
 from .functional import index_copy as index_copy
 from .functional import index_fill as index_fill
@@ -260,7 +265,6 @@ from .functional import le as le
 from .functional import lerp as lerp
 from .functional import less as less
 from .functional import less_equal as less_equal
-from .functional import lgamma as lgamma
 from .functional import log as log
 from .functional import log10 as log10
 from .functional import log1p as log1p
@@ -285,7 +289,6 @@ from .functional import mm as mm
 from .functional import mul as mul
 from .functional import multiply as multiply
 from .functional import mv as mv
-from .functional import mvlgamma as mvlgamma
 from .functional import nan_to_num as nan_to_num
 from .functional import nansum as nansum
 from .functional import native_channel_shuffle as native_channel_shuffle
@@ -301,7 +304,6 @@ from .functional import pairwise_distance as pairwise_distance
 from .functional import pdist as pdist
 from .functional import pixel_shuffle as pixel_shuffle
 from .functional import pixel_unshuffle as pixel_unshuffle
-from .functional import polygamma as polygamma
 from .functional import positive as positive
 from .functional import pow as pow
 from .functional import prelu as prelu
@@ -408,6 +410,9 @@ from .generators import initial_seed as initial_seed
 from .generators import manual_seed as manual_seed
 from .generators import seed as seed
 from .generators import set_rng_state as set_rng_state
+from .linalg.old_names import lu as lu
+from .linalg.old_names import pca_lowrank as pca_lowrank
+from .linalg.old_names import svd_lowrank as svd_lowrank
 from .printing import set_printoptions as set_printoptions
 from .random import rand_like as rand_like
 from .random import randint_like as randint_like
@@ -514,6 +519,7 @@ __all__ = [
     "channel_shuffle",
     "channels_last",
     "channels_last_3d",
+    "cholesky",
     "chunk",
     "clamp",
     "clamp_max",
@@ -551,7 +557,6 @@ __all__ = [
     "default_generator",
     "detach",
     "device",
-    "digamma",
     "distributed",
     "div",
     "divide",
@@ -562,6 +567,7 @@ __all__ = [
     "dstack",
     "dtype",
     "e",
+    "eig",
     "einsum",
     "embedding",
     "empty",
@@ -571,7 +577,6 @@ __all__ = [
     "equal",
     "erf",
     "erfc",
-    "erfinv",
     "exp",
     "exp2",
     "expm1",
@@ -605,6 +610,7 @@ __all__ = [
     "functional",
     "gather",
     "ge",
+    "geqrf",
     "get_autocast_dtype",
     "get_default_device",
     "get_default_dtype",
@@ -626,9 +632,6 @@ __all__ = [
     "hstack",
     "hub",
     "hypot",
-    "i0",
-    "igamma",
-    "igammac",
     "iinfo",
     "index_add",
     "index_copy",
@@ -663,7 +666,7 @@ __all__ = [
     "lerp",
     "less",
     "less_equal",
-    "lgamma",
+    "linalg",
     "linspace",
     "load",
     "log",
@@ -682,6 +685,9 @@ __all__ = [
     "lstm",
     "lstm_cell",
     "lt",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "manual_seed",
     "margin_ranking_loss",
     "masked_fill",
@@ -705,7 +711,6 @@ __all__ = [
     "multiply",
     "multiprocessing",
     "mv",
-    "mvlgamma",
     "nan",
     "nan_to_num",
     "nansum",
@@ -731,21 +736,24 @@ __all__ = [
     "ones_like",
     "onnx",
     "optim",
+    "orgqr",
+    "ormqr",
     "outer",
     "pairwise_distance",
+    "pca_lowrank",
     "pdist",
     "permute",
     "pi",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
-    "polygamma",
     "positive",
     "pow",
     "prelu",
     "preserve_format",
     "prod",
     "promote_types",
+    "qr",
     "rand",
     "rand_like",
     "randint",
@@ -801,7 +809,6 @@ __all__ = [
     "sinh",
     "softmax",
     "sort",
-    "special",
     "split",
     "sqrt",
     "square",
@@ -812,8 +819,11 @@ __all__ = [
     "sub",
     "subtract",
     "sum",
+    "svd",
+    "svd_lowrank",
     "swapaxes",
     "swapdims",
+    "symeig",
     "t",
     "take",
     "take_along_dim",

@@ -195,6 +195,8 @@ class Tensor:
         """The smallest integer that is not below x."""
     def char(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int8; itself when it is that already."""
+    def cholesky(self, upper: _Bool = False) -> Tensor:
+        """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
     def chunk(self, chunks: _Int, dim: _Int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` views of equal size along `dim`; the last may be smaller."""
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
@@ -272,6 +274,8 @@ class Tensor:
     @property
     def dtype(self) -> dtypes.dtype:
         """The element type."""
+    def eig(self, *args: Any, **options: Any) -> Any:
+        """Removed from PyTorch, as a call says: see `linalg.eig`."""
     def element_size(self) -> _Int:
         """The size of an element in bytes."""
     def eq(self, other: Any) -> Any:
@@ -356,6 +360,8 @@ class Tensor:
         """x >= y."""
     def ge_(self, other: Any) -> Tensor:
         """x >= y."""
+    def geqrf(self) -> Any:
+        """QR without Q: R, below it the vectors of the reflections whose product Q is, and their factors `tau`."""
     def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The matrix of the products of each element of one vector with each of another."""
     def get_device(self) -> _Int:
@@ -520,6 +526,10 @@ class Tensor:
         """x < y."""
     def lt_(self, other: Any) -> Tensor:
         """x < y."""
+    def lu(self, pivot: _Bool = True, get_infos: _Bool = False, out: Any = None) -> Any:
+        """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which does not raise."""
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """`linalg.lu_solve(LU_data, LU_pivots, input)`."""
     @property
     def mT(self) -> Tensor:
         """The last two dimensions exchanged: `x.mT`; a tensor without dimensions as it is."""
@@ -621,6 +631,10 @@ class Tensor:
         """The number of elements."""
     def numpy(self, *, force: _Bool = False) -> np.ndarray:
         """The CPU tensor's elements as a NumPy array that shares its memory."""
+    def orgqr(self, input2: Tensor) -> Tensor:
+        """`linalg.householder_product`."""
+    def ormqr(self, input2: Tensor, input3: Tensor, left: _Bool = True, transpose: _Bool = False) -> Tensor:
+        """Q @ input3, where Q is the square product of all reflections of `geqrf`'s results `input` and `input2`."""
     def outer(self, vec2: Tensor) -> Tensor:
         """The matrix of the products of each element of one vector with each of another."""
     @property
@@ -644,6 +658,8 @@ class Tensor:
         """input where it is positive, else times weight: one number, or one for each channel, dimension 1."""
     def prod(self, dim: _Int | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
+    def qr(self, some: _Bool = True) -> Any:
+        """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
     def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Any = None) -> Tensor:
         """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it."""
     def reciprocal(self) -> Tensor:
@@ -767,10 +783,14 @@ class Tensor:
         """The sum of all elements, or along `dim`; integers and booleans add up in int64."""
     def sum_to_size(self, *sizes: Any, size: Any = None) -> Tensor:
         """The sum over the dimensions that were expanded from `size` to the shape of `input`: the gradient of `expand`."""
+    def svd(self, some: _Bool = True, compute_uv: _Bool = True) -> Any:
+        """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`."""
     def swapaxes(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
     def swapdims(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
+    def symeig(self, *args: Any, **options: Any) -> Any:
+        """Removed from PyTorch, as a call says: see `linalg.eigh`."""
     def t(self) -> Tensor:
         """The transpose of a matrix; tensors of fewer dimensions as they are."""
     def take(self, index: Tensor) -> Tensor:

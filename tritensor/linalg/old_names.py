@@ -54,7 +54,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_typ
 
 @public(method=True, functional=False)
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
-    """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which raises for no pivot."""
+    """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which does not raise."""
     if out is not None:
         function: Any = factorizations.lu_factor_ex if get_infos else factorizations.lu_factor
         return tuple(function(A, pivot=pivot, out=out))
@@ -210,7 +210,7 @@ def _removed(name: str, words: str) -> None:
         check(False, f"This function was deprecated since version 1.9 and is now removed. {words}")
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Removed from PyTorch, as a call says: see `linalg.{name.replace('sym', '')}`."
+    call.__doc__ = f"Removed from PyTorch, as a call says: see `linalg.{'eigh' if name == 'symeig' else name}`."
     public(method=True, functional=False)(call)
 
 
