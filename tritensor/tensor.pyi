@@ -195,6 +195,12 @@ class Tensor:
         """The smallest integer that is not below x."""
     def char(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int8; itself when it is that already."""
+    def cholesky(self, upper: _Bool = False) -> Tensor:
+        """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
+    def cholesky_inverse(self, upper: _Bool = False) -> Tensor:
+        """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U."""
+    def cholesky_solve(self, input2: Tensor, upper: _Bool = False) -> Tensor:
+        """X of (L @ L^H) @ X = input, of which L is `input2`; with `upper` of (U^H @ U) @ X = input. Batches broadcast."""
     def chunk(self, chunks: _Int, dim: _Int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` views of equal size along `dim`; the last may be smaller."""
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
@@ -244,6 +250,8 @@ class Tensor:
     def data(self, value: Any) -> None: ...
     def data_ptr(self) -> _Int:
         """The address of the first element in the memory of the tensor's device."""
+    def det(self) -> Tensor:
+        """`linalg.det`."""
     def detach(self) -> Tensor:
         """The same memory without history; autograd notices in-place changes of either tensor."""
     def detach_(self) -> Tensor:
@@ -268,6 +276,8 @@ class Tensor:
     @property
     def dtype(self) -> dtypes.dtype:
         """The element type."""
+    def eig(self, *args: Any, **options: Any) -> Any:
+        """Removed from PyTorch, as a call says: see `linalg.eig`."""
     def element_size(self) -> _Int:
         """The size of an element in bytes."""
     def eq(self, other: Any) -> Any:
@@ -348,6 +358,8 @@ class Tensor:
         """x >= y."""
     def ge_(self, other: Any) -> Tensor:
         """x >= y."""
+    def geqrf(self) -> Any:
+        """QR without Q: R, below it the vectors of the reflections whose product Q is, and their factors `tau`."""
     def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The matrix of the products of each element of one vector with each of another."""
     def get_device(self) -> _Int:
@@ -405,6 +417,8 @@ class Tensor:
         """The sum of products over the last dimension of both; of vectors, their dot product."""
     def int(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int32; itself when it is that already."""
+    def inverse(self) -> Tensor:
+        """`linalg.inv`."""
     def is_complex(self) -> _Bool:
         """Whether the dtype is a complex one."""
     def is_contiguous(self, *, memory_format: Any = ...) -> _Bool:
@@ -472,6 +486,8 @@ class Tensor:
         """log(exp(x) + exp(y)), without overflow."""
     def logaddexp_(self, other: Any) -> Tensor:
         """log(exp(x) + exp(y)), without overflow."""
+    def logdet(self) -> Tensor:
+        """The logarithms of determinants; NaN where one is negative."""
     def logical_and(self, other: Any) -> Any:
         """Whether x and y both differ from 0."""
     def logical_and_(self, other: Any) -> Tensor:
@@ -492,10 +508,16 @@ class Tensor:
         """log(sum(exp(x))) along `dim`, without overflow."""
     def long(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int64; itself when it is that already."""
+    def lstsq(self, A: Tensor) -> Any:
+        """Removed from PyTorch: `linalg.lstsq`, with its arguments in the other order, takes its place."""
     def lt(self, other: Any) -> Any:
         """x < y."""
     def lt_(self, other: Any) -> Tensor:
         """x < y."""
+    def lu(self, pivot: _Bool = True, get_infos: _Bool = False, out: Any = None) -> Any:
+        """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which raises for no pivot."""
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """`linalg.lu_solve(LU_data, LU_pivots, input)`."""
     @property
     def mT(self) -> Tensor:
         """The last two dimensions exchanged: `x.mT`; a tensor without dimensions as it is."""
@@ -507,6 +529,10 @@ class Tensor:
         """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The matrix product of vectors, matrices, or stacks of matrices; batch dimensions broadcast."""
+    def matrix_exp(self) -> Tensor:
+        """`linalg.matrix_exp`."""
+    def matrix_power(self, n: _Int) -> Tensor:
+        """`linalg.matrix_power`."""
     def max(self, dim: Any = None, keepdim: _Bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
         """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
     def maximum(self, other: Any) -> Any:
@@ -593,6 +619,10 @@ class Tensor:
         """The number of elements."""
     def numpy(self, *, force: _Bool = False) -> np.ndarray:
         """The CPU tensor's elements as a NumPy array that shares its memory."""
+    def orgqr(self, input2: Tensor) -> Tensor:
+        """`linalg.householder_product`."""
+    def ormqr(self, input2: Tensor, input3: Tensor, left: _Bool = True, transpose: _Bool = False) -> Tensor:
+        """Q @ input3, where Q is the square product of all reflections of `geqrf`'s results `input` and `input2`."""
     def outer(self, vec2: Tensor) -> Tensor:
         """The matrix of the products of each element of one vector with each of another."""
     @property
@@ -602,6 +632,8 @@ class Tensor:
         """The dimensions in the order `dims`."""
     def pin_memory(self, device: Any = None) -> Tensor:
         """A copy in page-locked host memory, which copies to a GPU faster; the tensor itself where there is no GPU."""
+    def pinverse(self, rcond: _Float = 1e-15) -> Tensor:
+        """`linalg.pinv`."""
     def positive(self) -> Tensor:
         """input itself."""
     def pow(self, other: Any) -> Any:
@@ -612,6 +644,8 @@ class Tensor:
         """input where it is positive, else times weight: one number, or one for each channel, dimension 1."""
     def prod(self, dim: _Int | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
+    def qr(self, some: _Bool = True) -> Any:
+        """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
     def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Any = None) -> Tensor:
         """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it."""
     def reciprocal(self) -> Tensor:
@@ -701,8 +735,12 @@ class Tensor:
         """The hyperbolic sine of x."""
     def size(self, dim: _Int | None = None) -> Any:
         """The shape, or the extent of one dimension."""
+    def slogdet(self) -> Any:
+        """`linalg.slogdet`."""
     def softmax(self, dim: _Int = ..., dtype: Any = None, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """exp(input), scaled so that the sum along `dim` is 1."""
+    def solve(self, A: Tensor) -> Any:
+        """Removed from PyTorch: `linalg.solve`, with its arguments in the other order, takes its place."""
     def sort(self, dim: _Int = -1, descending: _Bool = False, stable: _Bool = True) -> SortResult:
         """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order."""
     def split(self, split_size_or_sections: _Int | Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
@@ -735,10 +773,14 @@ class Tensor:
         """The sum of all elements, or along `dim`; integers and booleans add up in int64."""
     def sum_to_size(self, *sizes: Any, size: Any = None) -> Tensor:
         """The sum over the dimensions that were expanded from `size` to the shape of `input`: the gradient of `expand`."""
+    def svd(self, some: _Bool = True, compute_uv: _Bool = True) -> Any:
+        """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`."""
     def swapaxes(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
     def swapdims(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
+    def symeig(self, *args: Any, **options: Any) -> Any:
+        """Removed from PyTorch, as a call says: see `linalg.eig`."""
     def t(self) -> Tensor:
         """The transpose of a matrix; tensors of fewer dimensions as they are."""
     def take(self, index: Tensor) -> Tensor:
@@ -763,6 +805,8 @@ class Tensor:
         """The `k` largest (or smallest) elements along `dim`, sorted, and their indices."""
     def transpose(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
+    def triangular_solve(self, A: Tensor, upper: _Bool = True, transpose: _Bool = False, unitriangular: _Bool = False) -> Any:
+        """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
     def tril(self, diagonal: _Int = 0) -> Tensor:
         """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one)."""
     def triu(self, diagonal: _Int = 0) -> Tensor:

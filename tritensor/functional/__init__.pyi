@@ -814,6 +814,14 @@ def _binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Ten
     """Cross entropy of the probabilities `target` against sigmoid(input), computed without overflow."""
 def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """input where it is positive, else alpha * (exp(input / alpha) - 1), whose slope at 0 is 1."""
+def _chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
+    """`linalg.multi_dot` of one matrix or more."""
+def _cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
+def _cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U."""
+def _cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """X of (L @ L^H) @ X = input, of which L is `input2`; with `upper` of (U^H @ U) @ X = input. Batches broadcast."""
 def _cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = 'mean') -> Tensor:
     """1 - c for the cosine c of vectors that are alike (target 1), max(0, c - margin) for others (-1)."""
 def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[int], target_lengths: Tensor | Sequence[int], blank: int = 0, reduction: str = 'mean', zero_infinity: bool = False) -> Tensor:
@@ -822,6 +830,8 @@ def _dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout as `nn.functional.dropout`, without defaults."""
 def _dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout in place as `nn.functional.dropout`, without defaults."""
+def _eig(input: Tensor, *args: Any, **options: Any) -> Any:
+    """Removed from PyTorch, as a call says: see `linalg.eig`."""
 def _embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
     """`nn.functional.embedding` with the table first, and without padding where padding_idx is no row."""
 def _empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = ..., out: Tensor | None = None) -> Tensor:
@@ -836,8 +846,12 @@ def _feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout of whole channels, without defaults."""
 def _feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout in place of whole channels, without defaults."""
+def _frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.vector_norm` along one dimension or two."""
 def _full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
+def _geqrf(input: Tensor, *, out: Any = None) -> Any:
+    """QR without Q: R, below it the vectors of the reflections whose product Q is, and their factors `tau`."""
 def _grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
 def _grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
@@ -852,6 +866,8 @@ def _gru_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor |
     """One step of `nn.GRUCell`: the new states."""
 def _hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = 'mean') -> Tensor:
     """The distances `input` of pairs that are alike (target 1), max(0, margin - input) of others (-1)."""
+def _inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.inv`."""
 def _kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: bool = False) -> Tensor:
     """`functional.kl_div` without the mean over rows, and without its warning."""
 def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
@@ -862,8 +878,14 @@ def _lstm(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """The states of all steps of `nn.LSTM`, and the last ones of each layer and direction."""
 def _lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
     """One step of `nn.LSTMCell`: the new states, and the cells."""
+def _lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.lu_solve(LU_data, LU_pivots, input)`."""
+def _lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None) -> Any:
+    """P, L and U of `linalg.lu_factor`; empty those of the data or of the pivots that are not to be unpacked."""
 def _margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = 'mean') -> Tensor:
     """max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1) or the second (-1)."""
+def _matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.matrix_power`."""
 def _max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
     """`nn.functional.max_pool1d` without the places of the elements."""
 def _max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
@@ -878,10 +900,20 @@ def _native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None
     """`group_norm` of (N, C, ...), with the mean of each group and 1 over its deviation."""
 def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
+def _nuclear_norm(input: Tensor, dim: Any = ..., keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.matrix_norm` with "nuc"."""
 def _ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor of ones."""
+def _orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.householder_product`."""
+def _ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Q @ input3, where Q is the square product of all reflections of `geqrf`'s results `input` and `input2`."""
+def _pinverse(input: Tensor, rcond: float = 1e-15, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.pinv`."""
 def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-08, reduction: str = 'mean') -> Tensor:
     """The negative log likelihood of counts `target` under Poisson distributions."""
+def _qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
+    """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
 def _rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are, on the CPU."""
 def _randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, low: int | None = None, high: int | None = None, size: Any = None, out: Tensor | None = None) -> Tensor:
@@ -902,8 +934,16 @@ def _rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.333333333333333
     """input where it is positive, else times a slope; while training one for each element, drawn from lower to upper."""
 def _selu(input: Tensor) -> Tensor:
     """1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are kept."""
+def _slogdet(input: Tensor, *, out: Any = None) -> Any:
+    """`linalg.slogdet`."""
+def _svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
+    """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`."""
+def _symeig(input: Tensor, *args: Any, **options: Any) -> Any:
+    """Removed from PyTorch, as a call says: see `linalg.eig`."""
 def _threshold(input: Tensor, threshold: float, value: float, *, out: Tensor | None = None) -> Tensor:
     """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
+def _triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None) -> Any:
+    """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
 def _triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-06, swap: bool = False, reduction: str = 'mean') -> Tensor:
     """max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is the p-norm of the difference + eps."""
 def _zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
