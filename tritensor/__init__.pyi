@@ -92,7 +92,10 @@ from .functional import _arange as arange
 from .functional import _bernoulli as bernoulli
 from .functional import _binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from .functional import _celu as celu
+from .functional import _chain_matmul as chain_matmul
 from .functional import _cholesky as cholesky
+from .functional import _cholesky_inverse as cholesky_inverse
+from .functional import _cholesky_solve as cholesky_solve
 from .functional import _cosine_embedding_loss as cosine_embedding_loss
 from .functional import _ctc_loss as ctc_loss
 from .functional import _dropout as dropout
@@ -105,6 +108,7 @@ from .functional import _feature_alpha_dropout as feature_alpha_dropout
 from .functional import _feature_alpha_dropout_ as feature_alpha_dropout_
 from .functional import _feature_dropout as feature_dropout
 from .functional import _feature_dropout_ as feature_dropout_
+from .functional import _frobenius_norm as frobenius_norm
 from .functional import _full as full
 from .functional import _geqrf as geqrf
 from .functional import _grid_sampler as grid_sampler
@@ -114,6 +118,7 @@ from .functional import _group_norm as group_norm
 from .functional import _gru as gru
 from .functional import _gru_cell as gru_cell
 from .functional import _hinge_embedding_loss as hinge_embedding_loss
+from .functional import _inverse as inverse
 from .functional import _kl_div as kl_div
 from .functional import _linspace as linspace
 from .functional import _logspace as logspace
@@ -122,6 +127,7 @@ from .functional import _lstm_cell as lstm_cell
 from .functional import _lu_solve as lu_solve
 from .functional import _lu_unpack as lu_unpack
 from .functional import _margin_ranking_loss as margin_ranking_loss
+from .functional import _matrix_power as matrix_power
 from .functional import _max_pool1d as max_pool1d
 from .functional import _max_pool1d_with_indices as max_pool1d_with_indices
 from .functional import _max_pool2d as max_pool2d
@@ -129,9 +135,11 @@ from .functional import _max_pool3d as max_pool3d
 from .functional import _multinomial as multinomial
 from .functional import _native_group_norm as native_group_norm
 from .functional import _normal as normal
+from .functional import _nuclear_norm as nuclear_norm
 from .functional import _ones as ones
 from .functional import _orgqr as orgqr
 from .functional import _ormqr as ormqr
+from .functional import _pinverse as pinverse
 from .functional import _poisson_nll_loss as poisson_nll_loss
 from .functional import _qr as qr
 from .functional import _rand as rand
@@ -144,9 +152,11 @@ from .functional import _rnn_tanh as rnn_tanh
 from .functional import _rnn_tanh_cell as rnn_tanh_cell
 from .functional import _rrelu as rrelu
 from .functional import _selu as selu
+from .functional import _slogdet as slogdet
 from .functional import _svd as svd
 from .functional import _symeig as symeig
 from .functional import _threshold as threshold
+from .functional import _triangular_solve as triangular_solve
 from .functional import _triplet_margin_loss as triplet_margin_loss
 from .functional import _zeros as zeros
 from .functional import abs as abs
@@ -413,6 +423,12 @@ from .generators import set_rng_state as set_rng_state
 from .linalg.old_names import lu as lu
 from .linalg.old_names import pca_lowrank as pca_lowrank
 from .linalg.old_names import svd_lowrank as svd_lowrank
+from .linalg.old_solving import det as det
+from .linalg.old_solving import logdet as logdet
+from .linalg.old_solving import lstsq as lstsq
+from .linalg.old_solving import matrix_exp as matrix_exp
+from .linalg.old_solving import matrix_rank as matrix_rank
+from .linalg.old_solving import solve as solve
 from .printing import set_printoptions as set_printoptions
 from .random import rand_like as rand_like
 from .random import randint_like as randint_like
@@ -516,10 +532,13 @@ __all__ = [
     "celu",
     "celu_",
     "cfloat",
+    "chain_matmul",
     "channel_shuffle",
     "channels_last",
     "channels_last_3d",
     "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "chunk",
     "clamp",
     "clamp_max",
@@ -555,6 +574,7 @@ __all__ = [
     "cuda",
     "cumsum",
     "default_generator",
+    "det",
     "detach",
     "device",
     "distributed",
@@ -602,6 +622,7 @@ __all__ = [
     "fmod",
     "fork_rng",
     "frac",
+    "frobenius_norm",
     "from_dlpack",
     "from_numpy",
     "full",
@@ -648,6 +669,7 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "inverse",
     "is_autocast_cache_enabled",
     "is_autocast_enabled",
     "is_complex",
@@ -675,6 +697,7 @@ __all__ = [
     "log2",
     "log_softmax",
     "logaddexp",
+    "logdet",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -684,6 +707,7 @@ __all__ = [
     "long",
     "lstm",
     "lstm_cell",
+    "lstsq",
     "lt",
     "lu",
     "lu_solve",
@@ -693,6 +717,9 @@ __all__ = [
     "masked_fill",
     "masked_select",
     "matmul",
+    "matrix_exp",
+    "matrix_power",
+    "matrix_rank",
     "max",
     "max_pool1d",
     "max_pool1d_with_indices",
@@ -731,6 +758,7 @@ __all__ = [
     "norm_except_dim",
     "normal",
     "not_equal",
+    "nuclear_norm",
     "numel",
     "ones",
     "ones_like",
@@ -744,6 +772,7 @@ __all__ = [
     "pdist",
     "permute",
     "pi",
+    "pinverse",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
@@ -807,7 +836,9 @@ __all__ = [
     "sign",
     "sin",
     "sinh",
+    "slogdet",
     "softmax",
+    "solve",
     "sort",
     "split",
     "sqrt",
@@ -836,6 +867,7 @@ __all__ = [
     "tile",
     "topk",
     "transpose",
+    "triangular_solve",
     "tril",
     "triplet_margin_loss",
     "triu",

@@ -197,6 +197,10 @@ class Tensor:
         """The tensor in int8; itself when it is that already."""
     def cholesky(self, upper: _Bool = False) -> Tensor:
         """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
+    def cholesky_inverse(self, upper: _Bool = False) -> Tensor:
+        """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U."""
+    def cholesky_solve(self, input2: Tensor, upper: _Bool = False) -> Tensor:
+        """X of (L @ L^H) @ X = input, of which L is `input2`; with `upper` of (U^H @ U) @ X = input. Batches broadcast."""
     def chunk(self, chunks: _Int, dim: _Int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` views of equal size along `dim`; the last may be smaller."""
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
@@ -246,6 +250,8 @@ class Tensor:
     def data(self, value: Any) -> None: ...
     def data_ptr(self) -> _Int:
         """The address of the first element in the memory of the tensor's device."""
+    def det(self) -> Tensor:
+        """`linalg.det`."""
     def detach(self) -> Tensor:
         """The same memory without history; autograd notices in-place changes of either tensor."""
     def detach_(self) -> Tensor:
@@ -253,10 +259,6 @@ class Tensor:
     @property
     def device(self) -> devices.device:
         """The device that holds the elements; CUDA devices always carry their index."""
-    def digamma(self) -> Tensor:
-        """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
-    def digamma_(self) -> Tensor:
-        """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
     def dim(self) -> _Int:
         """The number of dimensions."""
     def div(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
@@ -292,10 +294,6 @@ class Tensor:
         """1 - erf(x), exact where erf(x) is close to 1."""
     def erfc_(self) -> Tensor:
         """1 - erf(x), exact where erf(x) is close to 1."""
-    def erfinv(self) -> Tensor:
-        """The number whose error function is x."""
-    def erfinv_(self) -> Tensor:
-        """The number whose error function is x."""
     def exp(self) -> Tensor:
         """e to the power x."""
     def exp2(self) -> Tensor:
@@ -397,18 +395,6 @@ class Tensor:
         """sqrt(x * x + y * y), without overflow."""
     def hypot_(self, other: Any) -> Tensor:
         """sqrt(x * x + y * y), without overflow."""
-    def i0(self) -> Tensor:
-        """The modified Bessel function of the first kind and order 0."""
-    def i0_(self) -> Tensor:
-        """The modified Bessel function of the first kind and order 0."""
-    def igamma(self, other: Tensor) -> Tensor:
-        """The lower incomplete gamma function of order `input` at `other`, divided by gamma(input), of floating tensors."""
-    def igamma_(self, other: Tensor) -> Tensor:
-        """`igamma` in the tensor's own memory."""
-    def igammac(self, other: Tensor) -> Tensor:
-        """The upper incomplete gamma function, 1 - igamma(input, other), exact where that is small."""
-    def igammac_(self, other: Tensor) -> Tensor:
-        """`igammac` in the tensor's own memory."""
     def index_add(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`."""
     def index_add_(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
@@ -431,6 +417,8 @@ class Tensor:
         """The sum of products over the last dimension of both; of vectors, their dot product."""
     def int(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int32; itself when it is that already."""
+    def inverse(self) -> Tensor:
+        """`linalg.inv`."""
     def is_complex(self) -> _Bool:
         """Whether the dtype is a complex one."""
     def is_contiguous(self, *, memory_format: Any = ...) -> _Bool:
@@ -476,10 +464,6 @@ class Tensor:
         """x <= y."""
     def less_equal_(self, other: Any) -> Tensor:
         """x <= y."""
-    def lgamma(self) -> Tensor:
-        """The logarithm of the magnitude of the gamma function."""
-    def lgamma_(self) -> Tensor:
-        """The logarithm of the magnitude of the gamma function."""
     def log(self) -> Tensor:
         """The natural logarithm of x."""
     def log10(self) -> Tensor:
@@ -502,6 +486,8 @@ class Tensor:
         """log(exp(x) + exp(y)), without overflow."""
     def logaddexp_(self, other: Any) -> Tensor:
         """log(exp(x) + exp(y)), without overflow."""
+    def logdet(self) -> Tensor:
+        """The logarithms of determinants; NaN where one is negative."""
     def logical_and(self, other: Any) -> Any:
         """Whether x and y both differ from 0."""
     def logical_and_(self, other: Any) -> Tensor:
@@ -522,12 +508,14 @@ class Tensor:
         """log(sum(exp(x))) along `dim`, without overflow."""
     def long(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int64; itself when it is that already."""
+    def lstsq(self, A: Tensor) -> Any:
+        """Removed from PyTorch: `linalg.lstsq`, with its arguments in the other order, takes its place."""
     def lt(self, other: Any) -> Any:
         """x < y."""
     def lt_(self, other: Any) -> Tensor:
         """x < y."""
     def lu(self, pivot: _Bool = True, get_infos: _Bool = False, out: Any = None) -> Any:
-        """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which does not raise."""
+        """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which raises for no pivot."""
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
         """`linalg.lu_solve(LU_data, LU_pivots, input)`."""
     @property
@@ -541,6 +529,10 @@ class Tensor:
         """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The matrix product of vectors, matrices, or stacks of matrices; batch dimensions broadcast."""
+    def matrix_exp(self) -> Tensor:
+        """`linalg.matrix_exp`."""
+    def matrix_power(self, n: _Int) -> Tensor:
+        """`linalg.matrix_power`."""
     def max(self, dim: Any = None, keepdim: _Bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
         """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
     def maximum(self, other: Any) -> Any:
@@ -573,10 +565,6 @@ class Tensor:
         """x * y."""
     def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
-    def mvlgamma(self, p: _Int) -> Tensor:
-        """The logarithm of the multivariate gamma function of p dimensions."""
-    def mvlgamma_(self, p: _Int) -> Tensor:
-        """`mvlgamma` in the tensor's own memory."""
     def nan_to_num(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
         """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
     def nan_to_num_(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
@@ -644,10 +632,8 @@ class Tensor:
         """The dimensions in the order `dims`."""
     def pin_memory(self, device: Any = None) -> Tensor:
         """A copy in page-locked host memory, which copies to a GPU faster; the tensor itself where there is no GPU."""
-    def polygamma(self, n: _Int) -> Any:
-        """The derivative of order n of the digamma function."""
-    def polygamma_(self, n: _Int) -> Tensor:
-        """`polygamma` in the tensor's own memory."""
+    def pinverse(self, rcond: _Float = 1e-15) -> Tensor:
+        """`linalg.pinv`."""
     def positive(self) -> Tensor:
         """input itself."""
     def pow(self, other: Any) -> Any:
@@ -749,8 +735,12 @@ class Tensor:
         """The hyperbolic sine of x."""
     def size(self, dim: _Int | None = None) -> Any:
         """The shape, or the extent of one dimension."""
+    def slogdet(self) -> Any:
+        """`linalg.slogdet`."""
     def softmax(self, dim: _Int = ..., dtype: Any = None, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """exp(input), scaled so that the sum along `dim` is 1."""
+    def solve(self, A: Tensor) -> Any:
+        """Removed from PyTorch: `linalg.solve`, with its arguments in the other order, takes its place."""
     def sort(self, dim: _Int = -1, descending: _Bool = False, stable: _Bool = True) -> SortResult:
         """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order."""
     def split(self, split_size_or_sections: _Int | Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
@@ -790,7 +780,7 @@ class Tensor:
     def swapdims(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
     def symeig(self, *args: Any, **options: Any) -> Any:
-        """Removed from PyTorch, as a call says: see `linalg.eigh`."""
+        """Removed from PyTorch, as a call says: see `linalg.eig`."""
     def t(self) -> Tensor:
         """The transpose of a matrix; tensors of fewer dimensions as they are."""
     def take(self, index: Tensor) -> Tensor:
@@ -815,6 +805,8 @@ class Tensor:
         """The `k` largest (or smallest) elements along `dim`, sorted, and their indices."""
     def transpose(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
+    def triangular_solve(self, A: Tensor, upper: _Bool = True, transpose: _Bool = False, unitriangular: _Bool = False) -> Any:
+        """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
     def tril(self, diagonal: _Int = 0) -> Tensor:
         """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one)."""
     def triu(self, diagonal: _Int = 0) -> Tensor:

@@ -219,7 +219,6 @@ __all__ = [
     "ctc_loss",
     "cumsum",
     "detach",
-    "digamma",
     "div",
     "divide",
     "dot",
@@ -237,7 +236,6 @@ __all__ = [
     "equal",
     "erf",
     "erfc",
-    "erfinv",
     "exp",
     "exp2",
     "expm1",
@@ -278,9 +276,6 @@ __all__ = [
     "hstack",
     "huber_loss",
     "hypot",
-    "i0",
-    "igamma",
-    "igammac",
     "index_add",
     "index_copy",
     "index_fill",
@@ -304,7 +299,6 @@ __all__ = [
     "lerp",
     "less",
     "less_equal",
-    "lgamma",
     "linear",
     "linear_cross_entropy",
     "local_response_norm",
@@ -353,7 +347,6 @@ __all__ = [
     "multilabel_soft_margin_loss",
     "multiply",
     "mv",
-    "mvlgamma",
     "nan_to_num",
     "nansum",
     "native_channel_shuffle",
@@ -374,7 +367,6 @@ __all__ = [
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
-    "polygamma",
     "positive",
     "pow",
     "prelu",
@@ -566,8 +558,6 @@ def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic cosine of x."""
 def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The sums of the elements up to each place along `dim`; integers and booleans add up in int64."""
-def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of the products of two vectors' elements."""
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -580,8 +570,6 @@ def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
 def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 - erf(x), exact where erf(x) is close to 1."""
-def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The number whose error function is x."""
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """e to the power x."""
 def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -630,12 +618,6 @@ def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the second dimension, vectors along their only one."""
 def hypot(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """sqrt(x * x + y * y), without overflow."""
-def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The modified Bessel function of the first kind and order 0."""
-def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The lower incomplete gamma function of order `input` at `other`, divided by gamma(input), of floating tensors."""
-def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The upper incomplete gamma function, 1 - igamma(input, other), exact where that is small."""
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`."""
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -660,8 +642,6 @@ def less(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x < y."""
 def less_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x <= y."""
-def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The logarithm of the magnitude of the gamma function."""
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None, out: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`, for an input of shape (..., in) and a weight of shape (out, in)."""
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -730,8 +710,6 @@ def multiply(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * y."""
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of a matrix and a vector."""
-def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
-    """The logarithm of the multivariate gamma function of p dimensions."""
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, *, out: Tensor | None = None) -> Tensor:
     """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None, out: Tensor | None = None) -> Tensor:
@@ -750,8 +728,6 @@ def not_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x != y."""
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix of the products of each element of one vector with each of another."""
-def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The derivative of order n of the digamma function; floating results."""
 def pow(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
@@ -838,8 +814,14 @@ def _binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Ten
     """Cross entropy of the probabilities `target` against sigmoid(input), computed without overflow."""
 def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """input where it is positive, else alpha * (exp(input / alpha) - 1), whose slope at 0 is 1."""
+def _chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
+    """`linalg.multi_dot` of one matrix or more."""
 def _cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
+def _cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U."""
+def _cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """X of (L @ L^H) @ X = input, of which L is `input2`; with `upper` of (U^H @ U) @ X = input. Batches broadcast."""
 def _cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = 'mean') -> Tensor:
     """1 - c for the cosine c of vectors that are alike (target 1), max(0, c - margin) for others (-1)."""
 def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[int], target_lengths: Tensor | Sequence[int], blank: int = 0, reduction: str = 'mean', zero_infinity: bool = False) -> Tensor:
@@ -864,6 +846,8 @@ def _feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout of whole channels, without defaults."""
 def _feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout in place of whole channels, without defaults."""
+def _frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.vector_norm` along one dimension or two."""
 def _full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
 def _geqrf(input: Tensor, *, out: Any = None) -> Any:
@@ -882,6 +866,8 @@ def _gru_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor |
     """One step of `nn.GRUCell`: the new states."""
 def _hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = 'mean') -> Tensor:
     """The distances `input` of pairs that are alike (target 1), max(0, margin - input) of others (-1)."""
+def _inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.inv`."""
 def _kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: bool = False) -> Tensor:
     """`functional.kl_div` without the mean over rows, and without its warning."""
 def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
@@ -898,6 +884,8 @@ def _lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unp
     """P, L and U of `linalg.lu_factor`; empty those of the data or of the pivots that are not to be unpacked."""
 def _margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = 'mean') -> Tensor:
     """max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1) or the second (-1)."""
+def _matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.matrix_power`."""
 def _max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
     """`nn.functional.max_pool1d` without the places of the elements."""
 def _max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
@@ -912,12 +900,16 @@ def _native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None
     """`group_norm` of (N, C, ...), with the mean of each group and 1 over its deviation."""
 def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
+def _nuclear_norm(input: Tensor, dim: Any = ..., keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.matrix_norm` with "nuc"."""
 def _ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor of ones."""
 def _orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`linalg.householder_product`."""
 def _ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Q @ input3, where Q is the square product of all reflections of `geqrf`'s results `input` and `input2`."""
+def _pinverse(input: Tensor, rcond: float = 1e-15, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.pinv`."""
 def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-08, reduction: str = 'mean') -> Tensor:
     """The negative log likelihood of counts `target` under Poisson distributions."""
 def _qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
@@ -942,12 +934,16 @@ def _rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.333333333333333
     """input where it is positive, else times a slope; while training one for each element, drawn from lower to upper."""
 def _selu(input: Tensor) -> Tensor:
     """1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are kept."""
+def _slogdet(input: Tensor, *, out: Any = None) -> Any:
+    """`linalg.slogdet`."""
 def _svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
     """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`."""
 def _symeig(input: Tensor, *args: Any, **options: Any) -> Any:
-    """Removed from PyTorch, as a call says: see `linalg.eigh`."""
+    """Removed from PyTorch, as a call says: see `linalg.eig`."""
 def _threshold(input: Tensor, threshold: float, value: float, *, out: Tensor | None = None) -> Tensor:
     """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
+def _triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None) -> Any:
+    """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
 def _triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-06, swap: bool = False, reduction: str = 'mean') -> Tensor:
     """max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is the p-norm of the difference + eps."""
 def _zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
