@@ -883,7 +883,7 @@ def _ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, 
 def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-08, reduction: str = 'mean') -> Tensor:
     """The negative log likelihood of counts `target` under Poisson distributions."""
 def _rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
-    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are, on the CPU."""
+    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are."""
 def _randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, low: int | None = None, high: int | None = None, size: Any = None, out: Tensor | None = None) -> Tensor:
     """Integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high, size)`."""
 def _randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
