@@ -365,6 +365,10 @@ from .functional import where as where
 from .functional.channel_normalization import _batch_norm as batch_norm
 from .functional.channel_normalization import _instance_norm as instance_norm
 from .functional.channel_normalization import _native_batch_norm as native_batch_norm
+from .functional.complex_views import imag as imag
+from .functional.complex_views import real as real
+from .functional.complex_views import view_as_complex as view_as_complex
+from .functional.complex_views import view_as_real as view_as_real
 from .functional.creation import as_tensor as as_tensor
 from .functional.creation import as_tensor as asarray
 from .functional.creation import from_dlpack as from_dlpack
@@ -654,6 +658,7 @@ __all__ = [
     "hub",
     "hypot",
     "iinfo",
+    "imag",
     "index_add",
     "index_copy",
     "index_fill",
@@ -791,6 +796,7 @@ __all__ = [
     "randn_like",
     "random",
     "randperm",
+    "real",
     "reciprocal",
     "relu",
     "relu_",
@@ -884,6 +890,8 @@ __all__ = [
     "var",
     "var_mean",
     "version",
+    "view_as_complex",
+    "view_as_real",
     "vision",
     "vmap",
     "vstack",

@@ -395,6 +395,11 @@ class Tensor:
         """sqrt(x * x + y * y), without overflow."""
     def hypot_(self, other: Any) -> Tensor:
         """sqrt(x * x + y * y), without overflow."""
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary parts, a view."""
+    @imag.setter
+    def imag(self, value: Any) -> None: ...
     def index_add(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`."""
     def index_add_(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
@@ -648,6 +653,11 @@ class Tensor:
         """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
     def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Any = None) -> Tensor:
         """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it."""
+    @property
+    def real(self) -> Tensor:
+        """The real parts, a view; a real tensor itself."""
+    @real.setter
+    def real(self, value: Any) -> None: ...
     def reciprocal(self) -> Tensor:
         """1 / x."""
     def reciprocal_(self) -> Tensor:

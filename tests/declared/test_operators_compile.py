@@ -95,9 +95,7 @@ def test_every_body_compiles_without_spills(operator: Operator, target: tuple[st
 @pytest.mark.parametrize(
     "operator",
     [
-        pytest.param(
-            operator, id=operator.name, marks=() if operator.name == "mul" else pytest.mark.slow
-        )
+        pytest.param(operator, id=operator.name, marks=() if operator.name == "mul" else pytest.mark.slow)
         for operator in OPERATORS
         if operator.on_pairs and operator.rule.highest >= dtypes.COMPLEX
     ],

@@ -20,8 +20,8 @@ KNOWN: tuple[Known, ...] = (
         "Complex tensors beyond arithmetic",
         REFUSED,
         r"not implemented for '(Complex\w+|complex\d+)'|complex tensors have no kernel",
-        "Complex dtypes are there for arithmetic, sums, products and convolutions. Other layers, `logaddexp` and random "
-        "numbers in place are not computed for them.",
+        "Complex dtypes are there for arithmetic, sums, products and convolutions. Other layers, `logaddexp` and "
+        "random numbers in place are not computed for them.",
         "torch.logaddexp(x, torch.ones(3, dtype=torch.complex64))",
     ),
     Known(

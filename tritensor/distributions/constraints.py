@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..functional import indexing as _indexing  # noqa: F401 - methods of Tensor
 from ..tensor import Tensor
 
 __all__ = [

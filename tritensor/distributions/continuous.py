@@ -10,7 +10,7 @@ from math import log, pi, sqrt
 from typing import Any
 
 from ..function import Function
-from ..functional import where
+from ..functional.pointwise import where
 from ..random import rand, randn
 from ..special import digamma, gammaln
 from ..tensor import Tensor

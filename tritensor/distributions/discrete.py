@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..autograd.mode import no_grad
-from ..functional import arange, eye, where
-from ..random import bernoulli, multinomial, poisson, rand
+from ..functional.pointwise import where
+from ..functional.ranges import arange, eye
+from ..random import bernoulli, multinomial, rand
+from ..sampling import binomial, poisson
 from ..special import gammaln
 from ..tensor import Tensor
 from . import constraints
@@ -124,8 +126,6 @@ class Binomial(_Binary):
     variance = stated("n p (1 - p).", lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        from ..random import binomial
-
         shape = self._extended_shape(sample_shape)
         with no_grad():
             return binomial(self.total_count.expand(shape), self.probs.expand(shape))  # type: ignore[no-any-return]

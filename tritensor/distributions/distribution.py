@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..autograd.mode import no_grad
 from ..functional.creation import tensor
-from ..functional.pointwise import where as _where  # noqa: F401
 from ..functional.views import broadcast_tensors
-from ..layout import Size
 from ..rules import Number
+from ..size import Size
 from ..tensor import Tensor
 from . import constraints
 
@@ -45,6 +44,11 @@ class Distribution:
     arg_constraints: Any = {}
     support: Any = constraints.real
     _validate_args = __debug__
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Tensor:
+            """The parameters, which are attributes of the names that they were passed by."""
 
     def __init__(
         self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (), validate_args: bool | None = None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import log, pi
 from typing import Any
 
-from ..functional import where
+from ..functional.pointwise import where
 from ..special import digamma, gammaln
 from ..tensor import Tensor
 from . import composed, continuous, discrete, multivariate

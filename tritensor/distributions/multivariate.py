@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from math import log, pi
 
-from ..functional import broadcast_tensors, eye
+from ..functional.ranges import eye
+from ..functional.views import broadcast_tensors
 from ..random import randn
 from ..special import digamma, gammaln
 from ..tensor import Tensor

@@ -915,7 +915,7 @@ def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, ful
 def _qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
 def _rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
-    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are, on the CPU."""
+    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are."""
 def _randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, low: int | None = None, high: int | None = None, size: Any = None, out: Tensor | None = None) -> Tensor:
     """Integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high, size)`."""
 def _randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
