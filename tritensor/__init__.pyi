@@ -171,6 +171,7 @@ from .functional import atan2 as atan2
 from .functional import atanh as atanh
 from .functional import avg_pool1d as avg_pool1d
 from .functional import bilinear as bilinear
+from .functional import bincount as bincount
 from .functional import bitwise_and as bitwise_and
 from .functional import bitwise_left_shift as bitwise_left_shift
 from .functional import bitwise_not as bitwise_not
@@ -179,6 +180,7 @@ from .functional import bitwise_right_shift as bitwise_right_shift
 from .functional import bitwise_xor as bitwise_xor
 from .functional import bmm as bmm
 from .functional import broadcast_shapes as broadcast_shapes
+from .functional import bucketize as bucketize
 from .functional import can_cast as can_cast
 from .functional import cat as cat
 from .functional import ceil as ceil
@@ -200,10 +202,15 @@ from .functional import conv_tbc as conv_tbc
 from .functional import conv_transpose1d as conv_transpose1d
 from .functional import conv_transpose2d as conv_transpose2d
 from .functional import conv_transpose3d as conv_transpose3d
+from .functional import corrcoef as corrcoef
 from .functional import cos as cos
 from .functional import cosh as cosh
 from .functional import cosine_similarity as cosine_similarity
 from .functional import count_nonzero as count_nonzero
+from .functional import cov as cov
+from .functional import cummax as cummax
+from .functional import cummin as cummin
+from .functional import cumprod as cumprod
 from .functional import cumsum as cumsum
 from .functional import detach as detach
 from .functional import div as div
@@ -235,6 +242,9 @@ from .functional import greater as greater
 from .functional import greater_equal as greater_equal
 from .functional import gt as gt
 from .functional import hardshrink as hardshrink
+from .functional import histc as histc
+from .functional import histogram as histogram
+from .functional import histogramdd as histogramdd
 from .functional import hstack as hstack
 from .functional import hypot as hypot
 from .functional import index_add as index_add
@@ -247,8 +257,10 @@ from .functional import is_complex as is_complex
 from .functional import is_floating_point as is_floating_point
 from .functional import isclose as isclose
 from .functional import isfinite as isfinite
+from .functional import isin as isin
 from .functional import isinf as isinf
 from .functional import isnan as isnan
+from .functional import kthvalue as kthvalue
 from .functional import layer_norm as layer_norm
 from .functional import le as le
 from .functional import lerp as lerp
@@ -259,6 +271,7 @@ from .functional import log10 as log10
 from .functional import log1p as log1p
 from .functional import log2 as log2
 from .functional import logaddexp as logaddexp
+from .functional import logcumsumexp as logcumsumexp
 from .functional import logical_and as logical_and
 from .functional import logical_not as logical_not
 from .functional import logical_or as logical_or
@@ -271,14 +284,20 @@ from .functional import matmul as matmul
 from .functional import max as max
 from .functional import maximum as maximum
 from .functional import mean as mean
+from .functional import median as median
 from .functional import meshgrid as meshgrid
 from .functional import min as min
 from .functional import minimum as minimum
 from .functional import mm as mm
+from .functional import mode as mode
+from .functional import msort as msort
 from .functional import mul as mul
 from .functional import multiply as multiply
 from .functional import mv as mv
 from .functional import nan_to_num as nan_to_num
+from .functional import nanmean as nanmean
+from .functional import nanmedian as nanmedian
+from .functional import nanquantile as nanquantile
 from .functional import nansum as nansum
 from .functional import native_channel_shuffle as native_channel_shuffle
 from .functional import ne as ne
@@ -297,6 +316,7 @@ from .functional import positive as positive
 from .functional import pow as pow
 from .functional import prelu as prelu
 from .functional import prod as prod
+from .functional import quantile as quantile
 from .functional import reciprocal as reciprocal
 from .functional import relu as relu
 from .functional import relu_ as relu_
@@ -310,6 +330,7 @@ from .functional import rrelu_ as rrelu_
 from .functional import rsqrt as rsqrt
 from .functional import scatter as scatter
 from .functional import scatter_add as scatter_add
+from .functional import searchsorted as searchsorted
 from .functional import selu_ as selu_
 from .functional import set_float32_matmul_precision as set_float32_matmul_precision
 from .functional import sgn as sgn
@@ -337,6 +358,8 @@ from .functional import tril as tril
 from .functional import triu as triu
 from .functional import true_divide as true_divide
 from .functional import trunc as trunc
+from .functional import unique as unique
+from .functional import unique_consecutive as unique_consecutive
 from .functional import var as var
 from .functional import var_mean as var_mean
 from .functional import vstack as vstack
@@ -484,6 +507,7 @@ __all__ = [
     "bfloat16",
     "bilinear",
     "binary_cross_entropy_with_logits",
+    "bincount",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
@@ -495,6 +519,7 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "broadcast_to",
+    "bucketize",
     "can_cast",
     "cat",
     "cdouble",
@@ -530,14 +555,19 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
     "convolution",
+    "corrcoef",
     "cos",
     "cosh",
     "cosine_embedding_loss",
     "cosine_similarity",
     "count_nonzero",
+    "cov",
     "cpu",
     "ctc_loss",
     "cuda",
+    "cummax",
+    "cummin",
+    "cumprod",
     "cumsum",
     "default_generator",
     "detach",
@@ -612,6 +642,9 @@ __all__ = [
     "half",
     "hardshrink",
     "hinge_embedding_loss",
+    "histc",
+    "histogram",
+    "histogramdd",
     "hstack",
     "hub",
     "hypot",
@@ -640,10 +673,12 @@ __all__ = [
     "is_tensor",
     "isclose",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "jit",
     "kl_div",
+    "kthvalue",
     "layer_norm",
     "le",
     "lerp",
@@ -657,6 +692,7 @@ __all__ = [
     "log2",
     "log_softmax",
     "logaddexp",
+    "logcumsumexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -679,12 +715,15 @@ __all__ = [
     "max_pool3d",
     "maximum",
     "mean",
+    "median",
     "memory_format",
     "meshgrid",
     "min",
     "minimum",
     "mm",
+    "mode",
     "movedim",
+    "msort",
     "mul",
     "multinomial",
     "multiply",
@@ -692,6 +731,9 @@ __all__ = [
     "mv",
     "nan",
     "nan_to_num",
+    "nanmean",
+    "nanmedian",
+    "nanquantile",
     "nansum",
     "narrow",
     "native_batch_norm",
@@ -729,6 +771,7 @@ __all__ = [
     "preserve_format",
     "prod",
     "promote_types",
+    "quantile",
     "rand",
     "rand_like",
     "randint",
@@ -759,6 +802,7 @@ __all__ = [
     "scalar_tensor",
     "scatter",
     "scatter_add",
+    "searchsorted",
     "seed",
     "select",
     "selu",
@@ -819,6 +863,8 @@ __all__ = [
     "uint8",
     "unbind",
     "unflatten",
+    "unique",
+    "unique_consecutive",
     "unsqueeze",
     "utils",
     "var",

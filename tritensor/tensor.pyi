@@ -26,6 +26,26 @@ class AminmaxResult(NamedTuple):
     min: Tensor
     max: Tensor
 
+class CummaxResult(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class CumminResult(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class HistogramResult(NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor
+
+class KthvalueResult(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class ModeResult(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
 class SortResult(NamedTuple):
     values: Tensor
     indices: Tensor
@@ -157,6 +177,8 @@ class Tensor:
         """Fill with 1 with probability `p` (a number, or a tensor of them), else 0."""
     def bfloat16(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in bfloat16; itself when it is that already."""
+    def bincount(self, weights: Tensor | None = None, minlength: _Int = 0) -> Tensor:
+        """How often each number from 0 on is in a vector of integers; or the sums of the weights of its elements."""
     def bitwise_and(self, other: Any) -> Any:
         """The bits that x and y both have."""
     def bitwise_and_(self, other: Any) -> Tensor:
@@ -221,6 +243,8 @@ class Tensor:
         """The tensor in row-major order (or that of a memory format) without gaps; itself when it is that already."""
     def copy_(self, src: Any, non_blocking: _Bool = False) -> Tensor:
         """Write `src` (a tensor from any device, any dtype, broadcast, or a number) over the tensor's elements."""
+    def corrcoef(self) -> Tensor:
+        """The correlation coefficients of variables, the rows of `input`, of which each column is an observation."""
     def cos(self) -> Tensor:
         """The cosine of x."""
     def cos_(self) -> Tensor:
@@ -231,12 +255,24 @@ class Tensor:
         """The hyperbolic cosine of x."""
     def count_nonzero(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
         """How many elements are not zero, of all or along `dim`."""
+    def cov(self, *, correction: _Int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+        """The covariances of variables, the rows of `input`, of which each column is an observation."""
     def cpu(self, *, non_blocking: _Bool = False, memory_format: Any = None) -> Tensor:
         """The tensor in host memory; itself when it is there already."""
     def cuda(self, device: Any = None, non_blocking: _Bool = False, *, memory_format: Any = None) -> Tensor:
         """The tensor on a CUDA device (the current one unless given); itself when it is there already."""
+    def cummax(self, dim: _Int | None = None) -> CummaxResult:
+        """The largest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
+    def cummin(self, dim: _Int | None = None) -> CumminResult:
+        """The smallest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
+    def cumprod(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
+        """The products of the elements up to each place along `dim`; integers and booleans multiply in int64."""
+    def cumprod_(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
+        """`cumprod` in the tensor's own memory."""
     def cumsum(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
         """The sums of the elements up to each place along `dim`; integers and booleans add up in int64."""
+    def cumsum_(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
+        """`cumsum` in the tensor's own memory."""
     @property
     def data(self) -> Tensor:
         """The same memory without history; autograd does not notice changes to it."""
@@ -379,6 +415,10 @@ class Tensor:
         """The tensor in float16; itself when it is that already."""
     def hardshrink(self, lambd: _Float = 0.5) -> Tensor:
         """input, and 0 where it lies between -lambd and lambd, or on one of them."""
+    def histc(self, bins: _Int = 100, min: _Float = 0, max: _Float = 0) -> Tensor:
+        """How many elements are in each of `bins` equal intervals from `min` to `max`; of all elements if these are equal."""
+    def histogram(self, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _Bool = False) -> HistogramResult:
+        """How many elements are in each bin, or the sums of their weights; and the bins' edges."""
     def hypot(self, other: Any) -> Any:
         """sqrt(x * x + y * y), without overflow."""
     def hypot_(self, other: Any) -> Tensor:
@@ -434,6 +474,8 @@ class Tensor:
     @property
     def itemsize(self) -> _Int:
         """The size of an element in bytes."""
+    def kthvalue(self, k: _Int, dim: _Int = -1, keepdim: _Bool = False) -> KthvalueResult:
+        """The `k`-th smallest element along `dim`, counted from 1, and its index. NaN is larger than every number."""
     def le(self, other: Any) -> Any:
         """x <= y."""
     def le_(self, other: Any) -> Tensor:
@@ -472,6 +514,8 @@ class Tensor:
         """log(exp(x) + exp(y)), without overflow."""
     def logaddexp_(self, other: Any) -> Tensor:
         """log(exp(x) + exp(y)), without overflow."""
+    def logcumsumexp(self, dim: _Int | None = None) -> Tensor:
+        """log(sum(exp(x))) of the elements up to each place along `dim`, without overflow."""
     def logical_and(self, other: Any) -> Any:
         """Whether x and y both differ from 0."""
     def logical_and_(self, other: Any) -> Tensor:
@@ -515,6 +559,8 @@ class Tensor:
         """The larger of x and y; NaN if either is."""
     def mean(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The mean of all elements, or along `dim`."""
+    def median(self, dim: _Int | None = None, keepdim: _Bool = False) -> Any:
+        """The median of all elements; or along `dim`, with indices. Of an even number it is the lower one in the middle."""
     def min(self, dim: Any = None, keepdim: _Bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
         """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
     def minimum(self, other: Any) -> Any:
@@ -523,10 +569,14 @@ class Tensor:
         """The smaller of x and y; NaN if either is."""
     def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The product of two matrices."""
+    def mode(self, dim: _Int = -1, keepdim: _Bool = False) -> ModeResult:
+        """The element along `dim` that is there most often, of several the smallest, and the last index where it is."""
     def moveaxis(self, source: _Int | Sequence[_Int], destination: _Int | Sequence[_Int]) -> Tensor:
         """Dimensions `source` at the places `destination`, the others in their order."""
     def movedim(self, source: _Int | Sequence[_Int], destination: _Int | Sequence[_Int]) -> Tensor:
         """Dimensions `source` at the places `destination`, the others in their order."""
+    def msort(self) -> Tensor:
+        """The elements in rising order along the first dimension."""
     def mul(self, other: Any) -> Any:
         """x * y."""
     def mul_(self, other: Any) -> Tensor:
@@ -543,6 +593,12 @@ class Tensor:
         """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
     def nan_to_num_(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
         """`nan_to_num` in the tensor's own memory."""
+    def nanmean(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None) -> Tensor:
+        """The mean of the elements that are not NaN, of all or along `dim`; NaN if there are none."""
+    def nanmedian(self, dim: _Int | None = None, keepdim: _Bool = False) -> Any:
+        """The median of the elements that are not NaN; NaN if there are none."""
+    def nanquantile(self, q: Any, dim: _Int | None = None, keepdim: _Bool = False, *, interpolation: str = 'linear') -> Tensor:
+        """`quantile` of the elements that are not NaN; NaN if there are none."""
     def nansum(self, dim: Any = None, keepdim: _Bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
         """The sum of the elements that are not NaN."""
     def narrow(self, dim: _Int, start: _Int, length: _Int) -> Tensor:
@@ -612,6 +668,8 @@ class Tensor:
         """input where it is positive, else times weight: one number, or one for each channel, dimension 1."""
     def prod(self, dim: _Int | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
+    def quantile(self, q: Any, dim: _Int | None = None, keepdim: _Bool = False, *, interpolation: str = 'linear') -> Tensor:
+        """The `q`-th quantiles of all elements, or along `dim`; of several `q` along a new first dimension."""
     def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Any = None) -> Tensor:
         """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it."""
     def reciprocal(self) -> Tensor:
@@ -785,6 +843,10 @@ class Tensor:
         """Dimension `dim` as several of the given sizes (one may be -1)."""
     def uniform_(self, from_: _Float = 0.0, to: _Float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill with numbers uniformly distributed in [from_, to)."""
+    def unique(self, sorted: _Bool = True, return_inverse: _Bool = False, return_counts: _Bool = False, dim: _Int | None = None) -> Any:
+        """Each element once, in rising order; or each slice along `dim`. The host waits for their number."""
+    def unique_consecutive(self, return_inverse: _Bool = False, return_counts: _Bool = False, dim: _Int | None = None) -> Any:
+        """The elements (or slices along `dim`) without those that are equal to the one before them."""
     def unsqueeze(self, dim: _Int) -> Tensor:
         """With a new dimension of size 1 at `dim`."""
     def var(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, out: Tensor | None = None, **others: Any) -> Tensor:

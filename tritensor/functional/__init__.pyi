@@ -29,6 +29,8 @@ from .activations import tanhshrink as tanhshrink
 from .attention import cosine_similarity as cosine_similarity
 from .attention import normalize as normalize
 from .attention import scaled_dot_product_attention as scaled_dot_product_attention
+from .bins import bincount as bincount
+from .bins import histogramdd as histogramdd
 from .channel_normalization import batch_norm as batch_norm
 from .channel_normalization import group_norm as group_norm
 from .channel_normalization import instance_norm as instance_norm
@@ -129,7 +131,11 @@ from .shuffling import channel_shuffle as channel_shuffle
 from .shuffling import channel_shuffle as native_channel_shuffle
 from .shuffling import pixel_shuffle as pixel_shuffle
 from .shuffling import pixel_unshuffle as pixel_unshuffle
+from .statistics import corrcoef as corrcoef
+from .statistics import cov as cov
 from .subscripts import einsum as einsum
+from .uniqueness import unique as unique
+from .uniqueness import unique_consecutive as unique_consecutive
 
 __all__ = [
     "abs",
@@ -180,6 +186,7 @@ __all__ = [
     "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "bincount",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
@@ -188,6 +195,7 @@ __all__ = [
     "bitwise_xor",
     "bmm",
     "broadcast_shapes",
+    "bucketize",
     "can_cast",
     "cat",
     "ceil",
@@ -210,13 +218,18 @@ __all__ = [
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "corrcoef",
     "cos",
     "cosh",
     "cosine_embedding_loss",
     "cosine_similarity",
     "count_nonzero",
+    "cov",
     "cross_entropy",
     "ctc_loss",
+    "cummax",
+    "cummin",
+    "cumprod",
     "cumsum",
     "detach",
     "div",
@@ -273,6 +286,9 @@ __all__ = [
     "hardtanh",
     "hardtanh_",
     "hinge_embedding_loss",
+    "histc",
+    "histogram",
+    "histogramdd",
     "hstack",
     "huber_loss",
     "hypot",
@@ -288,9 +304,11 @@ __all__ = [
     "is_floating_point",
     "isclose",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "kl_div",
+    "kthvalue",
     "l1_loss",
     "layer_norm",
     "le",
@@ -308,6 +326,7 @@ __all__ = [
     "log2",
     "log_softmax",
     "logaddexp",
+    "logcumsumexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -334,12 +353,15 @@ __all__ = [
     "max_unpool3d",
     "maximum",
     "mean",
+    "median",
     "meshgrid",
     "min",
     "minimum",
     "mish",
     "mm",
+    "mode",
     "mse_loss",
+    "msort",
     "mul",
     "multi_head_attention_forward",
     "multi_margin_loss",
@@ -348,6 +370,9 @@ __all__ = [
     "multiply",
     "mv",
     "nan_to_num",
+    "nanmean",
+    "nanmedian",
+    "nanquantile",
     "nansum",
     "native_channel_shuffle",
     "ne",
@@ -371,6 +396,7 @@ __all__ = [
     "pow",
     "prelu",
     "prod",
+    "quantile",
     "reciprocal",
     "relu",
     "relu6",
@@ -387,6 +413,7 @@ __all__ = [
     "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
+    "searchsorted",
     "selu",
     "selu_",
     "set_float32_matmul_precision",
@@ -429,6 +456,8 @@ __all__ = [
     "true_divide",
     "trunc",
     "unfold",
+    "unique",
+    "unique_consecutive",
     "upsample",
     "upsample_bilinear",
     "upsample_nearest",
@@ -526,6 +555,8 @@ def bitwise_right_shift(input: Any, other: Any, *, out: Tensor | None = None) ->
     """The bits of x, moved down by y places; the sign stays."""
 def bitwise_xor(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The bits that one of x and y has."""
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Tensor | None = None) -> Tensor:
+    """The number of the interval between sorted boundaries that each element is in."""
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest integer that is not below x."""
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
@@ -556,6 +587,12 @@ def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of x."""
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic cosine of x."""
+def cummax(input: Tensor, dim: int | None = None, *, out: Any = None) -> Any:
+    """The largest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
+def cummin(input: Tensor, dim: int | None = None, *, out: Any = None) -> Any:
+    """The smallest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
+def cumprod(input: Tensor, dim: int | None = None, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
+    """The products of the elements up to each place along `dim`; integers and booleans multiply in int64."""
 def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The sums of the elements up to each place along `dim`; integers and booleans add up in int64."""
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -614,6 +651,10 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     """input, and 0 where it lies between -lambd and lambd, or on one of them."""
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """`hardtanh` in the tensor's own memory."""
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
+    """How many elements are in each of `bins` equal intervals from `min` to `max`; of all elements if these are equal."""
+def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False, out: Any = None) -> Any:
+    """How many elements are in each bin, or the sums of their weights; and the bins' edges."""
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the second dimension, vectors along their only one."""
 def hypot(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -628,10 +669,14 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of products over the last dimension of both; of vectors, their dot product."""
 def isfinite(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is neither infinite nor NaN."""
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False, out: Tensor | None = None) -> Tensor:
+    """Whether each element is among `test_elements`; with `invert` whether it is not. One of them may be a number."""
 def isinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is infinite."""
 def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is NaN."""
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The `k`-th smallest element along `dim`, counted from 1, and its index. NaN is larger than every number."""
 def le(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x <= y."""
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
@@ -654,6 +699,8 @@ def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of x to base 2."""
 def logaddexp(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """log(exp(x) + exp(y)), without overflow."""
+def logcumsumexp(input: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """log(sum(exp(x))) of the elements up to each place along `dim`, without overflow."""
 def logical_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x and y both differ from 0."""
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -700,10 +747,16 @@ def maximum(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The larger of x and y; NaN if either is."""
 def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The mean of all elements, or along `dim`."""
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The median of all elements; or along `dim`, with indices. Of an even number it is the lower one in the middle."""
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None, **others: Any) -> Any:
     """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
 def minimum(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The smaller of x and y; NaN if either is."""
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The element along `dim` that is there most often, of several the smallest, and the last index where it is."""
+def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements in rising order along the first dimension."""
 def mul(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * y."""
 def multiply(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -712,6 +765,12 @@ def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of a matrix and a vector."""
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, *, out: Tensor | None = None) -> Tensor:
     """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
+def nanmean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None) -> Tensor:
+    """The mean of the elements that are not NaN, of all or along `dim`; NaN if there are none."""
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The median of the elements that are not NaN; NaN if there are none."""
+def nanquantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
+    """`quantile` of the elements that are not NaN; NaN if there are none."""
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None, out: Tensor | None = None) -> Tensor:
     """The sum of the elements that are not NaN."""
 def ne(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -732,6 +791,8 @@ def pow(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
+def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
+    """The `q`-th quantiles of all elements, or along `dim`; of several `q` along a new first dimension."""
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / x."""
 def relu_(input: Tensor) -> Tensor:
@@ -748,6 +809,8 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     """`input` with each element of `src` (or one number) written to the position in `index` along `dim`."""
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`input` with each element of `src` added at the position in `index` along `dim`."""
+def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+    """Where each element has to be inserted so that the sequence stays sorted: before equal ones, or after them."""
 def selu_(input: Tensor) -> Tensor:
     """`selu` in the tensor's own memory."""
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
