@@ -39,6 +39,7 @@ __all__ = [
     "log1p",
     "log_ndtr",
     "log_softmax",
+    "logit",
     "logsumexp",
     "modified_bessel_i0",
     "modified_bessel_i1",
@@ -56,9 +57,11 @@ __all__ = [
     "shifted_chebyshev_polynomial_u",
     "shifted_chebyshev_polynomial_v",
     "shifted_chebyshev_polynomial_w",
+    "sinc",
     "softmax",
     "spherical_bessel_j0",
     "xlog1py",
+    "xlogy",
     "zeta",
 ]
 
@@ -113,6 +116,7 @@ from . import log1p as log1p
 def log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of ndtr, exact far below 0."""
 from . import log_softmax as log_softmax
+from . import logit as logit
 from . import logsumexp as logsumexp
 def modified_bessel_i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The modified Bessel function of the first kind and order 0."""
@@ -142,10 +146,12 @@ def shifted_chebyshev_polynomial_v(x: Any, n: Any, *, out: Tensor | None = None)
     """Chebyshev's polynomial of the third kind, shifted to the interval from 0 to 1, of degree `n` at `x`, tensors that broadcast or one of them a number; 0 for n below 0."""
 def shifted_chebyshev_polynomial_w(x: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
     """Chebyshev's polynomial of the fourth kind, shifted to the interval from 0 to 1, of degree `n` at `x`, tensors that broadcast or one of them a number; 0 for n below 0."""
+from . import sinc as sinc
 from . import softmax as softmax
 def spherical_bessel_j0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The spherical Bessel function of the first kind and order 0: sin(x) / x."""
 def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * log(1 + y), and 0 where x is 0 and y is not NaN."""
+from . import xlogy as xlogy
 def zeta(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Hurwitz's zeta function: the sum of (y + k) ** -x over k from 0."""

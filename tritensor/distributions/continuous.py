@@ -332,7 +332,8 @@ class Chi2(Gamma):
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         self._set(validate_args, concentration=df, rate=df)
-        self.concentration, self.rate = self.concentration / 2, self.rate * 0 + 0.5
+        half: Tensor = vars(self)["concentration"] / 2
+        self.concentration, self.rate = half, half * 0 + 0.5
 
     df = stated("The degrees of freedom.", lambda self: self.concentration * 2)
 

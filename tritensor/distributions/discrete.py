@@ -224,7 +224,7 @@ def _least(x: Tensor) -> float:
     return float(finfo(x.dtype).min)
 
 
-def _joined(*shapes: Sequence[int]) -> tuple[int, ...]:
+def _joined(*shapes: Any) -> tuple[int, ...]:
     from ..layout import broadcast_shapes
 
     return tuple(broadcast_shapes(*shapes))

@@ -202,7 +202,7 @@ def _broadcast(values: list[Any]) -> Any:
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
         )
     given = [value for value in values if isinstance(value, Tensor)]
-    like = {"dtype": given[0].dtype, "device": given[0].device} if given else {}
+    like: dict[str, Any] = {"dtype": given[0].dtype, "device": given[0].device} if given else {}
     made = [value if isinstance(value, Tensor) else tensor(float(value), **like) for value in values]
     return broadcast_tensors(*made)
 
