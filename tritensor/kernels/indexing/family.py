@@ -57,7 +57,6 @@ class Indexing(Operator):
     """An operator whose second input gives places in the first; that input has an integer dtype."""
 
     family = "indexing"
-    on_pairs = True
 
     def __init__(self, name: str, reference: Any, place: str) -> None:
         super().__init__(name, reference, ANY)
@@ -356,6 +355,8 @@ index = _Index("index", _index, "positions")
 index_put = _Index("index_put", _index_put, "positions")
 gather = Gather("gather", _gather, "index")
 scatter = Gather("scatter", _scatter, "index")
+for _operator in (index, index_put, gather, scatter):
+    _operator.on_pairs = True  # copies and sums of parts
 
 
 def _coordinates(rng: np.random.Generator, sizes: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
