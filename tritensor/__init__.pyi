@@ -16,6 +16,7 @@ from . import func as func
 from . import functional as functional
 from . import hub as hub
 from . import jit as jit
+from . import masked as masked
 from . import multiprocessing as multiprocessing
 from . import nn as nn
 from . import onnx as onnx
@@ -134,9 +135,12 @@ from .functional import _rnn_relu_cell as rnn_relu_cell
 from .functional import _rnn_tanh as rnn_tanh
 from .functional import _rnn_tanh_cell as rnn_tanh_cell
 from .functional import _rrelu as rrelu
+from .functional import _segment_reduce as _segment_reduce
 from .functional import _selu as selu
 from .functional import _threshold as threshold
 from .functional import _triplet_margin_loss as triplet_margin_loss
+from .functional import _unsafe_masked_index as _unsafe_masked_index
+from .functional import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
 from .functional import _zeros as zeros
 from .functional import abs as abs
 from .functional import absolute as absolute
@@ -241,6 +245,8 @@ from .functional import index_add as index_add
 from .functional import index_copy as index_copy
 from .functional import index_fill as index_fill
 from .functional import index_put as index_put
+from .functional import index_put_ as index_put_
+from .functional import index_reduce as index_reduce
 from .functional import index_select as index_select
 from .functional import inner as inner
 from .functional import is_complex as is_complex
@@ -266,6 +272,7 @@ from .functional import logical_xor as logical_xor
 from .functional import logsumexp as logsumexp
 from .functional import lt as lt
 from .functional import masked_fill as masked_fill
+from .functional import masked_scatter as masked_scatter
 from .functional import masked_select as masked_select
 from .functional import matmul as matmul
 from .functional import max as max
@@ -285,6 +292,7 @@ from .functional import ne as ne
 from .functional import neg as neg
 from .functional import negative as negative
 from .functional import nonzero as nonzero
+from .functional import nonzero_static as nonzero_static
 from .functional import norm as norm
 from .functional import not_equal as not_equal
 from .functional import numel as numel
@@ -297,6 +305,7 @@ from .functional import positive as positive
 from .functional import pow as pow
 from .functional import prelu as prelu
 from .functional import prod as prod
+from .functional import put as put
 from .functional import reciprocal as reciprocal
 from .functional import relu as relu
 from .functional import relu_ as relu_
@@ -310,6 +319,8 @@ from .functional import rrelu_ as rrelu_
 from .functional import rsqrt as rsqrt
 from .functional import scatter as scatter
 from .functional import scatter_add as scatter_add
+from .functional import scatter_reduce as scatter_reduce
+from .functional import segment_reduce as segment_reduce
 from .functional import selu_ as selu_
 from .functional import set_float32_matmul_precision as set_float32_matmul_precision
 from .functional import sgn as sgn
@@ -403,6 +414,8 @@ from .printing import set_printoptions as set_printoptions
 from .random import rand_like as rand_like
 from .random import randint_like as randint_like
 from .random import randn_like as randn_like
+from .sampling import binomial as binomial
+from .sampling import poisson as poisson
 from .serialization import load as load
 from .serialization import save as save
 from .size import Size as Size
@@ -434,6 +447,9 @@ __all__ = [
     "Size",
     "Tensor",
     "__version__",
+    "_segment_reduce",
+    "_unsafe_masked_index",
+    "_unsafe_masked_index_put_accumulate",
     "abs",
     "absolute",
     "accelerator",
@@ -484,6 +500,7 @@ __all__ = [
     "bfloat16",
     "bilinear",
     "binary_cross_entropy_with_logits",
+    "binomial",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
@@ -620,6 +637,8 @@ __all__ = [
     "index_copy",
     "index_fill",
     "index_put",
+    "index_put_",
+    "index_reduce",
     "index_select",
     "inf",
     "inference_mode",
@@ -669,7 +688,9 @@ __all__ = [
     "lt",
     "manual_seed",
     "margin_ranking_loss",
+    "masked",
     "masked_fill",
+    "masked_scatter",
     "masked_select",
     "matmul",
     "max",
@@ -706,6 +727,7 @@ __all__ = [
     "nn",
     "no_grad",
     "nonzero",
+    "nonzero_static",
     "norm",
     "norm_except_dim",
     "normal",
@@ -722,6 +744,7 @@ __all__ = [
     "pi",
     "pixel_shuffle",
     "pixel_unshuffle",
+    "poisson",
     "poisson_nll_loss",
     "positive",
     "pow",
@@ -729,6 +752,7 @@ __all__ = [
     "preserve_format",
     "prod",
     "promote_types",
+    "put",
     "rand",
     "rand_like",
     "randint",
@@ -759,7 +783,9 @@ __all__ = [
     "scalar_tensor",
     "scatter",
     "scatter_add",
+    "scatter_reduce",
     "seed",
+    "segment_reduce",
     "select",
     "selu",
     "selu_",

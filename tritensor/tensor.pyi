@@ -189,6 +189,8 @@ class Tensor:
         """Expanded to the shape `size`."""
     def byte(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in uint8; itself when it is that already."""
+    def cauchy_(self, median: _Float = 0.0, sigma: _Float = 1.0, *, generator: Any = None) -> Tensor:
+        """Fill with numbers of the Cauchy distribution: `median + sigma * tan(pi * (u - 1/2))` of uniform u."""
     def ceil(self) -> Tensor:
         """The smallest integer that is not below x."""
     def ceil_(self) -> Tensor:
@@ -348,6 +350,8 @@ class Tensor:
         """x >= y."""
     def ge_(self, other: Any) -> Tensor:
         """x >= y."""
+    def geometric_(self, p: _Float, *, generator: Any = None) -> Tensor:
+        """Fill with the number of trials, each successful with probability `p`, up to the first success."""
     def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The matrix of the products of each element of one vector with each of another."""
     def get_device(self) -> _Int:
@@ -398,7 +402,11 @@ class Tensor:
     def index_put(self, indices: Sequence[Tensor], values: Any, accumulate: _Bool = False) -> Tensor:
         """A copy of `input` with `values` at `input[indices]`, or added to what is there (in one order on every run)."""
     def index_put_(self, indices: Sequence[Tensor], values: Any, accumulate: _Bool = False) -> Tensor:
-        """Write `values` to `self[indices]`, or add them to what is there."""
+        """Write `values` to `input[indices]`, or add them to what is there."""
+    def index_reduce(self, dim: _Int, index: Tensor, source: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
+        """`input` whose slice `index[i]` along `dim` is reduced with `source[i]`: "prod", "mean", "amax" or "amin"."""
+    def index_reduce_(self, dim: _Int, index: Tensor, source: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
+        """`index_reduce` in the tensor's own memory."""
     def index_select(self, dim: _Int, index: Tensor) -> Tensor:
         """The slices of `input` along `dim` at the positions in a vector."""
     def inner(self, other: Tensor) -> Tensor:
@@ -466,6 +474,8 @@ class Tensor:
         """The logarithm of x to base 2."""
     def log_(self) -> Tensor:
         """The natural logarithm of x."""
+    def log_normal_(self, mean: _Float = 1.0, std: _Float = 2.0, *, generator: Any = None) -> Tensor:
+        """Fill with numbers whose logarithm is normal with this mean and deviation."""
     def log_softmax(self, dim: _Int = ..., dtype: Any = None, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """The logarithm of softmax along `dim`, computed without overflow; see `softmax`."""
     def logaddexp(self, other: Any) -> Any:
@@ -503,6 +513,10 @@ class Tensor:
         """`input` with a number where `mask` holds; the two broadcast."""
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
         """`masked_fill` in the tensor's own memory."""
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+        """`input` with the elements of `source`, in their order, where `mask` holds; input and mask broadcast."""
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """`masked_scatter` in the tensor's own memory."""
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -581,6 +595,8 @@ class Tensor:
         """Zeros of this size, with the dtype and on the device of the tensor unless given; options are those of `zeros`."""
     def nonzero(self, *, as_tuple: _Bool = False) -> Any:
         """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+    def nonzero_static(self, *, size: _Int, fill_value: _Int = -1) -> Tensor:
+        """The coordinates of the first `size` elements that are not 0, filled up with `fill_value`."""
     def norm(self, p: _Float | str | None = 'fro', dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, dtype: Any = None) -> Tensor:
         """The p-norm of all elements, or of those along `dim`, as of a vector."""
     def normal_(self, mean: _Float = 0.0, std: _Float = 1.0, *, generator: Any = None) -> Tensor:
@@ -612,6 +628,10 @@ class Tensor:
         """input where it is positive, else times weight: one number, or one for each channel, dimension 1."""
     def prod(self, dim: _Int | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
+    def put(self, index: Tensor, source: Tensor, accumulate: _Bool = False) -> Tensor:
+        """`input` with the elements of `source` at the places `index` of the flattened `input`, or added there."""
+    def put_(self, index: Tensor, source: Tensor, accumulate: _Bool = False) -> Tensor:
+        """`put` in the tensor's own memory."""
     def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Any = None) -> Tensor:
         """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it."""
     def reciprocal(self) -> Tensor:
@@ -672,6 +692,10 @@ class Tensor:
         """`input` with each element of `src` added at the position in `index` along `dim`."""
     def scatter_add_(self, dim: _Int, index: Tensor, src: Tensor) -> Tensor:
         """`scatter_add` in the tensor's own memory."""
+    def scatter_reduce(self, dim: _Int, index: Tensor, src: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
+        """`input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each position, and of its own."""
+    def scatter_reduce_(self, dim: _Int, index: Tensor, src: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
+        """`scatter_reduce` in the tensor's own memory."""
     def select(self, dim: _Int, index: _Int) -> Tensor:
         """The slice at `index` along `dim`, without that dimension."""
     def sgn(self) -> Tensor:

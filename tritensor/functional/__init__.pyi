@@ -63,6 +63,7 @@ from .grid_sampling import affine_grid as affine_grid
 from .grid_sampling import grid_sample as grid_sample
 from .indexing import index_fill as index_fill
 from .indexing import index_put as index_put
+from .indexing import index_put_ as index_put_
 from .indexing import masked_fill as masked_fill
 from .joining import cat as cat
 from .joining import cat as concat
@@ -123,8 +124,14 @@ from .resizing import interpolate as interpolate
 from .resizing import upsample as upsample
 from .resizing import upsample_bilinear as upsample_bilinear
 from .resizing import upsample_nearest as upsample_nearest
+from .scattering import _unsafe_masked_index as _unsafe_masked_index
+from .scattering import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
+from .scattering import masked_scatter as masked_scatter
+from .scattering import put as put
 from .search import argsort as argsort
 from .search import argwhere as argwhere
+from .segment_reduction import segment_reduce as _segment_reduce
+from .segment_reduction import segment_reduce as segment_reduce
 from .shuffling import channel_shuffle as channel_shuffle
 from .shuffling import channel_shuffle as native_channel_shuffle
 from .shuffling import pixel_shuffle as pixel_shuffle
@@ -132,6 +139,9 @@ from .shuffling import pixel_unshuffle as pixel_unshuffle
 from .subscripts import einsum as einsum
 
 __all__ = [
+    "_segment_reduce",
+    "_unsafe_masked_index",
+    "_unsafe_masked_index_put_accumulate",
     "abs",
     "absolute",
     "acos",
@@ -280,6 +290,8 @@ __all__ = [
     "index_copy",
     "index_fill",
     "index_put",
+    "index_put_",
+    "index_reduce",
     "index_select",
     "inner",
     "instance_norm",
@@ -320,6 +332,7 @@ __all__ = [
     "lt",
     "margin_ranking_loss",
     "masked_fill",
+    "masked_scatter",
     "masked_select",
     "matmul",
     "max",
@@ -355,6 +368,7 @@ __all__ = [
     "negative",
     "nll_loss",
     "nonzero",
+    "nonzero_static",
     "norm",
     "normalize",
     "not_equal",
@@ -371,6 +385,7 @@ __all__ = [
     "pow",
     "prelu",
     "prod",
+    "put",
     "reciprocal",
     "relu",
     "relu6",
@@ -387,6 +402,8 @@ __all__ = [
     "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
+    "scatter_reduce",
+    "segment_reduce",
     "selu",
     "selu_",
     "set_float32_matmul_precision",
@@ -622,6 +639,8 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`."""
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`input` with slice `index[i]` along `dim` replaced by `source[i]`."""
+def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
+    """`input` whose slice `index[i]` along `dim` is reduced with `source[i]`: "prod", "mean", "amax" or "amin"."""
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The slices of `input` along `dim` at the positions in a vector."""
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -722,6 +741,8 @@ def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """-x."""
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
+    """The coordinates of the first `size` elements that are not 0, filled up with `fill_value`."""
 def norm(input: Tensor, p: float | str | None = 'fro', dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
     """The p-norm of all elements, or of those along `dim`, as of a vector."""
 def not_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -748,6 +769,8 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     """`input` with each element of `src` (or one number) written to the position in `index` along `dim`."""
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`input` with each element of `src` added at the position in `index` along `dim`."""
+def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
+    """`input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each position, and of its own."""
 def selu_(input: Tensor) -> Tensor:
     """`selu` in the tensor's own memory."""
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
