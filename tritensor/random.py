@@ -442,23 +442,6 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Gen
 
 
 @method()
-def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers of the exponential distribution with rate `lambd`.
-
-    Raises:
-        ShapeError: a rate that is not positive. AutogradError: the tensor must not be changed in place.
-    """
-    floating(self.dtype, "exponential_")
-    if not lambd > 0:
-        raise ShapeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
-    check_writable(self)
-    with no_grad():
-        drawn = rand(self.shape, generator=generator, dtype=wide(self), device=self.device)
-        drawn = drawn.neg_().log1p_().mul_(-1 / lambd)
-    return overwrite(self, drawn, "Exponential")
-
-
-@method()
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 with probability `p` (a number, or a tensor of them), else 0.
 

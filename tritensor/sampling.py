@@ -77,6 +77,23 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     return overwrite(self, drawn, "Geometric")
 
 
+@method()
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers of the exponential distribution with rate `lambd`.
+
+    Raises:
+        ShapeError: a rate that is not positive. AutogradError: the tensor must not be changed in place.
+    """
+    floating(self.dtype, "exponential_")
+    if not lambd > 0:
+        raise ShapeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    check_writable(self)
+    with no_grad():
+        drawn = rand(self.shape, generator=generator, dtype=wide(self), device=self.device)
+        drawn = drawn.neg_().log1p_().mul_(-1 / lambd)
+    return overwrite(self, drawn, "Exponential")
+
+
 def _numpy(device: Any, generator: Generator | None) -> np.random.Generator:
     """NumPy's generator for one call; a seed and the number of the call give the same numbers for every device."""
     call = draw_from(device, generator, on_host=True)
