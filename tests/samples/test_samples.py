@@ -35,6 +35,11 @@ LAYERS = words("""
     relu relu6 elu celu selu glu prelu rrelu leaky_relu hardswish hardsigmoid hardshrink hardtanh softshrink softplus
     softmin softsign threshold embedding embedding_bag bilinear pdist pairwise_distance cosine_similarity
     """)
+ARITHMETIC = words("""
+    copysign nextafter heaviside lcm gcd xlogy logaddexp2 sinc signbit isposinf angle deg2rad frexp ldexp float_power
+    logit complex polar real isreal view_as_complex addmv addr addbmm baddbmm vdot tensordot kron trace cross dist
+    renorm rsub fill __rdiv__
+    """)
 PICTURES = chosen("operators", [f"nn.functional.{family}" for family in FAMILIES])
 LOSSES = chosen("operators", ["nn.functional.*_loss", "nn.functional.kl_div", "nn.functional.*cross_entropy*"])
 OF_DEVICES = words(
@@ -80,6 +85,11 @@ def test_operators_of_pictures(name: str) -> None:
 @pytest.mark.parametrize("name", LAYERS)
 def test_operators_of_layers(name: str) -> None:
     assert_alike(run("operators", f"nn.functional.{name}"))
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_operators_of_arithmetic(name: str) -> None:
+    assert_alike(run("operators", name))
 
 
 @pytest.mark.parametrize("name", LOSSES)
