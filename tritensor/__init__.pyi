@@ -16,7 +16,6 @@ from . import func as func
 from . import functional as functional
 from . import hub as hub
 from . import jit as jit
-from . import masked as masked
 from . import multiprocessing as multiprocessing
 from . import nn as nn
 from . import onnx as onnx
@@ -85,25 +84,59 @@ from .formats import contiguous_format as contiguous_format
 from .formats import memory_format as memory_format
 from .formats import preserve_format as preserve_format
 from .func import vmap as vmap
+from .functional import _abs_ as abs_
+from .functional import _acos_ as acos_
+from .functional import _acosh_ as acosh_
 from .functional import _adaptive_max_pool1d as adaptive_max_pool1d
+from .functional import _addmv_ as addmv_
 from .functional import _alpha_dropout as alpha_dropout
 from .functional import _alpha_dropout_ as alpha_dropout_
 from .functional import _arange as arange
+from .functional import _arccos_ as arccos_
+from .functional import _arccosh_ as arccosh_
+from .functional import _arcsin_ as arcsin_
+from .functional import _arcsinh_ as arcsinh_
+from .functional import _arctan_ as arctan_
+from .functional import _arctanh_ as arctanh_
+from .functional import _asin_ as asin_
+from .functional import _asinh_ as asinh_
+from .functional import _atan_ as atan_
+from .functional import _atanh_ as atanh_
 from .functional import _bernoulli as bernoulli
 from .functional import _binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from .functional import _ceil_ as ceil_
 from .functional import _celu as celu
+from .functional import _clamp_ as clamp_
+from .functional import _clamp_max_ as clamp_max_
+from .functional import _clamp_min_ as clamp_min_
+from .functional import _clip_ as clip_
+from .functional import _complex as complex
+from .functional import _conj_physical_ as conj_physical_
+from .functional import _cos_ as cos_
+from .functional import _cosh_ as cosh_
 from .functional import _cosine_embedding_loss as cosine_embedding_loss
 from .functional import _ctc_loss as ctc_loss
+from .functional import _deg2rad_ as deg2rad_
 from .functional import _dropout as dropout
 from .functional import _dropout_ as dropout_
 from .functional import _embedding as embedding
 from .functional import _empty as empty
+from .functional import _erf_ as erf_
+from .functional import _erfc_ as erfc_
+from .functional import _exp2_ as exp2_
+from .functional import _exp_ as exp_
+from .functional import _expm1_ as expm1_
 from .functional import _eye as eye
 from .functional import _feature_alpha_dropout as feature_alpha_dropout
 from .functional import _feature_alpha_dropout_ as feature_alpha_dropout_
 from .functional import _feature_dropout as feature_dropout
 from .functional import _feature_dropout_ as feature_dropout_
+from .functional import _fill_ as fill_
+from .functional import _fix_ as fix_
+from .functional import _floor_ as floor_
+from .functional import _frac_ as frac_
 from .functional import _full as full
+from .functional import _gcd_ as gcd_
 from .functional import _grid_sampler as grid_sampler
 from .functional import _grid_sampler_2d as grid_sampler_2d
 from .functional import _grid_sampler_3d as grid_sampler_3d
@@ -111,8 +144,17 @@ from .functional import _group_norm as group_norm
 from .functional import _gru as gru
 from .functional import _gru_cell as gru_cell
 from .functional import _hinge_embedding_loss as hinge_embedding_loss
+from .functional import _imag as imag
+from .functional import _index_put_ as index_put_
 from .functional import _kl_div as kl_div
+from .functional import _lcm_ as lcm_
+from .functional import _ldexp_ as ldexp_
 from .functional import _linspace as linspace
+from .functional import _log10_ as log10_
+from .functional import _log1p_ as log1p_
+from .functional import _log2_ as log2_
+from .functional import _log_ as log_
+from .functional import _logit_ as logit_
 from .functional import _logspace as logspace
 from .functional import _lstm as lstm
 from .functional import _lstm_cell as lstm_cell
@@ -122,25 +164,42 @@ from .functional import _max_pool1d_with_indices as max_pool1d_with_indices
 from .functional import _max_pool2d as max_pool2d
 from .functional import _max_pool3d as max_pool3d
 from .functional import _multinomial as multinomial
+from .functional import _nan_to_num_ as nan_to_num_
 from .functional import _native_group_norm as native_group_norm
+from .functional import _neg_ as neg_
+from .functional import _negative_ as negative_
 from .functional import _normal as normal
 from .functional import _ones as ones
 from .functional import _poisson_nll_loss as poisson_nll_loss
+from .functional import _polar as polar
+from .functional import _rad2deg_ as rad2deg_
 from .functional import _rand as rand
 from .functional import _randint as randint
 from .functional import _randn as randn
 from .functional import _randperm as randperm
+from .functional import _real as real
+from .functional import _reciprocal_ as reciprocal_
 from .functional import _rnn_relu as rnn_relu
 from .functional import _rnn_relu_cell as rnn_relu_cell
 from .functional import _rnn_tanh as rnn_tanh
 from .functional import _rnn_tanh_cell as rnn_tanh_cell
+from .functional import _round_ as round_
 from .functional import _rrelu as rrelu
-from .functional import _segment_reduce as _segment_reduce
+from .functional import _rsqrt_ as rsqrt_
 from .functional import _selu as selu
+from .functional import _sigmoid_ as sigmoid_
+from .functional import _sin_ as sin_
+from .functional import _sinc_ as sinc_
+from .functional import _sinh_ as sinh_
+from .functional import _sqrt_ as sqrt_
+from .functional import _square_ as square_
+from .functional import _tan_ as tan_
+from .functional import _tanh_ as tanh_
 from .functional import _threshold as threshold
 from .functional import _triplet_margin_loss as triplet_margin_loss
-from .functional import _unsafe_masked_index as _unsafe_masked_index
-from .functional import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
+from .functional import _trunc_ as trunc_
+from .functional import _xlogy_ as xlogy_
+from .functional import _zero_ as zero_
 from .functional import _zeros as zeros
 from .functional import abs as abs
 from .functional import absolute as absolute
@@ -148,14 +207,18 @@ from .functional import acos as acos
 from .functional import acosh as acosh
 from .functional import adaptive_avg_pool1d as adaptive_avg_pool1d
 from .functional import add as add
+from .functional import addbmm as addbmm
 from .functional import addcdiv as addcdiv
 from .functional import addcmul as addcmul
 from .functional import addmm as addmm
+from .functional import addmv as addmv
+from .functional import addr as addr
 from .functional import all as all
 from .functional import allclose as allclose
 from .functional import amax as amax
 from .functional import amin as amin
 from .functional import aminmax as aminmax
+from .functional import angle as angle
 from .functional import any as any
 from .functional import arccos as arccos
 from .functional import arccosh as arccosh
@@ -174,6 +237,7 @@ from .functional import atan as atan
 from .functional import atan2 as atan2
 from .functional import atanh as atanh
 from .functional import avg_pool1d as avg_pool1d
+from .functional import baddbmm as baddbmm
 from .functional import bilinear as bilinear
 from .functional import bitwise_and as bitwise_and
 from .functional import bitwise_left_shift as bitwise_left_shift
@@ -185,8 +249,10 @@ from .functional import bmm as bmm
 from .functional import broadcast_shapes as broadcast_shapes
 from .functional import can_cast as can_cast
 from .functional import cat as cat
+from .functional import cdist as cdist
 from .functional import ceil as ceil
 from .functional import celu_ as celu_
+from .functional import chain_matmul as chain_matmul
 from .functional import channel_shuffle as channel_shuffle
 from .functional import clamp as clamp
 from .functional import clamp_max as clamp_max
@@ -197,6 +263,7 @@ from .functional import column_stack as column_stack
 from .functional import concat as concat
 from .functional import concatenate as concatenate
 from .functional import conj as conj
+from .functional import conj_physical as conj_physical
 from .functional import conv1d as conv1d
 from .functional import conv2d as conv2d
 from .functional import conv3d as conv3d
@@ -204,12 +271,16 @@ from .functional import conv_tbc as conv_tbc
 from .functional import conv_transpose1d as conv_transpose1d
 from .functional import conv_transpose2d as conv_transpose2d
 from .functional import conv_transpose3d as conv_transpose3d
+from .functional import copysign as copysign
 from .functional import cos as cos
 from .functional import cosh as cosh
 from .functional import cosine_similarity as cosine_similarity
 from .functional import count_nonzero as count_nonzero
+from .functional import cross as cross
 from .functional import cumsum as cumsum
+from .functional import deg2rad as deg2rad
 from .functional import detach as detach
+from .functional import dist as dist
 from .functional import div as div
 from .functional import divide as divide
 from .functional import dot as dot
@@ -226,36 +297,47 @@ from .functional import fix as fix
 from .functional import flip as flip
 from .functional import fliplr as fliplr
 from .functional import flipud as flipud
+from .functional import float_power as float_power
 from .functional import floor as floor
 from .functional import floor_divide as floor_divide
 from .functional import fmax as fmax
 from .functional import fmin as fmin
 from .functional import fmod as fmod
 from .functional import frac as frac
+from .functional import frexp as frexp
 from .functional import gather as gather
+from .functional import gcd as gcd
 from .functional import ge as ge
+from .functional import ger as ger
 from .functional import get_float32_matmul_precision as get_float32_matmul_precision
 from .functional import greater as greater
 from .functional import greater_equal as greater_equal
 from .functional import gt as gt
 from .functional import hardshrink as hardshrink
+from .functional import heaviside as heaviside
 from .functional import hstack as hstack
 from .functional import hypot as hypot
 from .functional import index_add as index_add
 from .functional import index_copy as index_copy
 from .functional import index_fill as index_fill
 from .functional import index_put as index_put
-from .functional import index_put_ as index_put_
-from .functional import index_reduce as index_reduce
 from .functional import index_select as index_select
 from .functional import inner as inner
 from .functional import is_complex as is_complex
+from .functional import is_conj as is_conj
 from .functional import is_floating_point as is_floating_point
+from .functional import is_neg as is_neg
 from .functional import isclose as isclose
 from .functional import isfinite as isfinite
 from .functional import isinf as isinf
 from .functional import isnan as isnan
+from .functional import isneginf as isneginf
+from .functional import isposinf as isposinf
+from .functional import isreal as isreal
+from .functional import kron as kron
 from .functional import layer_norm as layer_norm
+from .functional import lcm as lcm
+from .functional import ldexp as ldexp
 from .functional import le as le
 from .functional import lerp as lerp
 from .functional import less as less
@@ -265,14 +347,15 @@ from .functional import log10 as log10
 from .functional import log1p as log1p
 from .functional import log2 as log2
 from .functional import logaddexp as logaddexp
+from .functional import logaddexp2 as logaddexp2
 from .functional import logical_and as logical_and
 from .functional import logical_not as logical_not
 from .functional import logical_or as logical_or
 from .functional import logical_xor as logical_xor
+from .functional import logit as logit
 from .functional import logsumexp as logsumexp
 from .functional import lt as lt
 from .functional import masked_fill as masked_fill
-from .functional import masked_scatter as masked_scatter
 from .functional import masked_select as masked_select
 from .functional import matmul as matmul
 from .functional import max as max
@@ -291,8 +374,8 @@ from .functional import native_channel_shuffle as native_channel_shuffle
 from .functional import ne as ne
 from .functional import neg as neg
 from .functional import negative as negative
+from .functional import nextafter as nextafter
 from .functional import nonzero as nonzero
-from .functional import nonzero_static as nonzero_static
 from .functional import norm as norm
 from .functional import not_equal as not_equal
 from .functional import numel as numel
@@ -305,12 +388,15 @@ from .functional import positive as positive
 from .functional import pow as pow
 from .functional import prelu as prelu
 from .functional import prod as prod
-from .functional import put as put
+from .functional import rad2deg as rad2deg
 from .functional import reciprocal as reciprocal
 from .functional import relu as relu
 from .functional import relu_ as relu_
 from .functional import remainder as remainder
+from .functional import renorm as renorm
 from .functional import repeat_interleave as repeat_interleave
+from .functional import resolve_conj as resolve_conj
+from .functional import resolve_neg as resolve_neg
 from .functional import result_type as result_type
 from .functional import rms_norm as rms_norm
 from .functional import roll as roll
@@ -319,14 +405,14 @@ from .functional import rrelu_ as rrelu_
 from .functional import rsqrt as rsqrt
 from .functional import scatter as scatter
 from .functional import scatter_add as scatter_add
-from .functional import scatter_reduce as scatter_reduce
-from .functional import segment_reduce as segment_reduce
 from .functional import selu_ as selu_
 from .functional import set_float32_matmul_precision as set_float32_matmul_precision
 from .functional import sgn as sgn
 from .functional import sigmoid as sigmoid
 from .functional import sign as sign
+from .functional import signbit as signbit
 from .functional import sin as sin
+from .functional import sinc as sinc
 from .functional import sinh as sinh
 from .functional import sort as sort
 from .functional import sqrt as sqrt
@@ -341,20 +427,26 @@ from .functional import take as take
 from .functional import take_along_dim as take_along_dim
 from .functional import tan as tan
 from .functional import tanh as tanh
+from .functional import tensordot as tensordot
 from .functional import threshold_ as threshold_
 from .functional import tile as tile
 from .functional import topk as topk
+from .functional import trace as trace
 from .functional import tril as tril
 from .functional import triu as triu
 from .functional import true_divide as true_divide
 from .functional import trunc as trunc
 from .functional import var as var
 from .functional import var_mean as var_mean
+from .functional import vdot as vdot
 from .functional import vstack as vstack
 from .functional import where as where
+from .functional import xlogy as xlogy
 from .functional.channel_normalization import _batch_norm as batch_norm
 from .functional.channel_normalization import _instance_norm as instance_norm
 from .functional.channel_normalization import _native_batch_norm as native_batch_norm
+from .functional.complex_numbers import view_as_complex as view_as_complex
+from .functional.complex_numbers import view_as_real as view_as_real
 from .functional.creation import as_tensor as as_tensor
 from .functional.creation import as_tensor as asarray
 from .functional.creation import from_dlpack as from_dlpack
@@ -371,6 +463,7 @@ from .functional.native import constant_pad_nd as constant_pad_nd
 from .functional.native import convolution as convolution
 from .functional.native import norm_except_dim as norm_except_dim
 from .functional.normalization import native_layer_norm as native_layer_norm
+from .functional.powers import rsub as rsub
 from .functional.softmax import log_softmax as log_softmax
 from .functional.softmax import softmax as softmax
 from .functional.tensor_types import BFloat16Tensor as BFloat16Tensor
@@ -384,6 +477,7 @@ from .functional.tensor_types import IntTensor as IntTensor
 from .functional.tensor_types import LongTensor as LongTensor
 from .functional.tensor_types import ShortTensor as ShortTensor
 from .functional.tensor_types import set_default_tensor_type as set_default_tensor_type
+from .functional.transfer import fill as fill
 from .functional.views import broadcast_tensors as broadcast_tensors
 from .functional.views import broadcast_to as broadcast_to
 from .functional.views import chunk as chunk
@@ -414,8 +508,6 @@ from .printing import set_printoptions as set_printoptions
 from .random import rand_like as rand_like
 from .random import randint_like as randint_like
 from .random import randn_like as randn_like
-from .sampling import binomial as binomial
-from .sampling import poisson as poisson
 from .serialization import load as load
 from .serialization import save as save
 from .size import Size as Size
@@ -447,20 +539,24 @@ __all__ = [
     "Size",
     "Tensor",
     "__version__",
-    "_segment_reduce",
-    "_unsafe_masked_index",
-    "_unsafe_masked_index_put_accumulate",
     "abs",
+    "abs_",
     "absolute",
     "accelerator",
     "acos",
+    "acos_",
     "acosh",
+    "acosh_",
     "adaptive_avg_pool1d",
     "adaptive_max_pool1d",
     "add",
+    "addbmm",
     "addcdiv",
     "addcmul",
     "addmm",
+    "addmv",
+    "addmv_",
+    "addr",
     "affine_grid_generator",
     "all",
     "allclose",
@@ -470,15 +566,22 @@ __all__ = [
     "amin",
     "aminmax",
     "amp",
+    "angle",
     "any",
     "arange",
     "arccos",
+    "arccos_",
     "arccosh",
+    "arccosh_",
     "arcsin",
+    "arcsin_",
     "arcsinh",
+    "arcsinh_",
     "arctan",
     "arctan2",
+    "arctan_",
     "arctanh",
+    "arctanh_",
     "argmax",
     "argmin",
     "argsort",
@@ -486,21 +589,25 @@ __all__ = [
     "as_tensor",
     "asarray",
     "asin",
+    "asin_",
     "asinh",
+    "asinh_",
     "atan",
     "atan2",
+    "atan_",
     "atanh",
+    "atanh_",
     "autocast",
     "autocast_decrement_nesting",
     "autocast_increment_nesting",
     "autograd",
     "avg_pool1d",
+    "baddbmm",
     "batch_norm",
     "bernoulli",
     "bfloat16",
     "bilinear",
     "binary_cross_entropy_with_logits",
-    "binomial",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
@@ -514,29 +621,39 @@ __all__ = [
     "broadcast_to",
     "can_cast",
     "cat",
+    "cdist",
     "cdouble",
     "ceil",
+    "ceil_",
     "celu",
     "celu_",
     "cfloat",
+    "chain_matmul",
     "channel_shuffle",
     "channels_last",
     "channels_last_3d",
     "chunk",
     "clamp",
+    "clamp_",
     "clamp_max",
+    "clamp_max_",
     "clamp_min",
+    "clamp_min_",
     "clear_autocast_cache",
     "clip",
+    "clip_",
     "clone",
     "column_stack",
     "compile",
     "compiler",
+    "complex",
     "complex128",
     "complex64",
     "concat",
     "concatenate",
     "conj",
+    "conj_physical",
+    "conj_physical_",
     "constant_pad_nd",
     "contiguous_format",
     "conv1d",
@@ -547,18 +664,25 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
     "convolution",
+    "copysign",
     "cos",
+    "cos_",
     "cosh",
+    "cosh_",
     "cosine_embedding_loss",
     "cosine_similarity",
     "count_nonzero",
     "cpu",
+    "cross",
     "ctc_loss",
     "cuda",
     "cumsum",
     "default_generator",
+    "deg2rad",
+    "deg2rad_",
     "detach",
     "device",
+    "dist",
     "distributed",
     "div",
     "divide",
@@ -577,17 +701,25 @@ __all__ = [
     "eq",
     "equal",
     "erf",
+    "erf_",
     "erfc",
+    "erfc_",
     "exp",
     "exp2",
+    "exp2_",
+    "exp_",
     "expm1",
+    "expm1_",
     "eye",
     "feature_alpha_dropout",
     "feature_alpha_dropout_",
     "feature_dropout",
     "feature_dropout_",
+    "fill",
+    "fill_",
     "finfo",
     "fix",
+    "fix_",
     "flatten",
     "flip",
     "fliplr",
@@ -596,13 +728,17 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "float_power",
     "floor",
+    "floor_",
     "floor_divide",
     "fmax",
     "fmin",
     "fmod",
     "fork_rng",
     "frac",
+    "frac_",
+    "frexp",
     "from_dlpack",
     "from_numpy",
     "full",
@@ -610,7 +746,10 @@ __all__ = [
     "func",
     "functional",
     "gather",
+    "gcd",
+    "gcd_",
     "ge",
+    "ger",
     "get_autocast_dtype",
     "get_default_device",
     "get_default_dtype",
@@ -628,17 +767,18 @@ __all__ = [
     "gt",
     "half",
     "hardshrink",
+    "heaviside",
     "hinge_embedding_loss",
     "hstack",
     "hub",
     "hypot",
     "iinfo",
+    "imag",
     "index_add",
     "index_copy",
     "index_fill",
     "index_put",
     "index_put_",
-    "index_reduce",
     "index_select",
     "inf",
     "inference_mode",
@@ -653,17 +793,27 @@ __all__ = [
     "is_autocast_cache_enabled",
     "is_autocast_enabled",
     "is_complex",
+    "is_conj",
     "is_floating_point",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "is_neg",
     "is_tensor",
     "isclose",
     "isfinite",
     "isinf",
     "isnan",
+    "isneginf",
+    "isposinf",
+    "isreal",
     "jit",
     "kl_div",
+    "kron",
     "layer_norm",
+    "lcm",
+    "lcm_",
+    "ldexp",
+    "ldexp_",
     "le",
     "lerp",
     "less",
@@ -672,14 +822,21 @@ __all__ = [
     "load",
     "log",
     "log10",
+    "log10_",
     "log1p",
+    "log1p_",
     "log2",
+    "log2_",
+    "log_",
     "log_softmax",
     "logaddexp",
+    "logaddexp2",
     "logical_and",
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logit",
+    "logit_",
     "logspace",
     "logsumexp",
     "long",
@@ -688,9 +845,7 @@ __all__ = [
     "lt",
     "manual_seed",
     "margin_ranking_loss",
-    "masked",
     "masked_fill",
-    "masked_scatter",
     "masked_select",
     "matmul",
     "max",
@@ -713,6 +868,7 @@ __all__ = [
     "mv",
     "nan",
     "nan_to_num",
+    "nan_to_num_",
     "nansum",
     "narrow",
     "native_batch_norm",
@@ -722,12 +878,14 @@ __all__ = [
     "native_layer_norm",
     "ne",
     "neg",
+    "neg_",
     "negative",
+    "negative_",
     "newaxis",
+    "nextafter",
     "nn",
     "no_grad",
     "nonzero",
-    "nonzero_static",
     "norm",
     "norm_except_dim",
     "normal",
@@ -744,15 +902,16 @@ __all__ = [
     "pi",
     "pixel_shuffle",
     "pixel_unshuffle",
-    "poisson",
     "poisson_nll_loss",
+    "polar",
     "positive",
     "pow",
     "prelu",
     "preserve_format",
     "prod",
     "promote_types",
-    "put",
+    "rad2deg",
+    "rad2deg_",
     "rand",
     "rand_like",
     "randint",
@@ -761,12 +920,17 @@ __all__ = [
     "randn_like",
     "random",
     "randperm",
+    "real",
     "reciprocal",
+    "reciprocal_",
     "relu",
     "relu_",
     "remainder",
+    "renorm",
     "repeat_interleave",
     "reshape",
+    "resolve_conj",
+    "resolve_neg",
     "result_type",
     "return_types",
     "rms_norm",
@@ -776,16 +940,17 @@ __all__ = [
     "rnn_tanh_cell",
     "roll",
     "round",
+    "round_",
     "rrelu",
     "rrelu_",
     "rsqrt",
+    "rsqrt_",
+    "rsub",
     "save",
     "scalar_tensor",
     "scatter",
     "scatter_add",
-    "scatter_reduce",
     "seed",
-    "segment_reduce",
     "select",
     "selu",
     "selu_",
@@ -805,14 +970,22 @@ __all__ = [
     "sgn",
     "short",
     "sigmoid",
+    "sigmoid_",
     "sign",
+    "signbit",
     "sin",
+    "sin_",
+    "sinc",
+    "sinc_",
     "sinh",
+    "sinh_",
     "softmax",
     "sort",
     "split",
     "sqrt",
+    "sqrt_",
     "square",
+    "square_",
     "squeeze",
     "stack",
     "std",
@@ -826,19 +999,24 @@ __all__ = [
     "take",
     "take_along_dim",
     "tan",
+    "tan_",
     "tanh",
+    "tanh_",
     "tensor",
+    "tensordot",
     "testing",
     "threshold",
     "threshold_",
     "tile",
     "topk",
+    "trace",
     "transpose",
     "tril",
     "triplet_margin_loss",
     "triu",
     "true_divide",
     "trunc",
+    "trunc_",
     "uint16",
     "uint32",
     "uint64",
@@ -849,11 +1027,17 @@ __all__ = [
     "utils",
     "var",
     "var_mean",
+    "vdot",
     "version",
+    "view_as_complex",
+    "view_as_real",
     "vision",
     "vmap",
     "vstack",
     "where",
+    "xlogy",
+    "xlogy_",
+    "zero_",
     "zeros",
     "zeros_like",
 ]

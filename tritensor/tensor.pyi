@@ -26,6 +26,10 @@ class AminmaxResult(NamedTuple):
     min: Tensor
     max: Tensor
 
+class FrexpResult(NamedTuple):
+    mantissa: Tensor
+    exponent: Tensor
+
 class SortResult(NamedTuple):
     values: Tensor
     indices: Tensor
@@ -71,6 +75,10 @@ class Tensor:
         """input + alpha * other."""
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """`add` in the tensor's own memory."""
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """beta * input + alpha * (the sum of batch1[k] @ batch2[k]); a beta of 0 ignores the input."""
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addbmm` in the tensor's own memory."""
     def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
         """x + value * tensor1 / tensor2."""
     def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -81,6 +89,16 @@ class Tensor:
         """x + value * tensor1 * tensor2."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addmm` in the tensor's own memory."""
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """beta * input + alpha * (mat @ vec); a beta of 0 ignores the input."""
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addmv` in the tensor's own memory."""
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """beta * input + alpha * outer(vec1, vec2); a beta of 0 ignores the input. Dtypes are promoted."""
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addr` in the tensor's own memory."""
     def all(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
         """Whether no element is zero, of all or along `dim`; along no dimension, of each by itself."""
     def allclose(self, other: Tensor, rtol: _Float = 1e-05, atol: _Float = 1e-08, equal_nan: _Bool = False) -> _Bool:
@@ -91,6 +109,8 @@ class Tensor:
         """The smallest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
     def aminmax(self, *, dim: _Int | None = None, keepdim: _Bool = False) -> AminmaxResult:
         """The smallest and the largest element, of all or along `dim`."""
+    def angle(self) -> Tensor:
+        """The angle of a complex number, in (-pi, pi]; of a real one pi where it is negative, else 0."""
     def any(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
         """Whether an element is not zero, of all or along `dim`; along no dimension, of each by itself."""
     def arccos(self) -> Tensor:
@@ -151,6 +171,10 @@ class Tensor:
         """The number whose hyperbolic tangent is x."""
     def backward(self, gradient: Tensor | None = None, retain_graph: _Bool | None = None, create_graph: _Bool = False, inputs: Any = None) -> None:
         """Add the gradient of the tensor to the `.grad` of the leaves that it was computed from."""
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """beta * input + alpha * bmm(batch1, batch2); a beta of 0 ignores the input."""
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`baddbmm` in the tensor's own memory."""
     def bernoulli(self, p: _Float | None = None, *, generator: Any = None) -> Tensor:
         """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
     def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Tensor:
@@ -189,8 +213,6 @@ class Tensor:
         """Expanded to the shape `size`."""
     def byte(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in uint8; itself when it is that already."""
-    def cauchy_(self, median: _Float = 0.0, sigma: _Float = 1.0, *, generator: Any = None) -> Tensor:
-        """Fill with numbers of the Cauchy distribution: `median + sigma * tan(pi * (u - 1/2))` of uniform u."""
     def ceil(self) -> Tensor:
         """The smallest integer that is not below x."""
     def ceil_(self) -> Tensor:
@@ -219,10 +241,18 @@ class Tensor:
         """A copy that gradients pass through, with the dimensions in the same order in memory unless a format is given."""
     def conj(self) -> Tensor:
         """input with its imaginary part negated; a real tensor itself."""
+    def conj_physical(self) -> Tensor:
+        """The conjugate of a complex tensor, in new memory; a real tensor itself."""
+    def conj_physical_(self) -> Tensor:
+        """`conj_physical` in the tensor's own memory."""
     def contiguous(self, *, memory_format: Any = ...) -> Tensor:
         """The tensor in row-major order (or that of a memory format) without gaps; itself when it is that already."""
     def copy_(self, src: Any, non_blocking: _Bool = False) -> Tensor:
         """Write `src` (a tensor from any device, any dtype, broadcast, or a number) over the tensor's elements."""
+    def copysign(self, other: Any) -> Any:
+        """The magnitude of x with the sign of y, which a zero has too."""
+    def copysign_(self, other: Any) -> Tensor:
+        """The magnitude of x with the sign of y, which a zero has too."""
     def cos(self) -> Tensor:
         """The cosine of x."""
     def cos_(self) -> Tensor:
@@ -235,6 +265,8 @@ class Tensor:
         """How many elements are not zero, of all or along `dim`."""
     def cpu(self, *, non_blocking: _Bool = False, memory_format: Any = None) -> Tensor:
         """The tensor in host memory; itself when it is there already."""
+    def cross(self, other: Tensor, dim: _Int | None = None) -> Tensor:
+        """The cross products of vectors of three elements, along the first dimension of size 3 unless `dim` is given."""
     def cuda(self, device: Any = None, non_blocking: _Bool = False, *, memory_format: Any = None) -> Tensor:
         """The tensor on a CUDA device (the current one unless given); itself when it is there already."""
     def cumsum(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
@@ -246,6 +278,10 @@ class Tensor:
     def data(self, value: Any) -> None: ...
     def data_ptr(self) -> _Int:
         """The address of the first element in the memory of the tensor's device."""
+    def deg2rad(self) -> Tensor:
+        """Degrees as radians: input * pi / 180."""
+    def deg2rad_(self) -> Tensor:
+        """`deg2rad` in the tensor's own memory."""
     def detach(self) -> Tensor:
         """The same memory without history; autograd notices in-place changes of either tensor."""
     def detach_(self) -> Tensor:
@@ -255,6 +291,8 @@ class Tensor:
         """The device that holds the elements; CUDA devices always carry their index."""
     def dim(self) -> _Int:
         """The number of dimensions."""
+    def dist(self, other: Tensor, p: _Float = 2) -> Tensor:
+        """The p-norm of input - other; the two broadcast."""
     def div(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
         """input / other; `rounding_mode` "floor" rounds down and "trunc" toward zero, and keeps integers."""
     def div_(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
@@ -320,6 +358,10 @@ class Tensor:
         """A copy with the first dimension reversed: up and down exchanged."""
     def float(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in float32; itself when it is that already."""
+    def float_power(self, exponent: Any) -> Tensor:
+        """input ** exponent in float64, or complex128 where one of them is complex; one of them may be a number."""
+    def float_power_(self, exponent: Any) -> Tensor:
+        """`float_power` in the tensor's own memory, which must be of its dtype."""
     def floor(self) -> Tensor:
         """The largest integer that is not above x."""
     def floor_(self) -> Tensor:
@@ -344,15 +386,19 @@ class Tensor:
         """The fraction of x, with its sign."""
     def frac_(self) -> Tensor:
         """The fraction of x, with its sign."""
+    def frexp(self) -> FrexpResult:
+        """The mantissa, from 0.5 to below 1, and the exponent of 2, int32, whose product is the input."""
     def gather(self, dim: _Int, index: Tensor) -> Tensor:
         """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others."""
+    def gcd(self, other: Any) -> Any:
+        """The greatest common divisor of x and y, of zeros 0."""
+    def gcd_(self, other: Any) -> Tensor:
+        """The greatest common divisor of x and y, of zeros 0."""
     def ge(self, other: Any) -> Any:
         """x >= y."""
     def ge_(self, other: Any) -> Tensor:
         """x >= y."""
-    def geometric_(self, p: _Float, *, generator: Any = None) -> Tensor:
-        """Fill with the number of trials, each successful with probability `p`, up to the first success."""
-    def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    def ger(self, vec2: Tensor) -> Tensor:
         """The matrix of the products of each element of one vector with each of another."""
     def get_device(self) -> _Int:
         """The CUDA ordinal, -1 on the CPU."""
@@ -383,10 +429,19 @@ class Tensor:
         """The tensor in float16; itself when it is that already."""
     def hardshrink(self, lambd: _Float = 0.5) -> Tensor:
         """input, and 0 where it lies between -lambd and lambd, or on one of them."""
+    def heaviside(self, values: Tensor) -> Tensor:
+        """0 where the input is negative or NaN, 1 where it is positive, and `values` where it is 0."""
+    def heaviside_(self, values: Tensor) -> Tensor:
+        """`heaviside` in the tensor's own memory."""
     def hypot(self, other: Any) -> Any:
         """sqrt(x * x + y * y), without overflow."""
     def hypot_(self, other: Any) -> Tensor:
         """sqrt(x * x + y * y), without overflow."""
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part, a view; a tensor may be assigned to it."""
+    @imag.setter
+    def imag(self, value: Any) -> None: ...
     def index_add(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`."""
     def index_add_(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
@@ -402,11 +457,7 @@ class Tensor:
     def index_put(self, indices: Sequence[Tensor], values: Any, accumulate: _Bool = False) -> Tensor:
         """A copy of `input` with `values` at `input[indices]`, or added to what is there (in one order on every run)."""
     def index_put_(self, indices: Sequence[Tensor], values: Any, accumulate: _Bool = False) -> Tensor:
-        """Write `values` to `input[indices]`, or add them to what is there."""
-    def index_reduce(self, dim: _Int, index: Tensor, source: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
-        """`input` whose slice `index[i]` along `dim` is reduced with `source[i]`: "prod", "mean", "amax" or "amin"."""
-    def index_reduce_(self, dim: _Int, index: Tensor, source: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
-        """`index_reduce` in the tensor's own memory."""
+        """Write `values` to `self[indices]`, or add them to what is there."""
     def index_select(self, dim: _Int, index: Tensor) -> Tensor:
         """The slices of `input` along `dim` at the positions in a vector."""
     def inner(self, other: Tensor) -> Tensor:
@@ -415,6 +466,8 @@ class Tensor:
         """The tensor in int32; itself when it is that already."""
     def is_complex(self) -> _Bool:
         """Whether the dtype is a complex one."""
+    def is_conj(self) -> _Bool:
+        """Whether a conjugate is pending: never."""
     def is_contiguous(self, *, memory_format: Any = ...) -> _Bool:
         """Whether the elements lie in memory in row-major order (or that of a memory format) without gaps."""
     @property
@@ -425,6 +478,8 @@ class Tensor:
     @property
     def is_leaf(self) -> _Bool:
         """Whether the tensor was made by the user and not by a recorded operator."""
+    def is_neg(self) -> _Bool:
+        """Whether a sign is pending: never."""
     def is_pinned(self) -> _Bool:
         """Whether the elements are in page-locked host memory."""
     def is_signed(self) -> _Bool:
@@ -437,11 +492,27 @@ class Tensor:
         """Whether x is infinite."""
     def isnan(self) -> Tensor:
         """Whether x is NaN."""
+    def isneginf(self) -> Tensor:
+        """Whether each element is infinite and negative."""
+    def isposinf(self) -> Tensor:
+        """Whether each element is infinite and positive."""
+    def isreal(self) -> Tensor:
+        """Whether the imaginary part is 0, element by element."""
     def item(self) -> Any:
         """The only element as a Python number."""
     @property
     def itemsize(self) -> _Int:
         """The size of an element in bytes."""
+    def kron(self, other: Tensor) -> Tensor:
+        """Kronecker's product: each element of the input times the whole of the other tensor, in blocks."""
+    def lcm(self, other: Tensor) -> Tensor:
+        """The least common multiple of integers; 0 where one is 0."""
+    def lcm_(self, other: Tensor) -> Tensor:
+        """`lcm` in the tensor's own memory."""
+    def ldexp(self, other: Tensor) -> Tensor:
+        """input * 2**other, floating."""
+    def ldexp_(self, other: Tensor) -> Tensor:
+        """`ldexp` in the tensor's own memory."""
     def le(self, other: Any) -> Any:
         """x <= y."""
     def le_(self, other: Any) -> Tensor:
@@ -474,12 +545,14 @@ class Tensor:
         """The logarithm of x to base 2."""
     def log_(self) -> Tensor:
         """The natural logarithm of x."""
-    def log_normal_(self, mean: _Float = 1.0, std: _Float = 2.0, *, generator: Any = None) -> Tensor:
-        """Fill with numbers whose logarithm is normal with this mean and deviation."""
     def log_softmax(self, dim: _Int = ..., dtype: Any = None, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """The logarithm of softmax along `dim`, computed without overflow; see `softmax`."""
     def logaddexp(self, other: Any) -> Any:
         """log(exp(x) + exp(y)), without overflow."""
+    def logaddexp2(self, other: Any) -> Any:
+        """log2(2**x + 2**y), without overflow."""
+    def logaddexp2_(self, other: Any) -> Tensor:
+        """log2(2**x + 2**y), without overflow."""
     def logaddexp_(self, other: Any) -> Tensor:
         """log(exp(x) + exp(y)), without overflow."""
     def logical_and(self, other: Any) -> Any:
@@ -498,6 +571,10 @@ class Tensor:
         """Whether one of x and y differs from 0, and one does not."""
     def logical_xor_(self, other: Any) -> Tensor:
         """Whether one of x and y differs from 0, and one does not."""
+    def logit(self, eps: _Float | None = None) -> Tensor:
+        """log(input / (1 - input)), the inverse of sigmoid; `eps` keeps the input within eps and 1 - eps."""
+    def logit_(self, eps: _Float | None = None) -> Tensor:
+        """`logit` in the tensor's own memory."""
     def logsumexp(self, dim: _Int | Sequence[_Int] | None, keepdim: _Bool = False) -> Tensor:
         """log(sum(exp(x))) along `dim`, without overflow."""
     def long(self, *, memory_format: Any = None) -> Tensor:
@@ -513,10 +590,6 @@ class Tensor:
         """`input` with a number where `mask` holds; the two broadcast."""
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
         """`masked_fill` in the tensor's own memory."""
-    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
-        """`input` with the elements of `source`, in their order, where `mask` holds; input and mask broadcast."""
-    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
-        """`masked_scatter` in the tensor's own memory."""
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -593,10 +666,12 @@ class Tensor:
         """A copy of `data`, with the dtype and on the device of the tensor; options are those of `tensor`."""
     def new_zeros(self, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """Zeros of this size, with the dtype and on the device of the tensor unless given; options are those of `zeros`."""
+    def nextafter(self, other: Any) -> Any:
+        """The next number after x towards y."""
+    def nextafter_(self, other: Any) -> Tensor:
+        """The next number after x towards y."""
     def nonzero(self, *, as_tuple: _Bool = False) -> Any:
         """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
-    def nonzero_static(self, *, size: _Int, fill_value: _Int = -1) -> Tensor:
-        """The coordinates of the first `size` elements that are not 0, filled up with `fill_value`."""
     def norm(self, p: _Float | str | None = 'fro', dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, dtype: Any = None) -> Tensor:
         """The p-norm of all elements, or of those along `dim`, as of a vector."""
     def normal_(self, mean: _Float = 0.0, std: _Float = 1.0, *, generator: Any = None) -> Tensor:
@@ -628,12 +703,17 @@ class Tensor:
         """input where it is positive, else times weight: one number, or one for each channel, dimension 1."""
     def prod(self, dim: _Int | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
-    def put(self, index: Tensor, source: Tensor, accumulate: _Bool = False) -> Tensor:
-        """`input` with the elements of `source` at the places `index` of the flattened `input`, or added there."""
-    def put_(self, index: Tensor, source: Tensor, accumulate: _Bool = False) -> Tensor:
-        """`put` in the tensor's own memory."""
+    def rad2deg(self) -> Tensor:
+        """Radians as degrees: input * 180 / pi."""
+    def rad2deg_(self) -> Tensor:
+        """`rad2deg` in the tensor's own memory."""
     def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Any = None) -> Tensor:
         """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it."""
+    @property
+    def real(self) -> Tensor:
+        """The real part, a view; a tensor may be assigned to it."""
+    @real.setter
+    def real(self, value: Any) -> None: ...
     def reciprocal(self) -> Tensor:
         """1 / x."""
     def reciprocal_(self) -> Tensor:
@@ -652,6 +732,10 @@ class Tensor:
         """What x leaves when divided by y, with the sign of y."""
     def remainder_(self, other: Any) -> Tensor:
         """What x leaves when divided by y, with the sign of y."""
+    def renorm(self, p: _Float, dim: _Int, maxnorm: _Float) -> Tensor:
+        """The input with those of its slices along `dim` whose p-norm is above `maxnorm` scaled to that norm."""
+    def renorm_(self, p: _Float, dim: _Int, maxnorm: _Float) -> Tensor:
+        """`renorm` in the tensor's own memory."""
     def repeat(self, *counts: Any, repeats: Any = None) -> Tensor:
         """A copy that holds the tensor `repeats` times along each dimension; there may be more repeats than dimensions."""
     def repeat_interleave(self, repeats: _Int | Tensor | None = None, dim: _Int | None = None, *, output_size: _Int | None = None) -> Tensor:
@@ -669,6 +753,10 @@ class Tensor:
         """The same elements in the shape of `other`."""
     def resize_(self, *sizes: Any, size: Any = None, memory_format: Any = ...) -> Tensor:
         """Give the tensor another size, in its memory where that is large enough, else in new memory."""
+    def resolve_conj(self) -> Tensor:
+        """The input itself: here no conjugate is pending."""
+    def resolve_neg(self) -> Tensor:
+        """The input itself: here no sign is pending."""
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is not a leaf in `.grad`."""
     @property
@@ -692,10 +780,6 @@ class Tensor:
         """`input` with each element of `src` added at the position in `index` along `dim`."""
     def scatter_add_(self, dim: _Int, index: Tensor, src: Tensor) -> Tensor:
         """`scatter_add` in the tensor's own memory."""
-    def scatter_reduce(self, dim: _Int, index: Tensor, src: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
-        """`input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each position, and of its own."""
-    def scatter_reduce_(self, dim: _Int, index: Tensor, src: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
-        """`scatter_reduce` in the tensor's own memory."""
     def select(self, dim: _Int, index: _Int) -> Tensor:
         """The slice at `index` along `dim`, without that dimension."""
     def sgn(self) -> Tensor:
@@ -715,10 +799,16 @@ class Tensor:
         """-1, 0 or 1, and 0 for NaN."""
     def sign_(self) -> Tensor:
         """-1, 0 or 1, and 0 for NaN."""
+    def signbit(self) -> Tensor:
+        """Whether x is negative, or a negative zero."""
     def sin(self) -> Tensor:
         """The sine of x."""
     def sin_(self) -> Tensor:
         """The sine of x."""
+    def sinc(self) -> Tensor:
+        """sin(pi * x) / (pi * x), and 1 where x is 0."""
+    def sinc_(self) -> Tensor:
+        """sin(pi * x) / (pi * x), and 1 where x is 0."""
     def sinh(self) -> Tensor:
         """The hyperbolic sine of x."""
     def sinh_(self) -> Tensor:
@@ -785,6 +875,8 @@ class Tensor:
         """The elements as nested lists of Python numbers (a number for a 0-dimensional tensor)."""
     def topk(self, k: _Int, dim: _Int = -1, largest: _Bool = True, sorted: _Bool = True) -> TopkResult:
         """The `k` largest (or smallest) elements along `dim`, sorted, and their indices."""
+    def trace(self) -> Tensor:
+        """The sum of a matrix's diagonal."""
     def transpose(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
     def tril(self, diagonal: _Int = 0) -> Tensor:
@@ -813,12 +905,18 @@ class Tensor:
         """With a new dimension of size 1 at `dim`."""
     def var(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The variance of all elements, or along `dim`; the divisor is the count minus `correction` (1 by default)."""
+    def vdot(self, other: Tensor) -> Tensor:
+        """The dot product of two vectors, of which the first is conjugated."""
     def view(self, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
         """The same elements in another shape, sharing memory; one size may be -1. Or the same bits in another dtype."""
     def view_as(self, other: Tensor) -> Tensor:
         """The same elements in the shape of `other`, sharing memory."""
     def where(self, condition: Tensor, other: Any) -> Any:
         """The tensor's elements where `condition` holds, else `other`'s."""
+    def xlogy(self, other: Any) -> Any:
+        """x * log(y), and 0 where x is 0, unless y is NaN."""
+    def xlogy_(self, other: Any) -> Tensor:
+        """x * log(y), and 0 where x is 0, unless y is NaN."""
     def zero_(self) -> Tensor:
         """Write zero to every element."""
     def __abs__(self) -> Tensor:
@@ -834,6 +932,8 @@ class Tensor:
     def __complex__(self) -> complex: ...
     def __contains__(self, element: Any) -> _Bool: ...
     def __deepcopy__(self, memo: dict[_Int, Any]) -> Tensor: ...
+    def __div__(self, other: Any) -> Any:
+        """x / y, always floating."""
     def __dlpack__(self, **options: Any) -> Any:
         """The CPU tensor's memory for another library, without a copy."""
     def __dlpack_device__(self) -> tuple[_Int, _Int]: ...
@@ -854,6 +954,8 @@ class Tensor:
         """x + y."""
     def __iand__(self, other: Any) -> Tensor:
         """The bits that x and y both have."""
+    def __idiv__(self, other: Any) -> Tensor:
+        """x / y, always floating."""
     def __ifloordiv__(self, other: Any) -> Tensor:
         """The largest integer that is not above x / y."""
     def __ilshift__(self, other: Any) -> Tensor:
@@ -905,6 +1007,8 @@ class Tensor:
         """x + y."""
     def __rand__(self, other: Any) -> Any:
         """The bits that x and y both have."""
+    def __rdiv__(self, other: Any) -> Tensor:
+        """other / self, as Python 2 called it."""
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]: ...
     def __repr__(self) -> str: ...
     def __rfloordiv__(self, other: Any) -> Any:

@@ -132,6 +132,14 @@ KNOWN: tuple[Known, ...] = (
         "torch.ones(2, dtype=torch.uint16) + 1",
     ),
     Known(
+        "A bias without a weight in native_layer_norm",
+        ACCEPTED,
+        "Expected a proper Tensor but got None",
+        "PyTorch's backward pass multiplies by the weight that is not there.",
+        "torch.native_layer_norm(x, [3], None, torch.ones(3), 1e-5)",
+        "native_layer_norm",
+    ),
+    Known(
         "Gradients that PyTorch does not have",
         ACCEPTED,
         r"derivative for .* is not implemented|out=\.\.\. arguments don't support automatic differentiation",

@@ -42,6 +42,11 @@ LAYERS = words("""
     relu relu6 elu celu selu glu prelu rrelu leaky_relu hardswish hardsigmoid hardshrink hardtanh softshrink softplus
     softmin softsign threshold embedding embedding_bag bilinear pdist pairwise_distance cosine_similarity
     """)
+ARITHMETIC = words("""
+    copysign nextafter heaviside lcm gcd xlogy logaddexp2 sinc signbit isposinf angle deg2rad frexp ldexp float_power
+    logit complex polar real isreal view_as_complex addmv addr addbmm baddbmm vdot tensordot kron trace cross dist
+    renorm rsub fill __rdiv__
+    """)
 PICTURES = chosen("operators", [f"nn.functional.{family}" for family in FAMILIES])
 SHAPES = [name for name in chosen("operators", SHAPES) if name != "index_copy" and not name.startswith("linalg.")]
 LOSSES = chosen("operators", ["nn.functional.*_loss", "nn.functional.kl_div", "nn.functional.*cross_entropy*"])
@@ -95,6 +100,11 @@ def test_operators_of_shapes(name: str) -> None:
 @pytest.mark.parametrize("name", LAYERS)
 def test_operators_of_layers(name: str) -> None:
     assert_alike(run("operators", f"nn.functional.{name}"))
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_operators_of_arithmetic(name: str) -> None:
+    assert_alike(run("operators", name))
 
 
 @pytest.mark.parametrize("name", LOSSES)

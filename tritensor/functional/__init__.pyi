@@ -34,8 +34,11 @@ from .channel_normalization import group_norm as group_norm
 from .channel_normalization import instance_norm as instance_norm
 from .channel_normalization import local_response_norm as local_response_norm
 from .chunked_cross_entropy import linear_cross_entropy as linear_cross_entropy
+from .complex_numbers import isreal as isreal
 from .ctc import ctc_loss as ctc_loss
 from .distances import bilinear as bilinear
+from .distances import cdist as cdist
+from .distances import dist as dist
 from .distances import pairwise_distance as pairwise_distance
 from .distances import pdist as pdist
 from .dropouts import alpha_dropout as alpha_dropout
@@ -63,7 +66,6 @@ from .grid_sampling import affine_grid as affine_grid
 from .grid_sampling import grid_sample as grid_sample
 from .indexing import index_fill as index_fill
 from .indexing import index_put as index_put
-from .indexing import index_put_ as index_put_
 from .indexing import masked_fill as masked_fill
 from .joining import cat as cat
 from .joining import cat as concat
@@ -101,6 +103,8 @@ from .pointwise import isclose as isclose
 from .pointwise import positive as positive
 from .pointwise import sub as sub
 from .pointwise import sub as subtract
+from .products import chain_matmul as chain_matmul
+from .products import trace as trace
 from .properties import can_cast as can_cast
 from .properties import clone as clone
 from .properties import detach as detach
@@ -124,14 +128,8 @@ from .resizing import interpolate as interpolate
 from .resizing import upsample as upsample
 from .resizing import upsample_bilinear as upsample_bilinear
 from .resizing import upsample_nearest as upsample_nearest
-from .scattering import _unsafe_masked_index as _unsafe_masked_index
-from .scattering import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
-from .scattering import masked_scatter as masked_scatter
-from .scattering import put as put
 from .search import argsort as argsort
 from .search import argwhere as argwhere
-from .segment_reduction import segment_reduce as _segment_reduce
-from .segment_reduction import segment_reduce as segment_reduce
 from .shuffling import channel_shuffle as channel_shuffle
 from .shuffling import channel_shuffle as native_channel_shuffle
 from .shuffling import pixel_shuffle as pixel_shuffle
@@ -139,9 +137,6 @@ from .shuffling import pixel_unshuffle as pixel_unshuffle
 from .subscripts import einsum as einsum
 
 __all__ = [
-    "_segment_reduce",
-    "_unsafe_masked_index",
-    "_unsafe_masked_index_put_accumulate",
     "abs",
     "absolute",
     "acos",
@@ -156,9 +151,12 @@ __all__ = [
     "adaptive_max_pool3d",
     "adaptive_max_pool3d_with_indices",
     "add",
+    "addbmm",
     "addcdiv",
     "addcmul",
     "addmm",
+    "addmv",
+    "addr",
     "affine_grid",
     "all",
     "allclose",
@@ -166,6 +164,7 @@ __all__ = [
     "amax",
     "amin",
     "aminmax",
+    "angle",
     "any",
     "arccos",
     "arccosh",
@@ -186,6 +185,7 @@ __all__ = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "baddbmm",
     "batch_norm",
     "bilinear",
     "binary_cross_entropy",
@@ -200,9 +200,11 @@ __all__ = [
     "broadcast_shapes",
     "can_cast",
     "cat",
+    "cdist",
     "ceil",
     "celu",
     "celu_",
+    "chain_matmul",
     "channel_shuffle",
     "clamp",
     "clamp_max",
@@ -213,6 +215,7 @@ __all__ = [
     "concat",
     "concatenate",
     "conj",
+    "conj_physical",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -220,15 +223,19 @@ __all__ = [
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "copysign",
     "cos",
     "cosh",
     "cosine_embedding_loss",
     "cosine_similarity",
     "count_nonzero",
+    "cross",
     "cross_entropy",
     "ctc_loss",
     "cumsum",
+    "deg2rad",
     "detach",
+    "dist",
     "div",
     "divide",
     "dot",
@@ -254,6 +261,7 @@ __all__ = [
     "flip",
     "fliplr",
     "flipud",
+    "float_power",
     "floor",
     "floor_divide",
     "fmax",
@@ -265,10 +273,13 @@ __all__ = [
     "fractional_max_pool2d_with_indices",
     "fractional_max_pool3d",
     "fractional_max_pool3d_with_indices",
+    "frexp",
     "gather",
     "gaussian_nll_loss",
+    "gcd",
     "ge",
     "gelu",
+    "ger",
     "get_float32_matmul_precision",
     "glu",
     "greater",
@@ -282,6 +293,7 @@ __all__ = [
     "hardswish",
     "hardtanh",
     "hardtanh_",
+    "heaviside",
     "hinge_embedding_loss",
     "hstack",
     "huber_loss",
@@ -290,21 +302,27 @@ __all__ = [
     "index_copy",
     "index_fill",
     "index_put",
-    "index_put_",
-    "index_reduce",
     "index_select",
     "inner",
     "instance_norm",
     "interpolate",
     "is_complex",
+    "is_conj",
     "is_floating_point",
+    "is_neg",
     "isclose",
     "isfinite",
     "isinf",
     "isnan",
+    "isneginf",
+    "isposinf",
+    "isreal",
     "kl_div",
+    "kron",
     "l1_loss",
     "layer_norm",
+    "lcm",
+    "ldexp",
     "le",
     "leaky_relu",
     "leaky_relu_",
@@ -320,10 +338,12 @@ __all__ = [
     "log2",
     "log_softmax",
     "logaddexp",
+    "logaddexp2",
     "logical_and",
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logit",
     "logsigmoid",
     "logsumexp",
     "lp_pool1d",
@@ -332,7 +352,6 @@ __all__ = [
     "lt",
     "margin_ranking_loss",
     "masked_fill",
-    "masked_scatter",
     "masked_select",
     "matmul",
     "max",
@@ -366,9 +385,9 @@ __all__ = [
     "ne",
     "neg",
     "negative",
+    "nextafter",
     "nll_loss",
     "nonzero",
-    "nonzero_static",
     "norm",
     "normalize",
     "not_equal",
@@ -385,13 +404,16 @@ __all__ = [
     "pow",
     "prelu",
     "prod",
-    "put",
+    "rad2deg",
     "reciprocal",
     "relu",
     "relu6",
     "relu_",
     "remainder",
+    "renorm",
     "repeat_interleave",
+    "resolve_conj",
+    "resolve_neg",
     "result_type",
     "rms_norm",
     "roll",
@@ -402,16 +424,16 @@ __all__ = [
     "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
-    "scatter_reduce",
-    "segment_reduce",
     "selu",
     "selu_",
     "set_float32_matmul_precision",
     "sgn",
     "sigmoid",
     "sign",
+    "signbit",
     "silu",
     "sin",
+    "sinc",
     "sinh",
     "smooth_l1_loss",
     "soft_margin_loss",
@@ -435,10 +457,12 @@ __all__ = [
     "tan",
     "tanh",
     "tanhshrink",
+    "tensordot",
     "threshold",
     "threshold_",
     "tile",
     "topk",
+    "trace",
     "tril",
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
@@ -451,8 +475,10 @@ __all__ = [
     "upsample_nearest",
     "var",
     "var_mean",
+    "vdot",
     "vstack",
     "where",
+    "xlogy",
 ]
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -481,12 +507,18 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     """The largest elements of `output_size` windows, which cover the last 3 dimensions evenly."""
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.adaptive_max_pool3d` with the places of the elements."""
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """beta * input + alpha * (the sum of batch1[k] @ batch2[k]); a beta of 0 ignores the input."""
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
     """x + value * tensor1 / tensor2."""
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
     """x + value * tensor1 * tensor2."""
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """beta * input + alpha * (mat @ vec); a beta of 0 ignores the input."""
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """beta * input + alpha * outer(vec1, vec2); a beta of 0 ignores the input. Dtypes are promoted."""
 def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """Whether no element is zero, of all or along `dim`; along no dimension, of each by itself."""
 def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
@@ -495,6 +527,8 @@ def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     """The smallest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
     """The smallest and the largest element, of all or along `dim`."""
+def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The angle of a complex number, in (-pi, pi]; of a real one pi where it is negative, else 0."""
 def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """Whether an element is not zero, of all or along `dim`; along no dimension, of each by itself."""
 def arccos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -531,6 +565,8 @@ def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Se
     """The average of each window along the last 2 dimensions."""
 def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """The average of each window along the last 3 dimensions."""
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """beta * input + alpha * bmm(batch1, batch2); a beta of 0 ignores the input."""
 def bitwise_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The bits that x and y both have."""
 def bitwise_left_shift(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -557,6 +593,8 @@ def clip(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None 
     """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the second dimension, vectors as columns."""
+def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The conjugate of a complex tensor, in new memory; a real tensor itself."""
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
     """The sums of the products of a kernel and what it lies on, at each place of an input of 1 dimensions."""
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *, activation: str | None = None) -> Tensor:
@@ -569,12 +607,18 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
     """The sums of a kernel multiplied by each element of an input of 2 dimensions, at the element's place."""
 def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1, *, activation: str | None = None) -> Tensor:
     """The sums of a kernel multiplied by each element of an input of 3 dimensions, at the element's place."""
+def copysign(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """The magnitude of x with the sign of y, which a zero has too."""
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of x."""
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic cosine of x."""
+def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The cross products of vectors of three elements, along the first dimension of size 3 unless `dim` is given."""
 def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The sums of the elements up to each place along `dim`; integers and booleans add up in int64."""
+def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Degrees as radians: input * pi / 180."""
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of the products of two vectors' elements."""
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -595,6 +639,8 @@ def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """exp(x) - 1, exact near 0."""
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x without its fraction."""
+def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+    """input ** exponent in float64, or complex128 where one of them is complex; one of them may be a number."""
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The largest integer that is not above x."""
 def floor_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -615,12 +661,18 @@ def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int], outpu
     """The largest element of each of `output_size` windows along the last 3 dimensions, placed at random."""
 def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """`nn.functional.fractional_max_pool3d` with the places of the elements."""
+def frexp(input: Tensor, *, out: Any = None) -> Any:
+    """The mantissa, from 0.5 to below 1, and the exponent of 2, int32, whose product is the input."""
 def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others."""
+def gcd(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """The greatest common divisor of x and y, of zeros 0."""
 def ge(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x >= y."""
 def gelu(input: Tensor, approximate: str = 'none', *, out: Tensor | None = None) -> Tensor:
     """input times the standard normal CDF of input; `approximate="tanh"` for the cheaper formula."""
+def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The matrix of the products of each element of one vector with each of another."""
 def greater(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x > y."""
 def greater_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -631,6 +683,8 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     """input, and 0 where it lies between -lambd and lambd, or on one of them."""
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """`hardtanh` in the tensor's own memory."""
+def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """0 where the input is negative or NaN, 1 where it is positive, and `values` where it is 0."""
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the second dimension, vectors along their only one."""
 def hypot(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -639,18 +693,30 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`."""
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`input` with slice `index[i]` along `dim` replaced by `source[i]`."""
-def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
-    """`input` whose slice `index[i]` along `dim` is reduced with `source[i]`: "prod", "mean", "amax" or "amin"."""
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The slices of `input` along `dim` at the positions in a vector."""
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of products over the last dimension of both; of vectors, their dot product."""
+def is_conj(input: Tensor) -> bool:
+    """Whether a conjugate is pending: never."""
+def is_neg(input: Tensor) -> bool:
+    """Whether a sign is pending: never."""
 def isfinite(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is neither infinite nor NaN."""
 def isinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is infinite."""
 def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is NaN."""
+def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Whether each element is infinite and negative."""
+def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Whether each element is infinite and positive."""
+def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Kronecker's product: each element of the input times the whole of the other tensor, in blocks."""
+def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The least common multiple of integers; 0 where one is 0."""
+def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """input * 2**other, floating."""
 def le(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x <= y."""
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
@@ -673,6 +739,8 @@ def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of x to base 2."""
 def logaddexp(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """log(exp(x) + exp(y)), without overflow."""
+def logaddexp2(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """log2(2**x + 2**y), without overflow."""
 def logical_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x and y both differ from 0."""
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -681,6 +749,8 @@ def logical_or(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x or y differs from 0."""
 def logical_xor(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether one of x and y differs from 0, and one does not."""
+def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """log(input / (1 - input)), the inverse of sigmoid; `eps` keeps the input within eps and 1 - eps."""
 def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(sigmoid(input)), without overflow."""
 def logsumexp(input: Tensor, dim: int | Sequence[int] | None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -739,10 +809,10 @@ def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """-x."""
 def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """-x."""
+def nextafter(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """The next number after x towards y."""
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
-def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
-    """The coordinates of the first `size` elements that are not 0, filled up with `fill_value`."""
 def norm(input: Tensor, p: float | str | None = 'fro', dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
     """The p-norm of all elements, or of those along `dim`, as of a vector."""
 def not_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -753,12 +823,20 @@ def pow(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
+def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Radians as degrees: input * 180 / pi."""
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / x."""
 def relu_(input: Tensor) -> Tensor:
     """`relu` in the tensor's own memory."""
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """What x leaves when divided by y, with the sign of y."""
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
+    """The input with those of its slices along `dim` whose p-norm is above `maxnorm` scaled to that norm."""
+def resolve_conj(input: Tensor) -> Tensor:
+    """The input itself: here no conjugate is pending."""
+def resolve_neg(input: Tensor) -> Tensor:
+    """The input itself: here no sign is pending."""
 def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """The nearest number with `decimals` digits after the point; ties go to the even one."""
 def rrelu_(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, *, generator: Any = None) -> Tensor:
@@ -769,8 +847,6 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     """`input` with each element of `src` (or one number) written to the position in `index` along `dim`."""
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`input` with each element of `src` added at the position in `index` along `dim`."""
-def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
-    """`input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each position, and of its own."""
 def selu_(input: Tensor) -> Tensor:
     """`selu` in the tensor's own memory."""
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -779,8 +855,12 @@ def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / (1 + exp(-x))."""
 def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """-1, 0 or 1, and 0 for NaN."""
+def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Whether x is negative, or a negative zero."""
 def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sine of x."""
+def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """sin(pi * x) / (pi * x), and 1 where x is 0."""
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic sine of x."""
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
@@ -805,6 +885,8 @@ def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The tangent of x."""
 def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent of x."""
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Tensor | None = None) -> Tensor:
+    """The sum of products over several dimensions of both tensors."""
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
     """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
@@ -819,28 +901,80 @@ def true_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x / y, always floating."""
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x without its fraction."""
+def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The dot product of two vectors, of which the first is conjugated."""
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the first dimension, vectors as rows."""
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """input where `condition` holds, else other; of a condition alone, the coordinates of its elements that are not 0."""
+def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """x * log(y), and 0 where x is 0, unless y is NaN."""
+def _abs_(input: Tensor) -> Tensor:
+    """`Tensor.abs_`: The magnitude of x."""
+def _acos_(input: Tensor) -> Tensor:
+    """`Tensor.acos_`: The angle in [0, pi] whose cosine is x."""
+def _acosh_(input: Tensor) -> Tensor:
+    """`Tensor.acosh_`: The number at or above 0 whose hyperbolic cosine is x."""
 def _adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     """`nn.functional.adaptive_max_pool1d` with the places of the elements."""
+def _addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`Tensor.addmv_`: `addmv` in the tensor's own memory."""
 def _alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout as `nn.functional.alpha_dropout`, without defaults."""
 def _alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout in place as `nn.functional.alpha_dropout`, without defaults."""
 def _arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers from `start` (0 when one bound is given) up to, not including, `end`."""
+def _arccos_(input: Tensor) -> Tensor:
+    """`Tensor.arccos_`: The angle in [0, pi] whose cosine is x."""
+def _arccosh_(input: Tensor) -> Tensor:
+    """`Tensor.arccosh_`: The number at or above 0 whose hyperbolic cosine is x."""
+def _arcsin_(input: Tensor) -> Tensor:
+    """`Tensor.arcsin_`: The angle in [-pi/2, pi/2] whose sine is x."""
+def _arcsinh_(input: Tensor) -> Tensor:
+    """`Tensor.arcsinh_`: The number whose hyperbolic sine is x."""
+def _arctan_(input: Tensor) -> Tensor:
+    """`Tensor.arctan_`: The angle in [-pi/2, pi/2] whose tangent is x."""
+def _arctanh_(input: Tensor) -> Tensor:
+    """`Tensor.arctanh_`: The number whose hyperbolic tangent is x."""
+def _asin_(input: Tensor) -> Tensor:
+    """`Tensor.asin_`: The angle in [-pi/2, pi/2] whose sine is x."""
+def _asinh_(input: Tensor) -> Tensor:
+    """`Tensor.asinh_`: The number whose hyperbolic sine is x."""
+def _atan_(input: Tensor) -> Tensor:
+    """`Tensor.atan_`: The angle in [-pi/2, pi/2] whose tangent is x."""
+def _atanh_(input: Tensor) -> Tensor:
+    """`Tensor.atanh_`: The number whose hyperbolic tangent is x."""
 def _bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
     """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
 def _binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = 'mean') -> Tensor:
     """Cross entropy of the probabilities `target` against sigmoid(input), computed without overflow."""
+def _ceil_(input: Tensor) -> Tensor:
+    """`Tensor.ceil_`: The smallest integer that is not below x."""
 def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """input where it is positive, else alpha * (exp(input / alpha) - 1), whose slope at 0 is 1."""
+def _clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """`Tensor.clamp_`: `clamp` in the tensor's own memory."""
+def _clamp_max_(input: Tensor, max: Any) -> Tensor:
+    """`Tensor.clamp_max_`: x, and `max` where x is above it."""
+def _clamp_min_(input: Tensor, min: Any) -> Tensor:
+    """`Tensor.clamp_min_`: x, and `min` where x is below it."""
+def _clip_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """`Tensor.clip_`: `clamp` in the tensor's own memory."""
+def _complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Complex numbers of their real and imaginary parts, two tensors of float32 or of float64 that broadcast."""
+def _conj_physical_(input: Tensor) -> Tensor:
+    """`Tensor.conj_physical_`: `conj_physical` in the tensor's own memory."""
+def _cos_(input: Tensor) -> Tensor:
+    """`Tensor.cos_`: The cosine of x."""
+def _cosh_(input: Tensor) -> Tensor:
+    """`Tensor.cosh_`: The hyperbolic cosine of x."""
 def _cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = 'mean') -> Tensor:
     """1 - c for the cosine c of vectors that are alike (target 1), max(0, c - margin) for others (-1)."""
 def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[int], target_lengths: Tensor | Sequence[int], blank: int = 0, reduction: str = 'mean', zero_infinity: bool = False) -> Tensor:
     """The negative logarithm of the probability that steps of class probabilities spell a sequence of labels."""
+def _deg2rad_(input: Tensor) -> Tensor:
+    """`Tensor.deg2rad_`: `deg2rad` in the tensor's own memory."""
 def _dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout as `nn.functional.dropout`, without defaults."""
 def _dropout_(input: Tensor, p: float, train: bool) -> Tensor:
@@ -849,6 +983,16 @@ def _embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_gra
     """`nn.functional.embedding` with the table first, and without padding where padding_idx is no row."""
 def _empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = ..., out: Tensor | None = None) -> Tensor:
     """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
+def _erf_(input: Tensor) -> Tensor:
+    """`Tensor.erf_`: The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
+def _erfc_(input: Tensor) -> Tensor:
+    """`Tensor.erfc_`: 1 - erf(x), exact where erf(x) is close to 1."""
+def _exp2_(input: Tensor) -> Tensor:
+    """`Tensor.exp2_`: 2 to the power x."""
+def _exp_(input: Tensor) -> Tensor:
+    """`Tensor.exp_`: e to the power x."""
+def _expm1_(input: Tensor) -> Tensor:
+    """`Tensor.expm1_`: exp(x) - 1, exact near 0."""
 def _eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """A matrix with ones on the diagonal."""
 def _feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
@@ -859,8 +1003,18 @@ def _feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout of whole channels, without defaults."""
 def _feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout in place of whole channels, without defaults."""
+def _fill_(self: Tensor, value: Any) -> Tensor:
+    """`Tensor.fill_`: Write one number to every element."""
+def _fix_(input: Tensor) -> Tensor:
+    """`Tensor.fix_`: x without its fraction."""
+def _floor_(input: Tensor) -> Tensor:
+    """`Tensor.floor_`: The largest integer that is not above x."""
+def _frac_(input: Tensor) -> Tensor:
+    """`Tensor.frac_`: The fraction of x, with its sign."""
 def _full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
+def _gcd_(input: Tensor, other: Any) -> Tensor:
+    """`Tensor.gcd_`: The greatest common divisor of x and y, of zeros 0."""
 def _grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
 def _grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
@@ -875,10 +1029,28 @@ def _gru_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor |
     """One step of `nn.GRUCell`: the new states."""
 def _hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = 'mean') -> Tensor:
     """The distances `input` of pairs that are alike (target 1), max(0, margin - input) of others (-1)."""
+def _imag(input: Tensor) -> Tensor:
+    """`Tensor.imag`: The imaginary part, a view; a tensor may be assigned to it."""
+def _index_put_(self: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False) -> Tensor:
+    """`Tensor.index_put_`: Write `values` to `self[indices]`, or add them to what is there."""
 def _kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: bool = False) -> Tensor:
     """`functional.kl_div` without the mean over rows, and without its warning."""
+def _lcm_(input: Tensor, other: Tensor) -> Tensor:
+    """`Tensor.lcm_`: `lcm` in the tensor's own memory."""
+def _ldexp_(input: Tensor, other: Tensor) -> Tensor:
+    """`Tensor.ldexp_`: `ldexp` in the tensor's own memory."""
 def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers."""
+def _log10_(input: Tensor) -> Tensor:
+    """`Tensor.log10_`: The logarithm of x to base 10."""
+def _log1p_(input: Tensor) -> Tensor:
+    """`Tensor.log1p_`: log(1 + x), exact near 0."""
+def _log2_(input: Tensor) -> Tensor:
+    """`Tensor.log2_`: The logarithm of x to base 2."""
+def _log_(input: Tensor) -> Tensor:
+    """`Tensor.log_`: The natural logarithm of x."""
+def _logit_(input: Tensor, eps: float | None = None) -> Tensor:
+    """`Tensor.logit_`: `logit` in the tensor's own memory."""
 def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`."""
 def _lstm(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
@@ -897,14 +1069,24 @@ def _max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | S
     """`nn.functional.max_pool3d` without the places of the elements."""
 def _multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
     """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements."""
+def _nan_to_num_(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """`Tensor.nan_to_num_`: `nan_to_num` in the tensor's own memory."""
 def _native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """`group_norm` of (N, C, ...), with the mean of each group and 1 over its deviation."""
+def _neg_(input: Tensor) -> Tensor:
+    """`Tensor.neg_`: -x."""
+def _negative_(input: Tensor) -> Tensor:
+    """`Tensor.negative_`: -x."""
 def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
 def _ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor of ones."""
 def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-08, reduction: str = 'mean') -> Tensor:
     """The negative log likelihood of counts `target` under Poisson distributions."""
+def _polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Complex numbers of their magnitudes and angles; dtypes and errors are those of `complex`."""
+def _rad2deg_(input: Tensor) -> Tensor:
+    """`Tensor.rad2deg_`: `rad2deg` in the tensor's own memory."""
 def _rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are, on the CPU."""
 def _randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, low: int | None = None, high: int | None = None, size: Any = None, out: Tensor | None = None) -> Tensor:
@@ -913,6 +1095,10 @@ def _randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = No
     """Numbers of the standard normal distribution, complex ones of variance 1; the errors are those of `rand`."""
 def _randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host."""
+def _real(input: Tensor) -> Tensor:
+    """`Tensor.real`: The real part, a view; a tensor may be assigned to it."""
+def _reciprocal_(input: Tensor) -> Tensor:
+    """`Tensor.reciprocal_`: 1 / x."""
 def _rnn_relu(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """The states of all steps of `nn.RNN`, and the last ones of each layer and direction."""
 def _rnn_relu_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
@@ -921,13 +1107,39 @@ def _rnn_tanh(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """The states of all steps of `nn.RNN`, and the last ones of each layer and direction."""
 def _rnn_tanh_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
     """One step of `nn.RNNCell`: the new states."""
+def _round_(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """`Tensor.round_`: `round` in the tensor's own memory."""
 def _rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, *, generator: Any = None) -> Tensor:
     """input where it is positive, else times a slope; while training one for each element, drawn from lower to upper."""
+def _rsqrt_(input: Tensor) -> Tensor:
+    """`Tensor.rsqrt_`: 1 / sqrt(x)."""
 def _selu(input: Tensor) -> Tensor:
     """1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are kept."""
+def _sigmoid_(input: Tensor) -> Tensor:
+    """`Tensor.sigmoid_`: 1 / (1 + exp(-x))."""
+def _sin_(input: Tensor) -> Tensor:
+    """`Tensor.sin_`: The sine of x."""
+def _sinc_(input: Tensor) -> Tensor:
+    """`Tensor.sinc_`: sin(pi * x) / (pi * x), and 1 where x is 0."""
+def _sinh_(input: Tensor) -> Tensor:
+    """`Tensor.sinh_`: The hyperbolic sine of x."""
+def _sqrt_(input: Tensor) -> Tensor:
+    """`Tensor.sqrt_`: The square root of x."""
+def _square_(input: Tensor) -> Tensor:
+    """`Tensor.square_`: x * x."""
+def _tan_(input: Tensor) -> Tensor:
+    """`Tensor.tan_`: The tangent of x."""
+def _tanh_(input: Tensor) -> Tensor:
+    """`Tensor.tanh_`: The hyperbolic tangent of x."""
 def _threshold(input: Tensor, threshold: float, value: float, *, out: Tensor | None = None) -> Tensor:
     """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
 def _triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-06, swap: bool = False, reduction: str = 'mean') -> Tensor:
     """max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is the p-norm of the difference + eps."""
+def _trunc_(input: Tensor) -> Tensor:
+    """`Tensor.trunc_`: x without its fraction."""
+def _xlogy_(input: Tensor, other: Any) -> Tensor:
+    """`Tensor.xlogy_`: x * log(y), and 0 where x is 0, unless y is NaN."""
+def _zero_(self: Tensor) -> Tensor:
+    """`Tensor.zero_`: Write zero to every element."""
 def _zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor of zeros."""

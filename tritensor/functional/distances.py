@@ -171,9 +171,10 @@ def _by_product(x1: Tensor, x2: Tensor) -> Tensor:
     """The roots of |x|^2 - 2 x y + |y|^2; their gradient is 0 where they are 0."""
     squares, others = ((x * x).sum(-1, True) for x in (x1, x2))
     ones, more = squares.new_ones(squares.shape), others.new_ones(others.shape)
-    found = (cat((x1 * -2, squares, ones), -1) @ cat((x2, more, others), -1).mT).clamp_min(0)
+    found = cat((x1 * -2, squares, ones), -1) @ cat((x2, more, others), -1).mT
     if not found._needs:
-        return found.sqrt()
+        return found.clamp_min_(0).sqrt_()
+    found = found.clamp_min(0)
     return where(found == 0, 0, where(found == 0, 1, found).sqrt())
 
 
