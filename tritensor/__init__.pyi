@@ -12,10 +12,14 @@ from . import compiler as compiler
 from . import cpu as cpu
 from . import cuda as cuda
 from . import distributed as distributed
+from . import distributions as distributions
+from . import fft as fft
 from . import func as func
 from . import functional as functional
 from . import hub as hub
 from . import jit as jit
+from . import linalg as linalg
+from . import masked as masked
 from . import multiprocessing as multiprocessing
 from . import nn as nn
 from . import onnx as onnx
@@ -24,6 +28,8 @@ from . import random as random
 from . import return_types as return_types
 from . import serialization as serialization
 from . import settings as settings
+from . import signal as signal
+from . import special as special
 from . import testing as testing
 from . import utils as utils
 from . import version as version
@@ -83,12 +89,14 @@ from .formats import channels_last_3d as channels_last_3d
 from .formats import contiguous_format as contiguous_format
 from .formats import memory_format as memory_format
 from .formats import preserve_format as preserve_format
+from .formats import strided as strided
 from .func import vmap as vmap
 from .functional import _abs_ as abs_
 from .functional import _acos_ as acos_
 from .functional import _acosh_ as acosh_
 from .functional import _adaptive_max_pool1d as adaptive_max_pool1d
 from .functional import _addmv_ as addmv_
+from .functional import _alias_copy as alias_copy
 from .functional import _alpha_dropout as alpha_dropout
 from .functional import _alpha_dropout_ as alpha_dropout_
 from .functional import _arange as arange
@@ -98,14 +106,22 @@ from .functional import _arcsin_ as arcsin_
 from .functional import _arcsinh_ as arcsinh_
 from .functional import _arctan_ as arctan_
 from .functional import _arctanh_ as arctanh_
+from .functional import _as_strided_ as as_strided_
+from .functional import _as_strided_copy as as_strided_copy
 from .functional import _asin_ as asin_
 from .functional import _asinh_ as asinh_
 from .functional import _atan_ as atan_
 from .functional import _atanh_ as atanh_
+from .functional import _atleast_1d as atleast_1d
+from .functional import _atleast_2d as atleast_2d
+from .functional import _atleast_3d as atleast_3d
 from .functional import _bernoulli as bernoulli
 from .functional import _binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from .functional import _ceil_ as ceil_
 from .functional import _celu as celu
+from .functional import _cholesky as cholesky
+from .functional import _cholesky_inverse as cholesky_inverse
+from .functional import _cholesky_solve as cholesky_solve
 from .functional import _clamp_ as clamp_
 from .functional import _clamp_max_ as clamp_max_
 from .functional import _clamp_min_ as clamp_min_
@@ -117,14 +133,19 @@ from .functional import _cosh_ as cosh_
 from .functional import _cosine_embedding_loss as cosine_embedding_loss
 from .functional import _ctc_loss as ctc_loss
 from .functional import _deg2rad_ as deg2rad_
+from .functional import _detach_ as detach_
+from .functional import _detach_copy as detach_copy
+from .functional import _diagonal_copy as diagonal_copy
 from .functional import _dropout as dropout
 from .functional import _dropout_ as dropout_
+from .functional import _eig as eig
 from .functional import _embedding as embedding
 from .functional import _empty as empty
 from .functional import _erf_ as erf_
 from .functional import _erfc_ as erfc_
 from .functional import _exp2_ as exp2_
 from .functional import _exp_ as exp_
+from .functional import _expand_copy as expand_copy
 from .functional import _expm1_ as expm1_
 from .functional import _eye as eye
 from .functional import _feature_alpha_dropout as feature_alpha_dropout
@@ -135,8 +156,11 @@ from .functional import _fill_ as fill_
 from .functional import _fix_ as fix_
 from .functional import _floor_ as floor_
 from .functional import _frac_ as frac_
+from .functional import _frobenius_norm as frobenius_norm
 from .functional import _full as full
 from .functional import _gcd_ as gcd_
+from .functional import _geqrf as geqrf
+from .functional import _get_device as get_device
 from .functional import _grid_sampler as grid_sampler
 from .functional import _grid_sampler_2d as grid_sampler_2d
 from .functional import _grid_sampler_3d as grid_sampler_3d
@@ -144,8 +168,13 @@ from .functional import _group_norm as group_norm
 from .functional import _gru as gru
 from .functional import _gru_cell as gru_cell
 from .functional import _hinge_embedding_loss as hinge_embedding_loss
-from .functional import _imag as imag
-from .functional import _index_put_ as index_put_
+from .functional import _i0_ as i0_
+from .functional import _inverse as inverse
+from .functional import _is_distributed as is_distributed
+from .functional import _is_inference as is_inference
+from .functional import _is_nonzero as is_nonzero
+from .functional import _is_same_size as is_same_size
+from .functional import _is_signed as is_signed
 from .functional import _kl_div as kl_div
 from .functional import _lcm_ as lcm_
 from .functional import _ldexp_ as ldexp_
@@ -158,27 +187,38 @@ from .functional import _logit_ as logit_
 from .functional import _logspace as logspace
 from .functional import _lstm as lstm
 from .functional import _lstm_cell as lstm_cell
+from .functional import _lu_solve as lu_solve
+from .functional import _lu_unpack as lu_unpack
 from .functional import _margin_ranking_loss as margin_ranking_loss
+from .functional import _matrix_power as matrix_power
 from .functional import _max_pool1d as max_pool1d
 from .functional import _max_pool1d_with_indices as max_pool1d_with_indices
 from .functional import _max_pool2d as max_pool2d
 from .functional import _max_pool3d as max_pool3d
 from .functional import _multinomial as multinomial
 from .functional import _nan_to_num_ as nan_to_num_
+from .functional import _narrow_copy as narrow_copy
 from .functional import _native_group_norm as native_group_norm
 from .functional import _neg_ as neg_
 from .functional import _negative_ as negative_
 from .functional import _normal as normal
+from .functional import _nuclear_norm as nuclear_norm
 from .functional import _ones as ones
+from .functional import _orgqr as orgqr
+from .functional import _ormqr as ormqr
+from .functional import _permute_copy as permute_copy
+from .functional import _pinverse as pinverse
 from .functional import _poisson_nll_loss as poisson_nll_loss
 from .functional import _polar as polar
+from .functional import _qr as qr
 from .functional import _rad2deg_ as rad2deg_
 from .functional import _rand as rand
 from .functional import _randint as randint
 from .functional import _randn as randn
 from .functional import _randperm as randperm
-from .functional import _real as real
+from .functional import _range as range
 from .functional import _reciprocal_ as reciprocal_
+from .functional import _resize_as_ as resize_as_
 from .functional import _rnn_relu as rnn_relu
 from .functional import _rnn_relu_cell as rnn_relu_cell
 from .functional import _rnn_tanh as rnn_tanh
@@ -186,18 +226,39 @@ from .functional import _rnn_tanh_cell as rnn_tanh_cell
 from .functional import _round_ as round_
 from .functional import _rrelu as rrelu
 from .functional import _rsqrt_ as rsqrt_
+from .functional import _segment_reduce as _segment_reduce
+from .functional import _select_copy as select_copy
 from .functional import _selu as selu
 from .functional import _sigmoid_ as sigmoid_
 from .functional import _sin_ as sin_
 from .functional import _sinc_ as sinc_
 from .functional import _sinh_ as sinh_
+from .functional import _slice_copy as slice_copy
+from .functional import _slogdet as slogdet
+from .functional import _split_copy as split_copy
+from .functional import _split_with_sizes_copy as split_with_sizes_copy
 from .functional import _sqrt_ as sqrt_
 from .functional import _square_ as square_
+from .functional import _squeeze_copy as squeeze_copy
+from .functional import _svd as svd
+from .functional import _symeig as symeig
+from .functional import _t_copy as t_copy
 from .functional import _tan_ as tan_
 from .functional import _tanh_ as tanh_
 from .functional import _threshold as threshold
+from .functional import _transpose_copy as transpose_copy
+from .functional import _triangular_solve as triangular_solve
 from .functional import _triplet_margin_loss as triplet_margin_loss
 from .functional import _trunc_ as trunc_
+from .functional import _unbind_copy as unbind_copy
+from .functional import _unfold_copy as unfold_copy
+from .functional import _unsafe_chunk as unsafe_chunk
+from .functional import _unsafe_masked_index as _unsafe_masked_index
+from .functional import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
+from .functional import _unsafe_split as unsafe_split
+from .functional import _unsafe_split_with_sizes as unsafe_split_with_sizes
+from .functional import _unsqueeze_copy as unsqueeze_copy
+from .functional import _view_copy as view_copy
 from .functional import _xlogy_ as xlogy_
 from .functional import _zero_ as zero_
 from .functional import _zeros as zeros
@@ -231,6 +292,8 @@ from .functional import argmax as argmax
 from .functional import argmin as argmin
 from .functional import argsort as argsort
 from .functional import argwhere as argwhere
+from .functional import as_strided as as_strided
+from .functional import as_strided_scatter as as_strided_scatter
 from .functional import asin as asin
 from .functional import asinh as asinh
 from .functional import atan as atan
@@ -239,15 +302,19 @@ from .functional import atanh as atanh
 from .functional import avg_pool1d as avg_pool1d
 from .functional import baddbmm as baddbmm
 from .functional import bilinear as bilinear
+from .functional import bincount as bincount
 from .functional import bitwise_and as bitwise_and
 from .functional import bitwise_left_shift as bitwise_left_shift
 from .functional import bitwise_not as bitwise_not
 from .functional import bitwise_or as bitwise_or
 from .functional import bitwise_right_shift as bitwise_right_shift
 from .functional import bitwise_xor as bitwise_xor
+from .functional import block_diag as block_diag
 from .functional import bmm as bmm
 from .functional import broadcast_shapes as broadcast_shapes
+from .functional import bucketize as bucketize
 from .functional import can_cast as can_cast
+from .functional import cartesian_prod as cartesian_prod
 from .functional import cat as cat
 from .functional import cdist as cdist
 from .functional import ceil as ceil
@@ -260,6 +327,7 @@ from .functional import clamp_min as clamp_min
 from .functional import clip as clip
 from .functional import clone as clone
 from .functional import column_stack as column_stack
+from .functional import combinations as combinations
 from .functional import concat as concat
 from .functional import concatenate as concatenate
 from .functional import conj as conj
@@ -272,24 +340,39 @@ from .functional import conv_transpose1d as conv_transpose1d
 from .functional import conv_transpose2d as conv_transpose2d
 from .functional import conv_transpose3d as conv_transpose3d
 from .functional import copysign as copysign
+from .functional import corrcoef as corrcoef
 from .functional import cos as cos
 from .functional import cosh as cosh
 from .functional import cosine_similarity as cosine_similarity
 from .functional import count_nonzero as count_nonzero
+from .functional import cov as cov
 from .functional import cross as cross
+from .functional import cummax as cummax
+from .functional import cummin as cummin
+from .functional import cumprod as cumprod
 from .functional import cumsum as cumsum
+from .functional import cumulative_trapezoid as cumulative_trapezoid
 from .functional import deg2rad as deg2rad
 from .functional import detach as detach
+from .functional import diag as diag
+from .functional import diag_embed as diag_embed
+from .functional import diagflat as diagflat
+from .functional import diagonal as diagonal
+from .functional import diagonal_scatter as diagonal_scatter
+from .functional import diff as diff
+from .functional import digamma as digamma
 from .functional import dist as dist
 from .functional import div as div
 from .functional import divide as divide
 from .functional import dot as dot
+from .functional import dsplit as dsplit
 from .functional import dstack as dstack
 from .functional import einsum as einsum
 from .functional import eq as eq
 from .functional import equal as equal
 from .functional import erf as erf
 from .functional import erfc as erfc
+from .functional import erfinv as erfinv
 from .functional import exp as exp
 from .functional import exp2 as exp2
 from .functional import expm1 as expm1
@@ -310,17 +393,27 @@ from .functional import gcd as gcd
 from .functional import ge as ge
 from .functional import ger as ger
 from .functional import get_float32_matmul_precision as get_float32_matmul_precision
+from .functional import gradient as gradient
 from .functional import greater as greater
 from .functional import greater_equal as greater_equal
 from .functional import gt as gt
 from .functional import hardshrink as hardshrink
 from .functional import heaviside as heaviside
+from .functional import histc as histc
+from .functional import histogram as histogram
+from .functional import histogramdd as histogramdd
+from .functional import hsplit as hsplit
 from .functional import hstack as hstack
 from .functional import hypot as hypot
+from .functional import i0 as i0
+from .functional import igamma as igamma
+from .functional import igammac as igammac
 from .functional import index_add as index_add
 from .functional import index_copy as index_copy
 from .functional import index_fill as index_fill
 from .functional import index_put as index_put
+from .functional import index_put_ as index_put_
+from .functional import index_reduce as index_reduce
 from .functional import index_select as index_select
 from .functional import inner as inner
 from .functional import is_complex as is_complex
@@ -329,12 +422,14 @@ from .functional import is_floating_point as is_floating_point
 from .functional import is_neg as is_neg
 from .functional import isclose as isclose
 from .functional import isfinite as isfinite
+from .functional import isin as isin
 from .functional import isinf as isinf
 from .functional import isnan as isnan
 from .functional import isneginf as isneginf
 from .functional import isposinf as isposinf
 from .functional import isreal as isreal
 from .functional import kron as kron
+from .functional import kthvalue as kthvalue
 from .functional import layer_norm as layer_norm
 from .functional import lcm as lcm
 from .functional import ldexp as ldexp
@@ -342,12 +437,14 @@ from .functional import le as le
 from .functional import lerp as lerp
 from .functional import less as less
 from .functional import less_equal as less_equal
+from .functional import lgamma as lgamma
 from .functional import log as log
 from .functional import log10 as log10
 from .functional import log1p as log1p
 from .functional import log2 as log2
 from .functional import logaddexp as logaddexp
 from .functional import logaddexp2 as logaddexp2
+from .functional import logcumsumexp as logcumsumexp
 from .functional import logical_and as logical_and
 from .functional import logical_not as logical_not
 from .functional import logical_or as logical_or
@@ -356,19 +453,27 @@ from .functional import logit as logit
 from .functional import logsumexp as logsumexp
 from .functional import lt as lt
 from .functional import masked_fill as masked_fill
+from .functional import masked_scatter as masked_scatter
 from .functional import masked_select as masked_select
 from .functional import matmul as matmul
 from .functional import max as max
 from .functional import maximum as maximum
 from .functional import mean as mean
+from .functional import median as median
 from .functional import meshgrid as meshgrid
 from .functional import min as min
 from .functional import minimum as minimum
 from .functional import mm as mm
+from .functional import mode as mode
+from .functional import msort as msort
 from .functional import mul as mul
 from .functional import multiply as multiply
 from .functional import mv as mv
+from .functional import mvlgamma as mvlgamma
 from .functional import nan_to_num as nan_to_num
+from .functional import nanmean as nanmean
+from .functional import nanmedian as nanmedian
+from .functional import nanquantile as nanquantile
 from .functional import nansum as nansum
 from .functional import native_channel_shuffle as native_channel_shuffle
 from .functional import ne as ne
@@ -376,6 +481,7 @@ from .functional import neg as neg
 from .functional import negative as negative
 from .functional import nextafter as nextafter
 from .functional import nonzero as nonzero
+from .functional import nonzero_static as nonzero_static
 from .functional import norm as norm
 from .functional import not_equal as not_equal
 from .functional import numel as numel
@@ -384,11 +490,15 @@ from .functional import pairwise_distance as pairwise_distance
 from .functional import pdist as pdist
 from .functional import pixel_shuffle as pixel_shuffle
 from .functional import pixel_unshuffle as pixel_unshuffle
+from .functional import polygamma as polygamma
 from .functional import positive as positive
 from .functional import pow as pow
 from .functional import prelu as prelu
 from .functional import prod as prod
+from .functional import put as put
+from .functional import quantile as quantile
 from .functional import rad2deg as rad2deg
+from .functional import ravel as ravel
 from .functional import reciprocal as reciprocal
 from .functional import relu as relu
 from .functional import relu_ as relu_
@@ -400,11 +510,17 @@ from .functional import resolve_neg as resolve_neg
 from .functional import result_type as result_type
 from .functional import rms_norm as rms_norm
 from .functional import roll as roll
+from .functional import rot90 as rot90
 from .functional import round as round
+from .functional import row_stack as row_stack
 from .functional import rrelu_ as rrelu_
 from .functional import rsqrt as rsqrt
 from .functional import scatter as scatter
 from .functional import scatter_add as scatter_add
+from .functional import scatter_reduce as scatter_reduce
+from .functional import searchsorted as searchsorted
+from .functional import segment_reduce as segment_reduce
+from .functional import select_scatter as select_scatter
 from .functional import selu_ as selu_
 from .functional import set_float32_matmul_precision as set_float32_matmul_precision
 from .functional import sgn as sgn
@@ -414,7 +530,9 @@ from .functional import signbit as signbit
 from .functional import sin as sin
 from .functional import sinc as sinc
 from .functional import sinh as sinh
+from .functional import slice_scatter as slice_scatter
 from .functional import sort as sort
+from .functional import split_with_sizes as split_with_sizes
 from .functional import sqrt as sqrt
 from .functional import square as square
 from .functional import stack as stack
@@ -427,45 +545,63 @@ from .functional import take as take
 from .functional import take_along_dim as take_along_dim
 from .functional import tan as tan
 from .functional import tanh as tanh
+from .functional import tensor_split as tensor_split
 from .functional import tensordot as tensordot
 from .functional import threshold_ as threshold_
 from .functional import tile as tile
 from .functional import topk as topk
 from .functional import trace as trace
+from .functional import trapezoid as trapezoid
+from .functional import trapz as trapz
 from .functional import tril as tril
 from .functional import triu as triu
 from .functional import true_divide as true_divide
 from .functional import trunc as trunc
+from .functional import unique as unique
+from .functional import unique_consecutive as unique_consecutive
+from .functional import unravel_index as unravel_index
+from .functional import vander as vander
 from .functional import var as var
 from .functional import var_mean as var_mean
 from .functional import vdot as vdot
+from .functional import vsplit as vsplit
 from .functional import vstack as vstack
 from .functional import where as where
 from .functional import xlogy as xlogy
 from .functional.channel_normalization import _batch_norm as batch_norm
 from .functional.channel_normalization import _instance_norm as instance_norm
 from .functional.channel_normalization import _native_batch_norm as native_batch_norm
-from .functional.complex_numbers import view_as_complex as view_as_complex
-from .functional.complex_numbers import view_as_real as view_as_real
+from .functional.complex_views import imag as imag
+from .functional.complex_views import real as real
+from .functional.complex_views import view_as_complex as view_as_complex
+from .functional.complex_views import view_as_real as view_as_real
 from .functional.creation import as_tensor as as_tensor
 from .functional.creation import as_tensor as asarray
 from .functional.creation import from_dlpack as from_dlpack
 from .functional.creation import from_numpy as from_numpy
 from .functional.creation import scalar_tensor as scalar_tensor
 from .functional.creation import tensor as tensor
+from .functional.diagonals import tril_indices as tril_indices
+from .functional.diagonals import triu_indices as triu_indices
 from .functional.dropouts import native_dropout as native_dropout
 from .functional.likeness import empty_like as empty_like
 from .functional.likeness import full_like as full_like
 from .functional.likeness import ones_like as ones_like
 from .functional.likeness import zeros_like as zeros_like
+from .functional.memory_of import empty_permuted as empty_permuted
+from .functional.memory_of import empty_strided as empty_strided
+from .functional.memory_of import frombuffer as frombuffer
 from .functional.native import affine_grid_generator as affine_grid_generator
 from .functional.native import constant_pad_nd as constant_pad_nd
 from .functional.native import convolution as convolution
 from .functional.native import norm_except_dim as norm_except_dim
 from .functional.normalization import native_layer_norm as native_layer_norm
 from .functional.powers import rsub as rsub
+from .functional.predicates import typename as typename
 from .functional.softmax import log_softmax as log_softmax
 from .functional.softmax import softmax as softmax
+from .functional.spectral import istft as istft
+from .functional.spectral import stft as stft
 from .functional.tensor_types import BFloat16Tensor as BFloat16Tensor
 from .functional.tensor_types import BoolTensor as BoolTensor
 from .functional.tensor_types import ByteTensor as ByteTensor
@@ -478,10 +614,12 @@ from .functional.tensor_types import LongTensor as LongTensor
 from .functional.tensor_types import ShortTensor as ShortTensor
 from .functional.tensor_types import set_default_tensor_type as set_default_tensor_type
 from .functional.transfer import fill as fill
+from .functional.views import adjoint as adjoint
 from .functional.views import broadcast_tensors as broadcast_tensors
 from .functional.views import broadcast_to as broadcast_to
 from .functional.views import chunk as chunk
 from .functional.views import flatten as flatten
+from .functional.views import movedim as moveaxis
 from .functional.views import movedim as movedim
 from .functional.views import narrow as narrow
 from .functional.views import permute as permute
@@ -496,6 +634,11 @@ from .functional.views import transpose as transpose
 from .functional.views import unbind as unbind
 from .functional.views import unflatten as unflatten
 from .functional.views import unsqueeze as unsqueeze
+from .functional.windows import bartlett_window as bartlett_window
+from .functional.windows import blackman_window as blackman_window
+from .functional.windows import hamming_window as hamming_window
+from .functional.windows import hann_window as hann_window
+from .functional.windows import kaiser_window as kaiser_window
 from .generators import Generator as Generator
 from .generators import default_generator as default_generator
 from .generators import fork_rng as fork_rng
@@ -504,10 +647,21 @@ from .generators import initial_seed as initial_seed
 from .generators import manual_seed as manual_seed
 from .generators import seed as seed
 from .generators import set_rng_state as set_rng_state
+from .linalg.old_names import lu as lu
+from .linalg.old_names import pca_lowrank as pca_lowrank
+from .linalg.old_names import svd_lowrank as svd_lowrank
+from .linalg.old_solving import det as det
+from .linalg.old_solving import logdet as logdet
+from .linalg.old_solving import lstsq as lstsq
+from .linalg.old_solving import matrix_exp as matrix_exp
+from .linalg.old_solving import matrix_rank as matrix_rank
+from .linalg.old_solving import solve as solve
 from .printing import set_printoptions as set_printoptions
 from .random import rand_like as rand_like
 from .random import randint_like as randint_like
 from .random import randn_like as randn_like
+from .sampling import binomial as binomial
+from .sampling import poisson as poisson
 from .serialization import load as load
 from .serialization import save as save
 from .size import Size as Size
@@ -539,6 +693,9 @@ __all__ = [
     "Size",
     "Tensor",
     "__version__",
+    "_segment_reduce",
+    "_unsafe_masked_index",
+    "_unsafe_masked_index_put_accumulate",
     "abs",
     "abs_",
     "absolute",
@@ -557,7 +714,9 @@ __all__ = [
     "addmv",
     "addmv_",
     "addr",
+    "adjoint",
     "affine_grid_generator",
+    "alias_copy",
     "all",
     "allclose",
     "alpha_dropout",
@@ -586,6 +745,10 @@ __all__ = [
     "argmin",
     "argsort",
     "argwhere",
+    "as_strided",
+    "as_strided_",
+    "as_strided_copy",
+    "as_strided_scatter",
     "as_tensor",
     "asarray",
     "asin",
@@ -597,29 +760,39 @@ __all__ = [
     "atan_",
     "atanh",
     "atanh_",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "autocast",
     "autocast_decrement_nesting",
     "autocast_increment_nesting",
     "autograd",
     "avg_pool1d",
     "baddbmm",
+    "bartlett_window",
     "batch_norm",
     "bernoulli",
     "bfloat16",
     "bilinear",
     "binary_cross_entropy_with_logits",
+    "bincount",
+    "binomial",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "blackman_window",
+    "block_diag",
     "bmm",
     "bool",
     "broadcast_shapes",
     "broadcast_tensors",
     "broadcast_to",
+    "bucketize",
     "can_cast",
+    "cartesian_prod",
     "cat",
     "cdist",
     "cdouble",
@@ -632,6 +805,9 @@ __all__ = [
     "channel_shuffle",
     "channels_last",
     "channels_last_3d",
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "chunk",
     "clamp",
     "clamp_",
@@ -644,6 +820,7 @@ __all__ = [
     "clip_",
     "clone",
     "column_stack",
+    "combinations",
     "compile",
     "compiler",
     "complex",
@@ -665,6 +842,7 @@ __all__ = [
     "conv_transpose3d",
     "convolution",
     "copysign",
+    "corrcoef",
     "cos",
     "cos_",
     "cosh",
@@ -672,31 +850,52 @@ __all__ = [
     "cosine_embedding_loss",
     "cosine_similarity",
     "count_nonzero",
+    "cov",
     "cpu",
     "cross",
     "ctc_loss",
     "cuda",
+    "cummax",
+    "cummin",
+    "cumprod",
     "cumsum",
+    "cumulative_trapezoid",
     "default_generator",
     "deg2rad",
     "deg2rad_",
+    "det",
     "detach",
+    "detach_",
+    "detach_copy",
     "device",
+    "diag",
+    "diag_embed",
+    "diagflat",
+    "diagonal",
+    "diagonal_copy",
+    "diagonal_scatter",
+    "diff",
+    "digamma",
     "dist",
     "distributed",
+    "distributions",
     "div",
     "divide",
     "dot",
     "double",
     "dropout",
     "dropout_",
+    "dsplit",
     "dstack",
     "dtype",
     "e",
+    "eig",
     "einsum",
     "embedding",
     "empty",
     "empty_like",
+    "empty_permuted",
+    "empty_strided",
     "enable_grad",
     "eq",
     "equal",
@@ -704,10 +903,12 @@ __all__ = [
     "erf_",
     "erfc",
     "erfc_",
+    "erfinv",
     "exp",
     "exp2",
     "exp2_",
     "exp_",
+    "expand_copy",
     "expm1",
     "expm1_",
     "eye",
@@ -715,6 +916,7 @@ __all__ = [
     "feature_alpha_dropout_",
     "feature_dropout",
     "feature_dropout_",
+    "fft",
     "fill",
     "fill_",
     "finfo",
@@ -739,8 +941,10 @@ __all__ = [
     "frac",
     "frac_",
     "frexp",
+    "frobenius_norm",
     "from_dlpack",
     "from_numpy",
+    "frombuffer",
     "full",
     "full_like",
     "func",
@@ -749,13 +953,16 @@ __all__ = [
     "gcd",
     "gcd_",
     "ge",
+    "geqrf",
     "ger",
     "get_autocast_dtype",
     "get_default_device",
     "get_default_dtype",
+    "get_device",
     "get_float32_matmul_precision",
     "get_num_threads",
     "get_rng_state",
+    "gradient",
     "greater",
     "greater_equal",
     "grid_sampler",
@@ -766,12 +973,22 @@ __all__ = [
     "gru_cell",
     "gt",
     "half",
+    "hamming_window",
+    "hann_window",
     "hardshrink",
     "heaviside",
     "hinge_embedding_loss",
+    "histc",
+    "histogram",
+    "histogramdd",
+    "hsplit",
     "hstack",
     "hub",
     "hypot",
+    "i0",
+    "i0_",
+    "igamma",
+    "igammac",
     "iinfo",
     "imag",
     "index_add",
@@ -779,6 +996,7 @@ __all__ = [
     "index_fill",
     "index_put",
     "index_put_",
+    "index_reduce",
     "index_select",
     "inf",
     "inference_mode",
@@ -790,25 +1008,35 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "inverse",
     "is_autocast_cache_enabled",
     "is_autocast_enabled",
     "is_complex",
     "is_conj",
+    "is_distributed",
     "is_floating_point",
     "is_grad_enabled",
+    "is_inference",
     "is_inference_mode_enabled",
     "is_neg",
+    "is_nonzero",
+    "is_same_size",
+    "is_signed",
     "is_tensor",
     "isclose",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "isneginf",
     "isposinf",
     "isreal",
+    "istft",
     "jit",
+    "kaiser_window",
     "kl_div",
     "kron",
+    "kthvalue",
     "layer_norm",
     "lcm",
     "lcm_",
@@ -818,6 +1046,8 @@ __all__ = [
     "lerp",
     "less",
     "less_equal",
+    "lgamma",
+    "linalg",
     "linspace",
     "load",
     "log",
@@ -831,6 +1061,8 @@ __all__ = [
     "log_softmax",
     "logaddexp",
     "logaddexp2",
+    "logcumsumexp",
+    "logdet",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -842,12 +1074,21 @@ __all__ = [
     "long",
     "lstm",
     "lstm_cell",
+    "lstsq",
     "lt",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "manual_seed",
     "margin_ranking_loss",
+    "masked",
     "masked_fill",
+    "masked_scatter",
     "masked_select",
     "matmul",
+    "matrix_exp",
+    "matrix_power",
+    "matrix_rank",
     "max",
     "max_pool1d",
     "max_pool1d_with_indices",
@@ -855,22 +1096,31 @@ __all__ = [
     "max_pool3d",
     "maximum",
     "mean",
+    "median",
     "memory_format",
     "meshgrid",
     "min",
     "minimum",
     "mm",
+    "mode",
+    "moveaxis",
     "movedim",
+    "msort",
     "mul",
     "multinomial",
     "multiply",
     "multiprocessing",
     "mv",
+    "mvlgamma",
     "nan",
     "nan_to_num",
     "nan_to_num_",
+    "nanmean",
+    "nanmedian",
+    "nanquantile",
     "nansum",
     "narrow",
+    "narrow_copy",
     "native_batch_norm",
     "native_channel_shuffle",
     "native_dropout",
@@ -886,30 +1136,42 @@ __all__ = [
     "nn",
     "no_grad",
     "nonzero",
+    "nonzero_static",
     "norm",
     "norm_except_dim",
     "normal",
     "not_equal",
+    "nuclear_norm",
     "numel",
     "ones",
     "ones_like",
     "onnx",
     "optim",
+    "orgqr",
+    "ormqr",
     "outer",
     "pairwise_distance",
+    "pca_lowrank",
     "pdist",
     "permute",
+    "permute_copy",
     "pi",
+    "pinverse",
     "pixel_shuffle",
     "pixel_unshuffle",
+    "poisson",
     "poisson_nll_loss",
     "polar",
+    "polygamma",
     "positive",
     "pow",
     "prelu",
     "preserve_format",
     "prod",
     "promote_types",
+    "put",
+    "qr",
+    "quantile",
     "rad2deg",
     "rad2deg_",
     "rand",
@@ -920,6 +1182,8 @@ __all__ = [
     "randn_like",
     "random",
     "randperm",
+    "range",
+    "ravel",
     "real",
     "reciprocal",
     "reciprocal_",
@@ -929,6 +1193,7 @@ __all__ = [
     "renorm",
     "repeat_interleave",
     "reshape",
+    "resize_as_",
     "resolve_conj",
     "resolve_neg",
     "result_type",
@@ -939,8 +1204,10 @@ __all__ = [
     "rnn_tanh",
     "rnn_tanh_cell",
     "roll",
+    "rot90",
     "round",
     "round_",
+    "row_stack",
     "rrelu",
     "rrelu_",
     "rsqrt",
@@ -950,8 +1217,13 @@ __all__ = [
     "scalar_tensor",
     "scatter",
     "scatter_add",
+    "scatter_reduce",
+    "searchsorted",
     "seed",
+    "segment_reduce",
     "select",
+    "select_copy",
+    "select_scatter",
     "selu",
     "selu_",
     "serialization",
@@ -972,6 +1244,7 @@ __all__ = [
     "sigmoid",
     "sigmoid_",
     "sign",
+    "signal",
     "signbit",
     "sin",
     "sin_",
@@ -979,23 +1252,38 @@ __all__ = [
     "sinc_",
     "sinh",
     "sinh_",
+    "slice_copy",
+    "slice_scatter",
+    "slogdet",
     "softmax",
+    "solve",
     "sort",
+    "special",
     "split",
+    "split_copy",
+    "split_with_sizes",
+    "split_with_sizes_copy",
     "sqrt",
     "sqrt_",
     "square",
     "square_",
     "squeeze",
+    "squeeze_copy",
     "stack",
     "std",
     "std_mean",
+    "stft",
+    "strided",
     "sub",
     "subtract",
     "sum",
+    "svd",
+    "svd_lowrank",
     "swapaxes",
     "swapdims",
+    "symeig",
     "t",
+    "t_copy",
     "take",
     "take_along_dim",
     "tan",
@@ -1003,6 +1291,7 @@ __all__ = [
     "tanh",
     "tanh_",
     "tensor",
+    "tensor_split",
     "tensordot",
     "testing",
     "threshold",
@@ -1011,28 +1300,47 @@ __all__ = [
     "topk",
     "trace",
     "transpose",
+    "transpose_copy",
+    "trapezoid",
+    "trapz",
+    "triangular_solve",
     "tril",
+    "tril_indices",
     "triplet_margin_loss",
     "triu",
+    "triu_indices",
     "true_divide",
     "trunc",
     "trunc_",
+    "typename",
     "uint16",
     "uint32",
     "uint64",
     "uint8",
     "unbind",
+    "unbind_copy",
     "unflatten",
+    "unfold_copy",
+    "unique",
+    "unique_consecutive",
+    "unravel_index",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
     "unsqueeze",
+    "unsqueeze_copy",
     "utils",
+    "vander",
     "var",
     "var_mean",
     "vdot",
     "version",
     "view_as_complex",
     "view_as_real",
+    "view_copy",
     "vision",
     "vmap",
+    "vsplit",
     "vstack",
     "where",
     "xlogy",

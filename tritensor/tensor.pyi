@@ -26,9 +26,29 @@ class AminmaxResult(NamedTuple):
     min: Tensor
     max: Tensor
 
+class CummaxResult(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class CumminResult(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
 class FrexpResult(NamedTuple):
     mantissa: Tensor
     exponent: Tensor
+
+class HistogramResult(NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor
+
+class KthvalueResult(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class ModeResult(NamedTuple):
+    values: Tensor
+    indices: Tensor
 
 class SortResult(NamedTuple):
     values: Tensor
@@ -52,6 +72,9 @@ class Tensor:
     _retains: bool
     _pinned: bool
     def __new__(cls, *data: Any) -> Tensor: ...
+    @property
+    def H(self) -> Tensor:
+        """A matrix transposed and conjugated: `x.H`."""
     @property
     def T(self) -> Tensor:
         """The dimensions in the opposite order: `x.T`."""
@@ -99,6 +122,8 @@ class Tensor:
         """beta * input + alpha * outer(vec1, vec2); a beta of 0 ignores the input. Dtypes are promoted."""
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """`addr` in the tensor's own memory."""
+    def adjoint(self) -> Tensor:
+        """Matrices transposed and conjugated; a tensor without dimensions as it is."""
     def all(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
         """Whether no element is zero, of all or along `dim`; along no dimension, of each by itself."""
     def allclose(self, other: Tensor, rtol: _Float = 1e-05, atol: _Float = 1e-08, equal_nan: _Bool = False) -> _Bool:
@@ -113,6 +138,8 @@ class Tensor:
         """The angle of a complex number, in (-pi, pi]; of a real one pi where it is negative, else 0."""
     def any(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, **others: Any) -> Tensor:
         """Whether an element is not zero, of all or along `dim`; along no dimension, of each by itself."""
+    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
+        """Replace each element of a CPU tensor by what a function of Python makes of it, one after the other."""
     def arccos(self) -> Tensor:
         """The angle in [0, pi] whose cosine is x."""
     def arccos_(self) -> Tensor:
@@ -149,6 +176,12 @@ class Tensor:
         """The indices of the elements in ascending (or descending) order along `dim`."""
     def argwhere(self) -> Tensor:
         """The coordinates of the elements that are not zero, of shape (n, rank)."""
+    def as_strided(self, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> Tensor:
+        """A view of the memory of `input` with these sizes and strides, whichever elements `input` itself has."""
+    def as_strided_(self, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> Tensor:
+        """`as_strided` of the tensor itself, whose memory it keeps."""
+    def as_strided_scatter(self, src: Tensor, size: Sequence[_Int], stride: Sequence[_Int], storage_offset: _Int | None = None) -> Tensor:
+        """A copy of `input` with `src` at the places of `as_strided`."""
     def asin(self) -> Tensor:
         """The angle in [-pi/2, pi/2] whose sine is x."""
     def asin_(self) -> Tensor:
@@ -181,6 +214,8 @@ class Tensor:
         """Fill with 1 with probability `p` (a number, or a tensor of them), else 0."""
     def bfloat16(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in bfloat16; itself when it is that already."""
+    def bincount(self, weights: Tensor | None = None, minlength: _Int = 0) -> Tensor:
+        """How often each number from 0 on is in a vector of integers; or the sums of the weights of its elements."""
     def bitwise_and(self, other: Any) -> Any:
         """The bits that x and y both have."""
     def bitwise_and_(self, other: Any) -> Tensor:
@@ -213,12 +248,24 @@ class Tensor:
         """Expanded to the shape `size`."""
     def byte(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in uint8; itself when it is that already."""
+    def cauchy_(self, median: _Float = 0.0, sigma: _Float = 1.0, *, generator: Any = None) -> Tensor:
+        """Fill with numbers of the Cauchy distribution: `median + sigma * tan(pi * (u - 1/2))` of uniform u."""
+    def cdouble(self, *, memory_format: Any = None) -> Tensor:
+        """The tensor in complex128; itself when it is that already."""
     def ceil(self) -> Tensor:
         """The smallest integer that is not below x."""
     def ceil_(self) -> Tensor:
         """The smallest integer that is not below x."""
+    def cfloat(self, *, memory_format: Any = None) -> Tensor:
+        """The tensor in complex64; itself when it is that already."""
     def char(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int8; itself when it is that already."""
+    def cholesky(self, upper: _Bool = False) -> Tensor:
+        """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
+    def cholesky_inverse(self, upper: _Bool = False) -> Tensor:
+        """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U."""
+    def cholesky_solve(self, input2: Tensor, upper: _Bool = False) -> Tensor:
+        """X of (L @ L^H) @ X = input, of which L is `input2`; with `upper` of (U^H @ U) @ X = input. Batches broadcast."""
     def chunk(self, chunks: _Int, dim: _Int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` views of equal size along `dim`; the last may be smaller."""
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
@@ -253,6 +300,8 @@ class Tensor:
         """The magnitude of x with the sign of y, which a zero has too."""
     def copysign_(self, other: Any) -> Tensor:
         """The magnitude of x with the sign of y, which a zero has too."""
+    def corrcoef(self) -> Tensor:
+        """The correlation coefficients of variables, the rows of `input`, of which each column is an observation."""
     def cos(self) -> Tensor:
         """The cosine of x."""
     def cos_(self) -> Tensor:
@@ -263,14 +312,26 @@ class Tensor:
         """The hyperbolic cosine of x."""
     def count_nonzero(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
         """How many elements are not zero, of all or along `dim`."""
+    def cov(self, *, correction: _Int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+        """The covariances of variables, the rows of `input`, of which each column is an observation."""
     def cpu(self, *, non_blocking: _Bool = False, memory_format: Any = None) -> Tensor:
         """The tensor in host memory; itself when it is there already."""
     def cross(self, other: Tensor, dim: _Int | None = None) -> Tensor:
         """The cross products of vectors of three elements, along the first dimension of size 3 unless `dim` is given."""
     def cuda(self, device: Any = None, non_blocking: _Bool = False, *, memory_format: Any = None) -> Tensor:
         """The tensor on a CUDA device (the current one unless given); itself when it is there already."""
+    def cummax(self, dim: _Int | None = None) -> CummaxResult:
+        """The largest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
+    def cummin(self, dim: _Int | None = None) -> CumminResult:
+        """The smallest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
+    def cumprod(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
+        """The products of the elements up to each place along `dim`; integers and booleans multiply in int64."""
+    def cumprod_(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
+        """`cumprod` in the tensor's own memory."""
     def cumsum(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
         """The sums of the elements up to each place along `dim`; integers and booleans add up in int64."""
+    def cumsum_(self, dim: _Int | None = None, *, dtype: Any = None, **others: Any) -> Tensor:
+        """`cumsum` in the tensor's own memory."""
     @property
     def data(self) -> Tensor:
         """The same memory without history; autograd does not notice changes to it."""
@@ -282,6 +343,8 @@ class Tensor:
         """Degrees as radians: input * pi / 180."""
     def deg2rad_(self) -> Tensor:
         """`deg2rad` in the tensor's own memory."""
+    def det(self) -> Tensor:
+        """`linalg.det`."""
     def detach(self) -> Tensor:
         """The same memory without history; autograd notices in-place changes of either tensor."""
     def detach_(self) -> Tensor:
@@ -289,6 +352,22 @@ class Tensor:
     @property
     def device(self) -> devices.device:
         """The device that holds the elements; CUDA devices always carry their index."""
+    def diag(self, diagonal: _Int = 0) -> Tensor:
+        """The matrix with a vector on its diagonal; of a matrix a copy of its diagonal."""
+    def diag_embed(self, offset: _Int = 0, dim1: _Int = -2, dim2: _Int = -1) -> Tensor:
+        """Zeros, with the last dimension of `input` on the diagonals of two new dimensions."""
+    def diagflat(self, offset: _Int = 0) -> Tensor:
+        """The matrix with the elements of `input`, in their order, on its diagonal."""
+    def diagonal(self, offset: _Int = 0, dim1: _Int = 0, dim2: _Int = 1) -> Tensor:
+        """A view of the diagonals of two dimensions, which become the last dimension."""
+    def diagonal_scatter(self, src: Tensor, offset: _Int = 0, dim1: _Int = 0, dim2: _Int = 1) -> Tensor:
+        """A copy of `input` with `src` on its diagonal; the arguments are `diagonal`'s."""
+    def diff(self, n: _Int = 1, dim: _Int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+        """The differences of neighbours along `dim`, taken `n` times; of booleans whether the two differ."""
+    def digamma(self) -> Tensor:
+        """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
+    def digamma_(self) -> Tensor:
+        """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
     def dim(self) -> _Int:
         """The number of dimensions."""
     def dist(self, other: Tensor, p: _Float = 2) -> Tensor:
@@ -305,9 +384,13 @@ class Tensor:
         """The sum of the products of two vectors' elements."""
     def double(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in float64; itself when it is that already."""
+    def dsplit(self, indices_or_sections: _Int | Sequence[_Int]) -> tuple[Tensor, ...]:
+        """`tensor_split` along the third dimension; a number of sections has to divide its size."""
     @property
     def dtype(self) -> dtypes.dtype:
         """The element type."""
+    def eig(self, *args: Any, **options: Any) -> Any:
+        """Removed from PyTorch, as a call says: see `linalg.eig`."""
     def element_size(self) -> _Int:
         """The size of an element in bytes."""
     def eq(self, other: Any) -> Any:
@@ -324,6 +407,10 @@ class Tensor:
         """1 - erf(x), exact where erf(x) is close to 1."""
     def erfc_(self) -> Tensor:
         """1 - erf(x), exact where erf(x) is close to 1."""
+    def erfinv(self) -> Tensor:
+        """The number whose error function is x."""
+    def erfinv_(self) -> Tensor:
+        """The number whose error function is x."""
     def exp(self) -> Tensor:
         """e to the power x."""
     def exp2(self) -> Tensor:
@@ -344,6 +431,8 @@ class Tensor:
         """Fill with numbers of the exponential distribution with rate `lambd`."""
     def fill_(self, value: Any) -> Tensor:
         """Write one number to every element."""
+    def fill_diagonal_(self, fill_value: Any, wrap: _Bool = False) -> Tensor:
+        """Write a number to the main diagonal, that of all dimensions."""
     def fix(self) -> Tensor:
         """x without its fraction."""
     def fix_(self) -> Tensor:
@@ -398,6 +487,10 @@ class Tensor:
         """x >= y."""
     def ge_(self, other: Any) -> Tensor:
         """x >= y."""
+    def geometric_(self, p: _Float, *, generator: Any = None) -> Tensor:
+        """Fill with the number of trials, each successful with probability `p`, up to the first success."""
+    def geqrf(self) -> Any:
+        """QR without Q: R, below it the vectors of the reflections whose product Q is, and their factors `tau`."""
     def ger(self, vec2: Tensor) -> Tensor:
         """The matrix of the products of each element of one vector with each of another."""
     def get_device(self) -> _Int:
@@ -433,13 +526,31 @@ class Tensor:
         """0 where the input is negative or NaN, 1 where it is positive, and `values` where it is 0."""
     def heaviside_(self, values: Tensor) -> Tensor:
         """`heaviside` in the tensor's own memory."""
+    def histc(self, bins: _Int = 100, min: _Float = 0, max: _Float = 0) -> Tensor:
+        """How many elements are in each of `bins` equal intervals from `min` to `max`; of all elements if these are equal."""
+    def histogram(self, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _Bool = False) -> HistogramResult:
+        """How many elements are in each bin, or the sums of their weights; and the bins' edges."""
+    def hsplit(self, indices_or_sections: _Int | Sequence[_Int]) -> tuple[Tensor, ...]:
+        """`tensor_split` along the second dimension, of a vector along its only one; a number of sections has to divide its size."""
     def hypot(self, other: Any) -> Any:
         """sqrt(x * x + y * y), without overflow."""
     def hypot_(self, other: Any) -> Tensor:
         """sqrt(x * x + y * y), without overflow."""
+    def i0(self) -> Tensor:
+        """The modified Bessel function of the first kind and order 0."""
+    def i0_(self) -> Tensor:
+        """The modified Bessel function of the first kind and order 0."""
+    def igamma(self, other: Tensor) -> Tensor:
+        """The lower incomplete gamma function of order `input` at `other`, divided by gamma(input), of floating tensors."""
+    def igamma_(self, other: Tensor) -> Tensor:
+        """`igamma` in the tensor's own memory."""
+    def igammac(self, other: Tensor) -> Tensor:
+        """The upper incomplete gamma function, 1 - igamma(input, other), exact where that is small."""
+    def igammac_(self, other: Tensor) -> Tensor:
+        """`igammac` in the tensor's own memory."""
     @property
     def imag(self) -> Tensor:
-        """The imaginary part, a view; a tensor may be assigned to it."""
+        """The imaginary parts, a view."""
     @imag.setter
     def imag(self, value: Any) -> None: ...
     def index_add(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
@@ -457,33 +568,93 @@ class Tensor:
     def index_put(self, indices: Sequence[Tensor], values: Any, accumulate: _Bool = False) -> Tensor:
         """A copy of `input` with `values` at `input[indices]`, or added to what is there (in one order on every run)."""
     def index_put_(self, indices: Sequence[Tensor], values: Any, accumulate: _Bool = False) -> Tensor:
-        """Write `values` to `self[indices]`, or add them to what is there."""
+        """Write `values` to `input[indices]`, or add them to what is there."""
+    def index_reduce(self, dim: _Int, index: Tensor, source: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
+        """`input` whose slice `index[i]` along `dim` is reduced with `source[i]`: "prod", "mean", "amax" or "amin"."""
+    def index_reduce_(self, dim: _Int, index: Tensor, source: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
+        """`index_reduce` in the tensor's own memory."""
     def index_select(self, dim: _Int, index: Tensor) -> Tensor:
         """The slices of `input` along `dim` at the positions in a vector."""
     def inner(self, other: Tensor) -> Tensor:
         """The sum of products over the last dimension of both; of vectors, their dot product."""
     def int(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int32; itself when it is that already."""
+    def inverse(self) -> Tensor:
+        """`linalg.inv`."""
+    def is_coalesced(self) -> _Bool:
+        """False: no tensor is coalesced here."""
     def is_complex(self) -> _Bool:
         """Whether the dtype is a complex one."""
     def is_conj(self) -> _Bool:
-        """Whether a conjugate is pending: never."""
+        """False: no tensor is conj here."""
     def is_contiguous(self, *, memory_format: Any = ...) -> _Bool:
         """Whether the elements lie in memory in row-major order (or that of a memory format) without gaps."""
     @property
+    def is_cpu(self) -> _Bool:
+        """Whether the elements are in the host's memory."""
+    @property
     def is_cuda(self) -> _Bool:
         """Whether the elements are on a CUDA device (real or simulated)."""
+    def is_distributed(self) -> _Bool:
+        """False: no tensor is distributed here."""
     def is_floating_point(self) -> _Bool:
         """Whether the dtype is a floating one."""
+    def is_inference(self) -> _Bool:
+        """False: no tensor is inference here."""
+    @property
+    def is_ipu(self) -> _Bool:
+        """False: no tensor is ipu here."""
     @property
     def is_leaf(self) -> _Bool:
         """Whether the tensor was made by the user and not by a recorded operator."""
+    @property
+    def is_maia(self) -> _Bool:
+        """False: no tensor is maia here."""
+    @property
+    def is_meta(self) -> _Bool:
+        """False: no tensor is meta here."""
+    @property
+    def is_mkldnn(self) -> _Bool:
+        """False: no tensor is mkldnn here."""
+    @property
+    def is_mps(self) -> _Bool:
+        """False: no tensor is mps here."""
+    @property
+    def is_mtia(self) -> _Bool:
+        """False: no tensor is mtia here."""
     def is_neg(self) -> _Bool:
-        """Whether a sign is pending: never."""
+        """False: no tensor is neg here."""
+    @property
+    def is_nested(self) -> _Bool:
+        """False: no tensor is nested here."""
+    def is_nonzero(self) -> _Bool:
+        """Whether the only element is not zero."""
     def is_pinned(self) -> _Bool:
         """Whether the elements are in page-locked host memory."""
+    @property
+    def is_quantized(self) -> _Bool:
+        """False: no tensor is quantized here."""
+    def is_same_size(self, other: Tensor) -> _Bool:
+        """Whether both have the same shape."""
+    def is_set_to(self, tensor: Tensor) -> _Bool:
+        """Whether both are the same elements in the same memory."""
     def is_signed(self) -> _Bool:
         """Whether the dtype can hold negative numbers."""
+    @property
+    def is_sparse(self) -> _Bool:
+        """False: no tensor is sparse here."""
+    @property
+    def is_sparse_csr(self) -> _Bool:
+        """False: no tensor is sparse_csr here."""
+    @property
+    def is_vulkan(self) -> _Bool:
+        """False: no tensor is vulkan here."""
+    @property
+    def is_xla(self) -> _Bool:
+        """False: no tensor is xla here."""
+    @property
+    def is_xpu(self) -> _Bool:
+        """False: no tensor is xpu here."""
     def isclose(self, other: Tensor, rtol: _Float = 1e-05, atol: _Float = 1e-08, equal_nan: _Bool = False) -> Tensor:
         """Whether |input - other| <= atol + rtol * |other|, element by element."""
     def isfinite(self) -> Tensor:
@@ -498,6 +669,8 @@ class Tensor:
         """Whether each element is infinite and positive."""
     def isreal(self) -> Tensor:
         """Whether the imaginary part is 0, element by element."""
+    def istft(self, n_fft: _Int, hop_length: _Int | None = None, win_length: _Int | None = None, window: Tensor | None = None, center: _Bool = True, normalized: _Bool = False, onesided: _Bool | None = None, length: _Int | None = None, return_complex: _Bool = False) -> Tensor:
+        """The signal whose `stft` is nearest to the input: the frames' inverses, added up and divided by the windows'."""
     def item(self) -> Any:
         """The only element as a Python number."""
     @property
@@ -505,6 +678,11 @@ class Tensor:
         """The size of an element in bytes."""
     def kron(self, other: Tensor) -> Tensor:
         """Kronecker's product: each element of the input times the whole of the other tensor, in blocks."""
+    def kthvalue(self, k: _Int, dim: _Int = -1, keepdim: _Bool = False) -> KthvalueResult:
+        """The `k`-th smallest element along `dim`, counted from 1, and its index. NaN is larger than every number."""
+    @property
+    def layout(self) -> Any:
+        """`tritensor.strided`: elements lie in memory by strides."""
     def lcm(self, other: Tensor) -> Tensor:
         """The least common multiple of integers; 0 where one is 0."""
     def lcm_(self, other: Tensor) -> Tensor:
@@ -529,6 +707,10 @@ class Tensor:
         """x <= y."""
     def less_equal_(self, other: Any) -> Tensor:
         """x <= y."""
+    def lgamma(self) -> Tensor:
+        """The logarithm of the magnitude of the gamma function."""
+    def lgamma_(self) -> Tensor:
+        """The logarithm of the magnitude of the gamma function."""
     def log(self) -> Tensor:
         """The natural logarithm of x."""
     def log10(self) -> Tensor:
@@ -545,6 +727,8 @@ class Tensor:
         """The logarithm of x to base 2."""
     def log_(self) -> Tensor:
         """The natural logarithm of x."""
+    def log_normal_(self, mean: _Float = 1.0, std: _Float = 2.0, *, generator: Any = None) -> Tensor:
+        """Fill with numbers whose logarithm is normal with this mean and deviation."""
     def log_softmax(self, dim: _Int = ..., dtype: Any = None, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """The logarithm of softmax along `dim`, computed without overflow; see `softmax`."""
     def logaddexp(self, other: Any) -> Any:
@@ -555,6 +739,10 @@ class Tensor:
         """log2(2**x + 2**y), without overflow."""
     def logaddexp_(self, other: Any) -> Tensor:
         """log(exp(x) + exp(y)), without overflow."""
+    def logcumsumexp(self, dim: _Int | None = None) -> Tensor:
+        """log(sum(exp(x))) of the elements up to each place along `dim`, without overflow."""
+    def logdet(self) -> Tensor:
+        """The logarithms of determinants; NaN where one is negative."""
     def logical_and(self, other: Any) -> Any:
         """Whether x and y both differ from 0."""
     def logical_and_(self, other: Any) -> Tensor:
@@ -579,21 +767,42 @@ class Tensor:
         """log(sum(exp(x))) along `dim`, without overflow."""
     def long(self, *, memory_format: Any = None) -> Tensor:
         """The tensor in int64; itself when it is that already."""
+    def lstsq(self, A: Tensor) -> Any:
+        """Removed from PyTorch: `linalg.lstsq`, with its arguments in the other order, takes its place."""
     def lt(self, other: Any) -> Any:
         """x < y."""
     def lt_(self, other: Any) -> Tensor:
         """x < y."""
+    def lu(self, pivot: _Bool = True, get_infos: _Bool = False, out: Any = None) -> Any:
+        """`linalg.lu_factor` as a tuple; with `get_infos` `linalg.lu_factor_ex`, which does not raise."""
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """`linalg.lu_solve(LU_data, LU_pivots, input)`."""
+    @property
+    def mH(self) -> Tensor:
+        """The last two dimensions exchanged, and the elements conjugated: `x.mH`."""
     @property
     def mT(self) -> Tensor:
         """The last two dimensions exchanged: `x.mT`; a tensor without dimensions as it is."""
+    def map2_(self, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+        """As `apply_`, with a function of three numbers."""
+    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+        """As `apply_`, with a function of two numbers: the element, and that of `tensor` at its place."""
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
         """`input` with a number where `mask` holds; the two broadcast."""
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
         """`masked_fill` in the tensor's own memory."""
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+        """`input` with the elements of `source`, in their order, where `mask` holds; input and mask broadcast."""
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """`masked_scatter` in the tensor's own memory."""
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The matrix product of vectors, matrices, or stacks of matrices; batch dimensions broadcast."""
+    def matrix_exp(self) -> Tensor:
+        """`linalg.matrix_exp`."""
+    def matrix_power(self, n: _Int) -> Tensor:
+        """`linalg.matrix_power`."""
     def max(self, dim: Any = None, keepdim: _Bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
         """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
     def maximum(self, other: Any) -> Any:
@@ -602,6 +811,8 @@ class Tensor:
         """The larger of x and y; NaN if either is."""
     def mean(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The mean of all elements, or along `dim`."""
+    def median(self, dim: _Int | None = None, keepdim: _Bool = False) -> Any:
+        """The median of all elements; or along `dim`, with indices. Of an even number it is the lower one in the middle."""
     def min(self, dim: Any = None, keepdim: _Bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
         """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
     def minimum(self, other: Any) -> Any:
@@ -610,10 +821,14 @@ class Tensor:
         """The smaller of x and y; NaN if either is."""
     def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The product of two matrices."""
+    def mode(self, dim: _Int = -1, keepdim: _Bool = False) -> ModeResult:
+        """The element along `dim` that is there most often, of several the smallest, and the last index where it is."""
     def moveaxis(self, source: _Int | Sequence[_Int], destination: _Int | Sequence[_Int]) -> Tensor:
         """Dimensions `source` at the places `destination`, the others in their order."""
     def movedim(self, source: _Int | Sequence[_Int], destination: _Int | Sequence[_Int]) -> Tensor:
         """Dimensions `source` at the places `destination`, the others in their order."""
+    def msort(self) -> Tensor:
+        """The elements in rising order along the first dimension."""
     def mul(self, other: Any) -> Any:
         """x * y."""
     def mul_(self, other: Any) -> Tensor:
@@ -626,14 +841,26 @@ class Tensor:
         """x * y."""
     def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
+    def mvlgamma(self, p: _Int) -> Tensor:
+        """The logarithm of the multivariate gamma function of p dimensions."""
+    def mvlgamma_(self, p: _Int) -> Tensor:
+        """`mvlgamma` in the tensor's own memory."""
     def nan_to_num(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
         """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
     def nan_to_num_(self, nan: _Float = 0.0, posinf: _Float | None = None, neginf: _Float | None = None) -> Tensor:
         """`nan_to_num` in the tensor's own memory."""
+    def nanmean(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None) -> Tensor:
+        """The mean of the elements that are not NaN, of all or along `dim`; NaN if there are none."""
+    def nanmedian(self, dim: _Int | None = None, keepdim: _Bool = False) -> Any:
+        """The median of the elements that are not NaN; NaN if there are none."""
+    def nanquantile(self, q: Any, dim: _Int | None = None, keepdim: _Bool = False, *, interpolation: str = 'linear') -> Tensor:
+        """`quantile` of the elements that are not NaN; NaN if there are none."""
     def nansum(self, dim: Any = None, keepdim: _Bool = False, *, dtype: dtypes.dtype | None = None) -> Tensor:
         """The sum of the elements that are not NaN."""
     def narrow(self, dim: _Int, start: _Int, length: _Int) -> Tensor:
         """`length` elements along `dim`, from `start`."""
+    def narrow_copy(self, dim: _Int, start: _Int, length: _Int, *, out: Tensor | None = None) -> Tensor:
+        """A copy of what `narrow` gives, which shares no memory with it."""
     @property
     def nbytes(self) -> _Int:
         """The size of all elements in bytes."""
@@ -658,6 +885,8 @@ class Tensor:
         """The number of elements."""
     def new_empty(self, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """An uninitialised tensor of this size; options are those of `empty`, dtype and device are the tensor's."""
+    def new_empty_strided(self, size: Sequence[_Int], stride: Sequence[_Int], dtype: Any = None, device: Any = None, requires_grad: _Bool = False, pin_memory: _Bool = False) -> Tensor:
+        """`empty_strided` with the tensor's dtype and device unless given."""
     def new_full(self, size: Any, fill_value: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """`fill_value` in this size, with the dtype and on the device of the tensor; options are those of `full`."""
     def new_ones(self, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
@@ -672,6 +901,8 @@ class Tensor:
         """The next number after x towards y."""
     def nonzero(self, *, as_tuple: _Bool = False) -> Any:
         """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+    def nonzero_static(self, *, size: _Int, fill_value: _Int = -1) -> Tensor:
+        """The coordinates of the first `size` elements that are not 0, filled up with `fill_value`."""
     def norm(self, p: _Float | str | None = 'fro', dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, dtype: Any = None) -> Tensor:
         """The p-norm of all elements, or of those along `dim`, as of a vector."""
     def normal_(self, mean: _Float = 0.0, std: _Float = 1.0, *, generator: Any = None) -> Tensor:
@@ -684,6 +915,10 @@ class Tensor:
         """The number of elements."""
     def numpy(self, *, force: _Bool = False) -> np.ndarray:
         """The CPU tensor's elements as a NumPy array that shares its memory."""
+    def orgqr(self, input2: Tensor) -> Tensor:
+        """`linalg.householder_product`."""
+    def ormqr(self, input2: Tensor, input3: Tensor, left: _Bool = True, transpose: _Bool = False) -> Tensor:
+        """Q @ input3, where Q is the square product of all reflections of `geqrf`'s results `input` and `input2`."""
     def outer(self, vec2: Tensor) -> Tensor:
         """The matrix of the products of each element of one vector with each of another."""
     @property
@@ -693,6 +928,12 @@ class Tensor:
         """The dimensions in the order `dims`."""
     def pin_memory(self, device: Any = None) -> Tensor:
         """A copy in page-locked host memory, which copies to a GPU faster; the tensor itself where there is no GPU."""
+    def pinverse(self, rcond: _Float = 1e-15) -> Tensor:
+        """`linalg.pinv`."""
+    def polygamma(self, n: _Int) -> Any:
+        """The derivative of order n of the digamma function."""
+    def polygamma_(self, n: _Int) -> Tensor:
+        """`polygamma` in the tensor's own memory."""
     def positive(self) -> Tensor:
         """input itself."""
     def pow(self, other: Any) -> Any:
@@ -703,15 +944,25 @@ class Tensor:
         """input where it is positive, else times weight: one number, or one for each channel, dimension 1."""
     def prod(self, dim: _Int | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
+    def put(self, index: Tensor, source: Tensor, accumulate: _Bool = False) -> Tensor:
+        """`input` with the elements of `source` at the places `index` of the flattened `input`, or added there."""
+    def put_(self, index: Tensor, source: Tensor, accumulate: _Bool = False) -> Tensor:
+        """`put` in the tensor's own memory."""
+    def qr(self, some: _Bool = True) -> Any:
+        """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
+    def quantile(self, q: Any, dim: _Int | None = None, keepdim: _Bool = False, *, interpolation: str = 'linear') -> Tensor:
+        """The `q`-th quantiles of all elements, or along `dim`; of several `q` along a new first dimension."""
     def rad2deg(self) -> Tensor:
         """Radians as degrees: input * 180 / pi."""
     def rad2deg_(self) -> Tensor:
         """`rad2deg` in the tensor's own memory."""
     def random_(self, from_: _Int | None = None, to: _Int | None = None, *, generator: Any = None) -> Tensor:
         """Fill with integers from `from_` up to, not including, `to`; with one bound from 0 up to it."""
+    def ravel(self) -> Tensor:
+        """The elements as a vector: a view where that is possible, else a copy."""
     @property
     def real(self) -> Tensor:
-        """The real part, a view; a tensor may be assigned to it."""
+        """The real parts, a view; a real tensor itself."""
     @real.setter
     def real(self, value: Any) -> None: ...
     def reciprocal(self) -> Tensor:
@@ -753,6 +1004,8 @@ class Tensor:
         """The same elements in the shape of `other`."""
     def resize_(self, *sizes: Any, size: Any = None, memory_format: Any = ...) -> Tensor:
         """Give the tensor another size, in its memory where that is large enough, else in new memory."""
+    def resize_as_(self, other: Tensor, *, memory_format: Any = ...) -> Tensor:
+        """`resize_` to the size of another tensor."""
     def resolve_conj(self) -> Tensor:
         """The input itself: here no conjugate is pending."""
     def resolve_neg(self) -> Tensor:
@@ -764,6 +1017,8 @@ class Tensor:
         """Whether `retain_grad()` was called on a tensor that is not a leaf."""
     def roll(self, shifts: _Int | Sequence[_Int], dims: _Int | Sequence[_Int] | None = None) -> Tensor:
         """The elements shifted by `shifts` along `dims`; those shifted past the end continue at the start."""
+    def rot90(self, k: _Int = 1, dims: Sequence[_Int] = ...) -> Tensor:
+        """A copy turned by `k` quarters in the plane of two dimensions, from the first towards the second."""
     def round(self, *, decimals: _Int = 0) -> Tensor:
         """The nearest number with `decimals` digits after the point; ties go to the even one."""
     def round_(self, *, decimals: _Int = 0) -> Tensor:
@@ -780,8 +1035,16 @@ class Tensor:
         """`input` with each element of `src` added at the position in `index` along `dim`."""
     def scatter_add_(self, dim: _Int, index: Tensor, src: Tensor) -> Tensor:
         """`scatter_add` in the tensor's own memory."""
+    def scatter_reduce(self, dim: _Int, index: Tensor, src: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
+        """`input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each position, and of its own."""
+    def scatter_reduce_(self, dim: _Int, index: Tensor, src: Tensor, reduce: str, *, include_self: _Bool = True) -> Tensor:
+        """`scatter_reduce` in the tensor's own memory."""
     def select(self, dim: _Int, index: _Int) -> Tensor:
         """The slice at `index` along `dim`, without that dimension."""
+    def select_scatter(self, src: Tensor, dim: _Int, index: _Int) -> Tensor:
+        """A copy of `input` with `src` in place of `input.select(dim, index)`."""
+    def set_(self, source: Tensor | None = None, storage_offset: _Int = 0, size: Sequence[_Int] | None = None, stride: Sequence[_Int] | None = None) -> Tensor:
+        """Give the tensor the memory of another one, with that one's shape unless given; without `source` none."""
     def sgn(self) -> Tensor:
         """x / |x|, and 0 where x is 0; for real numbers -1, 0 or 1, and 0 for NaN."""
     def sgn_(self) -> Tensor:
@@ -815,12 +1078,20 @@ class Tensor:
         """The hyperbolic sine of x."""
     def size(self, dim: _Int | None = None) -> Any:
         """The shape, or the extent of one dimension."""
+    def slice_scatter(self, src: Tensor, dim: _Int = 0, start: _Int | None = None, end: _Int | None = None, step: _Int = 1) -> Tensor:
+        """A copy of `input` with `src` in place of `input[start:end:step]` along `dim`."""
+    def slogdet(self) -> Any:
+        """`linalg.slogdet`."""
     def softmax(self, dim: _Int = ..., dtype: Any = None, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """exp(input), scaled so that the sum along `dim` is 1."""
+    def solve(self, A: Tensor) -> Any:
+        """Removed from PyTorch: `linalg.solve`, with its arguments in the other order, takes its place."""
     def sort(self, dim: _Int = -1, descending: _Bool = False, stable: _Bool = True) -> SortResult:
         """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order."""
     def split(self, split_size_or_sections: _Int | Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
         """Views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes given."""
+    def split_with_sizes(self, split_sizes: Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
+        """`split` into pieces of these sizes."""
     def sqrt(self) -> Tensor:
         """The square root of x."""
     def sqrt_(self) -> Tensor:
@@ -831,8 +1102,12 @@ class Tensor:
         """x * x."""
     def squeeze(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
         """Without the dimensions of size 1 (among `dim`, when given)."""
+    def squeeze_(self, dim: _Int | Sequence[_Int] | None = None) -> Tensor:
+        """`squeeze` of the tensor itself, whose memory it keeps."""
     def std(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The standard deviation, the square root of `var`."""
+    def stft(self, n_fft: _Int, hop_length: _Int | None = None, win_length: _Int | None = None, window: Tensor | None = None, center: _Bool = True, pad_mode: str = 'reflect', normalized: _Bool = False, onesided: _Bool | None = None, return_complex: _Bool | None = None, align_to_window: _Bool | None = None) -> Tensor:
+        """The Fourier transforms of overlapping frames of a signal, or of a batch of signals."""
     def storage_offset(self) -> _Int:
         """How many elements lie before the first one in the memory that the tensor views."""
     def stride(self, dim: _Int | None = None) -> Any:
@@ -849,12 +1124,22 @@ class Tensor:
         """The sum of all elements, or along `dim`; integers and booleans add up in int64."""
     def sum_to_size(self, *sizes: Any, size: Any = None) -> Tensor:
         """The sum over the dimensions that were expanded from `size` to the shape of `input`: the gradient of `expand`."""
+    def svd(self, some: _Bool = True, compute_uv: _Bool = True) -> Any:
+        """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`."""
     def swapaxes(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
+    def swapaxes_(self, dim0: _Int, dim1: _Int) -> Tensor:
+        """`swapaxes` of the tensor itself, whose memory it keeps."""
     def swapdims(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
+    def swapdims_(self, dim0: _Int, dim1: _Int) -> Tensor:
+        """`swapdims` of the tensor itself, whose memory it keeps."""
+    def symeig(self, *args: Any, **options: Any) -> Any:
+        """Removed from PyTorch, as a call says: see `linalg.eigh`."""
     def t(self) -> Tensor:
         """The transpose of a matrix; tensors of fewer dimensions as they are."""
+    def t_(self) -> Tensor:
+        """`t` of the tensor itself, whose memory it keeps."""
     def take(self, index: Tensor) -> Tensor:
         """The elements at `index` of the flattened `input`."""
     def take_along_dim(self, indices: Tensor, dim: _Int | None = None) -> Tensor:
@@ -867,6 +1152,8 @@ class Tensor:
         """The hyperbolic tangent of x."""
     def tanh_(self) -> Tensor:
         """The hyperbolic tangent of x."""
+    def tensor_split(self, indices_or_sections: _Int | Sequence[_Int] | Tensor | None = None, dim: _Int = 0, *, sections: _Int | None = None, indices: Sequence[_Int] | None = None) -> tuple[Tensor, ...]:
+        """Views of the pieces along `dim` that begin at the given indices; of a number of sections as equal as they can be."""
     def tile(self, *counts: Any, dims: Any = None) -> Tensor:
         """`repeat`, where missing leading counts are 1."""
     def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: _Bool = False, copy: _Bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
@@ -879,10 +1166,18 @@ class Tensor:
         """The sum of a matrix's diagonal."""
     def transpose(self, dim0: _Int, dim1: _Int) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged."""
+    def transpose_(self, dim0: _Int, dim1: _Int) -> Tensor:
+        """`transpose` of the tensor itself, whose memory it keeps."""
+    def triangular_solve(self, A: Tensor, upper: _Bool = True, transpose: _Bool = False, unitriangular: _Bool = False) -> Any:
+        """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
     def tril(self, diagonal: _Int = 0) -> Tensor:
         """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one)."""
+    def tril_(self, diagonal: _Int = 0) -> Tensor:
+        """`tril` in the tensor's own memory."""
     def triu(self, diagonal: _Int = 0) -> Tensor:
         """Matrices with zeros below the diagonal (the one `diagonal` to the right of the main one)."""
+    def triu_(self, diagonal: _Int = 0) -> Tensor:
+        """`triu` in the tensor's own memory."""
     def true_divide(self, other: Any) -> Any:
         """x / y, always floating."""
     def true_divide_(self, other: Any) -> Tensor:
@@ -899,10 +1194,24 @@ class Tensor:
         """The slices along `dim`, without that dimension."""
     def unflatten(self, dim: _Int, sizes: Sequence[_Int]) -> Tensor:
         """Dimension `dim` as several of the given sizes (one may be -1)."""
+    def unfold(self, dimension: _Int, size: _Int, step: _Int) -> Tensor:
+        """A view of all windows of `size` elements along a dimension, in a new last dimension."""
     def uniform_(self, from_: _Float = 0.0, to: _Float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill with numbers uniformly distributed in [from_, to)."""
+    def unique(self, sorted: _Bool = True, return_inverse: _Bool = False, return_counts: _Bool = False, dim: _Int | None = None) -> Any:
+        """Each element once, in rising order; or each slice along `dim`. The host waits for their number."""
+    def unique_consecutive(self, return_inverse: _Bool = False, return_counts: _Bool = False, dim: _Int | None = None) -> Any:
+        """The elements (or slices along `dim`) without those that are equal to the one before them."""
+    def unsafe_chunk(self, chunks: _Int, dim: _Int = 0) -> tuple[Tensor, ...]:
+        """`chunk` whose pieces are no views for autograd: do not change them."""
+    def unsafe_split(self, split_size_or_sections: _Int | Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
+        """`split` whose pieces are no views for autograd: do not change them."""
+    def unsafe_split_with_sizes(self, split_sizes: Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
+        """`split_with_sizes` whose pieces are no views for autograd: do not change them."""
     def unsqueeze(self, dim: _Int) -> Tensor:
         """With a new dimension of size 1 at `dim`."""
+    def unsqueeze_(self, dim: _Int) -> Tensor:
+        """`unsqueeze` of the tensor itself, whose memory it keeps."""
     def var(self, dim: Any = None, unbiased: _Bool | None = None, keepdim: _Bool = False, *, correction: _Float | None = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The variance of all elements, or along `dim`; the divisor is the count minus `correction` (1 by default)."""
     def vdot(self, other: Tensor) -> Tensor:
@@ -911,6 +1220,8 @@ class Tensor:
         """The same elements in another shape, sharing memory; one size may be -1. Or the same bits in another dtype."""
     def view_as(self, other: Tensor) -> Tensor:
         """The same elements in the shape of `other`, sharing memory."""
+    def vsplit(self, indices_or_sections: _Int | Sequence[_Int]) -> tuple[Tensor, ...]:
+        """`tensor_split` along the first dimension, of a matrix at least; a number of sections has to divide its size."""
     def where(self, condition: Tensor, other: Any) -> Any:
         """The tensor's elements where `condition` holds, else `other`'s."""
     def xlogy(self, other: Any) -> Any:

@@ -29,13 +29,26 @@ from .activations import tanhshrink as tanhshrink
 from .attention import cosine_similarity as cosine_similarity
 from .attention import normalize as normalize
 from .attention import scaled_dot_product_attention as scaled_dot_product_attention
+from .bins import bincount as bincount
+from .bins import histogramdd as histogramdd
 from .channel_normalization import batch_norm as batch_norm
 from .channel_normalization import group_norm as group_norm
 from .channel_normalization import instance_norm as instance_norm
 from .channel_normalization import local_response_norm as local_response_norm
+from .choices import cartesian_prod as cartesian_prod
+from .choices import combinations as combinations
 from .chunked_cross_entropy import linear_cross_entropy as linear_cross_entropy
 from .complex_numbers import isreal as isreal
 from .ctc import ctc_loss as ctc_loss
+from .diagonals import block_diag as block_diag
+from .diagonals import diag_embed as diag_embed
+from .diagonals import diagflat as diagflat
+from .diagonals import diagonal as diagonal
+from .differences import cumulative_trapezoid as cumulative_trapezoid
+from .differences import gradient as gradient
+from .differences import trapezoid as trapezoid
+from .differences import trapezoid as trapz
+from .differences import vander as vander
 from .distances import bilinear as bilinear
 from .distances import cdist as cdist
 from .distances import dist as dist
@@ -66,6 +79,7 @@ from .grid_sampling import affine_grid as affine_grid
 from .grid_sampling import grid_sample as grid_sample
 from .indexing import index_fill as index_fill
 from .indexing import index_put as index_put
+from .indexing import index_put_ as index_put_
 from .indexing import masked_fill as masked_fill
 from .joining import cat as cat
 from .joining import cat as concat
@@ -93,6 +107,9 @@ from .normalization import log_softmax as log_softmax
 from .normalization import rms_norm as rms_norm
 from .normalization import softmax as softmax
 from .normalization import softmin as softmin
+from .parts import as_strided as as_strided
+from .parts import split_with_sizes as split_with_sizes
+from .parts import tensor_split as tensor_split
 from .pointwise import add as add
 from .pointwise import allclose as allclose
 from .pointwise import conj as conj
@@ -115,9 +132,12 @@ from .properties import result_type as result_type
 from .rearranging import flip as flip
 from .rearranging import fliplr as fliplr
 from .rearranging import flipud as flipud
+from .rearranging import ravel as ravel
 from .rearranging import repeat_interleave as repeat_interleave
 from .rearranging import roll as roll
+from .rearranging import rot90 as rot90
 from .rearranging import tile as tile
+from .rearranging import unravel_index as unravel_index
 from .reductions import count_nonzero as count_nonzero
 from .reductions import std as std
 from .reductions import std_mean as std_mean
@@ -128,15 +148,28 @@ from .resizing import interpolate as interpolate
 from .resizing import upsample as upsample
 from .resizing import upsample_bilinear as upsample_bilinear
 from .resizing import upsample_nearest as upsample_nearest
+from .scattering import _unsafe_masked_index as _unsafe_masked_index
+from .scattering import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
+from .scattering import masked_scatter as masked_scatter
+from .scattering import put as put
 from .search import argsort as argsort
 from .search import argwhere as argwhere
+from .segment_reduction import segment_reduce as _segment_reduce
+from .segment_reduction import segment_reduce as segment_reduce
 from .shuffling import channel_shuffle as channel_shuffle
 from .shuffling import channel_shuffle as native_channel_shuffle
 from .shuffling import pixel_shuffle as pixel_shuffle
 from .shuffling import pixel_unshuffle as pixel_unshuffle
+from .statistics import corrcoef as corrcoef
+from .statistics import cov as cov
 from .subscripts import einsum as einsum
+from .uniqueness import unique as unique
+from .uniqueness import unique_consecutive as unique_consecutive
 
 __all__ = [
+    "_segment_reduce",
+    "_unsafe_masked_index",
+    "_unsafe_masked_index_put_accumulate",
     "abs",
     "absolute",
     "acos",
@@ -177,6 +210,8 @@ __all__ = [
     "argmin",
     "argsort",
     "argwhere",
+    "as_strided",
+    "as_strided_scatter",
     "asin",
     "asinh",
     "atan",
@@ -190,15 +225,19 @@ __all__ = [
     "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "bincount",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "block_diag",
     "bmm",
     "broadcast_shapes",
+    "bucketize",
     "can_cast",
+    "cartesian_prod",
     "cat",
     "cdist",
     "ceil",
@@ -212,6 +251,7 @@ __all__ = [
     "clip",
     "clone",
     "column_stack",
+    "combinations",
     "concat",
     "concatenate",
     "conj",
@@ -224,17 +264,30 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
     "copysign",
+    "corrcoef",
     "cos",
     "cosh",
     "cosine_embedding_loss",
     "cosine_similarity",
     "count_nonzero",
+    "cov",
     "cross",
     "cross_entropy",
     "ctc_loss",
+    "cummax",
+    "cummin",
+    "cumprod",
     "cumsum",
+    "cumulative_trapezoid",
     "deg2rad",
     "detach",
+    "diag",
+    "diag_embed",
+    "diagflat",
+    "diagonal",
+    "diagonal_scatter",
+    "diff",
+    "digamma",
     "dist",
     "div",
     "divide",
@@ -243,6 +296,7 @@ __all__ = [
     "dropout1d",
     "dropout2d",
     "dropout3d",
+    "dsplit",
     "dstack",
     "einsum",
     "elu",
@@ -253,6 +307,7 @@ __all__ = [
     "equal",
     "erf",
     "erfc",
+    "erfinv",
     "exp",
     "exp2",
     "expm1",
@@ -282,6 +337,7 @@ __all__ = [
     "ger",
     "get_float32_matmul_precision",
     "glu",
+    "gradient",
     "greater",
     "greater_equal",
     "grid_sample",
@@ -295,13 +351,22 @@ __all__ = [
     "hardtanh_",
     "heaviside",
     "hinge_embedding_loss",
+    "histc",
+    "histogram",
+    "histogramdd",
+    "hsplit",
     "hstack",
     "huber_loss",
     "hypot",
+    "i0",
+    "igamma",
+    "igammac",
     "index_add",
     "index_copy",
     "index_fill",
     "index_put",
+    "index_put_",
+    "index_reduce",
     "index_select",
     "inner",
     "instance_norm",
@@ -312,6 +377,7 @@ __all__ = [
     "is_neg",
     "isclose",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "isneginf",
@@ -319,6 +385,7 @@ __all__ = [
     "isreal",
     "kl_div",
     "kron",
+    "kthvalue",
     "l1_loss",
     "layer_norm",
     "lcm",
@@ -329,6 +396,7 @@ __all__ = [
     "lerp",
     "less",
     "less_equal",
+    "lgamma",
     "linear",
     "linear_cross_entropy",
     "local_response_norm",
@@ -339,6 +407,7 @@ __all__ = [
     "log_softmax",
     "logaddexp",
     "logaddexp2",
+    "logcumsumexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -352,6 +421,7 @@ __all__ = [
     "lt",
     "margin_ranking_loss",
     "masked_fill",
+    "masked_scatter",
     "masked_select",
     "matmul",
     "max",
@@ -366,12 +436,15 @@ __all__ = [
     "max_unpool3d",
     "maximum",
     "mean",
+    "median",
     "meshgrid",
     "min",
     "minimum",
     "mish",
     "mm",
+    "mode",
     "mse_loss",
+    "msort",
     "mul",
     "multi_head_attention_forward",
     "multi_margin_loss",
@@ -379,7 +452,11 @@ __all__ = [
     "multilabel_soft_margin_loss",
     "multiply",
     "mv",
+    "mvlgamma",
     "nan_to_num",
+    "nanmean",
+    "nanmedian",
+    "nanquantile",
     "nansum",
     "native_channel_shuffle",
     "ne",
@@ -388,6 +465,7 @@ __all__ = [
     "nextafter",
     "nll_loss",
     "nonzero",
+    "nonzero_static",
     "norm",
     "normalize",
     "not_equal",
@@ -400,11 +478,15 @@ __all__ = [
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",
+    "polygamma",
     "positive",
     "pow",
     "prelu",
     "prod",
+    "put",
+    "quantile",
     "rad2deg",
+    "ravel",
     "reciprocal",
     "relu",
     "relu6",
@@ -417,13 +499,19 @@ __all__ = [
     "result_type",
     "rms_norm",
     "roll",
+    "rot90",
     "round",
+    "row_stack",
     "rrelu",
     "rrelu_",
     "rsqrt",
     "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
+    "scatter_reduce",
+    "searchsorted",
+    "segment_reduce",
+    "select_scatter",
     "selu",
     "selu_",
     "set_float32_matmul_precision",
@@ -435,6 +523,7 @@ __all__ = [
     "sin",
     "sinc",
     "sinh",
+    "slice_scatter",
     "smooth_l1_loss",
     "soft_margin_loss",
     "softmax",
@@ -443,6 +532,7 @@ __all__ = [
     "softshrink",
     "softsign",
     "sort",
+    "split_with_sizes",
     "sqrt",
     "square",
     "stack",
@@ -457,12 +547,15 @@ __all__ = [
     "tan",
     "tanh",
     "tanhshrink",
+    "tensor_split",
     "tensordot",
     "threshold",
     "threshold_",
     "tile",
     "topk",
     "trace",
+    "trapezoid",
+    "trapz",
     "tril",
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
@@ -470,12 +563,17 @@ __all__ = [
     "true_divide",
     "trunc",
     "unfold",
+    "unique",
+    "unique_consecutive",
+    "unravel_index",
     "upsample",
     "upsample_bilinear",
     "upsample_nearest",
+    "vander",
     "var",
     "var_mean",
     "vdot",
+    "vsplit",
     "vstack",
     "where",
     "xlogy",
@@ -549,6 +647,8 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out:
     """The index of the largest element (counted through all of them, or along `dim`); the first of equals."""
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """The index of the smallest element (counted through all of them, or along `dim`); the first of equals."""
+def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """A copy of `input` with `src` at the places of `as_strided`."""
 def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is x."""
 def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -579,6 +679,8 @@ def bitwise_right_shift(input: Any, other: Any, *, out: Tensor | None = None) ->
     """The bits of x, moved down by y places; the sign stays."""
 def bitwise_xor(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The bits that one of x and y has."""
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Tensor | None = None) -> Tensor:
+    """The number of the interval between sorted boundaries that each element is in."""
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest integer that is not below x."""
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
@@ -615,12 +717,28 @@ def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic cosine of x."""
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The cross products of vectors of three elements, along the first dimension of size 3 unless `dim` is given."""
+def cummax(input: Tensor, dim: int | None = None, *, out: Any = None) -> Any:
+    """The largest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
+def cummin(input: Tensor, dim: int | None = None, *, out: Any = None) -> Any:
+    """The smallest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
+def cumprod(input: Tensor, dim: int | None = None, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
+    """The products of the elements up to each place along `dim`; integers and booleans multiply in int64."""
 def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The sums of the elements up to each place along `dim`; integers and booleans add up in int64."""
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Degrees as radians: input * pi / 180."""
+def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The matrix with a vector on its diagonal; of a matrix a copy of its diagonal."""
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, *, out: Tensor | None = None) -> Tensor:
+    """A copy of `input` with `src` on its diagonal; the arguments are `diagonal`'s."""
+def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The differences of neighbours along `dim`, taken `n` times; of booleans whether the two differ."""
+def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The derivative of the logarithm of the gamma function; -inf at 0, NaN at negative whole numbers."""
 def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of the products of two vectors' elements."""
+def dsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """`tensor_split` along the third dimension; a number of sections has to divide its size."""
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the third dimension."""
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
@@ -631,6 +749,8 @@ def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
 def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 - erf(x), exact where erf(x) is close to 1."""
+def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The number whose error function is x."""
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """e to the power x."""
 def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -685,14 +805,28 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
     """`hardtanh` in the tensor's own memory."""
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """0 where the input is negative or NaN, 1 where it is positive, and `values` where it is 0."""
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
+    """How many elements are in each of `bins` equal intervals from `min` to `max`; of all elements if these are equal."""
+def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False, out: Any = None) -> Any:
+    """How many elements are in each bin, or the sums of their weights; and the bins' edges."""
+def hsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """`tensor_split` along the second dimension, of a vector along its only one; a number of sections has to divide its size."""
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the second dimension, vectors along their only one."""
 def hypot(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """sqrt(x * x + y * y), without overflow."""
+def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The modified Bessel function of the first kind and order 0."""
+def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The lower incomplete gamma function of order `input` at `other`, divided by gamma(input), of floating tensors."""
+def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The upper incomplete gamma function, 1 - igamma(input, other), exact where that is small."""
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """`input` with `alpha * source[i]` added to its slice `index[i]` along `dim`."""
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`input` with slice `index[i]` along `dim` replaced by `source[i]`."""
+def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
+    """`input` whose slice `index[i]` along `dim` is reduced with `source[i]`: "prod", "mean", "amax" or "amin"."""
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The slices of `input` along `dim` at the positions in a vector."""
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -703,6 +837,8 @@ def is_neg(input: Tensor) -> bool:
     """Whether a sign is pending: never."""
 def isfinite(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is neither infinite nor NaN."""
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False, out: Tensor | None = None) -> Tensor:
+    """Whether each element is among `test_elements`; with `invert` whether it is not. One of them may be a number."""
 def isinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is infinite."""
 def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -713,6 +849,8 @@ def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether each element is infinite and positive."""
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Kronecker's product: each element of the input times the whole of the other tensor, in blocks."""
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The `k`-th smallest element along `dim`, counted from 1, and its index. NaN is larger than every number."""
 def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The least common multiple of integers; 0 where one is 0."""
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -727,6 +865,8 @@ def less(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x < y."""
 def less_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x <= y."""
+def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the magnitude of the gamma function."""
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None, out: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`, for an input of shape (..., in) and a weight of shape (out, in)."""
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -741,6 +881,8 @@ def logaddexp(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """log(exp(x) + exp(y)), without overflow."""
 def logaddexp2(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """log2(2**x + 2**y), without overflow."""
+def logcumsumexp(input: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """log(sum(exp(x))) of the elements up to each place along `dim`, without overflow."""
 def logical_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x and y both differ from 0."""
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -789,18 +931,32 @@ def maximum(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The larger of x and y; NaN if either is."""
 def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The mean of all elements, or along `dim`."""
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The median of all elements; or along `dim`, with indices. Of an even number it is the lower one in the middle."""
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None, **others: Any) -> Any:
     """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
 def minimum(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The smaller of x and y; NaN if either is."""
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The element along `dim` that is there most often, of several the smallest, and the last index where it is."""
+def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements in rising order along the first dimension."""
 def mul(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * y."""
 def multiply(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * y."""
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of a matrix and a vector."""
+def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the multivariate gamma function of p dimensions."""
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, *, out: Tensor | None = None) -> Tensor:
     """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
+def nanmean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None) -> Tensor:
+    """The mean of the elements that are not NaN, of all or along `dim`; NaN if there are none."""
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The median of the elements that are not NaN; NaN if there are none."""
+def nanquantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
+    """`quantile` of the elements that are not NaN; NaN if there are none."""
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None, out: Tensor | None = None) -> Tensor:
     """The sum of the elements that are not NaN."""
 def ne(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -813,16 +969,22 @@ def nextafter(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The next number after x towards y."""
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
+    """The coordinates of the first `size` elements that are not 0, filled up with `fill_value`."""
 def norm(input: Tensor, p: float | str | None = 'fro', dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
     """The p-norm of all elements, or of those along `dim`, as of a vector."""
 def not_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x != y."""
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix of the products of each element of one vector with each of another."""
+def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The derivative of order n of the digamma function; floating results."""
 def pow(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The product of all elements, or along one dimension; integers and booleans multiply in int64."""
+def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
+    """The `q`-th quantiles of all elements, or along `dim`; of several `q` along a new first dimension."""
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Radians as degrees: input * 180 / pi."""
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -839,6 +1001,8 @@ def resolve_neg(input: Tensor) -> Tensor:
     """The input itself: here no sign is pending."""
 def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """The nearest number with `decimals` digits after the point; ties go to the even one."""
+def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The tensors joined along the first dimension, vectors as rows."""
 def rrelu_(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, *, generator: Any = None) -> Tensor:
     """`rrelu` in the tensor's own memory."""
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -847,6 +1011,12 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     """`input` with each element of `src` (or one number) written to the position in `index` along `dim`."""
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`input` with each element of `src` added at the position in `index` along `dim`."""
+def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
+    """`input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each position, and of its own."""
+def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+    """Where each element has to be inserted so that the sequence stays sorted: before equal ones, or after them."""
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of `input` with `src` in place of `input.select(dim, index)`."""
 def selu_(input: Tensor) -> Tensor:
     """`selu` in the tensor's own memory."""
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -863,6 +1033,8 @@ def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """sin(pi * x) / (pi * x), and 1 where x is 0."""
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic sine of x."""
+def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *, out: Tensor | None = None) -> Tensor:
+    """A copy of `input` with `src` in place of `input[start:end:step]` along `dim`."""
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
     """log(1 + exp(beta * input)) / beta, and input itself where beta * input is above threshold."""
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
@@ -903,6 +1075,8 @@ def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x without its fraction."""
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The dot product of two vectors, of which the first is conjugated."""
+def vsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """`tensor_split` along the first dimension, of a matrix at least; a number of sections has to divide its size."""
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the first dimension, vectors as rows."""
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
@@ -919,6 +1093,8 @@ def _adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tenso
     """`nn.functional.adaptive_max_pool1d` with the places of the elements."""
 def _addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """`Tensor.addmv_`: `addmv` in the tensor's own memory."""
+def _alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `alias` gives, which shares no memory with it."""
 def _alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout as `nn.functional.alpha_dropout`, without defaults."""
 def _alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
@@ -937,6 +1113,10 @@ def _arctan_(input: Tensor) -> Tensor:
     """`Tensor.arctan_`: The angle in [-pi/2, pi/2] whose tangent is x."""
 def _arctanh_(input: Tensor) -> Tensor:
     """`Tensor.arctanh_`: The number whose hyperbolic tangent is x."""
+def _as_strided_(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """`Tensor.as_strided_`: `as_strided` of the tensor itself, whose memory it keeps."""
+def _as_strided_copy(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `as_strided` gives, which shares no memory with it."""
 def _asin_(input: Tensor) -> Tensor:
     """`Tensor.asin_`: The angle in [-pi/2, pi/2] whose sine is x."""
 def _asinh_(input: Tensor) -> Tensor:
@@ -945,6 +1125,12 @@ def _atan_(input: Tensor) -> Tensor:
     """`Tensor.atan_`: The angle in [-pi/2, pi/2] whose tangent is x."""
 def _atanh_(input: Tensor) -> Tensor:
     """`Tensor.atanh_`: The number whose hyperbolic tangent is x."""
+def _atleast_1d(*tensors: Any) -> Any:
+    """The tensor, or all of several or of a list, with 1 dimensions at least: one without dimensions becomes a vector."""
+def _atleast_2d(*tensors: Any) -> Any:
+    """The tensor, or all of several or of a list, with 2 dimensions at least: those of size 1 come in front."""
+def _atleast_3d(*tensors: Any) -> Any:
+    """The tensor, or all of several or of a list, with 3 dimensions at least: a vector becomes (1, n, 1), a matrix (n, m, 1)."""
 def _bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
     """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
 def _binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = 'mean') -> Tensor:
@@ -953,6 +1139,12 @@ def _ceil_(input: Tensor) -> Tensor:
     """`Tensor.ceil_`: The smallest integer that is not below x."""
 def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """input where it is positive, else alpha * (exp(input / alpha) - 1), whose slope at 0 is 1."""
+def _cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
+def _cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U."""
+def _cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """X of (L @ L^H) @ X = input, of which L is `input2`; with `upper` of (U^H @ U) @ X = input. Batches broadcast."""
 def _clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`Tensor.clamp_`: `clamp` in the tensor's own memory."""
 def _clamp_max_(input: Tensor, max: Any) -> Tensor:
@@ -975,10 +1167,18 @@ def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequen
     """The negative logarithm of the probability that steps of class probabilities spell a sequence of labels."""
 def _deg2rad_(input: Tensor) -> Tensor:
     """`Tensor.deg2rad_`: `deg2rad` in the tensor's own memory."""
+def _detach_(input: Tensor) -> Tensor:
+    """Drop the tensor's own history."""
+def _detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `detach` gives, which shares no memory with it."""
+def _diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `diagonal` gives, which shares no memory with it."""
 def _dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout as `nn.functional.dropout`, without defaults."""
 def _dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout in place as `nn.functional.dropout`, without defaults."""
+def _eig(input: Tensor, *args: Any, **options: Any) -> Any:
+    """Removed from PyTorch, as a call says: see `linalg.eig`."""
 def _embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
     """`nn.functional.embedding` with the table first, and without padding where padding_idx is no row."""
 def _empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = ..., out: Tensor | None = None) -> Tensor:
@@ -991,6 +1191,8 @@ def _exp2_(input: Tensor) -> Tensor:
     """`Tensor.exp2_`: 2 to the power x."""
 def _exp_(input: Tensor) -> Tensor:
     """`Tensor.exp_`: e to the power x."""
+def _expand_copy(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False, out: Tensor | None = None) -> Tensor:
+    """A copy of what `expand` gives, which shares no memory with it."""
 def _expm1_(input: Tensor) -> Tensor:
     """`Tensor.expm1_`: exp(x) - 1, exact near 0."""
 def _eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
@@ -1011,10 +1213,16 @@ def _floor_(input: Tensor) -> Tensor:
     """`Tensor.floor_`: The largest integer that is not above x."""
 def _frac_(input: Tensor) -> Tensor:
     """`Tensor.frac_`: The fraction of x, with its sign."""
+def _frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.vector_norm` along one dimension or two."""
 def _full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
 def _gcd_(input: Tensor, other: Any) -> Tensor:
     """`Tensor.gcd_`: The greatest common divisor of x and y, of zeros 0."""
+def _geqrf(input: Tensor, *, out: Any = None) -> Any:
+    """QR without Q: R, below it the vectors of the reflections whose product Q is, and their factors `tau`."""
+def _get_device(input: Tensor) -> int:
+    """The CUDA ordinal, -1 on the CPU."""
 def _grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
 def _grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
@@ -1029,10 +1237,20 @@ def _gru_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor |
     """One step of `nn.GRUCell`: the new states."""
 def _hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = 'mean') -> Tensor:
     """The distances `input` of pairs that are alike (target 1), max(0, margin - input) of others (-1)."""
-def _imag(input: Tensor) -> Tensor:
-    """`Tensor.imag`: The imaginary part, a view; a tensor may be assigned to it."""
-def _index_put_(self: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False) -> Tensor:
-    """`Tensor.index_put_`: Write `values` to `self[indices]`, or add them to what is there."""
+def _i0_(input: Tensor) -> Tensor:
+    """`Tensor.i0_`: The modified Bessel function of the first kind and order 0."""
+def _inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.inv`."""
+def _is_distributed(input: Tensor) -> bool:
+    """False: no tensor is distributed here."""
+def _is_inference(input: Tensor) -> bool:
+    """False: no tensor is inference here."""
+def _is_nonzero(input: Tensor) -> bool:
+    """Whether the only element is not zero."""
+def _is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+def _is_signed(input: Tensor) -> bool:
+    """Whether the dtype can hold negative numbers."""
 def _kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: bool = False) -> Tensor:
     """`functional.kl_div` without the mean over rows, and without its warning."""
 def _lcm_(input: Tensor, other: Tensor) -> Tensor:
@@ -1057,8 +1275,14 @@ def _lstm(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """The states of all steps of `nn.LSTM`, and the last ones of each layer and direction."""
 def _lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
     """One step of `nn.LSTMCell`: the new states, and the cells."""
+def _lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.lu_solve(LU_data, LU_pivots, input)`."""
+def _lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None) -> Any:
+    """P, L and U of `linalg.lu_factor`; empty those of the data or of the pivots that are not to be unpacked."""
 def _margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = 'mean') -> Tensor:
     """max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1) or the second (-1)."""
+def _matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.matrix_power`."""
 def _max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
     """`nn.functional.max_pool1d` without the places of the elements."""
 def _max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
@@ -1071,6 +1295,8 @@ def _multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, 
     """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements."""
 def _nan_to_num_(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """`Tensor.nan_to_num_`: `nan_to_num` in the tensor's own memory."""
+def _narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `narrow` gives, which shares no memory with it."""
 def _native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """`group_norm` of (N, C, ...), with the mean of each group and 1 over its deviation."""
 def _neg_(input: Tensor) -> Tensor:
@@ -1079,26 +1305,40 @@ def _negative_(input: Tensor) -> Tensor:
     """`Tensor.negative_`: -x."""
 def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
+def _nuclear_norm(input: Tensor, dim: Any = ..., keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.matrix_norm` with "nuc"."""
 def _ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A tensor of ones."""
+def _orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.householder_product`."""
+def _ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Q @ input3, where Q is the square product of all reflections of `geqrf`'s results `input` and `input2`."""
+def _permute_copy(input: Tensor, *order: Any, dims: Any = None, out: Tensor | None = None) -> Tensor:
+    """A copy of what `permute` gives, which shares no memory with it."""
+def _pinverse(input: Tensor, rcond: float = 1e-15, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.pinv`."""
 def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-08, reduction: str = 'mean') -> Tensor:
     """The negative log likelihood of counts `target` under Poisson distributions."""
 def _polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers of their magnitudes and angles; dtypes and errors are those of `complex`."""
+def _qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
+    """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
 def _rad2deg_(input: Tensor) -> Tensor:
     """`Tensor.rad2deg_`: `rad2deg` in the tensor's own memory."""
 def _rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
-    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are, on the CPU."""
+    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are."""
 def _randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, low: int | None = None, high: int | None = None, size: Any = None, out: Tensor | None = None) -> Tensor:
     """Integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high, size)`."""
 def _randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers of the standard normal distribution, complex ones of variance 1; the errors are those of `rand`."""
 def _randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host."""
-def _real(input: Tensor) -> Tensor:
-    """`Tensor.real`: The real part, a view; a tensor may be assigned to it."""
+def _range(start: Any, end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+    """Numbers from `start` (0 when one bound is given) up to `end`, included. `arange` takes its place in PyTorch."""
 def _reciprocal_(input: Tensor) -> Tensor:
     """`Tensor.reciprocal_`: 1 / x."""
+def _resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = ...) -> Tensor:
+    """`Tensor.resize_as_`: `resize_` to the size of another tensor."""
 def _rnn_relu(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """The states of all steps of `nn.RNN`, and the last ones of each layer and direction."""
 def _rnn_relu_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
@@ -1113,6 +1353,8 @@ def _rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.333333333333333
     """input where it is positive, else times a slope; while training one for each element, drawn from lower to upper."""
 def _rsqrt_(input: Tensor) -> Tensor:
     """`Tensor.rsqrt_`: 1 / sqrt(x)."""
+def _select_copy(input: Tensor, dim: int, index: int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `select` gives, which shares no memory with it."""
 def _selu(input: Tensor) -> Tensor:
     """1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are kept."""
 def _sigmoid_(input: Tensor) -> Tensor:
@@ -1123,20 +1365,54 @@ def _sinc_(input: Tensor) -> Tensor:
     """`Tensor.sinc_`: sin(pi * x) / (pi * x), and 1 where x is 0."""
 def _sinh_(input: Tensor) -> Tensor:
     """`Tensor.sinh_`: The hyperbolic sine of x."""
+def _slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `slice` gives, which shares no memory with it."""
+def _slogdet(input: Tensor, *, out: Any = None) -> Any:
+    """`linalg.slogdet`."""
+def _split_copy(input: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
+    """A copy of what `split` gives, which shares no memory with it."""
+def _split_with_sizes_copy(input: Tensor, split_sizes: Sequence[int], dim: int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
+    """A copy of what `split_with_sizes` gives, which shares no memory with it."""
 def _sqrt_(input: Tensor) -> Tensor:
     """`Tensor.sqrt_`: The square root of x."""
 def _square_(input: Tensor) -> Tensor:
     """`Tensor.square_`: x * x."""
+def _squeeze_copy(input: Tensor, dim: int | Sequence[int] | None = None, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `squeeze` gives, which shares no memory with it."""
+def _svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
+    """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`."""
+def _symeig(input: Tensor, *args: Any, **options: Any) -> Any:
+    """Removed from PyTorch, as a call says: see `linalg.eigh`."""
+def _t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `t` gives, which shares no memory with it."""
 def _tan_(input: Tensor) -> Tensor:
     """`Tensor.tan_`: The tangent of x."""
 def _tanh_(input: Tensor) -> Tensor:
     """`Tensor.tanh_`: The hyperbolic tangent of x."""
 def _threshold(input: Tensor, threshold: float, value: float, *, out: Tensor | None = None) -> Tensor:
     """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
+def _transpose_copy(input: Tensor, dim0: int, dim1: int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `transpose` gives, which shares no memory with it."""
+def _triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None) -> Any:
+    """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
 def _triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-06, swap: bool = False, reduction: str = 'mean') -> Tensor:
     """max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is the p-norm of the difference + eps."""
 def _trunc_(input: Tensor) -> Tensor:
     """`Tensor.trunc_`: x without its fraction."""
+def _unbind_copy(input: Tensor, dim: int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
+    """A copy of what `unbind` gives, which shares no memory with it."""
+def _unfold_copy(input: Tensor, dimension: int, size: int, step: int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `unfold` gives, which shares no memory with it."""
+def _unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """`chunk` whose pieces are no views for autograd: do not change them."""
+def _unsafe_split(input: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """`split` whose pieces are no views for autograd: do not change them."""
+def _unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """`split_with_sizes` whose pieces are no views for autograd: do not change them."""
+def _unsqueeze_copy(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `unsqueeze` gives, which shares no memory with it."""
+def _view_copy(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None, out: Tensor | None = None) -> Tensor:
+    """A copy of what `view` gives, which shares no memory with it."""
 def _xlogy_(input: Tensor, other: Any) -> Tensor:
     """`Tensor.xlogy_`: x * log(y), and 0 where x is 0, unless y is NaN."""
 def _zero_(self: Tensor) -> Tensor:

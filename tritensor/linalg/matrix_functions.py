@@ -26,7 +26,7 @@ from ..tensor import Tensor
 from . import solving
 from .matrices import adjoint, check, check_matrices, identity
 
-__all__ = ["cross", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
+__all__ = ["cross", "diagonal", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
 
 _listed = public(package=False, functional=False, out=takes_out(Into("cast")))
 _without_out = public(package=False, functional=False)
@@ -210,3 +210,14 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     while len(powers) < count:
         powers.append(powers[-1] * base)
     return cat(powers, dim=-1)
+
+
+@_without_out
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """`torch.diagonal` of the last two dimensions: a view.
+
+    >>> import tritensor as torch
+    >>> torch.linalg.diagonal(torch.tensor([[1., 2.], [3., 4.]]))
+    tensor([1., 4.])
+    """
+    return A.diagonal(offset, dim1, dim2)
