@@ -355,6 +355,7 @@ CASES = (
         {"x": (MILLION,)},
         {ALL_THREADS: 1.3},
         nonfinite=False,
+        rounding=1e-4,  # the edges are float32: an element may be in the bin beside
     ),
     attention((8, 8, 256, 64), 1.2),
     attention((8, 8, 256, 64), 1.2, backward=True),

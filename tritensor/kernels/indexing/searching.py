@@ -184,7 +184,7 @@ searchsorted.kinds = {"sorter": dtypes.int64}
 @searchsorted.samples
 def _(draw: Any) -> Iterator[tuple[Any, ...]]:
     for rows, shape in (
-        ((7,), (3, 5)),
+        ((7,), (5, 8)),
         ((2, 6), (2, 4)),
         ((70, 5), (70, 3)),
         ((2, 3, 1), (2, 3, 0)),
