@@ -108,12 +108,60 @@ def larger_unless_new(total, new, other_total, other_new):
     return tl.where(other_new > 0, other_total, larger(total, other_total)), new | other_new
 
 
-# How two values are folded, how two runs of places are, and what changes nothing; an extreme folded again is the same.
+@device_function
+def add_along(total, new):
+    """Sums of the runs of places along the first dimension."""
+    return tl.associative_scan((total, new), 0, add_unless_new)
+
+
+@device_function
+def add_all(values):
+    """Sums along the first dimension."""
+    return tl.sum(values, 0)
+
+
+@device_function
+def multiply_along(total, new):
+    """Products of the runs of places along the first dimension."""
+    return tl.associative_scan((total, new), 0, multiply_unless_new)
+
+
+@device_function
+def multiply_all(values):
+    """Products along the first dimension."""
+    return tl.reduce(values, 0, multiply)
+
+
+@device_function
+def smaller_along(total, new):
+    """Minima of the runs of places along the first dimension."""
+    return tl.associative_scan((total, new), 0, smaller_unless_new)
+
+
+@device_function
+def smaller_all(values):
+    """Minima along the first dimension."""
+    return tl.reduce(values, 0, smaller)
+
+
+@device_function
+def larger_along(total, new):
+    """Maxima of the runs of places along the first dimension."""
+    return tl.associative_scan((total, new), 0, larger_unless_new)
+
+
+@device_function
+def larger_all(values):
+    """Maxima along the first dimension."""
+    return tl.reduce(values, 0, larger)
+
+
+# How two values are folded, runs of places, and a column; and what changes nothing: an extreme taken twice is the same.
 _FOLDS = {
-    "sum": (add, add_unless_new, 0),
-    "prod": (multiply, multiply_unless_new, 1),
-    "amin": (smaller, smaller_unless_new, None),
-    "amax": (larger, larger_unless_new, None),
+    "sum": (add, add_along, add_all, 0),
+    "prod": (multiply, multiply_along, multiply_all, 1),
+    "amin": (smaller, smaller_along, smaller_all, None),
+    "amax": (larger, larger_along, larger_all, None),
 }
 
 
@@ -154,7 +202,7 @@ def segment_sums_kernel(
         source: a pointer, or a number; then its strides are ().
         width: elements of the dimensions that are not indexed (`rest_shape`).
         sizes, steps: a key is a coordinate in `sizes`, and the element of `out` at `steps`.
-        FOLD, SCAN: how two values are folded, and two runs of places.
+        FOLD, SCAN: how two values are folded, and runs of places.
         OWN: the element of `out` is one of the values.
         WIDE: offsets need 64 bits. The grid is (blocks * ceil(width / BLOCK_R),): its other dimensions would end at
             65535 programs.
@@ -179,7 +227,7 @@ def segment_sums_kernel(
         offset = offset + offset_of(rest, rest_source_strides, rest_shape, REST_RANK)[None, :]
         value = tl.load(source + offset, mask=mask, other=0)
     new = tl.broadcast_to((key != before).to(tl.int32)[:, None], (BLOCK_P, BLOCK_R))
-    total, begun = tl.associative_scan((value.to(TOTAL), new), 0, SCAN)
+    total, begun = SCAN(value.to(TOTAL), new)
     ends = (inside & (key != after))[:, None]
     last = ((position == (block + 1) * BLOCK_P - 1) & inside)[:, None]
     whole = ends & (begun > 0) & rest_mask
@@ -220,6 +268,7 @@ def join_segments_kernel(
     sizes,
     steps,
     FOLD: tl.constexpr,
+    ALL: tl.constexpr,
     NEUTRAL: tl.constexpr,
     OWN: tl.constexpr,
     TOTAL: tl.constexpr,
@@ -257,7 +306,7 @@ def join_segments_kernel(
                 heads = tl.where(known, heads, total[None, :])
             else:
                 heads = tl.where(known, heads, tl.full(heads.shape, NEUTRAL, heads.dtype))
-            total = FOLD(total, tl.reduce(heads, 0, FOLD))
+            total = FOLD(total, ALL(heads))
             first += JOINED
             going = (tl.min(same.to(tl.int32), 0) > 0) & (first < blocks)
         place = out_ptr + offset_of(key.to(tl.int64) if WIDE else key, steps, sizes, len(sizes))
@@ -300,7 +349,7 @@ def fold_at(walk: Walk, out: DeviceArray, source: Any, fold: str = "sum", own: b
     grid = (blocks * -(-width // block_r),)
     spans = [layout.span(each.shape, each.strides, 0) for each in (out, source) if each.__class__ is DeviceArray]
     wide = max(count, width + block_r, *[high - low for low, high in spans]) >= 1 << 31
-    join, scan, neutral = _FOLDS[fold]
+    join, scan, over, neutral = _FOLDS[fold]
     constants = {
         "FOLD": join,
         "OWN": own,
@@ -340,7 +389,7 @@ def fold_at(walk: Walk, out: DeviceArray, source: Any, fold: str = "sum", own: b
             join_segments_kernel,
             grid,
             (out, heads, tails, keys, count, blocks, width, rest_shape, rest_out, walk.key_shape, walk.key_strides),
-            {**constants, "NEUTRAL": neutral, "JOINED": _JOINED},
+            {**constants, "ALL": over, "NEUTRAL": neutral, "JOINED": _JOINED},
             out.device,
             name="add_places_joined" if fold == "sum" else f"{fold}_places_joined",
         )
