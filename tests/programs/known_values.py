@@ -425,7 +425,7 @@ VALUES: tuple[Known, ...] = (
     Known(
         "Something else in place of a tensor",
         CRASH,
-        r"^AttributeError: .*has no attribute(.|\n)*torch: TypeError",
+        r"^AttributeError: ('int' object|.*has no attribute(.|\n)*torch: TypeError)",
         "Functions that take less than a microsecond do not look whether their first argument is a tensor: Python's "
         "AttributeError says that it is none, where PyTorch raises TypeError.",
         "torch.flatten(None)",
