@@ -99,7 +99,7 @@ CALLS: dict[str, str] = {
     **dict.fromkeys(("qr", "svd", "geqrf", "lu"), "x"),
     "cholesky": "y",
     **dict.fromkeys(("inverse", "slogdet", "cholesky_inverse", "pinverse", "nuclear_norm"), "x"),
-    **dict.fromkeys(("cholesky_solve", "triangular_solve", "chain_matmul"), "x, y"),
+    **dict.fromkeys(("cholesky_solve", "triangular_solve"), "x, y"),
     "matrix_power": "x, 3",
     "frobenius_norm": "x, 1",
     "lu_unpack": "x, (i[0] + 1).int()",
@@ -123,6 +123,11 @@ COPIES = {
     "x, x[:1], 0, 0, 1": "slice_scatter",
     "x, x.diagonal()": "diagonal_scatter",
     "x, x[:1, :2], (1, 2), (1, 1)": "as_strided_scatter",
+}
+CALLS |= {
+    "nonzero_static": "m, size=2",
+    "scatter_reduce": "x, 0, i, y, 'sum'",
+    "index_reduce": "x, 0, i[0], y, 'prod'",
 }
 CALLS |= {name: call for call, names in COPIES.items() for name in names.split()}
 for name in ("scatter", "scatter_add", "index_add", "index_copy"):

@@ -76,7 +76,7 @@ REFUSED = {
     "x.mean(dtype=x)": "mean(): argument 'dtype' must be torch.dtype, not Tensor",
     # ranges
     "torch.linspace('a', 1, 3)": "linspace(): argument 'start' must be Number, not str",
-    "torch.linspace(0, 1, 2.0)": "linspace(): argument 'steps' must be int, not float",
+    "torch.linspace(0, 1, 2.0)": "linspace() received an invalid combination of arguments - got (int, int, float)",
     "torch.logspace(0, 1, 3, None)": "logspace(): argument 'base' must be float, not NoneType",
     "torch.arange(x)": "arange(): argument 'end' (position 1) must be Number, not Tensor",
     "torch.full((2,), x)": "full(): argument 'fill_value' (position 2) must be Number, not Tensor",

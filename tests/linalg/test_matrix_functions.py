@@ -89,8 +89,6 @@ def test_products_of_several_matrices() -> None:
     same(L.multi_dot([a, b, c]), (a @ b @ c).numpy())
     same(L.multi_dot((a, b, c, d)), (a @ b @ c @ d).numpy())
     same(L.multi_dot([a[0], b, c, d]), (a[0] @ b @ c @ d).numpy())
-    same(torch.chain_matmul(a, b, c), (a @ b @ c).numpy())
-    assert torch.chain_matmul(a) is not a
     assert gradcheck(lambda *parts: L.multi_dot(parts), tuple(x.clone().requires_grad_() for x in (a, b, c, d)))
 
 
@@ -218,8 +216,6 @@ A, B, WHOLE = torch.eye(3), torch.ones(3, 2), torch.ones(2, 2, dtype=torch.int64
             lambda: L.multi_dot([A, A[:2]]),
             "multi_dot(): tensors 0 and 1 with shapes [3, 3] and [2, 3] cannot be multiplied",
         ),
-        (lambda: torch.chain_matmul(A, A[0]), "Tensor dimension is 1, expected 2 instead."),
-        (lambda: torch.chain_matmul(), "chain_matmul(): Expected one or more matrices"),
         (lambda: L.cross(B, B), "linalg.cross: inputs dimension -1 must have length 3. Got 2 and 2"),
         (lambda: L.cross(A, A[0]), "linalg.cross: inputs must have the same number of dimensions."),
         (lambda: L.cross(A, A.double()), "expected scalar type Float but found Double"),

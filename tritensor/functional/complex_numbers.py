@@ -92,9 +92,11 @@ def conj_physical(input: Tensor) -> Tensor:
 
 def _not_pending(what: str, name: str) -> None:
     def resolve(input: Tensor) -> Tensor:
+        check_tensor(f"resolve_{name}", "input", 1, input)
         return input
 
     def pending(input: Tensor) -> bool:
+        check_tensor(f"is_{name}", "input", 1, input)
         return False
 
     for function, label, doc in (

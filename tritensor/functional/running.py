@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..arguments import check_tensor
 from ..errors import ArgumentError
 from ..inplace import in_place_form
 from ..kernels.reduction import running
@@ -14,7 +15,8 @@ from ..return_types import CummaxResult, CumminResult
 from ..tensor import Tensor
 
 
-def _dim(name: str, dim: Any, others: dict[str, Any]) -> Any:
+def _dim(name: str, input: Any, dim: Any, others: dict[str, Any]) -> Any:
+    check_tensor(name, "input", 1, input)
     dim, _ = keywords(name, dim, False, others)
     if dim is None:
         raise ArgumentError(f'{name}() missing 1 required positional arguments: "dim"')
@@ -32,7 +34,7 @@ def cumsum(input: Tensor, dim: int | None = None, *, dtype: Any = None, **others
     Raises:
         ArgumentError: no dimension is given.
     """
-    return running.cumsum(input, dim=_dim("cumsum", dim, others), dtype=dtype)
+    return running.cumsum(input, dim=_dim("cumsum", input, dim, others), dtype=dtype)
 
 
 @public(method=True, in_place=in_place_form, out=takes_out(COMPUTED._replace(apart="partly")))
@@ -45,7 +47,7 @@ def cumprod(input: Tensor, dim: int | None = None, *, dtype: Any = None, **other
     >>> torch.tensor([1, 2, 3]).cumprod(0)
     tensor([1, 2, 6])
     """
-    return running.cumprod(input, dim=_dim("cumprod", dim, others), dtype=dtype)
+    return running.cumprod(input, dim=_dim("cumprod", input, dim, others), dtype=dtype)
 
 
 @public(method=True, out=takes_out(SAME._replace(apart="partly")))
@@ -58,7 +60,7 @@ def cummax(input: Tensor, dim: int | None = None) -> CummaxResult:
     >>> torch.tensor([1, 3, 2, 3]).cummax(0).indices
     tensor([0, 1, 1, 3])
     """
-    return CummaxResult(*running.cummax(input, dim=_dim("cummax", dim, {})))
+    return CummaxResult(*running.cummax(input, dim=_dim("cummax", input, dim, {})))
 
 
 @public(method=True, out=takes_out(SAME._replace(apart="partly")))
@@ -67,7 +69,7 @@ def cummin(input: Tensor, dim: int | None = None) -> CumminResult:
 
     NaN is smaller than every number.
     """
-    return CumminResult(*running.cummin(input, dim=_dim("cummin", dim, {})))
+    return CumminResult(*running.cummin(input, dim=_dim("cummin", input, dim, {})))
 
 
 @public(method=True, out=takes_out(SAME._replace(apart="partly")))
@@ -77,4 +79,4 @@ def logcumsumexp(input: Tensor, dim: int | None = None) -> Tensor:
     Raises:
         UnsupportedError: the dtype is neither floating nor complex.
     """
-    return running.logcumsumexp(input, dim=_dim("logcumsumexp", dim, {}))
+    return running.logcumsumexp(input, dim=_dim("logcumsumexp", input, dim, {}))
