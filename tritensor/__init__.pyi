@@ -258,6 +258,8 @@ from .functional import _unsafe_masked_index_put_accumulate as _unsafe_masked_in
 from .functional import _unsafe_split as unsafe_split
 from .functional import _unsafe_split_with_sizes as unsafe_split_with_sizes
 from .functional import _unsqueeze_copy as unsqueeze_copy
+from .functional import _view_as_complex_copy as view_as_complex_copy
+from .functional import _view_as_real_copy as view_as_real_copy
 from .functional import _view_copy as view_copy
 from .functional import _xlogy_ as xlogy_
 from .functional import _zero_ as zero_
@@ -1336,7 +1338,9 @@ __all__ = [
     "vdot",
     "version",
     "view_as_complex",
+    "view_as_complex_copy",
     "view_as_real",
+    "view_as_real_copy",
     "view_copy",
     "vision",
     "vmap",

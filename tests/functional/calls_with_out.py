@@ -116,6 +116,8 @@ COPIES = {
     "x, (1, 1), 1": "split_copy split_with_sizes_copy",
     "x, (2, 2), (1, 1)": "as_strided_copy",
     "x, 0, 0, 1": "narrow_copy",
+    "y": "view_as_complex_copy",
+    "x + 1j": "view_as_real_copy",
     "x, 0, 2, 1": "unfold_copy",
     "x, (-1,)": "view_copy",
     "x, (2, *x.shape)": "expand_copy",

@@ -57,8 +57,9 @@ UNCALLED: dict[str, str] = {
             set_default_tensor_type""",
         "has its own way of drawing arguments": """
             backward requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook detach_ to type view
-            expand expand_copy view_copy unfold size stride einsum index_put index_put_ index_reduce index_reduce_
-            scatter_reduce scatter_reduce_ segment_reduce nonzero_static put put_ masked_scatter masked_scatter_ where
+            expand expand_copy view_copy view_as_real_copy view_as_complex_copy unfold size stride einsum index_put
+            index_put_ index_reduce index_reduce_ scatter_reduce scatter_reduce_ segment_reduce nonzero_static put
+            put_ masked_scatter masked_scatter_ where
             embedding embedding_bag promote_types can_cast get_printoptions""",
         "has more tensors than one of its shape; tests/functional and tests/nn compare it": """
             multi_head_attention_forward

@@ -1411,6 +1411,10 @@ def _unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int
     """`split_with_sizes` whose pieces are no views for autograd: do not change them."""
 def _unsqueeze_copy(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
     """A copy of what `unsqueeze` gives, which shares no memory with it."""
+def _view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `view_as_complex` gives, which shares no memory with it."""
+def _view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `view_as_real` gives, which shares no memory with it."""
 def _view_copy(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None, out: Tensor | None = None) -> Tensor:
     """A copy of what `view` gives, which shares no memory with it."""
 def _xlogy_(input: Tensor, other: Any) -> Tensor:

@@ -17,7 +17,7 @@ from ..inplace import check_history
 from ..outputs import takes_out
 from ..public import PACKAGE, method, public, publish
 from ..tensor import Tensor, wrap
-from . import diagonals, parts, views
+from . import complex_views, diagonals, parts, views
 from .view_operators import copy_of, renamed, standing_alone, view_registry
 
 
@@ -62,6 +62,8 @@ for _name, _function in {
     "detach": Tensor.detach,
     "diagonal": diagonals.diagonal,
     "slice": parts.slice_,
+    "view_as_complex": complex_views.view_as_complex,
+    "view_as_real": complex_views.view_as_real,
 }.items():
     _copying(f"{_name}_copy", _function)
 method("narrow_copy")(PACKAGE["narrow_copy"])

@@ -16,6 +16,7 @@ from ..autograd.mode import no_grad, recording
 from ..autograd.tape import Gradient, Node, record
 from ..errors import DtypeError
 from ..functional.joining import cat
+from ..functional.linear_algebra import matmul
 from ..functional.pointwise import where
 from ..functional.products import chained, crossed
 from ..kernels.matmul.family import c_name
@@ -26,7 +27,7 @@ from ..tensor import Tensor
 from . import solving
 from .matrices import adjoint, check, check_matrices, identity
 
-__all__ = ["cross", "diagonal", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
+__all__ = ["cross", "diagonal", "matmul", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
 
 _listed = public(package=False, functional=False, out=takes_out(Into("cast")))
 _without_out = public(package=False, functional=False)
