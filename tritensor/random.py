@@ -17,6 +17,7 @@ from . import devices, dtypes
 from .arguments import whole
 from .autograd.mode import no_grad
 from .errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain
+from .formats import strided
 from .functional import creation
 from .functional.complex_views import view_as_complex
 from .functional.strides import made_like
@@ -270,6 +271,7 @@ def normal(
     *,
     generator: Generator | None = None,
     dtype: Any = None,
+    layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -282,6 +284,8 @@ def normal(
     Raises:
         ShapeError: a negative deviation, or NaN; on a device, which is not waited for, only one that is a number.
     """
+    if layout not in (None, strided):
+        raise ArgumentError(f"normal(): argument 'layout' must be torch.strided, not {layout}")
     tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
     if not isinstance(std, Tensor):
         if not std >= 0:

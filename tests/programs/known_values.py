@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kinds import CRASH, DECIDED_BY_ROUNDING, ERROR, VALUE, Known
+from .kinds import ACCEPTED, CRASH, DECIDED_BY_ROUNDING, ERROR, VALUE, Known
 
 VALUES: tuple[Known, ...] = (
     Known(
@@ -396,6 +396,30 @@ VALUES: tuple[Known, ...] = (
         "They are as those made under `no_grad`, may be used in a graph later, and `is_inference()` is False.",
         "with torch.inference_mode(): torch.ones(2).is_inference()",
         r"is_inference\(",
+    ),
+    Known(
+        "The order in which multinomial's arguments are checked",
+        ERROR,
+        r"multinomial expects Long tensor out",
+        "The weights are looked at before `out`; PyTorch does it the other way around. Both refuse the call.",
+        "torch.multinomial(torch.ones(1, 2), 3, out=torch.ones(1, 2))",
+        r"multinomial\(",
+    ),
+    Known(
+        "Gradients of the norm of a single element",
+        VALUE,
+        r"^value of first gradient",
+        "They are zero here, and rounding noise in PyTorch.",
+        "torch.nn.functional.layer_norm(x, (1,), weight).sum().backward()",
+        r"layer_norm\(.*float32",
+    ),
+    Known(
+        "Memory that overlaps, copied to a device",
+        ACCEPTED,
+        r"more than one element of the written-to tensor refers to",
+        "An expanded tensor is dense after the copy to a device, so that it may be written there.",
+        "torch.take(x, index, out=torch.zeros(1).expand(3).cuda())",
+        r"(take|bernoulli)\(.*out=",
     ),
     Known(
         "narrow_copy out of range",

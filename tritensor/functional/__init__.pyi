@@ -1303,7 +1303,7 @@ def _neg_(input: Tensor) -> Tensor:
     """`Tensor.neg_`: -x."""
 def _negative_(input: Tensor) -> Tensor:
     """`Tensor.negative_`: -x."""
-def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
 def _nuclear_norm(input: Tensor, dim: Any = ..., keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """`linalg.matrix_norm` with "nuc"."""

@@ -349,3 +349,9 @@ def test_complex_numbers_have_two_parts() -> None:
         assert u.real.min() >= 0 and u.imag.max() < 1 and abs(u.mean() - (0.5 + 0.5j)) < 0.05
     assert torch.randn((), dtype=torch.complex64).shape == () and torch.rand_like(z[:0]).shape == (0, 200)
     assert torch.normal(1.0, 0.0, (2,), dtype=torch.complex64).tolist() == [1, 1]
+
+
+def test_normal_numbers_have_one_layout() -> None:
+    assert torch.normal(0.0, 1.0, (2,), layout=torch.strided).shape == (2,)
+    with pytest.raises(TypeError, match=r"must be torch[.]strided, not dense"):
+        torch.normal(0.0, 1.0, (2,), layout="dense")
