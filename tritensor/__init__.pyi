@@ -207,7 +207,6 @@ from .functional import _ones as ones
 from .functional import _orgqr as orgqr
 from .functional import _ormqr as ormqr
 from .functional import _permute_copy as permute_copy
-from .functional import _pinverse as pinverse
 from .functional import _poisson_nll_loss as poisson_nll_loss
 from .functional import _polar as polar
 from .functional import _qr as qr
@@ -657,6 +656,7 @@ from .linalg.old_solving import logdet as logdet
 from .linalg.old_solving import lstsq as lstsq
 from .linalg.old_solving import matrix_exp as matrix_exp
 from .linalg.old_solving import matrix_rank as matrix_rank
+from .linalg.old_solving import pinverse as pinverse
 from .linalg.old_solving import solve as solve
 from .printing import set_printoptions as set_printoptions
 from .random import rand_like as rand_like

@@ -44,6 +44,7 @@ from .diagonals import block_diag as block_diag
 from .diagonals import diag_embed as diag_embed
 from .diagonals import diagflat as diagflat
 from .diagonals import diagonal as diagonal
+from .diagonals import diagonal_scatter as diagonal_scatter
 from .differences import cumulative_trapezoid as cumulative_trapezoid
 from .differences import gradient as gradient
 from .differences import trapezoid as trapezoid
@@ -108,6 +109,8 @@ from .normalization import rms_norm as rms_norm
 from .normalization import softmax as softmax
 from .normalization import softmin as softmin
 from .parts import as_strided as as_strided
+from .parts import as_strided_scatter as as_strided_scatter
+from .parts import select_scatter as select_scatter
 from .parts import split_with_sizes as split_with_sizes
 from .parts import tensor_split as tensor_split
 from .pointwise import add as add
@@ -647,8 +650,6 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out:
     """The index of the largest element (counted through all of them, or along `dim`); the first of equals."""
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """The index of the smallest element (counted through all of them, or along `dim`); the first of equals."""
-def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """A copy of `input` with `src` at the places of `as_strided`."""
 def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is x."""
 def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -729,8 +730,6 @@ def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Degrees as radians: input * pi / 180."""
 def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The matrix with a vector on its diagonal; of a matrix a copy of its diagonal."""
-def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, *, out: Tensor | None = None) -> Tensor:
-    """A copy of `input` with `src` on its diagonal; the arguments are `diagonal`'s."""
 def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """The differences of neighbours along `dim`, taken `n` times; of booleans whether the two differ."""
 def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1015,8 +1014,6 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     """`input` with the "sum", "prod", "mean", "amax" or "amin" of what is scattered to each position, and of its own."""
 def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor:
     """Where each element has to be inserted so that the sequence stays sorted: before equal ones, or after them."""
-def select_scatter(input: Tensor, src: Tensor, dim: int, index: int, *, out: Tensor | None = None) -> Tensor:
-    """A copy of `input` with `src` in place of `input.select(dim, index)`."""
 def selu_(input: Tensor) -> Tensor:
     """`selu` in the tensor's own memory."""
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1315,8 +1312,6 @@ def _ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tra
     """Q @ input3, where Q is the square product of all reflections of `geqrf`'s results `input` and `input2`."""
 def _permute_copy(input: Tensor, *order: Any, dims: Any = None, out: Tensor | None = None) -> Tensor:
     """A copy of what `permute` gives, which shares no memory with it."""
-def _pinverse(input: Tensor, rcond: float = 1e-15, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.pinv`."""
 def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-08, reduction: str = 'mean') -> Tensor:
     """The negative log likelihood of counts `target` under Poisson distributions."""
 def _polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 from .. import dtypes, layout
 from ..arguments import whole
 from ..errors import DtypeError, RangeError, ShapeError
-from ..outputs import takes_out
+from ..outputs import Into, takes_out
 from ..public import public
 from ..rules import Number
 from ..tensor import Tensor
@@ -19,7 +19,7 @@ def _part(x: Tensor, dim: int, start: int | None, end: int | None = None) -> Ten
     return x[(*(slice(None),) * dim, slice(start, end), Ellipsis)]
 
 
-@public(method=True, out=takes_out())
+@public(method=True, out=takes_out(Into("cast")))
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..arguments import check_tensor, wrong_type
+from ..arguments import check_tensor, whole, wrong_type
 from ..errors import ShapeError, explain
 from ..inplace import in_place, in_place_form
 from ..kernels.elementwise import gamma_functions
 from ..outputs import ELEMENTWISE, takes_out
 from ..public import method, public
 from ..tensor import Tensor
+
+_MOST = 1 << 16  # dimensions of mvlgamma, a loop of 10 us each
 
 
 @public(out=takes_out(ELEMENTWISE))
@@ -28,7 +30,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     if type(n) is not int:
         raise wrong_type("polygamma", "n", "int", n, 1)
     check_tensor("polygamma", "input", 2, input)
-    if n < 0:
+    if whole("polygamma", "n", n) < 0:
         raise ShapeError(explain("polygamma(n, x) does not support negative n.", f"n is {n}"))
     size = math.factorial(n) if n <= 170 else math.inf
     return gamma_functions.polygamma(input, n=n, factor=float(size if n % 2 else -size))  # type: ignore[no-any-return]
@@ -39,13 +41,17 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     """The logarithm of the multivariate gamma function of p dimensions.
 
     Raises:
-        ArgumentError: p is no integer. ShapeError, which is a RuntimeError: p is below 1.
+        ArgumentError: p is no integer. ShapeError, which is a RuntimeError: p is below 1 or above 65,536.
     """
     check_tensor("mvlgamma", "input", 1, input)
     if type(p) is not int:
         raise wrong_type("mvlgamma", "p", "int", p, 2)
-    if p < 1:
+    if whole("mvlgamma", "p", p) < 1:
         raise ShapeError(explain("p has to be greater than or equal to 1", f"it is {p}"))
+    if p > _MOST:
+        raise ShapeError(
+            explain(f"mvlgamma: p has to be at most {_MOST:,}", f"it is {p}, the number of terms of a sum")
+        )
     return gamma_functions.mvlgamma(input, p=p)  # type: ignore[no-any-return]
 
 

@@ -117,7 +117,7 @@ def _key(input: Tensor, dim: int, part: Any) -> Piece:
     return view_registry["slice"], ((*(slice(None),) * dim, part, Ellipsis),)
 
 
-@public(method=True, out=takes_out())
+@public(method=True)
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
@@ -130,7 +130,7 @@ def as_strided_scatter(
     return written("as_strided_scatter", whole, *_strided(whole, size, stride, storage_offset), src)
 
 
-@public(method=True, out=takes_out())
+@public(method=True)
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of `input` with `src` in place of `input.select(dim, index)`.
 

@@ -8,12 +8,12 @@ from .. import dtypes
 from ..arguments import check_tensor
 from ..errors import DtypeError, ShapeError, explain, warn
 from ..kernels.reduction.functions import Dim
-from ..outputs import SAME, takes_out
+from ..outputs import Into, takes_out
 from ..public import public
 from ..tensor import Tensor
 
 
-@public(method=True, out=takes_out(SAME))
+@public(method=True, out=takes_out(Into("cast")))
 def nanmean(input: Tensor, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean of the elements that are not NaN, of all or along `dim`; NaN if there are none.
 

@@ -19,11 +19,12 @@ from . import decompositions, factorizations
 from .factorizations import check_factors, factored, positive, reflections, unpacked
 from .matrices import adjoint, check
 
-_old = public(method=True, functional=False, out=takes_out(Into("cast")))
+_old = public(method=True, functional=False, out=takes_out())
+_cast = public(method=True, functional=False, out=takes_out(Into("cast")))  # PyTorch casts to out in these
 _function = public(functional=False)
 
 
-@_old
+@_cast
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
     return called("CholeskyBackward0", positive("cholesky", "cholesky", input, upper)[0])  # type: ignore[no-any-return]
@@ -62,7 +63,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
     return found if get_infos else found[:2]
 
 
-@public(functional=False, out=takes_out(Into("cast")))
+@public(functional=False, out=takes_out())
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> return_types.lu_unpack:
@@ -90,7 +91,7 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     return factorizations.lu_solve(LU_data, LU_pivots, input)
 
 
-@_old
+@_cast
 def geqrf(input: Tensor) -> return_types.geqrf:
     """QR without Q: R, below it the vectors of the reflections whose product Q is, and their factors `tau`.
 
@@ -100,7 +101,7 @@ def geqrf(input: Tensor) -> return_types.geqrf:
     return return_types.geqrf(*decompositions.geqrf(input))
 
 
-@_old
+@_cast
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """`linalg.householder_product`."""
     return factorizations.householder_product(input, input2)

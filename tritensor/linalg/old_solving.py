@@ -15,11 +15,12 @@ from ..tensor import Tensor
 from . import matrix_functions, solvers, solving
 from .matrices import check, check_matrices, identity
 
-_cast = public(functional=False, method=True, out=takes_out(Into("cast")))
+_old = public(functional=False, method=True, out=takes_out())
+_cast = public(method=True, functional=False, out=takes_out(Into("cast")))  # PyTorch casts to out in these
 _plain = public(functional=False, method=True)
 
 
-@_cast
+@_old
 def inverse(input: Tensor) -> Tensor:
     """`linalg.inv`."""
     return solving.inv(input)
@@ -31,7 +32,7 @@ def det(input: Tensor) -> Tensor:
     return solving.det(input)
 
 
-@_cast
+@_old
 def slogdet(input: Tensor) -> return_types.slogdet:
     """`linalg.slogdet`."""
     return return_types.slogdet(*solving.slogdet(input))
@@ -50,13 +51,13 @@ def logdet(input: Tensor) -> Tensor:
     return sign.log() + size if sign.is_complex() else where(sign == -1, float("nan"), size)  # type: ignore[no-any-return]
 
 
-@_cast
+@public(functional=False, method=True)
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """`linalg.pinv`."""
     return solving.pinv(input, rcond)
 
 
-@_cast
+@_old
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """`linalg.matrix_power`."""
     return matrix_functions.matrix_power(input, n)
@@ -94,7 +95,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     return solvers.cholesky_solved(*solving.fitting("cholesky_solve", input2, input), upper=upper)  # type: ignore[no-any-return]
 
 
-@_cast
+@_old
 def triangular_solve(
     input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> return_types.triangular_solve:

@@ -64,6 +64,40 @@ DIFFERENT: list[tuple[set[str] | None, set[str] | None, str]] = [
     ({"complex64"}, {"std", "var"}, "PyTorch's kernel does not exist; the real result is written"),
     ({"too small", "too large", "empty"}, {"nonzero"}, "PyTorch's new memory is column by column"),
     (None, {"gelu", "softplus", "logsigmoid"}, "dtypes that PyTorch's kernel happens to store"),
+    (
+        {"x", "y", "transposed x"},
+        {
+            *("cummax", "cummin", "frobenius_norm", "histc", "histogram", "kthvalue", "matrix_power"),
+            *("median", "mode", "mvlgamma", "nanmean", "nanmedian", "nanquantile", "quantile"),
+            *("slogdet", "narrow_copy", "inverse", "lu_solve", "geqrf", "orgqr", "cholesky_inverse"),
+        },
+        "PyTorch writes over what it still reads, or refuses other arrangements; ours is computed first, and copied",
+    ),
+    (
+        None,
+        {
+            "cholesky",
+            "geqrf",
+            "inverse",
+            "lu",
+            "lu_solve",
+            "lu_unpack",
+            "orgqr",
+            "ormqr",
+            "qr",
+            "svd",
+            "triangular_solve",
+        }
+        | {"cholesky_inverse", "cholesky_solve", "msort"},
+        "PyTorch's new memory is column by column; the other cases pass, but for integers as pivots of lu",
+    ),
+    (None, {"split_copy", "split_with_sizes_copy", "unbind_copy"}, "PyTorch returns None for lists"),
+    (
+        {"bool", "complex64", "requires grad"},
+        {"cumprod", "nanmean", "histc"},
+        "PyTorch's kernels and checks are missing",
+    ),
+    ({"too small", "too large", "strided"}, {"narrow_copy"}, "PyTorch gives no warning, and looks at no strides"),
 ]
 
 
@@ -74,7 +108,9 @@ def run(torch: Any, name: str, make: Make) -> tuple[Any, ...]:
         scope[key] = eval(text, scope)
     function = getattr(torch, name, None) or getattr(torch.nn.functional, name)
     torch.manual_seed(0)
-    plain = eval(f"f({CALLS[name]})", {**scope, "f": function})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # PyTorch's, about functions that are deprecated or new
+        plain = eval(f"f({CALLS[name]})", {**scope, "f": function})
     values = plain if isinstance(plain, tuple) else (plain,)
     try:
         first = make(torch, values[0], scope)
@@ -108,9 +144,10 @@ def excused(scenario: str, name: str) -> bool:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("name", NAMES)
 def test_out(name: str, scenario: str) -> None:
-    ours, theirs = run(tritensor, name, SCENARIOS[scenario]), run(reference, name, SCENARIOS[scenario])
+    ours = run(tritensor, name, SCENARIOS[scenario])
     if excused(scenario, name):
         return
+    theirs = run(reference, name, SCENARIOS[scenario])
     if "refused" in (ours[0], theirs[0]):
         assert ours[0] == theirs[0], (ours, theirs)
         kind = next(kind for kind in (TypeError, RuntimeError) if isinstance(theirs[1], kind))

@@ -453,6 +453,10 @@ def test_bad_input() -> None:
     assert torch.polygamma(200, x).item() == -INF
     with pytest.raises(RuntimeError, match="p has to be greater than or equal to 1"):
         torch.mvlgamma(x, 0)
+    with pytest.raises(RuntimeError, match="p has to be at most 65,536"):
+        torch.mvlgamma(x, 65_537)
+    with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+        torch.mvlgamma(x, 2**70)
     with pytest.raises(ArgumentError, match=r"argument 'p' \(position 2\) must be int"):
         torch.mvlgamma(x, 2.0)
     with pytest.raises(ArgumentError, match=r"argument 'other' \(position 2\) must be Tensor"):
