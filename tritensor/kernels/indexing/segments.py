@@ -21,6 +21,8 @@ from ...memory.array import DeviceArray
 from ...runtime.launch import Int64, as_number, device_function, kernel, launch
 from ..addressing import collapse_dims, offset_of
 from ..blocks import block_size, forced_block, power_of_two
+from ..elementwise.maximum import larger, smaller
+from ..reduction.sums import add, multiply
 from .kernel import Walk, place_of, spread
 from .sorting_kernel import stable_order
 
@@ -58,30 +60,6 @@ def keys_kernel(
     mask = index < count
     place = place_of(position_ptr, offset_of(index, position_strides, shape, RANK), row_step, sizes, steps, mask)
     tl.store(key_ptr + index, place + offset_of(index, base_strides, shape, RANK), mask=mask)
-
-
-@device_function
-def add(x, y):
-    """Sums."""
-    return x + y
-
-
-@device_function
-def multiply(x, y):
-    """Products."""
-    return x * y
-
-
-@device_function
-def smaller(x, y):
-    """Minima; NaN is less than every number."""
-    return tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)
-
-
-@device_function
-def larger(x, y):
-    """Maxima; NaN is more than every number."""
-    return tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
 
 
 @device_function
