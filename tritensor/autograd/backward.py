@@ -46,19 +46,11 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any]) -> list[tuple[Any, 
                         remedy="reduce it first, as in loss.mean().backward(), or pass gradient=",
                     )
                 )
-            if tensor.dtype.is_complex:
-                words = "grad can be implicitly created only for real scalar outputs but got torch."
-                raise AutogradError(
-                    explain(f"{words}{tensor.dtype.name}", remedy="take .real first, or pass gradient=")
-                )
             data = tensor._data
             if data.dtype.kind == "c":
-                raise AutogradError(
-                    explain(
-                        f"grad can be implicitly created only for real scalar outputs but got {tensor.dtype}",
-                        remedy="take abs() or the real part first, or pass gradient=",
-                    )
-                )
+                words = "grad can be implicitly created only for real scalar outputs but got torch."
+                remedy = "take abs() or .real first, or pass gradient="
+                raise AutogradError(explain(f"{words}{tensor.dtype.name}", remedy=remedy))
             # an array is a gradient too; 0.6 us against 4
             gradient = ones(data.shape, data.dtype) if type(data) is ndarray else tensor.new_ones(tensor.shape)
         elif gradient.shape != tensor.shape:
