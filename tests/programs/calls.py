@@ -82,10 +82,12 @@ UNCALLED: dict[str, str] = {
             chain_matmul cholesky_inverse cholesky_solve det inverse logdet lstsq matrix_exp matrix_power matrix_rank
             pinverse slogdet solve triangular_solve""",
         "another spelling; tests/functional/window compares it": """
-            avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d norm_except_dim""",
+            adaptive_max_pool1d avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d norm_except_dim""",
         "has factors, parts or dimensions of its own; tests/samples compares it": """
             addbmm addbmm_ addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ cdist complex float_power float_power_ polar
             renorm renorm_ tensordot chain_matmul""",
+        "is of signals; tests/functional/test_spectral.py and tests/samples compare it": """
+            stft istft bartlett_window blackman_window hamming_window hann_window kaiser_window""",
         "tells of a device or of memory": """
             cuda cpu pin_memory record_stream data_ptr get_device is_pinned numpy share_memory_ is_shared
             untyped_storage storage""",
