@@ -422,6 +422,15 @@ VALUES: tuple[Known, ...] = (
         r"(take|bernoulli)\(.*out=",
     ),
     Known(
+        "ldexp with an exponent in half precision",
+        VALUE,
+        r"^value of",
+        "The power of 2 is computed in float32; PyTorch rounds it to half precision before it multiplies.",
+        "torch.ldexp(x, torch.tensor([-2.75], dtype=torch.bfloat16))",
+        r"ldexp_?\(",
+        r"float16",
+    ),
+    Known(
         "narrow_copy out of range",
         ERROR,
         r"Expected dim < static_cast|length must be non-negative",

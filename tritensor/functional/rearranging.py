@@ -22,7 +22,7 @@ from ..public import method, public
 from ..tensor import Tensor, wrap
 from . import ranges
 from .indexing import index_select
-from .joining import cat
+from .joining import cat, stack
 from .view_operators import standing_alone
 from .view_operators import view_registry as views
 
@@ -105,7 +105,8 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     if min(sizes, default=0) < 0:
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     steps = [prod(sizes[dim + 1 :]) for dim in range(len(sizes))]
-    return tuple([indices.floor_divide(step) % size for step, size in zip(steps, sizes, strict=True)])
+    indices = indices.to(dtypes.int64)
+    return stack([indices.floor_divide(step) % size for step, size in zip(steps, sizes, strict=True)], -1).unbind(-1)
 
 
 @public(method=True)
