@@ -23,6 +23,7 @@ __all__ = [
     "debug",
     "grid_order",
     "sanitize",
+    "simulate_compiled",
     "simulate_cuda",
     "simulate_late",
 ]
@@ -92,6 +93,7 @@ class Setting(Generic[T]):
 
 
 simulate_cuda = Setting("TRITENSOR_SIMULATE_CUDA", _count, 0, "how many CUDA devices to simulate")
+simulate_compiled = Setting("TRITENSOR_SIMULATE_COMPILED", _flag, False, "simulated devices run compiled code")
 simulate_late = Setting("TRITENSOR_SIMULATE_LATE", _flag, False, "simulated streams run only when waited for")
 check = Setting("TRITENSOR_CHECK", _flag, False, "compare every kernel launch with its reference")
 debug = Setting("TRITENSOR_DEBUG", _count, 0, "1: record where tensors are made; 2: print a line per launch")

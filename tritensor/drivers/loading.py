@@ -25,6 +25,8 @@ class Compiled(NamedTuple):
     num_warps: int
     global_scratch_size: int
     profile_scratch_size: int
+    #: the text that the binary was assembled from, which a simulated device can run; "" where there is none
+    ptx: str = ""
 
 
 class Loaded(NamedTuple):

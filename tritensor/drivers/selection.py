@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["active", "doctor", "require", "simulate", "use"]
 
-_by_setting: dict[int, Driver] = {}
+_by_setting: dict[tuple[int, bool], Driver] = {}
 _lock = lock()
 _used = used.get
 _asked = False
@@ -33,7 +33,7 @@ def active() -> Driver | None:
         return drivers[-1]  # type: ignore[no-any-return]
     count = settings.simulate_cuda.value
     if count:
-        return _by_setting.get(count) or _simulator(count)
+        return _by_setting.get((count, settings.simulate_compiled.value)) or _simulator(count)
     return _real if _asked else _find()
 
 
@@ -59,12 +59,21 @@ def doctor() -> list[str]:
 
 
 def _simulator(count: int) -> Driver:
+    key = count, settings.simulate_compiled.value
+    with _lock:
+        if key not in _by_setting:
+            _by_setting[key] = _kind(key[1])(count)
+        return _by_setting[key]
+
+
+def _kind(compiled: bool) -> type[Simulator]:
+    if compiled:
+        from .compiled import CompiledSimulator
+
+        return CompiledSimulator
     from .simulator import Simulator
 
-    with _lock:
-        if count not in _by_setting:
-            _by_setting[count] = Simulator(count)
-        return _by_setting[count]
+    return Simulator
 
 
 def _find() -> Driver | None:
@@ -104,6 +113,7 @@ def simulate(
     memory: int | str = "16GiB",
     capability: tuple[int, int] = (9, 0),
     name: str | None = None,
+    compiled: bool | None = None,
 ) -> Iterator[Simulator]:
     """Simulate CUDA devices for a block of code: the same kernels, the same rules, in host memory.
 
@@ -121,6 +131,10 @@ def simulate(
             it raise `OutOfMemoryError`.
         capability: the result of `get_device_capability`.
         name: the result of `get_device_name`; the word Simulated is added.
+        compiled: run the kernels as they are compiled for a card of that capability, 8.0 or 9.0, and not as they are
+            written: approximate division, vectorised loads and tensor cores as on the card. What a card leaves
+            undefined is an error that names the line: a race in shared memory, a barrier that not all threads reach, a
+            misaligned address. The default is the setting `TRITENSOR_SIMULATE_COMPILED`.
 
     Raises:
         ArgumentError, ValueError: an invalid number of devices or memory size.
@@ -139,11 +153,12 @@ def simulate(
     ...     thread.join()
     2.0
     """
-    from .simulator import Simulator, parse_memory
+    from .simulator import parse_memory
 
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
         raise ArgumentError(f"simulate(): devices must be an int of at least 1, got {devices!r}")
-    simulation = Simulator(devices, parse_memory(memory), capability, name)
+    kind = _kind(settings.simulate_compiled.value if compiled is None else compiled)
+    simulation = kind(devices, parse_memory(memory), capability, name)
     try:
         with use(simulation):
             yield simulation

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import devices, dtypes, settings
 from ..drivers import ledger
-from ..errors import DeviceError, KernelError
+from ..errors import DeviceError, KernelError, TritensorError
 from ..locks import lock
 from ..memory.array import Form, form_of_new
 from .needs_triton import needs_triton
@@ -160,6 +160,8 @@ class Program:
             if self._place is not None:
                 self._place()
             self._launch(stream.handle, config, self.kernel, *values, *scratch)
+        except TritensorError:
+            raise  # of a simulated device that runs compiled code
         except Exception as error:
             raise self.driver.refused(self.name, error) from error
         finally:

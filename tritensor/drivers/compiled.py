@@ -1,0 +1,77 @@
+"""Simulated devices that run compiled kernels: the PTX that Triton makes for a card, executed in NumPy."""
+
+# ruff: noqa: D102  the docstrings in protocol.py and compiling.py describe these methods
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from .. import settings
+from ..errors import DeviceError, explain
+from .compiling import CompilingDriver
+from .loading import Compiled, Loaded, Target
+from .simulator import Queue, Simulator
+
+if TYPE_CHECKING:
+    from ..ptx.parse import Kernel
+
+__all__ = ["CompiledSimulator"]
+
+
+class CompiledSimulator(CompilingDriver, Simulator):
+    """The driver of simulated devices that run PTX.
+
+    Attributes:
+        seed: of the errors of instructions that a card executes approximately.
+        counters: what counts the work of launches, or None.
+    """
+
+    kind = "simulated in host memory, running compiled kernels"
+
+    def __init__(
+        self, count: int, memory: int = 16 << 30, capability: tuple[int, int] = (9, 0), name: str | None = None
+    ) -> None:
+        super().__init__(count, memory, capability, name)
+        self.seed = 0
+        self.counters: Any = None
+
+    def target(self, index: int) -> Target:
+        major, minor = self.capability(index)
+        return "cuda", major * 10 + minor
+
+    def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
+        from ..ptx.parse import parse
+
+        if not compiled.ptx:
+            raise DeviceError(explain(f"{label}: the compiled kernel has no PTX to run"))
+        kernel = parse(compiled.ptx)
+
+        def launch(queue: Queue, grid: tuple[int, int, int], kernel: Kernel, *values: Any) -> None:
+            self._enqueue(queue, grid, kernel, values, compiled)
+
+        scratch = compiled.global_scratch_size, compiled.profile_scratch_size
+        return Loaded(kernel, launch, lambda grid: grid, None, scratch)
+
+    def refused(self, label: str, error: Exception) -> DeviceError:
+        return DeviceError(explain(f"CUDA error: launch failure at the launch of {label}", str(error)))
+
+    def _enqueue(
+        self, queue: Queue, grid: tuple[int, int, int], kernel: Kernel, values: tuple[Any, ...], compiled: Compiled
+    ) -> None:
+        from ..ptx.machine import run
+        from ..ptx.memory import Memory
+
+        numbers = [
+            struct.unpack("<q", struct.pack("<d", value))[0] if isinstance(value, float) else value for value in values
+        ]
+        # as of interpreted kernels: a late one may run when buffers that it uses have been freed behind it
+        late = settings.simulate_late.value
+        live = self.spans(queue.index) if late and queue.captured is None else None
+
+        def work() -> None:
+            memory = Memory(self.spans(queue.index) if live is None else live)
+            counters = None if self.counters is None else self.counters.launch(kernel, grid, compiled, queue)
+            run(kernel, grid, numbers, memory, compiled.shared, self.seed, late, counters)
+
+        self._push(queue, work)

@@ -1,0 +1,1 @@
+"""The PTX of compiled kernels, run in NumPy: what a simulated device does with compiled code."""

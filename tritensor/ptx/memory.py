@@ -1,0 +1,350 @@
+"""Global, shared and local memory of compiled kernels, and what is checked at each access.
+
+Addresses are those of host memory. Of global memory an access has to lie within one buffer; of shared memory the last
+reader and writer of each word are known, so that a missing barrier is an error and not a matter of luck.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .parse import Kernel
+from .values import TYPES
+
+if TYPE_CHECKING:
+    from .machine import Machine, Mask
+
+__all__ = ["WORDS", "Constants", "Local", "Memory", "Shared"]
+
+#: What an access of so many bytes is read as; a quarter of a warp's vector loads has complex numbers for elements.
+WORDS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
+_FIRST = 1 << 16  # nothing is mapped below
+
+
+@lru_cache(maxsize=1)
+def _views() -> dict[int, np.ndarray]:
+    """The address space as one array for each size of access. Making them touches nothing."""
+    everything = (ctypes.c_uint8 * ((1 << 47) - _FIRST)).from_address(_FIRST)
+    flat = np.frombuffer(everything, np.uint8)
+    return {size: flat.view(dtype) for size, dtype in WORDS.items()}
+
+
+class Memory:
+    """Global memory: the buffers that a kernel may access.
+
+    Args:
+        spans: (address, bytes, label) of each buffer, by address.
+    """
+
+    def __init__(self, spans: Sequence[tuple[int, int, str]]) -> None:
+        self.spans = list(spans)
+        self._index()
+
+    def _index(self) -> None:
+        self.low = np.array([address for address, _, _ in self.spans], np.uint64)
+        self.high = np.array([address + nbytes for address, nbytes, _ in self.spans], np.uint64)
+
+    def add(self, address: int, nbytes: int, label: str) -> None:
+        """Let kernels access another buffer."""
+        self.spans = sorted([*self.spans, (address, nbytes, label)])
+        self._index()
+
+    def check(self, m: Machine, addresses: np.ndarray, nbytes: int, mask: Mask, writing: bool) -> None:
+        """Raise an error if an access of so many bytes is misaligned or not within one buffer."""
+        least, most = int(addresses.min()), int(addresses.max())
+        if int(np.bitwise_or.reduce(addresses, axis=None)) & (nbytes - 1):
+            wrong = (addresses & np.uint64(nbytes - 1)) != 0
+            m.fail(f"misaligned address of {nbytes} bytes", _lanes(m, wrong, mask), memory=True)
+        at = int(np.searchsorted(self.low, least, "right")) - 1
+        if at >= 0 and most + nbytes <= int(self.high[at]):
+            return
+        place = np.searchsorted(self.low, addresses, "right") - 1
+        outside = place < 0
+        if len(self.high):
+            outside |= addresses + np.uint64(nbytes) > self.high[place]
+        if outside.any():
+            address = int(addresses[outside].flat[0])
+            verb = "write" if writing else "read"
+            text = f"an illegal memory access was encountered: a {verb} of {nbytes} bytes at {address:#x}{self._near(address)},"
+            m.fail(text, _lanes(m, outside, mask), memory=True)
+
+    def _near(self, address: int) -> str:
+        at = int(np.searchsorted(self.low, address, "right")) - 1
+        if at < 0:
+            return ", before every buffer"
+        low, nbytes, label = self.spans[at]
+        return f", {address - low} bytes into {label or 'a buffer'} of {nbytes}"
+
+    def load(self, m: Machine, addresses: np.ndarray, nbytes: int, mask: Mask) -> np.ndarray:
+        """The words at addresses, for the lanes of a mask; elsewhere zeros. Shaped as addresses and mask broadcast."""
+        where = addresses if mask is None else _picked(addresses, mask)
+        self.check(m, where, nbytes, mask, False)
+        if m.counters is not None:
+            m.counters.global_access(m, "load", addresses, nbytes, mask)
+        found = _views()[nbytes].take(_index_of(where, nbytes))
+        if mask is None:
+            return found
+        result = np.zeros(np.broadcast_shapes(addresses.shape, mask.shape), found.dtype)
+        result[np.broadcast_to(mask, result.shape)] = found
+        return result
+
+    def store(self, m: Machine, addresses: np.ndarray, words: np.ndarray, mask: Mask) -> None:
+        """Write words to addresses, in the order of lanes."""
+        nbytes = words.dtype.itemsize
+        shape = np.broadcast_shapes(addresses.shape, words.shape, () if mask is None else mask.shape)
+        addresses, words = np.broadcast_to(addresses, shape), np.broadcast_to(words, shape)
+        if m.counters is not None:
+            m.counters.global_access(m, "store", addresses, nbytes, mask)
+        if mask is not None:
+            active = np.broadcast_to(mask, shape)
+            addresses, words = addresses[active], words[active]
+        self.check(m, addresses, nbytes, mask, True)
+        _views()[nbytes][_index_of(addresses, nbytes)] = words
+
+    def cells(
+        self, m: Machine, addresses: np.ndarray, nbytes: int, active: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """All words of a size as one array, and the index in it of each active lane's address, for atomics."""
+        where = _picked(addresses, active)
+        self.check(m, where, nbytes, active, True)
+        if m.counters is not None:
+            m.counters.global_access(m, "atomic", addresses, nbytes, active)
+        return _views()[nbytes], _index_of(where, nbytes)
+
+    def view(self, m: Machine, address: int, nbytes: int) -> np.ndarray:
+        """The bytes of a checked range."""
+        self.check(m, np.array([address], np.uint64), 1, None, True)
+        self.check(m, np.array([address + nbytes - 1], np.uint64), 1, None, True)
+        return _views()[1][address - _FIRST : address - _FIRST + nbytes]
+
+
+def _index_of(addresses: np.ndarray, nbytes: int) -> np.ndarray:
+    return (addresses.astype(np.int64) - _FIRST) >> (nbytes.bit_length() - 1)
+
+
+def _picked(value: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    shape = np.broadcast_shapes(value.shape, mask.shape)
+    picked: np.ndarray = np.broadcast_to(value, shape)[np.broadcast_to(mask, shape)]
+    return picked
+
+
+def _lanes(m: Machine, wrong: np.ndarray, mask: Mask) -> np.ndarray:
+    """The lanes, by block and thread, of those picked by a mask that are wrong."""
+    lanes = m.full(mask).copy()
+    if wrong.ndim == 1 and mask is not None and wrong.size == lanes.sum():
+        lanes[lanes] = wrong
+    elif wrong.ndim == 2:
+        lanes &= wrong
+    return lanes
+
+
+class Constants:
+    """The initialised variables of a kernel, at addresses that it may read."""
+
+    def __init__(self, kernel: Kernel, memory: Memory) -> None:
+        self._kept: dict[str, np.ndarray] = {}
+        for name, (_, content) in kernel.constants.items():
+            block = np.zeros(len(content) // 16 + 2, np.complex128).view(np.uint8)
+            block[: len(content)] = np.frombuffer(content, np.uint8)
+            self._kept[name] = block
+            memory.add(block.ctypes.data, len(content), name)
+
+    def address(self, name: str) -> int:
+        """Where a variable is."""
+        return int(self._kept[name].ctypes.data)
+
+
+class Local:
+    """Memory of each lane's own."""
+
+    def __init__(self, m: Machine, nbytes: int) -> None:
+        self.size = -(-nbytes // 16) * 16
+        self._flat = np.full(m.blocks * m.threads * self.size, 0xFF, np.uint8)
+        self._start = np.arange(m.blocks * m.threads, dtype=np.int64).reshape(m.blocks, m.threads) * self.size
+
+    def _places(self, m: Machine, addresses: np.ndarray, nbytes: int) -> np.ndarray:
+        if int(addresses.max()) + nbytes > self.size or int(np.bitwise_or.reduce(addresses, axis=None)) & (nbytes - 1):
+            m.fail(f"an access of {nbytes} bytes is misaligned, or beyond the {self.size} bytes of local memory,")
+        places: np.ndarray = (self._start + addresses.astype(np.int64)) >> (nbytes.bit_length() - 1)
+        return places
+
+    def load(self, m: Machine, addresses: np.ndarray, nbytes: int, mask: Mask) -> np.ndarray:
+        """The words at the lanes' addresses."""
+        addresses = addresses if mask is None else np.where(mask, addresses, 0)
+        found: np.ndarray = self._flat.view(WORDS[nbytes]).take(self._places(m, addresses, nbytes))
+        return found
+
+    def store(self, m: Machine, addresses: np.ndarray, words: np.ndarray, mask: Mask) -> None:
+        """Write words to the lanes' addresses."""
+        nbytes = words.dtype.itemsize
+        active = m.full(mask)
+        places = self._places(m, np.where(active, addresses, 0), nbytes)
+        self._flat.view(WORDS[nbytes])[places[active]] = np.broadcast_to(words, active.shape)[active]
+
+
+@lru_cache(maxsize=256)
+def _grain(kernel: Kernel) -> int:
+    """The bytes of the smallest access to shared memory: what is known, is known for so many bytes at a time."""
+    sizes = [
+        TYPES[i.parts[-1]].size * {"v2": 2, "v4": 4}.get(i.parts[-2], 1)
+        for block in kernel.blocks
+        for i in block.instructions
+        if i.parts[0] in ("ld", "st", "atom", "red") and i.parts[1].startswith("shared")
+    ]
+    asynchronous = [4 for block in kernel.blocks for i in block.instructions if i.name.startswith("cp.async.c")]
+    return min([16, *sizes, *asynchronous])
+
+
+class Shared:
+    """Shared memory of the blocks of a chunk.
+
+    Attributes:
+        bytes: (blocks, size), ones until they are written.
+    """
+
+    def __init__(self, m: Machine, nbytes: int) -> None:
+        self.size = -(-nbytes // 16) * 16
+        self.bytes = np.full((m.blocks, self.size), 0xFF, np.uint8)
+        flat = self.bytes.reshape(-1)
+        self._flat = {size: flat.view(dtype) for size, dtype in WORDS.items()}
+        self.grain = _grain(m.kernel)
+        self._words = self.size // self.grain
+        count = m.blocks * self._words
+        # by word: when it was last written and read, by which thread and which warp (-1: several, or no thread)
+        self.wrote, self.seen = np.zeros(count, np.int32), np.zeros(count, np.int32)
+        self.writer, self.reader = np.zeros(count, np.int32), np.zeros(count, np.int32)
+        self._barrier = np.zeros(m.blocks, np.int32)  # when each block last passed a barrier
+        self._together = np.zeros((m.blocks, -(-m.threads // 32)), np.int32)  # when each warp last did
+        self._m = m
+
+    def synchronized(self, blocks: np.ndarray | None) -> None:
+        """Note that all threads of blocks have met."""
+        self._barrier[slice(None) if blocks is None else blocks] = self._m.now
+
+    def synchronized_warps(self, warps: np.ndarray) -> None:
+        """Note that the threads of warps, (blocks, warps), have met."""
+        self._m.now += 1
+        self._together[warps] = self._m.now
+
+    def load(self, m: Machine, addresses: np.ndarray, nbytes: int, mask: Mask) -> np.ndarray:
+        """The words at addresses of each lane's block, for the lanes of a mask; elsewhere zeros."""
+        blocks, lanes, where = self._accesses(m, addresses, nbytes, mask)
+        self.touch(blocks, lanes, where, nbytes)
+        if m.counters is not None:
+            m.counters.shared_access(m, "load", addresses, nbytes, mask)
+        found = self._flat[nbytes].take((blocks * self.size + where) >> (nbytes.bit_length() - 1))
+        if mask is None:
+            return found.reshape(m.blocks, m.threads)
+        result = np.zeros((m.blocks, m.threads), found.dtype)
+        result[m.full(mask)] = found
+        return result
+
+    def store(self, m: Machine, addresses: np.ndarray, words: np.ndarray, mask: Mask) -> None:
+        """Write words to addresses of each lane's block."""
+        nbytes = words.dtype.itemsize
+        blocks, lanes, where = self._accesses(m, addresses, nbytes, mask)
+        words = np.broadcast_to(words, (m.blocks, m.threads))[m.full(mask)]
+        if m.counters is not None:
+            m.counters.shared_access(m, "store", addresses, nbytes, mask)
+        self.touch(blocks, lanes, where, nbytes, words)
+        places = (blocks * self.size + where) >> (nbytes.bit_length() - 1)
+        self._flat[nbytes][places] = words
+        left = self._flat[nbytes][places] != words
+        if nbytes < 16 and left.any():
+            self._conflict(m, "two threads write different values to the same shared address", blocks, lanes, left)
+
+    def cells(
+        self, m: Machine, addresses: np.ndarray, nbytes: int, active: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As of global memory. Threads may use one address at once; who reads it otherwise has to meet them first."""
+        blocks, lanes, where = self._accesses(m, addresses, nbytes, active)
+        m.now += 1
+        at = blocks * self._words + where // self.grain
+        self.wrote[at], self.writer[at] = m.now, -1
+        return self._flat[nbytes], (blocks * self.size + where) >> (nbytes.bit_length() - 1)
+
+    def _accesses(
+        self, m: Machine, addresses: np.ndarray, nbytes: int, mask: Mask
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Block, thread and address of each access, checked to be within shared memory and aligned."""
+        active = m.full(mask)
+        blocks, lanes = np.nonzero(active)
+        where = np.broadcast_to(addresses, active.shape)[active].astype(np.int64)
+        wrong = (where + nbytes > self.size) | (where & (nbytes - 1) != 0)
+        if wrong.any():
+            why = "misaligned" if (where & (nbytes - 1)).any() else f"beyond the {self.size} bytes there are"
+            self._conflict(m, f"an access of {nbytes} bytes of shared memory is {why}", blocks, lanes, wrong)
+        return blocks, lanes, where
+
+    def touch(
+        self, blocks: np.ndarray, lanes: np.ndarray, where: np.ndarray, nbytes: int, words: np.ndarray | None = None
+    ) -> None:
+        """Check accesses, one for each element of the arrays, against those before, and note them.
+
+        Args:
+            words: what is written, or None when reading.
+        """
+        m = self._m
+        m.now += 1
+        number = max(nbytes // self.grain, 1)
+        at = blocks * self._words + where // self.grain
+        if number > 1:
+            at = (at[:, None] + np.arange(number)).reshape(-1)
+            blocks, lanes = np.repeat(blocks, number), np.repeat(lanes, number)
+        warps = lanes // 32
+        met = self._barrier[blocks]
+        wrote, writer = self.wrote[at], self.writer[at]
+        hazard = (wrote > met) & (writer != lanes) & (writer >= 0)
+        if hazard.any():  # threads of one warp may have met since
+            hazard &= (writer // 32 != warps) | (wrote > self._together[blocks, warps])
+        seen, reader = self.seen[at], self.reader[at]
+        elsewhere = (seen > met) & (reader != warps)
+        if words is None:
+            if not wrote.all():
+                self._conflict(m, "shared memory is read that nothing has written", blocks, lanes, wrote == 0)
+            if hazard.any():
+                text = "shared memory is read that another thread wrote, with no barrier between"
+                self._conflict(m, text, blocks, lanes, hazard)
+            who = np.where(elsewhere, -1, warps).astype(np.int32)
+            self.seen[at], self.reader[at] = m.now, who
+            several = self.reader[at] != who
+            if several.any():
+                self.reader[at[several]] = -1
+            return
+        if elsewhere.any():
+            text = "shared memory is written that another warp has read, with no barrier between"
+            self._conflict(m, text, blocks, lanes, elsewhere)
+        if hazard.any() and self._differs(at, number, nbytes, where, blocks, words, hazard):
+            text = "shared memory is written that another thread wrote, with no barrier between"
+            self._conflict(m, text, blocks, lanes, hazard)
+        self.wrote[at], self.writer[at] = m.now, lanes
+
+    def _differs(
+        self,
+        at: np.ndarray,
+        number: int,
+        nbytes: int,
+        where: np.ndarray,
+        blocks: np.ndarray,
+        words: np.ndarray,
+        hazard: np.ndarray,
+    ) -> bool:
+        """Whether a thread writes another value than the one that a thread before it wrote."""
+        places = (blocks[::number] * self.size + where) >> (nbytes.bit_length() - 1)
+        differs = self._flat[nbytes][places] != words
+        return bool((np.repeat(differs, number) & hazard).any())
+
+    def land(self, block: int, where: np.ndarray) -> None:
+        """Note that an asynchronous copy has written bytes; who reads them has waited for it."""
+        at = block * self._words + np.unique(where // self.grain)
+        self.wrote[at], self.writer[at] = self._m.now, -1
+
+    def _conflict(self, m: Machine, text: str, blocks: np.ndarray, lanes: np.ndarray, wrong: np.ndarray) -> None:
+        found = np.zeros((m.blocks, m.threads), np.bool_)
+        found[blocks[wrong], lanes[wrong]] = True
+        m.fail(text, found)

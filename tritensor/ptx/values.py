@@ -1,0 +1,121 @@
+"""Types of PTX: how the bits of a register are read as numbers, and how results are rounded to bits again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+__all__ = ["TYPES", "Type", "bits_of", "directed", "flush", "pairs", "perturb", "to_bfloat16"]
+
+Array = np.ndarray
+
+
+def to_bfloat16(value: Array) -> Array:
+    """The bits of float32 values rounded to bfloat16, to nearest even."""
+    bits = value.view(np.uint32)
+    rounded = ((bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) >> 16).astype(np.uint16)
+    return np.where(np.isnan(value), np.uint16(0x7FFF), rounded)
+
+
+def _from_bfloat16(bits: Array) -> Array:
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+class Type(NamedTuple):
+    """A type of PTX.
+
+    Attributes:
+        bits: the unsigned type that a register of this width holds.
+        number: the type to compute in; of halves float32, whose products and sums round to the same halves.
+        read, write: from bits to numbers and back.
+    """
+
+    bits: Any
+    number: Any
+    read: Callable[[Array], Array]
+    write: Callable[[Array], Array]
+
+    @property
+    def size(self) -> int:
+        return int(np.dtype(self.bits).itemsize)
+
+
+def _plain(bits: Any, number: Any) -> Type:
+    return Type(
+        bits, number, lambda value: value.view(number), lambda value: value.astype(number, copy=False).view(bits)
+    )
+
+
+def _small(dtype: Any, bits: Any) -> Type:
+    return Type(
+        bits,
+        np.float32,
+        lambda value: value.view(dtype).astype(np.float32),
+        lambda value: value.astype(dtype).view(bits),
+    )
+
+
+_U = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+_S = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
+TYPES: dict[str, Type] = {"pred": Type(np.bool_, np.bool_, lambda value: value, lambda value: value)}
+for _width in _U:
+    TYPES[f"b{_width}"] = TYPES[f"u{_width}"] = _plain(_U[_width], _U[_width])
+    TYPES[f"s{_width}"] = _plain(_U[_width], _S[_width])
+TYPES["f32"] = TYPES["tf32"] = _plain(np.uint32, np.float32)
+TYPES["f64"] = _plain(np.uint64, np.float64)
+TYPES["f16"] = _small(np.float16, np.uint16)
+TYPES["bf16"] = Type(np.uint16, np.float32, _from_bfloat16, to_bfloat16)
+TYPES["e4m3"] = _small(ml_dtypes.float8_e4m3fn, np.uint8)
+TYPES["e5m2"] = _small(ml_dtypes.float8_e5m2, np.uint8)
+
+
+def bits_of(value: int, kind: Type) -> Array:
+    """An immediate as bits that broadcast to all lanes."""
+    width = 8 * kind.size
+    if kind.bits is np.bool_:
+        return np.array([[bool(value)]])
+    return np.array([[value & ((1 << width) - 1)]], kind.bits)
+
+
+def pairs(bits: Array) -> Array:
+    """The halves of 32-bit registers, the lower one first, along a last axis of two."""
+    return np.ascontiguousarray(bits)[..., None].view(np.uint16)
+
+
+def flush(value: Array) -> Array:
+    """Subnormal float32 numbers become zeros of their sign. A product takes 0.7 of the time of `where`."""
+    return value * (np.abs(value) >= np.float32(2.0**-126))
+
+
+def directed(value: Array, error: Array, mode: str) -> Array:
+    """float64 `value` plus its rounding `error`, rounded to float32 towards zero, minus or plus infinity."""
+    near = value.astype(np.float32)
+    back = near.astype(np.float64)
+    above = (back > value) | ((back == value) & (error < 0))
+    below = (back < value) | ((back == value) & (error > 0))
+    if mode == "rm":
+        return np.where(above, np.nextafter(near, np.float32(-np.inf)), near)
+    if mode == "rp":
+        return np.where(below, np.nextafter(near, np.float32(np.inf)), near)
+    beyond = np.where(value > 0, above, below)  # rz
+    return np.where(beyond & (value != 0), np.nextafter(near, np.float32(0)), near)
+
+
+def perturb(value: Array, seed: int, ulps: int = 0, absolute: float = 0.0) -> Array:
+    """float32 values off by as much as NVIDIA documents for an approximate instruction.
+
+    The same value is always off by the same amount, as on a card: the direction is a hash of its bits and the seed.
+    """
+    bits = value.view(np.uint32)
+    mixed = ((bits ^ np.uint32(seed * 0x9E3779B1 & 0xFFFFFFFF)) * np.uint32(0x85EBCA6B)) >> np.uint32(15)
+    plain = np.isfinite(value) & (value != 0)
+    if ulps:
+        steps = (mixed % np.uint32(2 * ulps + 1)).astype(np.int32) - ulps
+        near = (bits.view(np.int32) + steps).view(np.float32)
+        plain &= np.isfinite(near) & (np.abs(value) > np.float32(2.0**-125))
+    else:
+        near = (value + absolute * ((mixed & np.uint32(0xFFFF)).astype(np.float32) / 32768 - 1)).astype(np.float32)
+    return np.where(plain, near, value)
