@@ -8,27 +8,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import KernelError, explain
-from .machine import Machine, Mask, Step, instruction, source, target, typed
 from .memory import WORDS
-from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Register, Vector
+from .parse import Address, Immediate, Instruction, Kernel, Name, Operand, Vector
+from .state import Machine, Mask
+from .table import Step, instruction, place, source, target
 from .values import TYPES, Type
 
-__all__ = ["place"]
+__all__: list[str] = []
 
 _VECTORS = {"v2": 2, "v4": 4}
-
-
-def place(operand: Operand, width: int = 64) -> Callable[[Machine], np.ndarray]:
-    """What computes the address that an operand names."""
-    assert isinstance(operand, Address)
-    kind = TYPES[f"u{width}"]
-    if isinstance(operand.base, Register) and operand.base.kind == "b32":
-        kind = TYPES["u32"]
-    base = source(operand.base, kind)
-    if not operand.offset:
-        return base
-    step = np.array(operand.offset & ((1 << 8 * kind.size) - 1), kind.bits)
-    return lambda m: base(m) + step
 
 
 def _space(i: Instruction) -> str:
@@ -46,7 +34,7 @@ def _registers(operand: Operand) -> tuple[Operand, ...]:
 
 @instruction("ld")
 def _load(i: Instruction, kernel: Kernel) -> Step:
-    space, kind = _space(i), typed(i.parts[-1])
+    space, kind = _space(i), TYPES[i.parts[-1]]
     writes = [target(each, kind) for each in _registers(i.operands[0])]
     if space == "param":
         return _parameter(i, kernel, kind)
@@ -86,7 +74,7 @@ def _parameter(i: Instruction, kernel: Kernel, kind: Type) -> Step:
 
 @instruction("st")
 def _store(i: Instruction, kernel: Kernel) -> Step:
-    space, kind = _space(i), typed(i.parts[-1])
+    space, kind = _space(i), TYPES[i.parts[-1]]
     where = place(i.operands[0], 64 if space == "global" else 32)
     reads = [source(each, kind) for each in _registers(i.operands[1])]
     nbytes = kind.size * len(reads)
@@ -111,7 +99,7 @@ _ATOMIC: dict[str, Callable[..., np.ndarray]] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
     "exch": lambda old, b: b,
-    "cas": lambda old, b, c: np.where(old == b, c, old),
+    "cas": lambda old, b, c: np.asarray(np.where(old == b, c, old)),
     "inc": lambda old, b: np.where(old >= b, old - old, old + 1),
     "dec": lambda old, b: np.where((old == 0) | (old > b), b, old - 1),
 }
@@ -121,7 +109,7 @@ _ATOMIC: dict[str, Callable[..., np.ndarray]] = {
 def _atomic(i: Instruction, kernel: Kernel) -> Step:
     space, suffix = _space(i), i.parts[-1]
     packed = suffix in ("f16x2", "bf16x2")
-    kind = typed(suffix[:-2] if packed else suffix)
+    kind = TYPES[suffix[:-2] if packed else suffix]
     operator = next(_ATOMIC[part] for part in i.parts if part in _ATOMIC)
     returns = i.parts[0] == "atom"
     where = place(i.operands[returns], 64 if space == "global" else 32)
@@ -295,7 +283,7 @@ _REDUCE = {
 
 @instruction("redux.sync")
 def _reduce(i: Instruction, kernel: Kernel) -> Step:
-    kind = typed(i.parts[-1])
+    kind = TYPES[i.parts[-1]]
     fold = _REDUCE[i.parts[2]]
     write, value = target(i.operands[0], kind), source(i.operands[1], kind)
 

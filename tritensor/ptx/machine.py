@@ -10,257 +10,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from ..errors import KernelError, KernelMemoryError, TritensorError, explain
+from ..errors import KernelError, TritensorError, explain
 from .memory import Constants, Local, Memory, Shared
-from .parse import Block, Immediate, Instruction, Kernel, Name, Operand, Register, Vector
-from .values import TYPES, Type, bits_of
+from .parse import Block, Immediate, Instruction, Kernel, Name, Register, Vector
+from .state import Machine, Mask
+from .table import build
 
-__all__ = ["Mask", "Machine", "instruction", "run", "source", "target", "typed"]
+__all__ = ["run"]
 
-Mask = np.ndarray | None
-Step = Callable[["Machine", Mask], None]
-Builder = Callable[[Instruction, Kernel], Step]
-
-_WARP = 32
 #: Lanes in a chunk: 256 blocks of 128 threads were fastest, 64 nearly so; a single block takes 20 times as long a lane.
 _LANES = 1 << 15
 #: Bytes of shared memory in a chunk, which with what is known of each word takes three times as much.
 _SHARED = 24 << 20
 
-_builders: dict[str, Builder] = {}
 
+class _Chunk(Machine):
+    """A chunk of a launch, and which lanes are to enter which basic block next.
 
-def instruction(*names: str) -> Callable[[Builder], Builder]:
-    """Register what builds the instructions whose names begin with these, up to a dot; the longest beginning decides."""
-
-    def register(build: Builder) -> Builder:
-        for name in names:
-            _builders[name] = build
-        return build
-
-    return register
-
-
-def build(i: Instruction, kernel: Kernel) -> Step:
-    """The function that executes an instruction.
-
-    Raises:
-        KernelError: there is none.
-    """
-    for count in range(len(i.parts), 0, -1):
-        builder = _builders.get(".".join(i.parts[:count]))
-        if builder is not None:
-            step = builder(i, kernel)
-            return step if i.guard is None else _guarded(step, *i.guard)
-    raise KernelError(
-        explain(
-            f"{kernel.name}: the simulated device does not know the instruction {i.name}",
-            f"at {kernel.place(i.where)}",
-            remedy="interpret the kernel: simulate(compiled=False)",
-        )
-    )
-
-
-def _guarded(step: Step, slot: int, negated: bool) -> Step:
-    def run(m: Machine, mask: Mask) -> None:
-        active = m.predicate(slot, negated, mask)
-        if active is None or active.any():
-            step(m, active)
-
-    return run
-
-
-# ---- operands -------------------------------------------------------------------------------------------------------
-
-_SPECIAL: dict[str, Callable[[Machine], np.ndarray]] = {
-    **{f"%tid.{axis}": lambda m, at=at: m.tid[at] for at, axis in enumerate("xyz")},  # type: ignore[misc]
-    **{f"%ntid.{axis}": lambda m, at=at: m.uniform((m.threads, 1, 1)[at]) for at, axis in enumerate("xyz")},  # type: ignore[misc]
-    **{f"%ctaid.{axis}": lambda m, at=at: m.ctaid[at] for at, axis in enumerate("xyz")},  # type: ignore[misc]
-    **{f"%nctaid.{axis}": lambda m, at=at: m.uniform(m.grid[at]) for at, axis in enumerate("xyz")},  # type: ignore[misc]
-    "%laneid": lambda m: m.tid[0] % np.uint32(_WARP),
-    "%warpid": lambda m: m.tid[0] // np.uint32(_WARP),
-    "%clock": lambda m: m.uniform(m.now),
-    "%clock64": lambda m: m.uniform(m.now).astype(np.uint64),
-    "%globaltimer": lambda m: m.uniform(m.now).astype(np.uint64),
-    "WARP_SZ": lambda m: m.uniform(_WARP),
-}
-
-
-def typed(name: str) -> Type:
-    """The type that an instruction's name ends with."""
-    return TYPES[name]
-
-
-def source(operand: Operand, kind: Type) -> Callable[[Machine], np.ndarray]:
-    """What reads an operand as numbers of a type."""
-    read = kind.read
-    if isinstance(operand, Register):
-        slot = operand.slot
-        if TYPES[operand.kind].size == kind.size or operand.kind == "pred":
-            if kind.number is kind.bits:
-                return lambda m: m.registers[slot]
-            return lambda m: read(m.registers[slot])
-        bits = kind.bits  # a wider register, of which the low bits are read; or a narrower one
-        return lambda m: read(m.registers[slot].astype(bits))
-    if isinstance(operand, Immediate):
-        value = read(bits_of(operand.bits, kind))
-        return lambda m: value
-    if isinstance(operand, Name):
-        text, bits = operand.text, kind.bits
-        special = _SPECIAL.get(text)
-        if special is not None:
-            return lambda m: read(special(m).astype(bits, copy=False))
-        return lambda m: read(m.variable(text).astype(bits, copy=False))
-    raise KernelError(f"an operand that is no number: {operand!r}")
-
-
-def target(operand: Operand, kind: Type) -> Callable[[Machine, np.ndarray, Mask], None]:
-    """What writes numbers of a type to a register, for the lanes of a mask."""
-    if isinstance(operand, Name):  # `_`
-        return lambda m, value, mask: None
-    assert isinstance(operand, Register)
-    slot, write, wide = operand.slot, kind.write, TYPES[operand.kind]
-    if wide.size == kind.size or operand.kind == "pred":
-
-        def put(m: Machine, value: np.ndarray, mask: Mask) -> None:
-            m.put(slot, write(value), mask)
-
-    else:  # a wider register takes the value with its sign, if it has one
-        number = np.dtype(f"i{wide.size}") if np.dtype(kind.number).kind == "i" else np.dtype(wide.bits)
-
-        def put(m: Machine, value: np.ndarray, mask: Mask) -> None:
-            narrow = value if number.kind == "i" else write(value)
-            m.put(slot, narrow.astype(number).view(wide.bits), mask)
-
-    return put
-
-
-# ---- the machine ----------------------------------------------------------------------------------------------------
-
-
-class Machine:
-    """A chunk of a launch.
-
-    Args:
-        numbers: the numbers of its blocks in the grid.
-        values: the value of each parameter.
-        seed: of the errors of approximate instructions.
-        late: asynchronous copies and products land when they are waited for.
-        counters: what counts (`counters.Counters`), or None.
+    Attributes:
+        pending: by the number of a basic block, the lanes that enter it next.
+        parked: lanes that wait at a barrier: its number, how many it is for (0: all of the block), the basic block
+            behind it, the lanes.
+        asleep: as `pending`, of lanes that stalled.
+        alive: lanes that have not returned; None: all.
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        grid: tuple[int, int, int],
-        numbers: np.ndarray,
-        values: Sequence[int],
-        memory: Memory,
-        shared: int,
-        constants: Constants,
-        seed: int = 0,
-        late: bool = False,
-        counters: Any = None,
-    ) -> None:
-        self.kernel, self.grid, self.numbers, self.values = kernel, grid, numbers, values
-        self.blocks, self.threads = len(numbers), kernel.threads
-        self.memory, self.constants, self.seed, self.late, self.counters = memory, constants, seed, late, counters
-        self.registers: list[Any] = [None] * len(kernel.kinds)
-        rows = numbers.astype(np.uint32)[:, None]
-        x, y, z = grid
-        zero = np.zeros((1, 1), np.uint32)
-        self.ctaid = (
-            rows % np.uint32(x) if x > 1 else zero,
-            rows // np.uint32(x) % np.uint32(y) if y > 1 else zero,
-            rows // np.uint32(x * y) if z > 1 else zero,
-        )
-        self.tid = np.arange(self.threads, dtype=np.uint32)[None, :], zero, zero
-        self.shared = Shared(self, max(kernel.static_shared + shared, 1))
-        self.local = Local(self, kernel.local_size)
-        self.where = 0
-        self.now = 1  # counts accesses to shared memory and barriers
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.pending: dict[int, Mask] = {0: None}
-        self.parked: list[
-            tuple[int, int, int, np.ndarray]
-        ] = []  # barrier, lanes that it is for (0: all), next block, lanes
-        self.alive: Mask = None  # lanes that have not returned; None: all
-        self.stalled: Mask = None  # lanes of the running block that have found nothing to do
-        self.asleep: dict[int, np.ndarray] = {}  # as `pending`, of lanes that stalled
-        self.async_state: dict[str, Any] = {}  # what asynchronous instructions keep, by their kind
-
-    # -- values
-
-    def uniform(self, value: int) -> np.ndarray:
-        """A 32-bit number that is the same for all lanes."""
-        return np.array([[value & 0xFFFFFFFF]], np.uint32)
-
-    def variable(self, name: str) -> np.ndarray:
-        """The address of a variable, or the value of a parameter named as an operand."""
-        kernel = self.kernel
-        if name in kernel.shared:
-            return self.uniform(kernel.shared[name])
-        if name in kernel.local:
-            return self.uniform(kernel.local[name])
-        return np.array([[self.constants.address(name)]], np.uint64)
-
-    def put(self, slot: int, bits: np.ndarray, mask: Mask) -> None:
-        """Write a register for the lanes of a mask. Lanes that never wrote it hold ones, which is NaN as a float."""
-        if mask is not None:
-            old = self.registers[slot]
-            if old is None:
-                old = np.array([[True]]) if bits.dtype == np.bool_ else np.invert(np.zeros((1, 1), bits.dtype))
-            bits = np.where(mask, bits, old)
-        self.registers[slot] = bits
-
-    def predicate(self, slot: int, negated: bool, mask: Mask) -> Mask:
-        """The lanes of a mask in which a predicate holds; None for all lanes of the chunk."""
-        value = self.registers[slot]
-        if value is None:
-            raise AttributeError
-        value = ~value if negated else value
-        if mask is None:
-            return None if value.all() else value
-        return value & mask
-
-    def full(self, mask: Mask) -> np.ndarray:
-        """A mask as booleans of all lanes."""
-        shape = self.blocks, self.threads
-        return np.ones(shape, np.bool_) if mask is None else np.broadcast_to(mask, shape)
-
-    def whole_warps(self, mask: Mask) -> np.ndarray:
-        """Which warps, (blocks, warps), execute an instruction that all lanes of a warp have to execute together."""
-        warps = self.full(mask).reshape(self.blocks, -1, _WARP)
-        whole = warps[:, :, 0]
-        if mask is not None and (warps != whole[:, :, None]).any():
-            self.fail("lanes of a warp do not reach it together", warps != whole[:, :, None])
-        return whole
-
-    def by_warp(self, value: np.ndarray) -> np.ndarray:
-        """A value of all lanes as (blocks, warps, 32)."""
-        return np.broadcast_to(value, (self.blocks, self.threads)).reshape(self.blocks, -1, _WARP)
-
-    # -- errors
-
-    def fail(self, what: str, lanes: np.ndarray | None = None, memory: bool = False) -> NoReturn:
-        """Raise an error for the instruction that runs; `lanes` are those it is about.
-
-        Raises:
-            KernelError, KernelMemoryError: always.
-        """
-        place = f"at {self.kernel.place(self.where)}"
-        if lanes is not None:
-            at = np.argwhere(np.asarray(lanes).reshape(len(lanes), -1))[0]
-            thread = int(at[1]) if np.asarray(lanes).size > len(lanes) else None
-            number = self.numbers[at[0] if len(lanes) > 1 else 0]
-            place += f", program {number}" + ("" if thread is None else f", thread {thread}")
-        kind = KernelMemoryError if memory else KernelError
-        raise kind(explain(f"{'CUDA error: ' if memory else ''}{what} in {self.kernel.name}", place))
-
-    # -- control
+        self.parked: list[tuple[int, int, int, np.ndarray]] = []
+        self.asleep: dict[int, np.ndarray] = {}
+        self.alive: Mask = None
 
     def run(self) -> None:
         """Execute the chunk until all lanes have returned."""
@@ -304,10 +88,6 @@ class Machine:
         """Let lanes return."""
         self.alive = self.full(self.alive) & ~self.full(mask)
 
-    def stall(self, mask: np.ndarray) -> None:
-        """Note that lanes found nothing to do: others run before they try again."""
-        self.stalled = mask if self.stalled is None else self.stalled | mask
-
     def park(self, barrier: int, count: int, after: int, mask: Mask) -> None:
         """Let lanes wait at a barrier; if all lanes of the chunk have come together, nothing waits."""
         if mask is None and self.alive is None and not count:
@@ -315,11 +95,6 @@ class Machine:
             self.go(after, None)
         else:
             self.parked.append((barrier, count, after, self.full(mask)))
-
-    def passed(self, blocks: np.ndarray | None) -> None:
-        """Note that a barrier was passed, by all blocks or by those given."""
-        self.now += 1
-        self.shared.synchronized(blocks)
 
     def _release(self) -> bool:
         """Let lanes go on that wait for others; False if there are none.
@@ -354,7 +129,7 @@ class Machine:
         if self.parked:
             self.fail(
                 "a barrier that not all threads of the block reach",
-                alive & ~sum(e[3] for e in self.parked).astype(bool),
+                alive & ~np.logical_or.reduce([e[3] for e in self.parked]),
             )
         return False
 
@@ -398,12 +173,12 @@ def _prepare(kernel: Kernel, at: int) -> None:
     block.steps = steps
 
 
-End = Callable[[Machine, Mask], None]
+End = Callable[[Any, Mask], None]
 
 
 def _falls(following: int) -> End:
     if following < 0:
-        return Machine.leave
+        return _Chunk.leave
     return lambda m, mask: m.go(following, mask)
 
 
@@ -436,7 +211,7 @@ def _branch(i: Instruction, kernel: Kernel, following: int) -> End:
 
 
 def _returns(i: Instruction, kernel: Kernel, following: int) -> End:
-    return _split(i, Machine.leave, _falls(following))
+    return _split(i, _Chunk.leave, _falls(following))
 
 
 def _waits(i: Instruction, kernel: Kernel, following: int) -> End:
@@ -486,7 +261,7 @@ def run(
         KernelError: the kernel does what a card would not allow, or what is not defined.
         KernelMemoryError: it touches memory that is not its own.
     """
-    from . import access, arithmetic  # noqa: F401  these fill the table of instructions
+    from . import access, arithmetic, bits, conversions  # noqa: F401  these fill the table of instructions
 
     if len(values) != len(kernel.parameters):
         raise KernelError(
@@ -497,7 +272,8 @@ def run(
     constants = Constants(kernel, memory)
     with np.errstate(all="ignore"):
         for start in range(0, len(blocks), chunk):
-            machine = Machine(
-                kernel, grid, blocks[start : start + chunk], values, memory, shared, constants, seed, late, counters
-            )
+            machine = _Chunk(kernel, grid, blocks[start : start + chunk], values, seed, late, counters)
+            machine.memory, machine.constants = memory, constants
+            machine.shared = Shared(machine, max(kernel.static_shared + shared, 1))
+            machine.local = Local(machine, kernel.local_size)
             machine.run()

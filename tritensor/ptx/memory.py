@@ -9,15 +9,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .parse import Kernel
+from .state import Machine, Mask
 from .values import TYPES
-
-if TYPE_CHECKING:
-    from .machine import Machine, Mask
 
 __all__ = ["WORDS", "Constants", "Local", "Memory", "Shared"]
 
@@ -30,7 +28,7 @@ _FIRST = 1 << 16  # nothing is mapped below
 def _views() -> dict[int, np.ndarray]:
     """The address space as one array for each size of access. Making them touches nothing."""
     everything = (ctypes.c_uint8 * ((1 << 47) - _FIRST)).from_address(_FIRST)
-    flat = np.frombuffer(everything, np.uint8)
+    flat = np.frombuffer(memoryview(everything), np.uint8)
     return {size: flat.view(dtype) for size, dtype in WORDS.items()}
 
 
@@ -70,7 +68,8 @@ class Memory:
         if outside.any():
             address = int(addresses[outside].flat[0])
             verb = "write" if writing else "read"
-            text = f"an illegal memory access was encountered: a {verb} of {nbytes} bytes at {address:#x}{self._near(address)},"
+            text = f"an illegal memory access was encountered: a {verb} of {nbytes} bytes at {address:#x}"
+            text += f"{self._near(address)},"
             m.fail(text, _lanes(m, outside, mask), memory=True)
 
     def _near(self, address: int) -> str:
@@ -262,7 +261,7 @@ class Shared:
         self, m: Machine, addresses: np.ndarray, nbytes: int, active: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """As of global memory. Threads may use one address at once; who reads it otherwise has to meet them first."""
-        blocks, lanes, where = self._accesses(m, addresses, nbytes, active)
+        blocks, _, where = self._accesses(m, addresses, nbytes, active)
         m.now += 1
         at = blocks * self._words + where // self.grain
         self.wrote[at], self.writer[at] = m.now, -1

@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-__all__ = ["TYPES", "Type", "bits_of", "directed", "flush", "pairs", "perturb", "to_bfloat16"]
+__all__ = ["PACKED", "ROUNDINGS", "TYPES", "Type", "bits_of", "directed", "flush", "pairs", "perturb", "to_bfloat16"]
 
 Array = np.ndarray
+#: The type of the two halves of a register, by that of both.
+PACKED = {"bf16x2": "bf16", "f16x2": "f16", "s16x2": "s16", "u16x2": "u16"}
+#: Towards zero, minus and plus infinity; the others round to nearest.
+ROUNDINGS = ("rz", "rm", "rp")
 
 
 def to_bfloat16(value: Array) -> Array:
@@ -40,6 +44,7 @@ class Type(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Bytes of a number."""
         return int(np.dtype(self.bits).itemsize)
 
 

@@ -175,9 +175,9 @@ def compile_kernel(
 def compiled_from(made: Any, target: Target) -> Compiled:
     """The part of Triton's CompiledKernel that a launch needs."""
     metadata = made.metadata
-    scratch = [getattr(metadata, f"{kind}_scratch_size", 0) or 0 for kind in ("global", "profile")]
-    text = made.asm.get("ptx", "")
-    return Compiled(made.asm[_BINARY[target[0]]], metadata.name, metadata.shared, metadata.num_warps, *scratch, text)
+    scratch, profile = (getattr(metadata, f"{kind}_scratch_size", 0) or 0 for kind in ("global", "profile"))
+    binary, text = made.asm[_BINARY[target[0]]], made.asm.get("ptx", "")
+    return Compiled(binary, metadata.name, metadata.shared, metadata.num_warps, scratch, profile, text)
 
 
 def _specialise(entry: Any, path: tuple[int, ...], values: dict, attributes: dict) -> Any:

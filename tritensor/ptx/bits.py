@@ -1,0 +1,266 @@
+"""Shifts and fields of bits, comparisons and choices, moves between registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .parse import Immediate, Instruction, Kernel, Operand, Vector
+from .state import Machine, Mask
+from .table import Step, instruction, source, target, unknown, writes
+from .values import PACKED, TYPES, Type, flush, pairs
+
+__all__: list[str] = []
+
+Array = np.ndarray
+
+
+def _shifted(left: bool) -> Callable[[Array, Array], Array]:
+    """A shift; by the width and more it shifts everything out."""
+
+    def shift(a: Array, count: Array) -> Array:
+        width = 8 * a.dtype.itemsize
+        small = np.minimum(count, width - 1).astype(a.dtype)
+        if left:
+            return np.where(count < width, a << small, a.dtype.type(0))
+        beyond = a >> a.dtype.type(width - 1) if a.dtype.kind == "i" else a.dtype.type(0)
+        return np.where(count < width, a >> small, beyond)
+
+    return shift
+
+
+def _field(a: Array, start: Array, count: Array) -> Array:
+    """Bits of a number, with their sign if the type has one (bfe)."""
+    width = 8 * a.dtype.itemsize
+    start, count = start.astype(np.int64) & 255, count.astype(np.int64) & 255
+    unsigned = a.view(f"u{a.dtype.itemsize}").astype(np.uint64)
+    low = np.where(start < 64, unsigned >> np.minimum(start, 63).astype(np.uint64), np.uint64(0))
+    keep = np.minimum(count, width)
+    mask = np.where(keep >= 64, ~np.uint64(0), (np.uint64(1) << np.minimum(keep, 63).astype(np.uint64)) - np.uint64(1))
+    found = low & mask
+    if a.dtype.kind == "i":
+        top = np.minimum(start + keep - 1, width - 1)
+        sign = (unsigned >> np.maximum(top, 0).astype(np.uint64)) & np.uint64(1)
+        found = np.where((sign != 0) & (keep > 0), found | ~mask, found)
+    return found.astype(f"u{a.dtype.itemsize}").view(a.dtype)
+
+
+def _inserted(a: Array, b: Array, start: Array, count: Array) -> Array:
+    width = 8 * b.dtype.itemsize
+    start, count = start.astype(np.int64) & 255, np.minimum(count.astype(np.int64) & 255, width)
+    ones = np.where(
+        count >= 64, ~np.uint64(0), (np.uint64(1) << np.minimum(count, 63).astype(np.uint64)) - np.uint64(1)
+    )
+    mask = np.where(start < width, ones << np.minimum(start, 63).astype(np.uint64), np.uint64(0))
+    moved = a.astype(np.uint64) << np.minimum(start, 63).astype(np.uint64)
+    return ((b.astype(np.uint64) & ~mask) | (moved & mask)).astype(b.dtype)
+
+
+def _leading(a: Array) -> Array:
+    """How many of the highest bits are zero."""
+    width = 8 * a.dtype.itemsize
+    value, count = a.copy(), np.zeros(a.shape, np.int64)
+    step = width // 2
+    while step:
+        high = value >> value.dtype.type(step)
+        empty = high == 0
+        count += np.where(empty, step, 0)
+        value = np.where(empty, value, high)
+        step //= 2
+    return count + (value == 0)
+
+
+# ---- bits -----------------------------------------------------------------------------------------------------------
+
+
+@instruction("shl", "shr")
+def _shift(i: Instruction, kernel: Kernel) -> Step:
+    kind = TYPES[i.parts[-1]]
+    return writes(i, kind, [kind, TYPES["u32"]], kind, _shifted(i.parts[0] == "shl"))
+
+
+@instruction("bfe", "bfi")
+def _fields(i: Instruction, kernel: Kernel) -> Step:
+    kind, count = TYPES[i.parts[-1]], TYPES["u32"]
+    if i.parts[0] == "bfe":
+        return writes(i, kind, [kind, count, count], kind, _field)
+    return writes(i, kind, [kind, kind, count, count], kind, _inserted)
+
+
+@instruction("popc", "clz", "bfind")
+def _counts(i: Instruction, kernel: Kernel) -> Step:
+    kind = TYPES["u" + i.parts[-1][1:]]
+    if i.parts[0] == "bfind" and i.parts[-1][0] == "s":
+        raise unknown(i, kernel)
+    compute = {
+        "popc": lambda a: np.bitwise_count(a),
+        "clz": _leading,
+        "bfind": lambda a: np.where(a == 0, -1, 8 * a.dtype.itemsize - 1 - _leading(a)),
+    }[i.parts[0]]
+    return writes(i, kind, [kind], TYPES["u32"], lambda a: compute(a).astype(np.int64).astype(np.uint32))
+
+
+@instruction("lop3")
+def _lookup(i: Instruction, kernel: Kernel) -> Step:
+    kind, table = TYPES["b32"], i.operands[4]
+    assert isinstance(table, Immediate)
+
+    def compute(a: Array, b: Array, c: Array, _: Array) -> Array:
+        found = np.zeros((1, 1), np.uint32)
+        for row in range(8):
+            if table.bits >> row & 1:
+                terms = (a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c)
+                found = found | terms
+        return found
+
+    return writes(i, kind, [kind] * 4, kind, compute)
+
+
+@instruction("shf")
+def _funnel(i: Instruction, kernel: Kernel) -> Step:
+    left, wrap, kind = i.parts[1] == "l", i.parts[2] == "wrap", TYPES["b32"]
+
+    def compute(low: Array, high: Array, count: Array) -> Array:
+        count = (count & 31 if wrap else np.minimum(count, 32)).astype(np.uint64)
+        both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+        moved = (both << count) >> np.uint64(32) if left else both >> count
+        return moved.astype(np.uint32)
+
+    return writes(i, kind, [kind] * 3, kind, compute)
+
+
+@instruction("prmt.b32")
+def _permute(i: Instruction, kernel: Kernel) -> Step:
+    """Bytes of two registers, each picked by four bits of a third; the highest of them repeats the byte's sign."""
+    kind = TYPES["b32"]
+    if len(i.parts) > 2:
+        raise unknown(i, kernel)
+
+    def compute(a: Array, b: Array, selector: Array) -> Array:
+        both = (b.astype(np.uint64) << np.uint64(32)) | a.astype(np.uint64)
+        found = np.zeros((1, 1), np.uint32)
+        for place in range(4):
+            pick = (selector >> np.uint32(4 * place)).astype(np.uint64)
+            byte = (both >> (np.uint64(8) * (pick & np.uint64(7)))).astype(np.uint32) & np.uint32(0xFF)
+            signed = (pick & np.uint64(8)) != 0
+            if signed.any():
+                byte = np.where(signed, np.where(byte & np.uint32(0x80), np.uint32(0xFF), np.uint32(0)), byte)
+            found = found | (byte << np.uint32(8 * place))
+        return found
+
+    return writes(i, kind, [kind] * 3, kind, compute)
+
+
+# ---- comparisons and choices ----------------------------------------------------------------------------------------
+
+_COMPARE: dict[str, Callable[[Array, Array], Array]] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "lo": np.less,
+    "ls": np.less_equal,
+    "hi": np.greater,
+    "hs": np.greater_equal,
+}
+
+
+def _comparison(name: str, floating: bool) -> Callable[[Array, Array], Array]:
+    """A comparison; of floats `ne` is false for NaN, and those that end with u are true."""
+    if name in ("num", "nan"):
+        wanted = name == "nan"
+        return lambda a, b: (np.isnan(a) | np.isnan(b)) == wanted
+    if not floating:
+        return _COMPARE[name]
+    if name == "ne":
+        return lambda a, b: (a != b) & ~np.isnan(a) & ~np.isnan(b)
+    if name.endswith("u"):
+        compare = _COMPARE[name[:-1]]
+        return lambda a, b: compare(a, b) | np.isnan(a) | np.isnan(b)
+    return _COMPARE[name]
+
+
+@instruction("setp", "set")
+def _set(i: Instruction, kernel: Kernel) -> Step:
+    suffix = i.parts[-1]
+    kind = TYPES[PACKED.get(suffix, suffix)]
+    floating = np.dtype(kind.number).kind == "f"
+    compare = _comparison(i.parts[1], floating)
+    combine = next((part for part in i.parts[2:-1] if part in ("and", "or", "xor")), "")
+    if i.parts[0] == "set" or combine:
+        raise unknown(i, kernel)
+    first = i.operands[0]
+    results = first.parts if isinstance(first, Vector) else (first,)
+    writes = [target(each, TYPES["pred"]) for each in results]
+    if suffix in PACKED:
+        reads = [source(operand, TYPES["b32"]) for operand in i.operands[1:3]]
+
+        def halves(m: Machine, mask: Mask) -> None:
+            found = compare(*[kind.read(pairs(read(m))) for read in reads])
+            for at, write in enumerate(writes):
+                write(m, found[..., at], mask)
+
+        return halves
+    a, b = (source(operand, kind) for operand in i.operands[1:3])
+    ftz = "ftz" in i.parts
+
+    def run(m: Machine, mask: Mask) -> None:
+        x, y = a(m), b(m)
+        found = compare(flush(x), flush(y)) if ftz else compare(x, y)
+        writes[0](m, found, mask)
+        if len(writes) > 1:
+            writes[1](m, ~found, mask)
+
+    return run
+
+
+@instruction("selp")
+def _select(i: Instruction, kernel: Kernel) -> Step:
+    kind = TYPES["b" + i.parts[-1].lstrip("bfsu")]
+    kinds = [kind, kind, TYPES["pred"]]
+    return writes(i, kind, kinds, kind, lambda a, b, chosen: np.asarray(np.where(chosen, a, b)))
+
+
+# ---- moves and conversions ------------------------------------------------------------------------------------------
+
+
+@instruction("mov", "cvta")
+def _move(i: Instruction, kernel: Kernel) -> Step:
+    to, by = i.operands
+    suffix = i.parts[-1]
+    if isinstance(to, Vector):
+        return _unpack(to, by, TYPES[suffix])
+    if isinstance(by, Vector):
+        return _pack(to, by, TYPES[suffix])
+    kind = TYPES["pred" if suffix == "pred" else "b" + suffix.lstrip("bfsu")]
+    return writes(i, kind, [kind], kind, lambda a: a)
+
+
+def _part(whole: Type, count: int) -> Type:
+    return TYPES[f"b{8 * whole.size // count}"]
+
+
+def _unpack(to: Vector, by: Operand, whole: Type) -> Step:
+    kind = _part(whole, len(to.parts))
+    read, writes = source(by, whole), [target(each, kind) for each in to.parts]
+
+    def run(m: Machine, mask: Mask) -> None:
+        parts = np.ascontiguousarray(read(m))[..., None].view(kind.bits)
+        for at, write in enumerate(writes):
+            write(m, parts[..., at], mask)
+
+    return run
+
+
+def _pack(to: Operand, by: Vector, whole: Type) -> Step:
+    kind = _part(whole, len(by.parts))
+    reads, write = [source(each, kind) for each in by.parts], target(to, whole)
+
+    def run(m: Machine, mask: Mask) -> None:
+        parts = np.stack(np.broadcast_arrays(*[read(m) for read in reads]), -1)
+        write(m, parts.view(whole.bits)[..., 0], mask)
+
+    return run
