@@ -27,6 +27,7 @@ LADDER = [
     "errors settings public threads arguments locks composing",
     "dtypes devices",
     "extents formats layout scalars size casting blocks copying",
+    "ptx",
     "drivers",
     "memory",
     "autograd",

@@ -28,6 +28,7 @@ class CompiledSimulator(CompilingDriver, Simulator):
     """
 
     kind = "simulated in host memory, running compiled kernels"
+    repeats_calls = False
 
     def __init__(
         self, count: int, memory: int = 16 << 30, capability: tuple[int, int] = (9, 0), name: str | None = None

@@ -20,6 +20,9 @@ _T = TypeVar("_T")
 class CompilingDriver(Driver):
     """A driver whose devices run compiled kernels."""
 
+    #: whether the launches of a call are remembered and repeated without the stages before them
+    repeats_calls = True
+
     @abstractmethod
     def target(self, index: int) -> Target:
         """The target that kernels for a device are compiled for."""

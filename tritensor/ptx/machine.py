@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,13 +28,20 @@ _LANES = 1 << 15
 _SHARED = 24 << 20
 
 
+class _Parked(NamedTuple):
+    barrier: int
+    wanted: int  # lanes that it is for; 0: all of the block
+    after: int  # the basic block behind it
+    lanes: np.ndarray
+    where: int
+
+
 class _Chunk(Machine):
     """A chunk of a launch, and which lanes are to enter which basic block next.
 
     Attributes:
         pending: by the number of a basic block, the lanes that enter it next.
-        parked: lanes that wait at a barrier: its number, how many it is for (0: all of the block), the basic block
-            behind it, the lanes.
+        parked: lanes that wait at a barrier, with its number and how many it is for.
         asleep: as `pending`, of lanes that stalled.
         alive: lanes that have not returned; None: all.
     """
@@ -42,7 +49,7 @@ class _Chunk(Machine):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.pending: dict[int, Mask] = {0: None}
-        self.parked: list[tuple[int, int, int, np.ndarray]] = []
+        self.parked: list[_Parked] = []
         self.asleep: dict[int, np.ndarray] = {}
         self.alive: Mask = None
 
@@ -94,7 +101,7 @@ class _Chunk(Machine):
             self.passed(None)
             self.go(after, None)
         else:
-            self.parked.append((barrier, count, after, self.full(mask)))
+            self.parked.append(_Parked(barrier, count, after, self.full(mask), self.where))
 
     def _release(self) -> bool:
         """Let lanes go on that wait for others; False if there are none.
@@ -102,23 +109,19 @@ class _Chunk(Machine):
         Raises:
             KernelError: they wait for what cannot happen.
         """
-        moved = False
         alive = self.full(self.alive)
-        for barrier in sorted({each[0] for each in self.parked}):
-            those = [each for each in self.parked if each[0] == barrier]
-            arrived = sum(each[3].sum(1) for each in those)
-            wanted = those[0][1] or alive.sum(1)
-            done = (arrived == wanted) & (arrived > 0)
+        waiting, self.parked = self.parked, []
+        for barrier in sorted({each.barrier for each in waiting}):
+            those = [each for each in waiting if each.barrier == barrier]
+            arrived = np.sum([each.lanes.sum(1) for each in those], 0)
+            done = (arrived == (those[0].wanted or alive.sum(1))) & (arrived > 0)
             if done.any():
-                moved = True
                 self.passed(done)
-                for each in those:
-                    self.parked.remove(each)
-                    ready = each[3] & done[:, None]
-                    self.go(each[2], ready)
-                    if not ready.all() and (rest := each[3] & ~done[:, None]).any():
-                        self.parked.append((*each[:3], rest))
-        if moved:
+            for each in those:
+                self.go(each.after, each.lanes & done[:, None])
+                if (rest := each.lanes & ~done[:, None]).any():
+                    self.parked.append(each._replace(lanes=rest))
+        if self.pending:
             return True
         if self.asleep:
             if self.async_state.get("woken") == self.now:
@@ -127,10 +130,8 @@ class _Chunk(Machine):
             self.pending, self.asleep = dict(self.asleep), {}
             return True
         if self.parked:
-            self.fail(
-                "a barrier that not all threads of the block reach",
-                alive & ~np.logical_or.reduce([e[3] for e in self.parked]),
-            )
+            self.where = self.parked[0].where
+            self.fail("a barrier that not all threads of the block reach", self.parked[0].lanes)
         return False
 
     def _explain(self, block: Block, error: Exception) -> None:

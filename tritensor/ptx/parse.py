@@ -286,7 +286,7 @@ class _Body:
                 return Vector(tuple(map(self._operand, _split(inner))))
             first, *rest = _split(inner)
             base, sign, offset = re.fullmatch(r"([^+-]+?)\s*(?:([+-])\s*(\S+))?", first).groups()  # type: ignore[union-attr]
-            step = int(f"{sign}{offset.lstrip('+')}", 0) if sign else 0
+            step = int(offset, 0) * (-1 if sign == "-" else 1) if sign else 0
             return Address(self._operand(base), step, tuple(map(self._operand, rest)))
         if "|" in text:
             return Vector(tuple(map(self._operand, text.split("|"))))

@@ -162,7 +162,8 @@ def writes(i: Instruction, kind: Type, kinds: list[Type], to: Type, compute: Cal
     if approximate and errors:
 
         def inexact(m: Machine, mask: Mask) -> None:
-            write(m, perturb(compute(*[read(m) for read in reads]), m.seed, **errors), mask)
+            values = [read(m) for read in reads]
+            write(m, perturb(compute(*values), values[-1], m.seed, **errors), mask)
 
         return inexact
     if len(reads) == 2:

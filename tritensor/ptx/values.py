@@ -109,13 +109,16 @@ def directed(value: Array, error: Array, mode: str) -> Array:
     return np.where(beyond & (value != 0), np.nextafter(near, np.float32(0)), near)
 
 
-def perturb(value: Array, seed: int, ulps: int = 0, absolute: float = 0.0) -> Array:
+def perturb(value: Array, operand: Array, seed: int, ulps: int = 0, absolute: float = 0.0) -> Array:
     """float32 values off by as much as NVIDIA documents for an approximate instruction.
 
-    The same value is always off by the same amount, as on a card: the direction is a hash of its bits and the seed.
+    The same operands always give the same error, as on a card: it is a hash of the bits of the result, of the last
+    operand, and of the seed.
     """
     bits = value.view(np.uint32)
-    mixed = ((bits ^ np.uint32(seed * 0x9E3779B1 & 0xFFFFFFFF)) * np.uint32(0x85EBCA6B)) >> np.uint32(15)
+    mixed = (bits ^ (operand.view(np.uint32) >> np.uint32(3)) ^ np.uint32(seed * 0x9E3779B1 & 0xFFFFFFFF)) * np.uint32(
+        0x85EBCA6B
+    ) >> np.uint32(15)
     plain = np.isfinite(value) & (value != 0)
     if ulps:
         steps = (mixed % np.uint32(2 * ulps + 1)).astype(np.int32) - ulps

@@ -38,7 +38,7 @@ _lock = lock()
 # Set while a call is traced (`trace.py`) or timed (`log.py`): `launched` is called before each launch of a compiled
 # kernel, `interpreted` before the interpreter runs one.
 observer: Any = None
-# Functions to call when a kernel has been loaded.
+# Functions to call when a kernel has been loaded on a device on which calls are repeated.
 watchers: list[Callable[[], object]] = []
 
 _BYTE = np.dtype(np.uint8)
@@ -217,8 +217,9 @@ def find(
                 loaded = driver.build(device, source)
                 program = Program(driver, device, loaded, source.label, tuple(pointers(signature)))
                 driver.programs[key] = program
-                for watcher in watchers:
-                    watcher()
+                if driver.repeats_calls:
+                    for watcher in watchers:
+                        watcher()
     return program
 
 
