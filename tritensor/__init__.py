@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import sys
 import warnings
 from typing import Any
 
@@ -17,6 +18,7 @@ from . import function as _function  # noqa: F401 - puts Function and gradcheck 
 from . import printing as _printing  # noqa: F401 - its set_printoptions is public
 from . import sampling as _sampling  # noqa: F401 - its poisson and binomial are public
 from . import threads as _threads  # noqa: F401 - its get_num_threads and set_num_threads are public
+from .drivers import selection as _selection
 from .public import PACKAGE as _PACKAGE
 from .version import __version__
 
@@ -100,6 +102,15 @@ __all__ = [
     "vmap",
 ]
 __all__ = sorted([*__all__, *_PACKAGE])
+
+
+def _take_plain_kernels() -> None:
+    """Let kernels of `@triton.jit` take our tensors; where Triton is not imported, there are none."""
+    if "triton.runtime.jit" in sys.modules:
+        importlib.import_module(".cuda.user_kernel", __name__).take_plain_kernels()
+
+
+_selection.started.append(_take_plain_kernels)
 
 
 def __getattr__(name: str) -> Any:

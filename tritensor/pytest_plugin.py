@@ -4,9 +4,10 @@
         x = tritensor.ones(3, device=device)
         assert x.sum().item() == 3
 
-    pytest --devices cpu,sim:2,cuda
+    pytest --devices cpu,sim:2,ptx,cuda
 
-`sim:2` simulates two CUDA devices for each test, of which `device` is the first; `cuda` is skipped if there is none.
+`sim:2` simulates two CUDA devices for each test, of which `device` is the first. `ptx` simulates one that runs kernels
+as they are compiled for a card of compute capability 9.0; `ptx:8.0` for another. `cuda` is skipped if there is none.
 The default of the option is the ini value `tritensor_devices`, or else `cpu`. Installed with the package.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -28,19 +30,20 @@ __all__ = ["parse_devices"]
 def parse_devices(text: str) -> list[str]:
     """The parts of "cpu,sim:2,cuda", checked.
 
-    >>> parse_devices("cpu, sim, cuda:1")
-    ['cpu', 'sim:1', 'cuda:1']
+    >>> parse_devices("cpu, sim, ptx, cuda:1")
+    ['cpu', 'sim:1', 'ptx:9.0', 'cuda:1']
 
     Raises:
-        ValueError: a part that is not cpu, sim, sim:N, cuda or cuda:N.
+        ValueError: a part that is not cpu, sim, sim:N, ptx, ptx:M.N, cuda or cuda:N.
     """
     found = []
     for part in text.replace(",", " ").split():
-        if not re.fullmatch(r"cpu|cuda(:[0-9]+)?|sim(:[1-9][0-9]*)?", part):
+        if not re.fullmatch(r"cpu|cuda(:[0-9]+)?|sim(:[1-9][0-9]*)?|ptx(:[0-9]+\.[0-9])?", part):
             raise ValueError(
-                f"--devices: cannot read {part!r}; write cpu, sim, sim:N, cuda or cuda:N, with commas between"
+                f"--devices: cannot read {part!r}; write cpu, sim, sim:N, ptx, ptx:8.0, cuda or cuda:N, with commas "
+                "between"
             )
-        found.append("sim:1" if part == "sim" else part)
+        found.append({"sim": "sim:1", "ptx": "ptx:9.0"}.get(part, part))
     return found
 
 
@@ -84,10 +87,14 @@ def _provide(name: str) -> Iterator[Device]:
     kind, _, number = name.partition(":")
     if kind == "cpu":
         yield Device("cpu")
-    elif kind == "sim":
+    elif kind in ("sim", "ptx"):
         if importlib.util.find_spec("triton") is None:
             pytest.skip('simulated devices run kernels with Triton: pip install "tritensor[triton]"')
-        with simulate(devices=int(number)):
+        options: dict[str, Any] = {"devices": int(number)} if kind == "sim" else {"compiled": True}
+        if kind == "ptx":
+            major, minor = map(int, number.split("."))
+            options["capability"] = major, minor
+        with simulate(**options):
             yield Device("cuda", 0)
     else:
         with settings.simulate_cuda(0):

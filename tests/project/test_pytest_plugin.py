@@ -107,11 +107,41 @@ def test_a_project_s_own_device_wins(pytester, run):
     run("--devices", "cpu,sim:2").assert_outcomes(passed=2)
 
 
-@pytest.mark.parametrize("text", ["gpu", "sim:0", "cuda:x", "cpu,tpu", "sim:-1"])
+@needs_triton
+def test_compiled_kernels_of_a_user_run_and_are_checked(pytester, run):
+    pytester.makepyfile("""
+        import triton
+        import triton.language as tl
+        import tritensor as torch
+
+        @triton.jit
+        def double(out_ptr, x_ptr, n, BLOCK: tl.constexpr):
+            i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+        def test_double(device):
+            x = torch.arange(100.0, device=device)
+            out = torch.empty_like(x)
+            double[(1,)](out, x, 100, BLOCK=128)
+            assert torch.equal(out, 2 * x)
+
+        def test_the_capability(device):
+            assert torch.cuda.get_device_capability(device) in ((9, 0), (8, 0))
+
+        def test_too_far(device):
+            x = torch.arange(100.0, device=device)
+            double[(1,)](x, x, 1 << 20, BLOCK=1 << 14)
+    """)
+    result = run("--devices", "ptx,ptx:8.0")
+    result.assert_outcomes(passed=4, failed=2)
+    result.stdout.fnmatch_lines(["*CUDA error: an illegal memory access was encountered*in double*"])
+
+
+@pytest.mark.parametrize("text", ["gpu", "sim:0", "cuda:x", "cpu,tpu", "sim:-1", "ptx:9"])
 def test_a_list_that_cannot_be_read_is_refused(run, text):
     result = run("--devices", text)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--devices: cannot read*write cpu, sim, sim:N, cuda or cuda:N*"])
+    result.stderr.fnmatch_lines(["*--devices: cannot read*write cpu, sim, sim:N, ptx, ptx:8.0, cuda or cuda:N*"])
 
 
 def test_an_own_option_is_listed_in_the_help(run):

@@ -40,6 +40,13 @@ def scale(out_ptr, x_ptr, factor, n, stride=1, BLOCK: tl.constexpr = 16):
     tl.store(out_ptr + i, _scaled(tl.load(x_ptr + i * stride, mask=i < n), factor), mask=i < n)
 
 
+@triton.heuristics({"BLOCK": lambda arguments: 32 if arguments["n"] > 16 else 16})
+@triton.jit
+def plain(out_ptr, x_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, _scaled(tl.load(x_ptr + i, mask=i < n), 2), mask=i < n)
+
+
 @cuda.jit
 def overrun(out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + tl.arange(0, BLOCK), 1.0)
@@ -72,6 +79,18 @@ def test_our_tensors_are_its_arguments(two: str) -> None:
     assert out.tolist() == x[20:40].tolist()
     scale[0](out, x, 0.0, 20)
     assert out.tolist() == x[20:40].tolist()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_plain_kernels_take_our_tensors(compiled: bool) -> None:
+    with cuda.simulate(compiled=compiled):
+        x, out = torch.arange(20.0, device="cuda"), torch.zeros(20, device="cuda")
+        plain[grid](out, x, n=20)
+        assert out.tolist() == [2.0 * i for i in range(20)]
+        with pytest.raises(TypeError, match=r"Pointer argument \(x_ptr\) cannot be accessed from Triton"):
+            plain[grid](out, x.cpu(), n=20)
+        with pytest.raises(KernelMemoryError, match="illegal memory access"):
+            plain[(1000,)](out, x, n=1 << 20)
 
 
 class Scaled(Function):

@@ -6,6 +6,8 @@ compiled, cached on disk and launched in the current stream by the code that doe
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -127,3 +129,25 @@ def jit(fn: Callable[..., Any]) -> UserKernel:
         KernelError: not a function that was written with `def`.
     """
     return UserKernel(fn)
+
+
+def take_plain_kernels() -> None:
+    """Let `kernel[grid](...)` of a `@triton.jit` kernel launch by this package when one of its arguments is a Tensor.
+
+    Triton's own launcher asks torch for the device and the stream. Kernels that take no tensor of ours are left to it.
+    """
+    jit_function: Any = importlib.import_module("triton.runtime.jit").JITFunction
+    theirs = jit_function.run
+    if hasattr(theirs, "__wrapped__"):
+        return
+
+    @functools.wraps(theirs)
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if warmup or not any(isinstance(value, Tensor) for value in (*args, *kwargs.values())):
+            return theirs(self, *args, grid=grid, warmup=warmup, **kwargs)
+        ours = self.__dict__.get("_tritensor")
+        if ours is None:
+            ours = self._tritensor = UserKernel(self)
+        return ours[grid](*args, **kwargs)
+
+    jit_function.run = run

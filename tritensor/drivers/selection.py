@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ __all__ = ["active", "doctor", "require", "simulate", "use"]
 _by_setting: dict[tuple[int, bool], Driver] = {}
 _lock = lock()
 _used = used.get
+#: called when devices of one kind or another are first used, and by each simulation
+started: list[Callable[[], object]] = []
 _asked = False
 _real: Driver | None = None
 _missing: list[str] = []
@@ -63,7 +65,13 @@ def _simulator(count: int) -> Driver:
     with _lock:
         if key not in _by_setting:
             _by_setting[key] = _kind(key[1])(count)
+            _start()
         return _by_setting[key]
+
+
+def _start() -> None:
+    for each in started:
+        each()
 
 
 def _kind(compiled: bool) -> type[Simulator]:
@@ -83,6 +91,7 @@ def _find() -> Driver | None:
             from . import cuda
 
             _real, reasons = cuda.find()
+            _start()
             _missing[:] = reasons
             _asked = True
     return _real
@@ -159,6 +168,7 @@ def simulate(
         raise ArgumentError(f"simulate(): devices must be an int of at least 1, got {devices!r}")
     kind = _kind(settings.simulate_compiled.value if compiled is None else compiled)
     simulation = kind(devices, parse_memory(memory), capability, name)
+    _start()
     try:
         with use(simulation):
             yield simulation
