@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from .parse import Instruction, Kernel
+from .parse import Instruction, Kernel, Register
 from .state import Machine, Mask
 from .table import Step, instruction, source, target, unknown, writes
 from .values import PACKED, ROUNDINGS, TYPES, Type, directed, flush, pairs
@@ -120,7 +121,7 @@ def _plain(i: Instruction, kernel: Kernel) -> Step:
     if compute is None:
         raise unknown(i, kernel)
     if floating:
-        compute = _rounded(i, compute, kind)
+        compute = _rounded(i, kernel, compute, kind)
         if op in ("neg", "abs") and kind.size == 2:  # of a NaN too only the sign changes
             kind, flip = TYPES["b16"], op == "neg"
             compute = (lambda a: a ^ np.uint16(0x8000)) if flip else (lambda a: a & np.uint16(0x7FFF))
@@ -130,7 +131,18 @@ def _plain(i: Instruction, kernel: Kernel) -> Step:
 instruction(*{name.split(".")[0] for name in (*_FLOAT, *_INTEGER)} - {"mul", "mad"})(_plain)
 
 
-def _rounded(i: Instruction, compute: Callable[..., Array], kind: Type) -> Callable[..., Array]:
+@lru_cache(maxsize=256)
+def _flushed(kernel: Kernel) -> frozenset[int]:
+    """The registers that only instructions that flush to zero write: flushing them again would change nothing."""
+    by: dict[int, bool] = {}
+    for i in (each for block in kernel.blocks for each in block.instructions):
+        for register in i.operands[:1]:
+            if isinstance(register, Register):
+                by[register.slot] = by.get(register.slot, True) and "ftz" in i.parts and i.parts[-1] == "f32"
+    return frozenset(slot for slot, only in by.items() if only)
+
+
+def _rounded(i: Instruction, kernel: Kernel, compute: Callable[..., Array], kind: Type) -> Callable[..., Array]:
     """A function of floats with the modifiers of an instruction: rounding, flush to zero, saturation."""
     parts = i.parts
     mode = next((part for part in parts if part in ROUNDINGS), "")
@@ -140,8 +152,9 @@ def _rounded(i: Instruction, compute: Callable[..., Array], kind: Type) -> Calla
     if mode:
         compute = _directed(parts[0], mode)
     if kind.number is np.float32 and "ftz" in parts:
-        exact = compute
-        compute = lambda *values: flush(exact(*map(flush, values)))  # noqa: E731
+        exact, known = compute, _flushed(kernel)
+        needs = [not (isinstance(each, Register) and each.slot in known) for each in i.operands[1:]]
+        compute = lambda *values: flush(exact(*[flush(v) if need else v for v, need in zip(values, needs)]))  # noqa: E731
     if "sat" in parts:
         whole = compute
         compute = lambda *values: np.fmin(np.fmax(whole(*values), np.float32(0)), np.float32(1))  # noqa: E731
@@ -162,18 +175,18 @@ def _directed(op: str, mode: str) -> Callable[..., Array]:
     """float32 arithmetic that rounds towards zero or an infinity: exact in float64 but for an error that is known."""
 
     def compute(a: Array, b: Array, c: Array | None = None) -> Array:
-        x, y = a.astype(np.float64), b.astype(np.float64)
-        error: Any
-        if op in ("mul", "fma", "mad"):
-            total, error = x * y, 0.0
-            if c is not None:
-                total, error = _two_sum(total, c.astype(np.float64))
-        elif op in ("add", "sub"):
-            total, error = _two_sum(x, -y if op == "sub" else y)
-        else:
-            total = x / y
-            error = -np.sign(total * y - x) * np.sign(y)
-        return directed(total, np.nan_to_num(np.broadcast_to(error, total.shape)), mode)
+        x, y, z = (np.float64(0) if each is None else each.astype(np.float64) for each in (a, b, c))
+        if op == "div":
+            total = np.asarray(x / y)
+            return directed(total, lambda picked: (-np.sign(total * y - x) * np.sign(y))[picked], mode)
+        first, second = (x * y, z) if op in ("mul", "fma", "mad") else (x, -y if op == "sub" else y)
+        total = np.asarray(first + second)
+
+        def error(picked: Array) -> Array:
+            first_there, second_there = (np.broadcast_to(each, total.shape)[picked] for each in (first, second))
+            return _two_sum(first_there, second_there)[1]
+
+        return directed(total, error, mode)
 
     return compute
 
@@ -183,7 +196,7 @@ def _by_halves(i: Instruction, kernel: Kernel) -> Step:
     single = Instruction("", (*i.parts[:-1], PACKED[i.parts[-1]]), i.operands, None, i.where)
     kind = TYPES[single.parts[-1]]
     if i.parts[0] == "fma":
-        compute = _rounded(single, _fused(kind), kind)
+        compute = _rounded(single, kernel, _fused(kind), kind)
     elif i.parts[0] in ("neg", "abs") and kind.number is np.float32:
         flip = i.parts[0] == "neg"
         write = target(i.operands[0], TYPES["b32"])
@@ -193,7 +206,7 @@ def _by_halves(i: Instruction, kernel: Kernel) -> Step:
         )
     else:
         compute = (_FLOAT if kind.number is np.float32 else _INTEGER)[i.parts[0]]
-        compute = _rounded(single, compute, kind) if kind.number is np.float32 else compute
+        compute = _rounded(single, kernel, compute, kind) if kind.number is np.float32 else compute
     write = target(i.operands[0], TYPES["b32"])
     reads = [source(operand, TYPES["b32"]) for operand in i.operands[1:]]
 
@@ -235,7 +248,7 @@ def _fma(i: Instruction, kernel: Kernel) -> Step:
     if i.parts[-1] in PACKED:
         return _by_halves(i, kernel)
     kind = TYPES[i.parts[-1]]
-    return writes(i, kind, [kind] * 3, kind, _rounded(i, _fused(kind), kind))
+    return writes(i, kind, [kind] * 3, kind, _rounded(i, kernel, _fused(kind), kind))
 
 
 @instruction("mul", "mad")

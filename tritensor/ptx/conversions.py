@@ -48,7 +48,7 @@ def _converter(kind: Type, to: Type, modifiers: tuple[str, ...]) -> Callable[[Ar
             if whole:
                 value = _WHOLE[whole](value)
             if mode and kind.size == 8:
-                value = directed(value, np.zeros_like(value), mode)
+                value = directed(value, lambda picked: np.zeros(1), mode)
             elif mode and to.size == 2:  # a half towards zero: away from the nearest one where that is beyond
                 near = to.read(to.write(value))
                 bits = to.write(value) - (np.abs(near) > np.abs(value)).astype(np.uint16)
@@ -64,7 +64,7 @@ def _converter(kind: Type, to: Type, modifiers: tuple[str, ...]) -> Callable[[Ar
             if mode and to.size == 4:
                 exact = value.astype(np.float64)
                 lost = (value.astype(np.longdouble) - exact).astype(np.float64)
-                return directed(exact, lost, mode)
+                return directed(exact, lambda picked: lost[picked], mode)
             return value.astype(np.float32 if to.size < 8 else np.float64)
         if "sat" in modifiers:
             limits = np.iinfo(number)

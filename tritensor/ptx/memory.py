@@ -199,6 +199,19 @@ def _grain(kernel: Kernel) -> int:
     return min([16, *sizes, *asynchronous])
 
 
+def _apart(kept: np.ndarray, words: np.ndarray) -> bool:
+    """Whether words that were written to one address differ by more than rounding.
+
+    Triton lets all lanes of a warp write the result of a reduction, which each has added up in an order of its own:
+    by fused products, or around the lane's own part, so that the last bits differ.
+    """
+    number = {2: np.float16, 4: np.float32, 8: np.float64}.get(kept.dtype.itemsize)
+    if number is None:
+        return True
+    a, b = kept.view(number), words.view(number)
+    return not (np.abs(a - b) <= 2.0**-8 * np.maximum(np.abs(a), np.abs(b))).all()
+
+
 class Shared:
     """Shared memory of the blocks of a chunk.
 
@@ -219,6 +232,7 @@ class Shared:
         self.writer, self.reader = np.zeros(count, np.int32), np.zeros(count, np.int32)
         self._barrier = np.zeros(m.blocks, np.int32)  # when each block last passed a barrier
         self._together = np.zeros((m.blocks, -(-m.threads // 32)), np.int32)  # when each warp last did
+        self._everyone = np.divmod(np.arange(m.blocks * m.threads), m.threads)
         self._m = m
 
     def synchronized(self, blocks: np.ndarray | None) -> None:
@@ -247,14 +261,16 @@ class Shared:
         """Write words to addresses of each lane's block."""
         nbytes = words.dtype.itemsize
         blocks, lanes, where = self._accesses(m, addresses, nbytes, mask)
-        words = np.broadcast_to(words, (m.blocks, m.threads))[m.full(mask)]
+        words = np.broadcast_to(words, (m.blocks, m.threads))
+        words = words.reshape(-1) if mask is None else words[m.full(mask)]
         if m.counters is not None:
             m.counters.shared_access(m, "store", addresses, nbytes, mask)
         self.touch(blocks, lanes, where, nbytes, words)
         places = (blocks * self.size + where) >> (nbytes.bit_length() - 1)
         self._flat[nbytes][places] = words
-        left = self._flat[nbytes][places] != words
-        if nbytes < 16 and left.any():
+        kept = self._flat[nbytes][places]
+        left = kept != words
+        if nbytes < 16 and left.any() and _apart(kept[left], words[left]):
             self._conflict(m, "two threads write different values to the same shared address", blocks, lanes, left)
 
     def cells(
@@ -271,9 +287,13 @@ class Shared:
         self, m: Machine, addresses: np.ndarray, nbytes: int, mask: Mask
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Block, thread and address of each access, checked to be within shared memory and aligned."""
-        active = m.full(mask)
-        blocks, lanes = np.nonzero(active)
-        where = np.broadcast_to(addresses, active.shape)[active].astype(np.int64)
+        if mask is None:
+            blocks, lanes = self._everyone
+            where = np.broadcast_to(addresses, (m.blocks, m.threads)).reshape(-1).astype(np.int64)
+        else:
+            active = m.full(mask)
+            blocks, lanes = np.nonzero(active)
+            where = np.broadcast_to(addresses, active.shape)[active].astype(np.int64)
         wrong = (where + nbytes > self.size) | (where & (nbytes - 1) != 0)
         if wrong.any():
             why = "misaligned" if (where & (nbytes - 1)).any() else f"beyond the {self.size} bytes there are"
