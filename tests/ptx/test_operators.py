@@ -23,7 +23,7 @@ CAPABILITIES = [(8, 0), (9, 0)]
 
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=["sm_80", "sm_90"])
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 250), ids=case_id)
-def test_compiled_kernel_matches_reference(operator: Operator, dtype: dtypes.dtype, capability: tuple[int, int]) -> None:
+def test_compiled_kernel_matches_reference(operator: Operator, dtype: dtypes.dtype, capability: tuple) -> None:
     rng = generator(operator.name, dtype.name)
     with torch.cuda.simulate(capability=capability, compiled=True):
         for sample in samples(operator, dtype, rng):
