@@ -174,7 +174,8 @@ def _copy(i: Instruction, kernel: Kernel) -> Step:
         valid = mask
         if used is not None:  # of no bytes: zeros, and the address is not looked at
             count = used(m)
-            if not ((count == 0) | (count == nbytes)).all():
+            part = (count != 0) & (count != nbytes)
+            if (part if mask is None else part & mask).any():
                 m.fail("an asynchronous copy of a part of its bytes")
             some = count == nbytes
             valid = some if mask is None else some & mask
