@@ -262,7 +262,7 @@ def run(
         KernelError: the kernel does what a card would not allow, or what is not defined.
         KernelMemoryError: it touches memory that is not its own.
     """
-    from . import access, arithmetic, bits, conversions  # noqa: F401  these fill the table of instructions
+    from . import access, arithmetic, bits, conversions, hopper, matrices, tiles  # noqa: F401  these fill the table of instructions
 
     if len(values) != len(kernel.parameters):
         raise KernelError(

@@ -1,0 +1,235 @@
+"""Products of Hopper's warpgroups (`wgmma`), and the groups of asynchronous work that threads wait for.
+
+On a simulated device asynchronous products and copies are done when they are issued; in late mode they are done by the
+wait that a program has to make for them, so that a wait that is missing gives wrong values every time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from .matrices import fragment, rows_of, sized, slots_of, spread, sums_of
+from .parse import Immediate, Instruction, Kernel, Operand, Vector
+from .state import Machine, Mask
+from .table import Step, instruction, source
+from .values import TYPES, Type
+
+__all__ = ["Groups", "number_of", "offsets", "swizzled"]
+
+Array = np.ndarray
+Loads = Callable[[Machine], Callable[[Array], Array]]
+_GROUP = 128  # threads of a warpgroup
+_ONES = np.full((1, 1), 0xFFFFFFFF, np.uint32)  # NaN as a float
+
+
+def number_of(operand: Operand) -> int:
+    """The value of an operand that has to be a constant."""
+    assert isinstance(operand, Immediate)
+    return operand.bits
+
+
+class Groups:
+    """Asynchronous work by the groups that threads, or warpgroups, commit it in.
+
+    Attributes:
+        committed: how many groups each has committed.
+        queue: in late mode the work that is not done: a function of a mask, whom it is left to do for, and its group.
+    """
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.committed = np.zeros(shape, np.int64)
+        self.queue: list[tuple[Callable[[Array], None], Array, Array]] = []
+
+    @staticmethod
+    def of(m: Machine, kind: str, width: int) -> Groups:
+        """The groups of a kind, of each so many threads."""
+        if kind not in m.async_state:
+            m.async_state[kind] = Groups((m.blocks, m.threads // width))
+        groups: Groups = m.async_state[kind]
+        return groups
+
+    def add(self, m: Machine, active: Array, work: Callable[[Array], None]) -> None:
+        """Do work, or leave it for a wait."""
+        if m.late:
+            self.queue.append((work, active.copy(), self.committed.copy()))
+        else:
+            work(active)
+
+    def wait(self, active: Array, but: int) -> None:
+        """Do what all but the newest groups have left, in order."""
+        for work, left, group in self.queue:
+            now = left & active & (group < self.committed - but)
+            if now.any():
+                work(now)
+                left &= ~now
+        self.queue = [each for each in self.queue if each[1].any()]
+
+
+# ---- products of warpgroups -----------------------------------------------------------------------------------------
+
+
+def swizzled(chunks: Array, width: int) -> Array:
+    """Numbers of 16-byte chunks of shared memory, exchanged as a swizzle of 128, 64 or 32 bytes exchanges them."""
+    return chunks ^ (chunks >> 3 & (width // 16 - 1))
+
+
+@lru_cache(maxsize=256)
+def offsets(lines: int, depth: int, size: int, width: int, turned: bool, leading: int, stride: int) -> Array:
+    """Where the chunks of an operand begin, in chunks from its start and before they are exchanged.
+
+    Args:
+        lines: rows of a left operand, columns of a right one, each of `depth` elements of `size` bytes.
+        width: bytes that lie side by side: 128, 64 or 32 with a swizzle, else 16.
+        turned: they are of one place of the depth, not of one line.
+        leading, stride: the two distances of the descriptor, in chunks.
+
+    Returns:
+        (lines, chunks of a line), or if turned (depth, chunks of a place).
+    """
+    row, chunk = np.ogrid[: depth if turned else lines, : (lines if turned else depth) * size // 16]
+    wide = width // 16
+    across, down = (stride, leading) if turned and width == 16 else (leading, stride)
+    return row // 8 * down + row % 8 * wide + chunk // wide * across + chunk % wide
+
+
+def _tile(operand: Operand, lines: int, depth: int, kind: Type, turned: bool) -> Loads:
+    """What reads the descriptor of an operand in shared memory, and then its numbers, (warpgroups, lines, depth)."""
+    descriptor = source(operand, TYPES["b64"])
+
+    def begin(m: Machine) -> Callable[[Array], Array]:
+        words = np.broadcast_to(descriptor(m), (m.blocks, m.threads))[:, ::_GROUP]
+
+        def load(now: Array) -> Array:
+            word, starts = int(words[now][0]), (words[now] & np.uint64(0x3FFF)).astype(np.int64)
+            if (words[now] >> np.uint64(16) != word >> 16).any() or word >> 49 & 7:
+                m.fail("descriptors of shared memory that differ or have a base offset are not simulated:")
+            width = (16, 128, 64, 32)[word >> 62]
+            layout = offsets(lines, depth, kind.size, width, turned, word >> 16 & 0x3FFF, word >> 32 & 0x3FFF)
+            chunks = swizzled(starts[:, None, None] + layout, width)
+            if int(chunks.max()) * 16 >= m.shared.size:
+                m.fail("an operand of a product lies beyond shared memory,", m.full(None))
+            blocks, groups = np.nonzero(now)
+            which, first = np.repeat(blocks, layout.size), np.repeat(groups * _GROUP, layout.size)
+            m.shared.touch(which, first, chunks.reshape(-1) * 16, 16)
+            numbers = kind.read(m.shared.bytes.view(np.complex128)[blocks[:, None, None], chunks].view(kind.bits))
+            return numbers.swapaxes(1, 2) if turned else numbers
+
+        return load
+
+    return begin
+
+
+def _held(operand: Operand, depth: int, kind: Type) -> Loads:
+    """The same of a left operand in registers."""
+    read = fragment(operand, kind)
+
+    def begin(m: Machine) -> Callable[[Array], Array]:
+        matrices = rows_of(read(m), 2).reshape(m.blocks, -1, 64, depth)
+        return lambda now: matrices[now]
+
+    return begin
+
+
+class _Sums:
+    """The sums of products in flight, which their registers do not hold, as (blocks, warpgroups, 64, columns).
+
+    Attributes:
+        live: the warpgroups that have products in flight; `last` is the newest group that one is in.
+    """
+
+    def __init__(self, m: Machine, columns: int, kind: Type) -> None:
+        self.matrices = np.empty((m.blocks, m.threads // _GROUP, 64, columns), kind.number)
+        self.live, self.last = np.zeros((2, m.blocks, m.threads // _GROUP), np.int64)
+        self.kind = kind
+
+    def land(self, m: Machine, slots: tuple[int, ...], done: Array) -> None:
+        """Write the registers of warpgroups."""
+        if not done.any():
+            return
+        warps = self.matrices.reshape(m.blocks, -1, 16, self.matrices.shape[3])
+        mask = None if done.all() else np.repeat(done, _GROUP, 1)
+        for slot, bits in zip(slots, spread(warps, 2, self.kind), strict=True):
+            m.put(slot, bits, mask)
+        self.live[done] = 0
+
+
+def _warpgroups(m: Machine, mask: Mask) -> tuple[Array, Groups]:
+    """Which warpgroups, (blocks, warpgroups), execute an instruction, and what they have in flight."""
+    warps = m.whole_warps(mask).reshape(m.blocks, -1, 4)
+    whole = warps[:, :, 0]
+    if mask is not None and (warps != whole[:, :, None]).any():
+        m.fail("warps of a warpgroup do not reach it together", warps != whole[:, :, None])
+    return whole, Groups.of(m, "products", _GROUP)
+
+
+@instruction("wgmma.mma_async")
+def _multiply(i: Instruction, kernel: Kernel) -> Step:
+    """`d = a @ b + d`, or `a @ b` where scale-d is 0; b lies in shared memory, a there or in registers."""
+    _, columns, depth, (to, left, right) = sized(i, kernel, -3)
+    d, a, b, keep, *flags = i.operands
+    sign = math.prod(number_of(flag) for flag in flags[:2])  # 1 or -1 for each operand; integers have none
+    turned = [bool(number_of(flag)) for flag in flags[2:]] or [False]
+    held = isinstance(a, Vector)
+    rows = _held(a, depth, left) if held else _tile(a, 64, depth, left, turned[0])
+    tile, kept = _tile(b, columns, depth, right, turned[-1]), source(keep, TYPES["pred"])
+    slots, before = tuple(slots_of(d)), fragment(d, to)
+
+    def run(m: Machine, mask: Mask) -> None:
+        active, groups = _warpgroups(m, mask)
+        flights = m.async_state.setdefault("sums", {})
+        if slots not in flights:
+            flights[slots] = _Sums(m, columns, to)
+        sums: _Sums = flights[slots]
+        keeps = np.broadcast_to(kept(m), (m.blocks, m.threads))[:, ::_GROUP]
+        fresh = active & keeps & (sums.live == 0)
+        if fresh.any():
+            sums.matrices[fresh] = sums_of(before(m), 2).reshape(sums.matrices.shape)[fresh]
+        load_rows, load_tile = rows(m), tile(m)
+
+        def add(now: Array) -> None:
+            old = sums.matrices[now]
+            old = old if keeps[now].all() else np.where(keeps[now][:, None, None], old, 0)
+            sums.matrices[now] = old + sign * (load_rows(now) @ load_tile(now).swapaxes(1, 2))
+
+        sums.live[active], sums.last[active] = 1, groups.committed[active]
+        groups.add(m, active, add)
+        if m.late:  # of no value before they are waited for
+            lanes = None if active.all() else np.repeat(active, _GROUP, 1)
+            for slot in slots:
+                m.put(slot, _ONES, lanes)
+
+    return run
+
+
+@instruction("wgmma.commit_group")
+def _commit(i: Instruction, kernel: Kernel) -> Step:
+    def run(m: Machine, mask: Mask) -> None:
+        active, groups = _warpgroups(m, mask)
+        for slots, sums in m.async_state.get("sums", {}).items():
+            group = groups.committed.copy()
+            live = active & (sums.live == 1) & (sums.last == group)
+            if live.any():
+                groups.add(m, live, lambda now, s=sums, o=slots, g=group: s.land(m, o, now & (s.last == g)))
+        groups.committed += active
+
+    return run
+
+
+@instruction("wgmma.wait_group")
+def _wait(i: Instruction, kernel: Kernel) -> Step:
+    but = number_of(i.operands[0])
+
+    def run(m: Machine, mask: Mask) -> None:
+        active, groups = _warpgroups(m, mask)
+        groups.wait(active, but)
+
+    return run
+
+
+@instruction("wgmma.fence", "setmaxnreg")
+def _nothing(i: Instruction, kernel: Kernel) -> Step:
+    return lambda m, mask: None

@@ -1,0 +1,168 @@
+"""Products of small matrices held by a warp (`mma.sync`), and copies of such matrices from and to shared memory.
+
+A fragment is a matrix whose elements lie in registers of a warp's lanes. NVIDIA's "Parallel Thread Execution ISA" draws
+a picture for each shape and type; all follow one rule. A lane is a pair (group, member) = (lane // 4, lane % 4), a
+register holds `packed` neighbours of a row (1, 2 or 4, as many as fit into 32 bits), and blocks of 8 rows and of
+4 * packed columns follow one another from register to register. So one transposition makes a matrix of a fragment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .parse import Instruction, Kernel, Operand, Register, Vector
+from .state import Machine, Mask
+from .table import Step, instruction, place, source, unknown
+from .values import TYPES, Type
+
+__all__ = ["FORMATS", "fragment", "rows_of", "sized", "slots_of", "spread", "sums_of"]
+
+Array = np.ndarray
+
+
+def _whole(bits: Any, number: Any) -> Type:
+    # BLAS multiplies no integers, but float64 exactly; a sum of int32 wraps around when it is written
+    read, write = lambda x: x.view(number).astype(np.float64), lambda x: x.astype(np.int64).astype(bits)
+    return Type(bits, np.float64, read, write)
+
+
+#: The types of elements, and what they are multiplied in.
+FORMATS = {name: TYPES[name] for name in ("f64", "f32", "f16", "bf16", "e4m3", "e5m2")}
+FORMATS |= {"s8": _whole(np.uint8, np.int8), "u8": _whole(np.uint8, np.uint8), "s32": _whole(np.uint32, np.int32)}
+# of a float32 the low 13 bits are not read
+FORMATS["tf32"] = TYPES["f32"]._replace(read=lambda bits: (bits & np.uint32(0xFFFFE000)).view(np.float32))
+
+
+def _parts(operand: Operand) -> tuple[Operand, ...]:
+    return operand.parts if isinstance(operand, Vector) else (operand,)
+
+
+def slots_of(operand: Operand) -> list[int]:
+    """The numbers of the registers in braces."""
+    return [part.slot for part in _parts(operand) if isinstance(part, Register)]
+
+
+def fragment(operand: Operand, kind: Type) -> Callable[[Machine], Array]:
+    """What reads the numbers of a fragment, (registers, blocks, threads, packed)."""
+    width = max(kind.size, 4)
+    registers = [source(part, TYPES[f"b{8 * width}"]) for part in _parts(operand)]
+
+    def read(m: Machine) -> Array:
+        bits = np.empty((len(registers), m.blocks, m.threads, 1), f"u{width}")
+        for at, register in enumerate(registers):
+            bits[at, :, :, 0] = register(m)
+        return kind.read(bits.view(kind.bits))
+
+    return read
+
+
+def rows_of(numbers: Array, halves: int) -> Array:
+    """The matrices of the warps, (blocks, warps, rows, columns), of a left operand with 8 or 16 rows.
+
+    The columns of a right operand lie as a left operand's 8 rows do.
+    """
+    registers, blocks, threads, packed = numbers.shape
+    shaped = numbers.reshape(registers // halves, halves, blocks, threads // 32, 8, 4, packed)
+    return shaped.transpose(2, 3, 1, 4, 0, 5, 6).reshape(blocks, threads // 32, 8 * halves, -1)
+
+
+def sums_of(numbers: Array, halves: int) -> Array:
+    """The same of sums: a lane holds two neighbours, in two registers if they do not fit into one."""
+    if numbers.shape[3] == 1:
+        numbers = numbers.reshape(-1, 2, *numbers.shape[1:3]).transpose(0, 2, 3, 1)
+    return rows_of(numbers, halves)
+
+
+def spread(matrices: Array, halves: int, kind: Type) -> Array:
+    """The bits of the registers, (registers, blocks, threads), of sums: the opposite of `sums_of`."""
+    blocks, warps, _, columns = matrices.shape
+    shaped = kind.write(matrices).reshape(blocks, warps, halves, 8, columns // 8, 4, 2)
+    if kind.size >= 4:
+        return shaped.transpose(4, 2, 6, 0, 1, 3, 5).reshape(-1, blocks, 32 * warps)
+    pairs = np.ascontiguousarray(shaped.transpose(4, 2, 0, 1, 3, 5, 6)).view(np.uint32)
+    return pairs.reshape(-1, blocks, 32 * warps)
+
+
+def sized(i: Instruction, kernel: Kernel, first: int) -> tuple[int, int, int, list[Type]]:
+    """Rows, columns and depth of a product by `m16n8k16` in its name, and its types by the last parts of it."""
+    found = re.search(r"\.m(\d+)n(\d+)k(\d+)\.", i.name)
+    if found is None or "sp" in i.parts or not all(part in FORMATS for part in i.parts[first:]):
+        raise unknown(i, kernel)
+    return int(found[1]), int(found[2]), int(found[3]), [FORMATS[part] for part in i.parts[first:]]
+
+
+@instruction("mma.sync")
+def _product(i: Instruction, kernel: Kernel) -> Step:
+    """`d = a @ b + c`. A card adds in another order, so the last bits of sums differ from one card to the next."""
+    rows, _, depth, (to, *kinds) = sized(i, kernel, -4)
+    halves, left = rows // 8, kinds[0]
+    a, b, c = (fragment(operand, kind) for operand, kind in zip(i.operands[1:], kinds, strict=True))
+    if len(_parts(i.operands[1])) * 32 * max(4 // left.size, 1) != rows * depth:
+        raise unknown(i, kernel)  # m8n8k4 in halves, of Volta, has another layout
+    slots, limited = slots_of(i.operands[0]), "satfinite" in i.parts
+
+    def run(m: Machine, mask: Mask) -> None:
+        m.whole_warps(mask)
+        sums = sums_of(c(m), halves) + rows_of(a(m), halves) @ rows_of(b(m), 1).swapaxes(2, 3)
+        if limited:
+            sums = sums.clip(-(2.0**31), 2.0**31 - 1)
+        for slot, bits in zip(slots, spread(sums, halves, to), strict=True):
+            m.put(slot, bits, mask)
+
+    return run
+
+
+# ---- 8x8 matrices of 16-bit elements, whose rows lie anywhere in shared memory --------------------------------------
+
+
+def _count(i: Instruction, kernel: Kernel) -> int:
+    """The number of matrices; 8 lanes hold the addresses of the rows of each."""
+    if "m8n8" not in i.parts or i.parts[-1] != "b16":
+        raise unknown(i, kernel)
+    return next(int(part[1]) for part in i.parts if part in ("x1", "x2", "x4"))
+
+
+def _naming(m: Machine, mask: Mask, count: int) -> Mask:
+    """The lanes whose addresses are read."""
+    m.whole_warps(mask)
+    named = m.tid[0] % 32 < 8 * count
+    return mask if count == 4 else named if mask is None else mask & named
+
+
+def _turned(rows: Array) -> Array:
+    """Matrices (…, 8 rows of 4 times 32 bits), transposed as 16-bit elements."""
+    return np.ascontiguousarray(rows.view(np.uint16).swapaxes(-1, -2)).view(np.uint32)
+
+
+@instruction("ldmatrix.sync")
+def _load(i: Instruction, kernel: Kernel) -> Step:
+    count, turned = _count(i, kernel), "trans" in i.parts
+    address, slots = place(i.operands[1], 32), slots_of(i.operands[0])
+
+    def run(m: Machine, mask: Mask) -> None:
+        rows = m.shared.load(m, address(m), 16, _naming(m, mask, count)).view(np.uint32)
+        matrices = rows.reshape(m.blocks, -1, 4, 8, 4)
+        matrices = _turned(matrices) if turned else matrices
+        for at, slot in enumerate(slots):
+            m.put(slot, matrices[:, :, at].reshape(m.blocks, m.threads), mask)
+
+    return run
+
+
+@instruction("stmatrix.sync")
+def _store(i: Instruction, kernel: Kernel) -> Step:
+    count, turned = _count(i, kernel), "trans" in i.parts
+    address, values = place(i.operands[0], 32), fragment(i.operands[1], TYPES["b32"])
+
+    def run(m: Machine, mask: Mask) -> None:
+        matrices = np.zeros((m.blocks, m.threads // 32, 4, 8, 4), np.uint32)
+        matrices[:, :, :count] = values(m).reshape(count, m.blocks, -1, 8, 4).transpose(1, 2, 0, 3, 4)
+        matrices = _turned(matrices) if turned else matrices
+        rows = matrices.view(np.complex128).reshape(m.blocks, m.threads)
+        m.shared.store(m, address(m), rows, _naming(m, mask, count))
+
+    return run
