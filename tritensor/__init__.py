@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
-import sys
+import sys as _sys
 import warnings
 from typing import Any
 
@@ -106,7 +106,7 @@ __all__ = sorted([*__all__, *_PACKAGE])
 
 def _take_plain_kernels() -> None:
     """Let kernels of `@triton.jit` take our tensors; where Triton is not imported, there are none."""
-    if "triton.runtime.jit" in sys.modules:
+    if "triton.runtime.jit" in _sys.modules:
         importlib.import_module(".cuda.user_kernel", __name__).take_plain_kernels()
 
 

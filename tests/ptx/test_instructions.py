@@ -11,8 +11,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tritensor as torch
 from tritensor.errors import KernelError
 
+from ..needs import needs_triton
 from .programs import compute, execute
 
 RNG = np.random.default_rng(15)
@@ -410,3 +412,13 @@ $L_joined:
 def test_an_unknown_instruction_is_named() -> None:
     with pytest.raises(KernelError, match=r"does not know the instruction frobnicate\.b32(?s:.*)at program\.py:7"):
         compute("    frobnicate.b32 %out, %a0;", [np.zeros(32, np.uint32)], np.uint32)
+
+
+@needs_triton
+def test_a_function_is_executed_where_it_is_called() -> None:
+    x, y = RNG.uniform(0.1, 5, 64), RNG.standard_normal(64)
+    with torch.cuda.simulate(compiled=True):  # which Triton calls a function of NVIDIA's library for
+        found = (torch.from_numpy(x).cuda() ** torch.from_numpy(y).cuda()).cpu().numpy()
+    np.testing.assert_allclose(found, x**y, rtol=1e-15)
+    with pytest.raises(KernelError, match="calls missing, which a simulated device does not have"):
+        compute("    call.uni missing;", [np.zeros(32, np.uint32)], np.uint32)

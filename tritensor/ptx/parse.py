@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from ..errors import KernelError, explain
 
@@ -123,6 +124,8 @@ _SIZES |= {"b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16, "pred": 1}
 _ENDS = ("bra", "ret", "exit", "bar", "barrier", "trap")
 _STATEMENT = re.compile(r"(?:@(!?)(\S+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _LABEL = re.compile(r"([$\w]+):(?!:)\s*(.*)", re.DOTALL)
+_FUNCTION = re.compile(r"^\.func\s*(\([^)]*\))?\s*([\w$]+)\s*(\([^)]*\))[^;{]*\{(.*?)^\}", re.DOTALL | re.MULTILINE)
+_CALL = re.compile(r"call(?:\.uni)?\s+(?:\(([^)]*)\)\s*,)?\s*([\w$]+)\s*(?:,\s*\(([^)]*)\))?", re.DOTALL)
 _VARIABLE = re.compile(
     r"\.(global|shared|local|const)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$.]+)(?:\[(\d*)\])?(?:\s*=\s*(.*))?",
     re.DOTALL,
@@ -152,8 +155,16 @@ def parse(text: str) -> Kernel:
     kernel.threads = int(threads[1]) if threads else kernel.threads
     for statement in _uncommented(code[: found.start()]).split(";"):
         _declare(kernel, statement.strip())
-    _Body(kernel, files).read(body)
+    functions = {
+        name: (_named(results), _named(inputs), text) for results, name, inputs, text in _FUNCTION.findall(code)
+    }
+    _Body(kernel, files, functions).read(body)
     return kernel
+
+
+def _named(parameters: str) -> list[tuple[str, str]]:
+    """Name and type of each parameter."""
+    return [(name, kind) for kind, name in re.findall(r"\.param\s+\.(\w+)\s+([\w$]+)", parameters)]
 
 
 def _uncommented(text: str) -> str:
@@ -185,8 +196,9 @@ def _declare(kernel: Kernel, statement: str) -> None:
 class _Body:
     """Reads the statements of a kernel, with the scopes of inline assembly."""
 
-    def __init__(self, kernel: Kernel, files: dict[int, str]) -> None:
-        self.kernel, self.files = kernel, files
+    def __init__(self, kernel: Kernel, files: dict[int, str], functions: dict[str, Any]) -> None:
+        self.kernel, self.files, self.functions = kernel, files, functions
+        self.inlined = ""  # follows the labels of a function whose call is being replaced
         self.scopes: list[dict[str, str]] = [{}]  # by name: the type of a register, or "" of a label
         self.opened = 0
         self.slots: dict[str, int] = {}
@@ -196,18 +208,42 @@ class _Body:
     def read(self, text: str) -> None:
         kernel = self.kernel
         kernel.blocks.append(Block())
+        self._read(text)
+        for name, offset in kernel.shared.items():
+            if offset < 0:
+                kernel.shared[name] = -(-kernel.static_shared // 16) * 16
+
+    def _read(self, text: str) -> None:
         for statement in self._statements(text):
-            if statement.startswith(".reg"):
+            if statement.startswith((".reg", ".param")):  # parameters of calls are as good as registers
                 kind, names = statement.split(None, 2)[1:]
                 for name in names.split(","):
                     self.scopes[-1][name.strip()] = kind[1:]
             elif statement.startswith("."):
-                _declare(kernel, statement)
+                _declare(self.kernel, statement)
+            elif found := _CALL.match(statement):
+                self._call(*found.groups())
             else:
                 self._instruction(statement)
-        for name, offset in kernel.shared.items():
-            if offset < 0:
-                kernel.shared[name] = -(-kernel.static_shared // 16) * 16
+
+    def _call(self, results: str | None, name: str, inputs: str | None) -> None:
+        """Put the statements of a function in the place of its call."""
+        if name not in self.functions:
+            raise KernelError(explain(f"{self.kernel.name}: calls {name}, which a simulated device does not have"))
+        returned, parameters, text = self.functions[name]
+        given, wanted = (list(map(self._operand, _split(part or ""))) for part in (inputs, results))
+        before, self.inlined = self.inlined, f"#{self.opened + 1}"
+        self.opened += 1
+        self.scopes.append({"": str(self.opened), **dict(parameters), **dict(returned)})
+        for (parameter, kind), value in zip(parameters, given, strict=True):
+            self._add(f"mov.{kind}", (self._operand(parameter), value))
+        self._read(text)
+        self._label("$L_returned")
+        found = [(kind, self._operand(result)) for result, kind in returned]
+        self.scopes.pop()
+        self.inlined = before
+        for place, (kind, value) in zip(wanted, found, strict=True):
+            self._add(f"mov.{kind}", (place, value))
 
     def _statements(self, text: str) -> Iterator[str]:
         """Statements without their semicolon; scopes, labels and lines are dealt with on the way."""
@@ -250,7 +286,7 @@ class _Body:
 
     def _scoped(self, name: str) -> str:
         """A label's name with the number of the scope it is in: inline assembly repeats its labels."""
-        return name if name.startswith("$L") else f"{name}@{self.scopes[-1].get('', '')}"
+        return name + self.inlined if name.startswith("$L") else f"{name}@{self.scopes[-1].get('', '')}"
 
     def _instruction(self, statement: str) -> None:
         found = _STATEMENT.fullmatch(statement)
@@ -259,16 +295,27 @@ class _Body:
         negated, guard, name, rest = found.groups()
         parts = tuple(name.split("."))
         operands = tuple(self._operand(text) for text in _split(rest))
+        if self.inlined and parts[0] == "ret":
+            name, parts, rest = "bra", ("bra",), "$L_returned"
         if parts[0] == "bra":
             operands = (Name(self._scoped(rest.strip())),)
+        elif parts[:2] in (("ld", "param"), ("st", "param")) and len(operands) == 2:
+            there = operands[parts[0] == "ld"]
+            if isinstance(there, Address) and isinstance(there.base, Register):
+                operands = (operands[0], there.base) if parts[0] == "ld" else (there.base, operands[1])
+                name, parts = f"mov.{parts[-1]}", ("mov", parts[-1])
         predicate = None
         if guard:
             register = self._operand(guard)
             assert isinstance(register, Register)
             predicate = register.slot, negated == "!"
-        self.kernel.blocks[-1].instructions.append(Instruction(name, parts, operands, predicate, self.where))
+        self._add(name, operands, predicate)
         if parts[0] in _ENDS and name != "bar.warp.sync":
             self.kernel.blocks.append(Block())
+
+    def _add(self, name: str, operands: tuple[Operand, ...], guard: tuple[int, bool] | None = None) -> None:
+        instruction = Instruction(name, tuple(name.split(".")), operands, guard, self.where)
+        self.kernel.blocks[-1].instructions.append(instruction)
 
     def _operand(self, text: str) -> Operand:
         # most operands of a kernel repeat; inside of a scope, the same name may be another register
