@@ -88,13 +88,19 @@ class Capture:
         Raises:
             DeviceError: the driver reported an error. The stream's state before the capture is restored in any case.
         """
-        driver, pool = self.driver, self.pool
-        self.stream.arena, pool.kept = self.ordinary, None
-        del driver.captures[id(self.stream.handle)]
-        # the next replay waits for the last one, and for the allocations and copies in `source` during the capture
-        driver.wait(pool.source, driver.mark_behind(pool.queue))
-        pool.queue = pool.source
-        return driver.end_capture(self.stream.handle, self.failed is None)
+        driver, pool, queue = self.driver, self.pool, self.stream.handle
+        kept = False
+        try:
+            # The next replay waits for the last one, and for the allocations and copies in `source` during the capture.
+            # `captures` still has this one: if the last replay was in the captured stream, the mark is that before it.
+            driver.wait(pool.source, driver.mark_behind(pool.queue))
+            pool.queue = pool.source
+            kept = self.failed is None
+        finally:
+            self.stream.arena, pool.kept = self.ordinary, None
+            del driver.captures[id(queue)]
+            ended = driver.end_capture(queue, kept)
+        return ended
 
 
 def capturing(driver: AbstractDriver, index: Any) -> Capture | None:

@@ -104,10 +104,11 @@ class Queue:
 class Mark:
     """A place in a queue: done when the queue has run up to it."""
 
-    __slots__ = ("done", "queue", "seen", "time")
+    __slots__ = ("captured", "done", "queue", "seen", "time")
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
+        self.captured = queue.captured  # the capture that it is a place in
         self.done = False
         self.time = 0.0
         self.seen: dict[Queue, int] = {}
@@ -312,6 +313,13 @@ class Simulator(Driver):
         return mark
 
     def wait(self, queue: Queue, mark: Mark) -> None:
+        if mark.captured is not queue.captured:
+            raise DeviceError(
+                explain(
+                    "CUDA error: operation would result in a dependency on uncaptured work (STREAM_CAPTURE_ISOLATION)",
+                    "one stream of the two is captured: the event and the wait are not part of the same capture",
+                )
+            )
         self._push(queue, _Wait(mark))
 
     def queue_done(self, queue: Queue) -> bool:
