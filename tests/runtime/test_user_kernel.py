@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 from collections.abc import Iterator
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import tritensor as torch
 from tritensor import cuda, settings
 from tritensor.autograd import Function
 from tritensor.errors import DeviceMismatchError, KernelError, KernelMemoryError
+from tritensor.runtime.launch import launch
 
 from ..needs import HAS_TRITON
 
@@ -156,6 +158,41 @@ def test_calls_that_do_not_fit(call: Any, words: str) -> None:
         with pytest.raises(TypeError, match=words):
             call(x)
         assert np.array_equal(x.cpu().numpy(), np.ones(4))
+
+
+@cuda.jit
+def fill_with(out_ptr, value, sizes, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, value + sizes[1], mask=i < sizes[0])
+
+
+class Five(IntEnum):
+    FIVE = 5
+
+
+def test_numbers_are_those_that_triton_takes(two: str) -> None:
+    """Python's and their subclasses, so `numpy.float64`; of NumPy's scalars no others."""
+    out = torch.zeros(4, 5, device="cuda")
+    for value, expected in ((np.float64(1.5), 6.5), (Five.FIVE, 10.0), (-3, 2.0), (0.5, 5.5)):
+        fill_with[1](out, value, out.shape, BLOCK=16)
+        assert out.reshape(-1).tolist() == [expected] * 4 + [0.0] * 16
+    for value in (np.float32(1), np.int64(1), np.bool_(True), np.array(1), np.longdouble(1)):
+        message = (
+            rf"^fill_with: a kernel takes int, float.*\n  argument value is a numpy\.{type(value).__name__}\n.*"
+            r"pass value\.item\(\)"
+        )
+        with pytest.raises(TypeError, match=message):
+            fill_with[1](out, value, (4, 5), BLOCK=16)
+    for value, kind in ([1, 4], "list"), (out, "Tensor"), ({}, "dict"), (torch.float32, "dtype"):
+        with pytest.raises(TypeError, match=rf"argument sizes\[1\] is a [\w.]*{kind}"):
+            fill_with[1](out, 1.0, (4, value), BLOCK=16)
+
+
+def test_our_own_launches_take_plain_numbers_only(two: str) -> None:
+    array = torch.zeros(4, device="cuda")._data
+    for value in (np.float64(1), np.int32(1), Five.FIVE):
+        with pytest.raises(TypeError, match=r"^filling: a kernel takes int.*\n  argument value is a "):
+            launch(fill_with._kernel, (1,), (array, value, (4, 5)), {"BLOCK": 16}, array.device, name="filling")
 
 
 def test_devices_are_not_mixed_and_lambdas_are_no_kernels() -> None:

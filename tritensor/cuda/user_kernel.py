@@ -14,7 +14,7 @@ from typing import Any
 from .. import devices
 from ..errors import ArgumentError, DeviceMismatchError, explain
 from ..memory.array import DeviceArray
-from ..runtime.launch import kernel, launch
+from ..runtime.launch import Float64, Int64, kernel, launch
 from ..tensor import Tensor
 
 __all__ = ["jit"]
@@ -71,7 +71,7 @@ class UserKernel:
             )
         where = places.pop() if places else devices.cuda(devices.current_index())
         constants = {name: value for name, value in bound.items() if name in self._kernel.constants}
-        arguments = tuple(arrays.get(name, bound[name]) for name in self._kernel.arguments)
+        arguments = tuple(arrays.get(name, _plain(bound[name])) for name in self._kernel.arguments)
         launch(self._kernel, sizes, arguments, constants, where, warps=warps, stages=stages, name=self.__name__)
         for value in bound.values():
             if isinstance(value, Tensor):
@@ -109,6 +109,16 @@ class UserKernel:
                 )
             )
         return value._data
+
+
+def _plain(value: Any) -> Any:
+    """A number or tuple of a subclass (`numpy.float64`, `Size`) as Triton takes it: as what it is a subclass of."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    for kind in (float, int):
+        if isinstance(value, kind) and type(value) not in (bool, Int64, Float64):
+            return kind(value)
+    return value
 
 
 def jit(fn: Callable[..., Any]) -> UserKernel:

@@ -14,7 +14,8 @@ from typing import Any
 
 from .. import drivers
 from ..drivers.loading import Target
-from ..errors import KernelError, explain
+from ..errors import ArgumentError, KernelError, explain
+from ..memory.array import DeviceArray
 from . import program
 from .needs_triton import needs_triton
 from .program import Program, find, specialise
@@ -65,6 +66,7 @@ def launch(
             pointer argument.
 
     Raises:
+        ArgumentError: an argument is none of these: a NumPy scalar, for example.
         KernelError: the grid is too large, or the kernel does not compile, or fails in simulation.
         KernelMemoryError: in simulation, it touched memory outside of its arguments.
         DeviceError: there is no device, a package is missing, or the device has failed.
@@ -103,6 +105,25 @@ def _arrays(arguments: tuple) -> Iterator[Any]:
             yield value
 
 
+_NUMBERS = frozenset((int, float, bool, str, Int64, Float64, type(None)))
+
+
+def _check_argument(name: str, label: str, value: Any) -> None:
+    """Refuse what has no type in a kernel. A subclass has none either: `numpy.float64` is one of float."""
+    if value.__class__ is tuple:
+        for index, inner in enumerate(value):
+            _check_argument(name, f"{label}[{index}]", inner)
+    elif value.__class__ not in _NUMBERS and not isinstance(value, DeviceArray):
+        scalar = hasattr(value, "item")
+        raise ArgumentError(
+            explain(
+                f"{name}: a kernel takes int, float, tensors on its device, and tuples of these",
+                f"argument {label} is a {type(value).__module__}.{type(value).__qualname__}",
+                remedy=f"pass {label}.item(), or a tensor on the device" if scalar else f"pass {label} as one of them",
+            )
+        )
+
+
 class Request:
     """One launch, which the driver either compiles or interprets (`drivers.loading.LaunchRequest`)."""
 
@@ -125,18 +146,27 @@ class Request:
     def compiled(self, driver: Any, stream: Any) -> tuple[Program, list[Any]]:
         """The program, compiled and loaded if the driver does not have it yet, and the values to launch it with."""
         values: list[Any] = []
-        signature = specialise(self.arguments, values, stream)
+        try:
+            signature = specialise(self.arguments, values, stream)
+        except AttributeError:  # of what is no array; looking for it first would cost every launch
+            self._check()
+            raise
         index = stream.arena.heap.index
         found = find(driver, self.kernel, signature, self.constants, index, self.warps, self.stages, self.name)
         if program.observer is not None:
             program.observer.launched(found, self.grid, values, self.arguments)
         return found, values
 
+    def _check(self) -> None:
+        for label, value in zip(self.kernel.arguments, self.arguments):
+            _check_argument(self.name or self.kernel.__name__, label, value)
+
     def interpreted(
         self, stream: Any, spans: Callable[[], list[tuple[int, int, str]]], memory: Callable[[int, int], Any]
     ) -> Callable[[], None]:
         """The launch as a function on host memory; `spans` lists live buffers, `memory` returns bytes at an address."""
         interpreter = needs_triton("interpreter.run", self.name or self.kernel.__name__)
+        self._check()
         for array in _arrays(self.arguments):
             array.buffer.record_stream(stream)
         if program.observer is not None:
