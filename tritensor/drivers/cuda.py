@@ -193,7 +193,7 @@ class CudaDriver(CudaKernels):
         self._check(status, "cuMemHostAlloc")
         address = int(address)
         memory = (ctypes.c_uint8 * nbytes).from_address(address)
-        weakref.finalize(memory, self._cuda.cuMemFreeHost, address).atexit = False
+        weakref.finalize(memory, _free_pinned, self, address).atexit = False
         return np.frombuffer(memoryview(memory), np.uint8)
 
     def memory_info(self, index: int) -> tuple[int, int]:
@@ -368,6 +368,15 @@ class CudaDriver(CudaKernels):
         first = "an illegal memory access was encountered" if "ILLEGAL_ADDRESS" in text else otherwise
         lost = CONTEXT_LOST if any(code in text for code in FATAL) else ""
         return DeviceError(explain(f"CUDA error: {first}", text, self.suspects(), lost, _LATE_REPORT))
+
+
+def _free_pinned(driver: CudaDriver, address: int) -> None:
+    """Free pinned memory in whatever thread drops it: one that never used CUDA gets a context that is there already."""
+    if type(driver) is _Forked:  # the memory belongs to the parent
+        return
+    if not driver.threads.current:
+        driver._cuda.cuCtxSetCurrent(next(iter(driver._contexts.values())))
+    driver._cuda.cuMemFreeHost(address)
 
 
 _LATE_REPORT = (
