@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..autograd.mode import recording
-from ..autograd.tape import Gradient, Node, Slot, record
 from ..dtypes import bool_
 from ..errors import ShapeError, explain, warn
 from ..public import public
@@ -49,33 +47,9 @@ def additive_mask(mask: Tensor | None, name: str, like: Tensor, other: Tensor | 
     return mask if floating else zeros_like(mask, dtype=like.dtype).masked_fill_(mask, -math.inf)
 
 
-class _Joined(Gradient):
-    """The gradient of a tensor from those of all its pieces along a dimension."""
-
-    name = "SplitWithSizesBackward0"
-
-    def __init__(self, pieces: Sequence[Tensor], dim: int) -> None:
-        self.shapes, self.dim = [each.shape for each in pieces], dim
-
-    def run(self, node: Node, gradient: Any) -> list[Tensor]:
-        """The pieces' gradients, joined; a piece that was not used has none."""
-        known = next(each for each in gradient if each is not None)
-        parts = [
-            known.new_zeros(shape) if each is None else each for each, shape in zip(gradient, self.shapes, strict=True)
-        ]
-        return [cat(parts, self.dim)]
-
-
 def _pieces(x: Tensor, sizes: Sequence[int], dim: int) -> Sequence[Tensor]:
-    """Views of consecutive pieces, whose gradients are joined: `split` would pad each of them with zeros and add."""
-    if len(sizes) == 1:
-        return [x]
-    pieces = x.detach().split(sizes, dim)
-    if recording.enabled and x._needs:
-        node = record(_Joined(pieces, dim), (x._edge(),), outputs=len(pieces))
-        for position, each in enumerate(pieces):
-            each._node, each._needs = Slot(node, position), True
-    return pieces
+    """`split`; a piece that is all of it is `x`, to which its gradient goes without a copy."""
+    return [x] if len(sizes) == 1 else x.split(sizes, dim)
 
 
 def _check_ranks(query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: Any, heads: int) -> bool:

@@ -226,7 +226,10 @@ def tensor_split(
             raise ShapeError(f"number of sections must be larger than 0, got {count}")
         bounds = [place * (extent // count) + min(place, extent % count) for place in range(count + 1)]
     view = view_registry["slice"]
-    return tuple([view(input, *_key(input, dim, slice(*pair))[1]) for pair in pairwise(bounds)])
+    keys = [_key(input, dim, slice(*pair))[1] for pair in pairwise(bounds)]
+    if min(bounds) == 0 and bounds == sorted(bounds):  # no element is in two of them, and each is in one
+        return view.pieces(input, [key for (key,) in keys], dim)
+    return tuple([view(input, *key) for key in keys])
 
 
 def _splitting(name: str, which: str, least: int, place: int) -> None:

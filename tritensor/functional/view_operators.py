@@ -7,7 +7,7 @@ for in-place changes (see `tritensor/inplace.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
@@ -17,7 +17,8 @@ from .. import formats, layout
 from ..autograd.gradients import called
 from ..autograd.mode import recording
 from ..autograd.names import node_name
-from ..autograd.tape import Gradient, Node, record
+from ..autograd.tape import Gradient, Node, Slot, record
+from ..kernels.indexing.joining import cat
 from ..memory.array import DeviceArray
 from ..memory.lifted import Lifted
 from ..memory.storage import owner_of, strided_in_memory
@@ -78,8 +79,27 @@ class View:
         """The view of any array, those inside of a transformation included."""
         return array.viewed(self, arguments) if isinstance(array, Lifted) else self.take(array, *arguments)
 
-    def attach(self, x: Tensor, shape: tuple[int, ...], out: Any, arguments: tuple[Any, ...]) -> Tensor:
-        """The tensor over `out`, a view of `x` (of that shape) that was made with these arguments."""
+    def pieces(self, x: Tensor, keys: Sequence[tuple[Any, ...]], dim: int) -> tuple[Tensor, ...]:
+        """The views at keys that cut `x` along a dimension: of one node, to which their gradients come together."""
+        if not x._needs or not recording.enabled or len(keys) < 2:
+            return tuple([self(x, key) for key in keys])
+        data = x._data if type(x._data) is DeviceArray or isinstance(x._data, Lifted) else x._host_array()
+        node = record(_PiecesGradient(self, data.shape, keys, dim), (x._edge(),), outputs=len(keys))
+        return tuple(
+            [
+                self.attach(x, data.shape, self.of_array(data, (key,)), (key,), Slot(node, place))
+                for place, key in enumerate(keys)
+            ]
+        )
+
+    def attach(
+        self, x: Tensor, shape: tuple[int, ...], out: Any, arguments: tuple[Any, ...], edge: Slot | None = None
+    ) -> Tensor:
+        """The tensor over `out`, a view of `x` (of that shape) that was made with these arguments.
+
+        Args:
+            edge: its edge, if it has no node of its own.
+        """
         result: Tensor = _new(Tensor)
         result._data = out
         counter = x._counter
@@ -91,7 +111,7 @@ class View:
         result._needs = x._needs
         if x._needs:
             if recording.enabled:
-                result._node = record(_ViewGradient(self, shape, arguments), (x._edge(),))
+                result._node = edge or record(_ViewGradient(self, shape, arguments), (x._edge(),))
                 if x._origin is not None and x._origin[3] < 0:
                     version = ~version
             else:
@@ -142,6 +162,35 @@ class _ViewGradient(Gradient):
         return (self.view.backward(gradient, self.shape, *self.arguments),)
 
 
+class _PiecesGradient(_ViewGradient):
+    """Joins the gradients of all pieces. Of each piece by itself it would be a fill, a copy and a sum."""
+
+    __slots__ = ("dim",)
+
+    def __init__(self, view: View, shape: tuple[int, ...], keys: Sequence[tuple[Any, ...]], dim: int) -> None:
+        super().__init__(view, shape, tuple(keys))
+        self.dim = dim
+
+    def name_of(self, node: Node) -> str:
+        return _name_of_index(self.arguments[0]) if self.view is _slice else node_name(self.view.name)
+
+    def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
+        known = [each for each in gradient if each is not None]
+        if len(known) < len(gradient):
+            plain = not recording.enabled and not any(isinstance(each._data, Lifted) for each in known)
+            whole = known[0].new_zeros(self.shape)
+            if plain:
+                for key, part in zip(self.arguments, gradient, strict=True):
+                    if part is not None:
+                        self.view(whole, key).copy_(part)
+                return (whole,)
+            pairs = zip(self.arguments, gradient, strict=True)
+            gradient = [self.view(whole, key) if part is None else part for key, part in pairs]
+        if gradient[0].ndim < len(self.shape):
+            gradient = [part.unsqueeze(self.dim) for part in gradient]
+        return (cat(*gradient, dim=self.dim),)
+
+
 def _strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
     """An array with other strides (in elements) from the same first element; `layout` has checked that they fit."""
     if array.__class__ is DeviceArray:
@@ -160,7 +209,7 @@ def standing_alone(x: Tensor, name: str) -> Tensor:
 
 def renamed(x: Tensor, name: Callable[[str], str]) -> Tensor:
     """A view whose node has another name, made from the view operator's."""
-    backward = getattr(x._node, "backward", None)
+    backward = getattr(_node_of(x), "backward", None)
     if isinstance(backward, _ViewGradient):
         backward.view = backward.view.named(name(backward.view.name))
     return x
@@ -169,10 +218,15 @@ def renamed(x: Tensor, name: Callable[[str], str]) -> Tensor:
 def copy_of(view: Tensor) -> Tensor:
     """A row-major copy of a view, as a function of the view's name with `_copy` makes it."""
     made = view.clone(memory_format=formats.contiguous_format)
-    backward = getattr(view._node, "backward", None)
+    node = _node_of(view)
+    backward = getattr(node, "backward", None)
     if isinstance(backward, _ViewGradient) and recording.enabled:
-        made = called(f"{backward.name_of(view._node)}_copy", made)
+        made = called(f"{backward.name_of(node)}_copy", made)
     return made
+
+
+def _node_of(x: Tensor) -> Any:
+    return x._node.node if isinstance(x._node, Slot) else x._node
 
 
 # ---- the view operators ---------------------------------------------------------------------------------------

@@ -420,7 +420,7 @@ def _pieces(operator: View, x: Tensor, dim: int, sections: Sequence[int]) -> tup
     """Consecutive pieces of these sizes."""
     ends = list(accumulate(sections))
     keys = [slice(end - size, end) for end, size in zip(ends, sections, strict=True)]
-    return tuple([operator(x, (*(slice(None),) * dim, key, Ellipsis)) for key in keys])
+    return operator.pieces(x, [(*(slice(None),) * dim, key, Ellipsis) for key in keys], dim)
 
 
 @public(functional=False, method=True)
@@ -443,7 +443,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     if input.ndim == 0:
         raise RangeError("Dimension specified as 0 but tensor has no dimensions")
     before = (slice(None),) * dim
-    return tuple([_unbind(input, (*before, place, Ellipsis)) for place in range(input._data.shape[dim])])
+    return _unbind.pieces(input, [(*before, place, Ellipsis) for place in range(input._data.shape[dim])], dim)
 
 
 def basic_index(input: Tensor, key: Any) -> Tensor:
