@@ -22,6 +22,7 @@ from tritensor.operator import Operator, registry
 from ..devices.compile_only import compile_only
 from ..needs import HAS_TRITON
 from ..sampling import some
+from .approximate import ALLOWED
 from .samples import Sample, dtypes_of, elementwise_inputs, has_samples, metadata_of, samples
 from .test_operators import case_id, generator, on_cpu, on_device
 
@@ -86,16 +87,26 @@ def local_bytes(compiled: Any, target: tuple[str, Any]) -> int:
     return compiler._cubin_usage(compiled.asm["cubin"])[1]
 
 
+def test_the_list_of_approximations_names_operators() -> None:
+    assert ALLOWED.keys() <= {operator.name for operator in OPERATORS}
+
+
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: str(target[1]))
-@pytest.mark.parametrize("operator", some(OPERATORS, 4), ids=case_id)
-def test_every_body_compiles_without_spills(operator: Operator, target: tuple[str, Any]) -> None:
+@pytest.mark.parametrize("operator", some(OPERATORS, 4, ("floor_divide", "trunc_divide", "sqrt", "mean")), ids=case_id)
+def test_every_body_compiles_without_spills_or_approximations(operator: Operator, target: tuple[str, Any]) -> None:
     dtype = dtypes.float32 if dtypes.float32 in dtypes_of(operator) else dtypes.int32
     found = compile_operator(operator, dtype, target)
     assert found, f"{operator.name} launched no kernel"
     # for arguments beyond 100,000 the library's sine counts in an array, which Triton 3.6 leaves on the stack
     allowed = 40 if operator.name in ("sin", "cos", "tan") else SPILLED.get((operator.name, target[1]), SPARED)
+    approximate: set[str] = set()
     for compiled in found:
         assert local_bytes(compiled, target) <= allowed, f"{compiled.metadata.name} spills on {target}"
+        approximate.update(re.findall(r"\b(?:div\.full|\w+\.approx)[\w.]*", compiled.asm.get("ptx", "")))
+    permitted = ALLOWED.get(operator.name, set()) if dtype is dtypes.float32 else set()
+    assert approximate <= permitted, f"{operator.name} has {approximate - permitted}: see approximate.py"
+    if target == ("cuda", 90) and not SPARED:
+        assert approximate == permitted, f"{operator.name} has {permitted - approximate} no more: see approximate.py"
 
 
 @pytest.mark.parametrize(

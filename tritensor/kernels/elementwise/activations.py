@@ -14,6 +14,7 @@ import numpy as np
 
 from ... import dtypes
 from ...rules import FLOAT, FLOATING, Rectified, Rule
+from ..exact import quotient
 from .arithmetic import where
 from .error_function import erf_array, in_pieces, normal_reciprocal
 from .family import elementwise
@@ -164,7 +165,7 @@ def _one_more_than_exp(x):
 
 @sigmoid.kernel
 def _(x):
-    return 1.0 / (1.0 + libdevice.exp(-x))
+    return quotient(1.0, 1.0 + libdevice.exp(-x))
 
 
 @elementwise(FLOATING, methods=())
@@ -194,7 +195,7 @@ def silu(x):
 
 @silu.kernel
 def _(x):
-    return x / (1.0 + libdevice.exp(-x))
+    return quotient(x, 1.0 + libdevice.exp(-x))
 
 
 @elementwise(FLOATING, methods=())
@@ -215,7 +216,7 @@ silu_gradient.gradients(grad=lambda again, x: silu_gradient.method(again, x), x=
 
 @silu_gradient.kernel
 def _(grad, x):
-    share = 1.0 / (1.0 + libdevice.exp(-x))
+    share = quotient(1.0, 1.0 + libdevice.exp(-x))
     return grad * (share * (1.0 + x * (1.0 - share)))
 
 
@@ -234,7 +235,7 @@ def softplus(x, *, beta=1.0, threshold=20.0):
 @softplus.kernel
 def _(x, beta, threshold):
     scaled = x * beta
-    return tl.where(scaled > threshold, x, libdevice.log1p(libdevice.exp(scaled)) / beta)
+    return tl.where(scaled > threshold, x, quotient(libdevice.log1p(libdevice.exp(scaled)), beta))
 
 
 @elementwise(SHAPED, methods=())
@@ -256,7 +257,7 @@ softplus_gradient.gradients(
 @softplus_gradient.kernel
 def _(grad, x, beta, threshold):
     scaled = x * beta
-    return tl.where(scaled > threshold, grad, grad / (1.0 + libdevice.exp(-scaled)))
+    return tl.where(scaled > threshold, grad, quotient(grad, 1.0 + libdevice.exp(-scaled)))
 
 
 # ---- from the normal distribution --------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from ...public import method
 from ...rules import ANY, CHOSEN, FLOAT, Magnitude, NoBooleans, Power, Rule, Scaled, Square, one_dtype
 from ...runtime.source import device_function
 from ...tensor import Tensor
+from ..exact import quotient, root
 from .family import elementwise
 from .methods import OPERANDS
 from .select import select
@@ -91,10 +92,7 @@ div.gradients(x=lambda grad, y: grad / y, y=lambda grad, x, y: -grad * (x / y / 
 
 @div.kernel
 def _(x, y):
-    if x.dtype == tl.float32:
-        return tl.div_rn(x, y)
-    else:
-        return x / y
+    return quotient(x, y)
 
 
 def _scaled(x: Any, factor: Any, *others: Any) -> Any:
@@ -174,7 +172,7 @@ addcdiv.gradients(
 
 @addcdiv.kernel
 def _(x, tensor1, tensor2, value):
-    return x + value * tensor1 / tensor2
+    return x + quotient(value * tensor1, tensor2)
 
 
 class Interpolation(Rule):
@@ -253,7 +251,7 @@ reciprocal.gradient(lambda grad, out: -grad * out * out)
 
 @reciprocal.kernel
 def _(x):
-    return 1.0 / x
+    return quotient(1.0, x)
 
 
 @method("__rtruediv__")
@@ -343,7 +341,7 @@ def _(x, y):
     if x.dtype.is_floating():
         power = libdevice.pow(x, y)
         if len(y.shape) == 0:  # a number: of a root, -inf has none and -0 has -0
-            power = tl.where(y == 0.5, tl.sqrt(x), tl.where(y == -0.5, 1 / tl.sqrt(x), power))
+            power = tl.where(y == 0.5, root(x), tl.where(y == -0.5, quotient(1.0, root(x)), power))
         return power
     elif x.dtype == tl.int1:
         return x | (y == 0)

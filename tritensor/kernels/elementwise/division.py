@@ -13,6 +13,7 @@ import numpy as np
 from ... import dtypes
 from ...rules import Quotient
 from ...runtime.source import device_function
+from ..exact import quotient
 from .arithmetic import dtype_of, zeros
 from .family import elementwise
 
@@ -34,12 +35,13 @@ floor_divide.gradients(x=zeros, y=zeros)
 def floored(x, y):
     """Python's floor division of floats: the quotient of x minus its remainder, rounded to the nearest integer."""
     left = libdevice.fmod(x, y)
-    whole = (x - left) / y
+    whole = quotient(x - left, y)
+    share = quotient(x, y)
     whole = tl.where((left != 0) & ((y < 0) != (left < 0)), whole - 1, whole)
     below = libdevice.floor(whole)
     below = tl.where(whole - below > 0.5, below + 1, below)
-    below = tl.where(whole == 0, x / y * 0, below)  # a zero has the sign of the quotient
-    return tl.where(y == 0, x / y, below)
+    below = tl.where(whole == 0, share * 0, below)  # a zero has the sign of the quotient
+    return tl.where(y == 0, share, below)
 
 
 @floor_divide.kernel
@@ -67,7 +69,7 @@ trunc_divide.gradients(x=zeros, y=zeros)
 @trunc_divide.kernel
 def _(x, y):
     if x.dtype.is_floating():
-        return libdevice.trunc(x / y)
+        return libdevice.trunc(quotient(x, y))
     else:
         return tl.where(y == 0, x * 0, x // tl.where(y == 0, y + 1, y))
 

@@ -11,6 +11,7 @@ from ...errors import ShapeError, explain
 from ...rules import FLOATING, Rule
 from ...runtime.call import Call
 from ...tensor import Tensor
+from ..exact import quotient
 from .family import elementwise
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def bent_error(x, y, *, bend=1.0, slope=1.0):
 @bent_error.kernel
 def _(x, y, bend, slope):
     distance = tl.abs(x - y)
-    return slope * tl.where(distance < bend, distance * distance / (2 * bend), distance - bend / 2)
+    return slope * tl.where(distance < bend, quotient(distance * distance, 2 * bend), distance - bend * 0.5)
 
 
 bent_error.gradients(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...rules import FLOAT, REAL_FLOAT
+from ..exact import root
 from .family import elementwise
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ sqrt.gradient(lambda grad, out: grad / (2 * out))
 
 @sqrt.kernel
 def _(x):
-    return libdevice.sqrt(x)
+    return root(x)
 
 
 @elementwise(FLOAT)

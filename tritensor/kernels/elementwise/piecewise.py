@@ -12,6 +12,7 @@ import numpy as np
 
 from ... import dtypes
 from ...rules import FLOATING, Rule
+from ..exact import quotient
 from .activations import leaky_relu_gradient, sigmoid, sigmoid_gradient
 from .arithmetic import where
 from .family import elementwise
@@ -77,7 +78,7 @@ def hardsigmoid(x):
 
 @hardsigmoid.kernel
 def _(x):
-    return smaller(larger(x + 3.0, 0.0), 6.0) / 6.0
+    return quotient(smaller(larger(x + 3.0, 0.0), 6.0), tl.zeros_like(x) + 6.0)
 
 
 _SIXTH = 0.1666666716337204  # PyTorch's, which is rounded to float32 in float64, too
@@ -109,7 +110,7 @@ def hardswish(x):
 
 @hardswish.kernel
 def _(x):
-    return x * smaller(larger(x + 3.0, 0.0), 6.0) / 6.0
+    return quotient(x * smaller(larger(x + 3.0, 0.0), 6.0), tl.zeros_like(x) + 6.0)
 
 
 @elementwise(FLOATING, methods=())
@@ -127,7 +128,7 @@ hardswish_gradient.gradients(
 
 @hardswish_gradient.kernel
 def _(grad, x):
-    return tl.where(x <= -3.0, 0.0, tl.where(x < 3.0, grad * (x / 3.0 + 0.5), grad))
+    return tl.where(x <= -3.0, 0.0, tl.where(x < 3.0, grad * (quotient(x, tl.zeros_like(x) + 3.0) + 0.5), grad))
 
 
 @elementwise(Rule("real floating", dtypes.FLOATING, dtypes.FLOATING, promote=False), methods=())
@@ -160,4 +161,4 @@ glu.gradients(
 
 @glu.kernel
 def _(x, gate):
-    return x / (1.0 + libdevice.exp(-gate))
+    return quotient(x, 1.0 + libdevice.exp(-gate))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...rules import FLOAT, REAL_FLOAT, Magnitude
+from ..exact import quotient
 from .arithmetic import where, zeros
 from .family import elementwise
 
@@ -65,7 +66,7 @@ logit.gradient(_odds)
 def _(x, eps):
     if eps is not None:
         x = tl.where(x < eps, eps, tl.where(x > 1 - eps, 1 - eps, x))
-    return libdevice.log(x / (1 - x))
+    return libdevice.log(quotient(x, 1 - x))
 
 
 @elementwise(FLOAT)
@@ -86,7 +87,7 @@ sinc.gradient(_slope_of_sinc)
 @sinc.kernel
 def _(x):
     scaled = x * 3.141592653589793
-    return tl.where(x == 0, 1.0, libdevice.sin(scaled) / scaled)
+    return tl.where(x == 0, 1.0, quotient(libdevice.sin(scaled), scaled))
 
 
 class Angles(Magnitude):

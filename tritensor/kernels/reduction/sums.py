@@ -15,6 +15,7 @@ from ...runtime.source import device_function
 from ...tensor import Tensor
 from ..elementwise.arithmetic import where
 from ..elementwise.maximum import larger, smaller
+from ..exact import quotient, root
 from . import host
 from .family import Parts, reduction, restore, spread
 from .host import add_up, add_up_squares, centre_of, exponential_sums, moments, norms, product, reduced_count
@@ -131,7 +132,7 @@ mean.in_parts(
 
 @device_function
 def _divide(state, count, numbers):
-    return (state[0] / count,)
+    return (quotient(state[0], tl.zeros_like(state[0]) + count),)
 
 
 mean.kernel(fold_sum, add, zero, finish=_divide)
@@ -234,12 +235,12 @@ def _one_moment(values, index, numbers):
 
 @device_function
 def _variance(state, count, numbers):
-    return (state[1] / tl.maximum(state[2] - numbers[0], tl.zeros_like(state[2])),)
+    return (quotient(state[1], tl.maximum(state[2] - numbers[0], tl.zeros_like(state[2]))),)
 
 
 @device_function
 def _deviation(state, count, numbers):
-    return (tl.sqrt(state[1] / tl.maximum(state[2] - numbers[0], tl.zeros_like(state[2]))),)
+    return (root(quotient(state[1], tl.maximum(state[2] - numbers[0], tl.zeros_like(state[2])))),)
 
 
 def _no_moments(compute):
@@ -412,7 +413,7 @@ def _differs(values, index, numbers):
 
 @device_function
 def _root(state, count, numbers):
-    return (tl.sqrt(state[0]),)
+    return (root(state[0]),)
 
 
 @device_function

@@ -10,6 +10,7 @@ from ...memory.array import DeviceArray
 from ...runtime.launch import kernel, launch
 from ..addressing import collapse_dims, offset_of
 from ..blocks import power_of_two
+from ..exact import quotient
 
 if TYPE_CHECKING:
     import triton.language as tl
@@ -70,7 +71,7 @@ def substitution_kernel(
             factor = tl.load(column, mask=tl.maximum(row, place) < size, other=0)
             solved = tl.sum(tl.where((r == here)[:, None], total, tl.zeros_like(total)), 0)
             if not UNIT:
-                solved = solved / tl.sum(tl.where(r == here, pivots, tl.zeros_like(pivots)), 0)
+                solved = quotient(solved, tl.sum(tl.where(r == here, pivots, tl.zeros_like(pivots)), 0))
             left_over = (r < here) if UPPER else (r > here)
             total = tl.where(left_over[:, None], total - factor[:, None] * solved[None, :], total)
             total = tl.where((r == here)[:, None], solved[None, :], total)
