@@ -33,6 +33,7 @@ from .generators import (
     set_rng_state,
 )
 from .inplace import check_writable, write
+from .kernels.bounds import within
 from .kernels.random import philox as kernels
 from .kernels.random.bounds import between
 from .layout import check_shape
@@ -196,7 +197,7 @@ def randint(
     limits = between(whole("randint", "low", low), whole("randint", "high", high), kind)
     shape, place = check_shape("randint", "size", (), size), devices.resolve(device)
     drawn = kernels.integers(shape=shape, dtype=kind, device=place, **draw_from(place, generator), **limits)
-    return creation.finish(drawn._data, requires_grad, False)
+    return within(creation.finish(drawn._data, requires_grad, False), (int(low), int(high) - 1))
 
 
 @public(functional=False)

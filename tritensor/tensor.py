@@ -119,8 +119,11 @@ class Tensor(HostAccess, History):
         return known[1].get(fact) if known is not None and known[0] == self._version else None
 
     def _forget(self) -> None:
-        """Drop the stored facts, because the elements have changed or may have."""
-        self._remembered = None
+        """Drop the facts stored on the tensor and what it is a view of: the elements have changed or may have."""
+        view: Any = self
+        while view is not None:
+            view._remembered = None
+            view = view._origin and view._origin[0]
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the extent of one dimension."""

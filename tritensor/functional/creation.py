@@ -12,6 +12,7 @@ import numpy as np
 from .. import devices, dtypes, formats
 from ..errors import ArgumentError, DtypeError, NumberError, explain
 from ..extents import check_rank
+from ..kernels.bounds import bounds_at_host, within
 from ..layout import check_shape
 from ..memory import buffer, copies
 from ..memory.array import DeviceArray
@@ -147,7 +148,11 @@ def place(array: np.ndarray, device: Any, requires_grad: bool = False, pin_memor
     """A host array as a tensor on `device`."""
     _check_flags(requires_grad, pin_memory)
     where = devices.resolve(device)
-    result = wrap(array if where is devices.cpu else copies.from_host(array, where))
+    result = (
+        wrap(array)
+        if where is devices.cpu
+        else within(wrap(copies.from_host(array, where)), bounds_at_host(array, array.dtype))
+    )
     if pin_memory and where is devices.cpu:
         result = result.pin_memory()
     if requires_grad:

@@ -32,7 +32,7 @@ def embedding(
     """The rows of `weight` at the indices in `input`, of shape (*input, columns).
 
     The gradient sums the rows of equal indices in a fixed order, so every run gives the same bits. On a CUDA device the
-    host waits once for each version of `input`, to check it against the number of rows.
+    host waits once for each version of an `input` whose bounds it does not know, to check them.
 
     Args:
         padding_idx: a row that gets no gradient.

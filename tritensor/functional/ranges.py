@@ -11,6 +11,7 @@ from .. import devices, dtypes
 from ..arguments import wrong_type
 from ..errors import ArgumentError, DtypeError, ShapeError, explain, warn
 from ..extents import check_extents
+from ..kernels.bounds import within
 from ..kernels.random import ranges as kernels
 from ..layout import integers
 from ..outputs import MADE, takes_out
@@ -94,7 +95,9 @@ def arange(
             count = max(0, -((start - converted(end, dtypes.int64)) // step))
     elif not whole:
         start, step = float(start), float(step)
-    return _made(kernels.arange, kind, device, requires_grad, start=start, step=step, steps=count)
+    made = _made(kernels.arange, kind, device, requires_grad, start=start, step=step, steps=count)
+    ends = (start, start + max(count - 1, 0) * step)
+    return within(made, (min(ends), max(ends)) if kind == np.int64 else None)
 
 
 @public(functional=False, out=takes_out(MADE._replace(warning=_COUNTED, flat=True)))

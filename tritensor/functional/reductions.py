@@ -9,6 +9,7 @@ import numpy as np
 from .. import dtypes, layout
 from ..autograd.gradients import called
 from ..errors import ArgumentError, DtypeError, ShapeError, explain, warn
+from ..kernels.bounds import places_along, within
 from ..kernels.reduction import extremes, sums
 from ..kernels.reduction.family import refuse_empty
 from ..kernels.reduction.functions import Dim, as_flag, as_one_dim, keywords, no_dims, reduced_shape
@@ -259,7 +260,8 @@ def _extreme(name: str, input: Tensor, dim: Any, keepdim: Any, others: dict[str,
     dim, keepdim = keywords(name, dim, keepdim, others)
     if dim is not None:
         along = extremes.max_dim if name == "max" else extremes.min_dim
-        return (MaxResult if name == "max" else MinResult)(*along.reduce(input, as_one_dim(name, dim), keepdim))
+        values, indices = along.reduce(input, as_one_dim(name, dim), keepdim)
+        return (MaxResult if name == "max" else MinResult)(values, within(indices, places_along(input, dim)))
     if isinstance(input, Tensor) and input.numel() == 0:
         refuse_empty(name, input._data.shape, (), whole=True)
     found = (extremes.largest if name == "max" else extremes.smallest).reduce(input, None, False)

@@ -11,6 +11,7 @@ from ..arguments import whole
 from ..autograd.gradients import called
 from ..autograd.levels import followed
 from ..errors import ShapeError
+from ..kernels.bounds import places_along, within
 from ..kernels.indexing.family import gather, nonzero_positions
 from ..kernels.indexing.sorting import extremes
 from ..kernels.indexing.sorting import sort as sort_operator
@@ -53,7 +54,8 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     >>> torch.sort(torch.tensor([3, 1, 2])).indices
     tensor([1, 2, 0])
     """
-    return SortResult(*sort_operator(input, dim=dim, descending=descending))
+    values, indices = sort_operator(input, dim=dim, descending=descending)
+    return SortResult(values, within(indices, places_along(input, dim)))
 
 
 def in_order(x: Tensor, dim: int = -1) -> Tensor:
@@ -94,5 +96,6 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     values, indices = sort_operator(input, dim=dim, descending=largest)
     if input.ndim == 0:
         return TopkResult(values, indices)
+    found = within(indices.narrow(dim, 0, k).clone(), places_along(input, dim))
     chosen = called("TopkBackward0", values.narrow(dim, 0, k).clone())
-    return TopkResult(chosen, indices.narrow(dim, 0, k).clone())
+    return TopkResult(chosen, found)

@@ -17,6 +17,7 @@ from ..autograd.tape import Gradient, Node, record
 from ..drivers import Stream, active
 from ..errors import ArgumentError, DeviceError, DtypeError, ShapeError, explain
 from ..inplace import OverlapError, check_writable, is_itself, write
+from ..kernels.bounds import alike, bounds_at_host, within
 from ..memory import buffer, copies, sending
 from ..memory.array import DeviceArray
 from ..memory.lifted import Dual, Lifted, device_of
@@ -117,11 +118,12 @@ def to(
     if unchanged and (memory_format is None or _has_format(self, "to", memory_format)):
         return self
     del data  # another reference, which `can_be_sent` would count
+    bounds = None if where is devices.cpu else bounds_at_host(self, kind)
     strides = new_strides(self, "to", memory_format)
     sent = None
     if non_blocking and self._pinned and where is not devices.cpu and strides is None:
         sent = _sent(self, where, kind)
-    result = wrap(_moved(self, where, kind, non_blocking, strides) if sent is None else sent)
+    result = within(wrap(_moved(self, where, kind, non_blocking, strides) if sent is None else sent), bounds)
     if self._needs and recording.enabled and dtypes.of(kind).category >= dtypes.FLOATING:
         result._node = record(_ToCopy(self), (self._edge(),))
         result._needs = True
@@ -234,7 +236,7 @@ def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
         return copy.method(self)  # type: ignore[no-any-return]
     strides = None if memory_format is formats.contiguous_format else new_strides(self, "clone", memory_format)
     if strides is None:
-        return copy.method(self)  # type: ignore[no-any-return]
+        return alike(copy.method(self), self)
     data = data if data.__class__ is DeviceArray else self._host_array()
     turned = wrap(data.transpose(formats.memory_order(data.shape, strides)))
     result = wrap(restrided(copy(turned)._data, data.shape, strides))

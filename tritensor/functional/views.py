@@ -14,6 +14,7 @@ from ..arguments import check_tensor, check_tensors, whole
 from ..copying import LARGE
 from ..errors import ArgumentError, RangeError, ShapeError, explain
 from ..extents import check_extents, check_rank
+from ..kernels.bounds import alike
 from ..layout import integers
 from ..memory.array import DeviceArray
 from ..public import method, public
@@ -141,7 +142,7 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     except layout.NotViewable:
         copied = _unsafe_view(input.contiguous(), target)
         copied._origin = None  # nobody else has the copy, so the result is a view of nothing
-        return copied
+        return alike(copied, input)
 
 
 def _quick_view(input: Tensor, sizes: tuple[Any, ...], operator: View) -> Tensor | None:

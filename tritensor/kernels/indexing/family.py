@@ -7,8 +7,8 @@ Every operator here either reads or writes. *Reading* copies `x[place]` to each 
     gather, scatter     `index` has x's rank: each element is a coordinate along one dimension
 
 A position outside of its dimension raises `BoundsError` before anything is computed. On a CUDA device the host
-waits for the smallest and the largest element of the index tensor, which are read back once for each version of that
-tensor. While a graph is captured, positions are not checked.
+waits for the smallest and the largest element of an index tensor whose bounds are not known (`kernels.bounds`); they
+are read back once for each version of that tensor. While a graph is captured, positions are not checked.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ...operator import Dtypes, Operator, Shapes, copy_into
 from ...rules import ANY
 from ...runtime.call import Call
 from ...tensor import Tensor, wrap
+from ..bounds import bounds_of
 from ..pairs import is_complex, movable, parts
 from .host import add_at, indexed_shape, mesh
 
@@ -279,7 +280,9 @@ def check_bounds(where: Tensor, size: int, dim: int, negative: bool = True, mess
         raise DtypeError(f"index tensors must be of an integer dtype, got {where.dtype}")
     if where._data.__class__ is DeviceArray and capturing(where._data.buffer.driver, where.device.index) is not None:
         return  # the host cannot read it now; in simulation the kernel's addresses are checked at each replay
-    low, high = value_range(where)
+    low, high = (where._data.__class__ is DeviceArray and bounds_of(where)) or (-size - 1, size)
+    if low < (-size if negative else 0) or high >= size:
+        low, high = value_range(where)
     if high >= size or low < (-size if negative else 0):
         wrong = high if high >= size else low
         if message:

@@ -13,6 +13,7 @@ from ...autograd.tape import Gradient, record
 from ...errors import ArgumentError, explain
 from ...outputs import into
 from ...tensor import Tensor, wrap
+from ..bounds import places_along, within
 from .host import add_up, reduced_count
 
 __all__ = [
@@ -107,7 +108,8 @@ def function_of(operator: Any, one_dim: bool, quick: bool) -> Callable[..., Tens
             if out is not None:
                 return into(made, rule, out, (input, dim, keepdim), others)  # type: ignore[no-any-return]
             dim, keepdim = keywords(name, dim, keepdim, others)
-            return operator.reduce(input, dims_of(dim), keepdim)  # type: ignore[no-any-return]
+            found: Tensor = operator.reduce(input, dims_of(dim), keepdim)
+            return within(found, places_along(input, dim)) if name in ("argmax", "argmin") else found
 
     if one_dim:
         made.__annotations__["dim"] = "int | None"
