@@ -109,7 +109,7 @@ def function_of(operator: Any, one_dim: bool, quick: bool) -> Callable[..., Tens
                 return into(made, rule, out, (input, dim, keepdim), others)  # type: ignore[no-any-return]
             dim, keepdim = keywords(name, dim, keepdim, others)
             found: Tensor = operator.reduce(input, dims_of(dim), keepdim)
-            return within(found, places_along(input, dim)) if name in ("argmax", "argmin") else found
+            return within(found, places_along(input, dims_of(dim))) if name in ("argmax", "argmin") else found
 
     if one_dim:
         made.__annotations__["dim"] = "int | None"
