@@ -17,20 +17,12 @@ from tritensor.drivers.allocator import Arena
 from tritensor.errors import DeviceError
 from tritensor.memory import copies
 
-STREAMS = (
-    "default",
-    "first",
-    "kept",
-    "new",
-)  # "first" is the stream of the capture before, "kept" the one for captures
+STREAMS = ("default", "first", "kept", "new")  # "first" is that of the capture before, "kept" the one for captures
+FAILURES = {None: (), "body": ZeroDivisionError, "refused": RuntimeError, "wait": DeviceError}
 MATRIX = [
     pytest.param(*case, id="-".join(map(str, case)))
-    for case in itertools.product(STREAMS, STREAMS[1:], ("shared", "own"), (None, "body", "refused", "wait"))
+    for case in itertools.product(STREAMS, STREAMS[1:], ("shared", "own"), FAILURES)
 ]
-
-
-class Broken(Exception):
-    """What the block raises."""
 
 
 @pytest.fixture
@@ -70,21 +62,19 @@ def test_a_capture_after_a_replay(simulation, monkeypatch, replayed_in, captured
         with cuda.stream(streams[replayed_in]):
             one.replay()
         options = {"stream": streams[captured_in], "pool": one.pool() if pool == "shared" else None}
-        raised = {None: (), "body": Broken, "refused": RuntimeError, "wait": DeviceError}[failure]
         try:
             with cuda.graph(two, **options):
                 other = copied(out)
                 if failure == "body":
-                    raise Broken
+                    raise ZeroDivisionError
                 if failure == "refused":
                     copies.to_host(other)
                 if failure == "wait":
                     monkeypatch.setattr(simulation, "wait", refuse)
-        except raised:
+        except FAILURES[failure]:
             monkeypatch.undo()
-            assert failure, "the capture should have succeeded"
         else:
-            assert failure is None, "the capture should have failed"
+            assert failure is None
         # Whatever happened, nothing is captured any more: both streams run work, and the host may wait for it.
         assert simulation.captures == {}
         for stream in streams.values():
@@ -106,14 +96,14 @@ def refuse(*_):
     raise DeviceError("CUDA error: a stream could not wait for an event")
 
 
-def test_a_simulated_stream_is_as_strict_about_marks_of_captures(simulation):
+def test_a_simulated_stream_does_not_wait_across_the_edge_of_a_capture(simulation):
     one, two = (simulation.create_stream(0).handle for _ in range(2))
     before = simulation.mark(one)
     simulation.begin_capture(one)
     inside = simulation.mark(one)
     simulation.wait(one, inside)
     for queue, mark in ((two, inside), (one, before)):
-        with pytest.raises(DeviceError):
+        with pytest.raises(DeviceError, match="not part of the same capture"):
             simulation.wait(queue, mark)
     simulation.end_capture(one, keep=False)
     simulation.wait(one, before)
@@ -123,6 +113,6 @@ def test_a_simulated_stream_is_as_strict_about_marks_of_captures(simulation):
 @pytest.mark.parametrize("late", [pytest.param("", marks=pytest.mark.slow), "1"])
 def test_it_holds_over_a_stub_of_the_driver(stub, late):
     variables = {"STUB_LATE": late} if late else {}
-    result = stub("-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", __file__, "-k", "False or strict", **variables)
+    result = stub("-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", __file__, "-k", "False", **variables)
     assert result.returncode == 0, result.stdout
-    assert f"{len(MATRIX) + 1} passed" in result.stdout, result.stdout
+    assert f"{len(MATRIX)} passed" in result.stdout, result.stdout
