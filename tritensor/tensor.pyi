@@ -1360,7 +1360,7 @@ class Tensor:
     def _edge(self) -> Any:
         """The edge for the tensor's gradient: its node, a `Slot` if that has several outputs, or the leaf itself."""
     def _forget(self) -> None:
-        """Drop the stored facts, because the elements have changed or may have."""
+        """Drop the facts stored on the tensor and what it is a view of: the elements have changed or may have."""
     def _host_array(self) -> np.ndarray:
         """The CPU tensor's array, after waiting for an unfinished copy."""
     def _recall(self, fact: str) -> Any:
