@@ -22,6 +22,8 @@ EXACT = {
     "square root": (lambda x: (x * x).sqrt(), N),
     "power": (lambda x: (x * x) ** 0.5, N),
     "hardsigmoid": (lambda x: F.hardsigmoid(x + 3), 1 + 0 * N),
+    "mean": (lambda x: x[:, None].expand(-1, 41).mean(1), N),
+    "norm": (lambda x: x[:, None].expand(-1, 4).norm(dim=1), 2 * N),
 }
 
 
