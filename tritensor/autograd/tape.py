@@ -312,12 +312,15 @@ def propagate(
                 else:
                     _deliver(edge, part, pending, leaves, heap)
             if watched:
-                gradient = parts = part = array = None  # as after the loop
+                gradient = parts = part = array = value = None  # as after the loop
+                saved = ()
                 for leaf in _completed(node, watched):
                     if leaf in leaves:
                         finish(leaf, leaves.pop(leaf), create_graph, None, found)
-        # a leaf takes over a gradient without a copy only if nothing else references it, so drop these references
-        gradient = parts = part = array = None
+        # A leaf takes over a gradient without a copy only if nothing else references it, so drop these references. What
+        # the last node saved is among them: cross entropy on a device saves the gradient that it returns.
+        gradient = parts = part = array = value = None
+        saved = ()
         while leaves:
             leaf = next(iter(leaves))
             finish(leaf, leaves.pop(leaf), create_graph, targets, found)
