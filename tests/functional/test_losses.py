@@ -496,3 +496,31 @@ def test_which_losses_make_their_gradient_at_once():
         everything_ignored = F.cross_entropy(needing, torch.full_like(target, -100), reduction="sum")
         everything_ignored.backward()
         assert everything_ignored.item() == 0 and not needing.grad.cpu().any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_leaf_takes_over_the_gradient_that_the_forward_pass_made(dtype, watched, monkeypatch):
+    """At 8192 rows of 32,768 classes a copy of it would be 1 GB, and 2 GB read and written."""
+    launched = []
+    launch = losses_kernel.launch
+    monkeypatch.setattr(
+        losses_kernel, "launch", lambda *given, **named: launched.append(given[1]) or launch(*given, **named)
+    )
+    with torch.cuda.simulate(devices=1), settings.check(False), settings.block(64):
+        x = torch.randn(64, 512, device="cuda").to(dtype).requires_grad_()
+        if watched:
+            x.register_post_accumulate_grad_hook(lambda leaf: None)
+        loss = F.cross_entropy(x, torch.arange(64, device="cuda"))
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        launched.clear()
+        loss.backward(torch.full_like(loss, 3.0))
+        # a number, of 512 bytes, for the gradient of the loss
+        assert torch.cuda.max_memory_allocated() - before <= 2048 < x.grad.nbytes
+        # 512 blocks, by 16 programs for each of 4 multiprocessors
+        assert launched == [(64,)]
+        y = x.detach().cpu().float().requires_grad_()
+        (3 * F.cross_entropy(y, torch.arange(64))).backward()
+        torch.testing.assert_close(x.grad.cpu().float(), y.grad, rtol=1e-2, atol=1e-5)

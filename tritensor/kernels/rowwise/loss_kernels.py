@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["launch_cross_entropy", "launch_cross_entropy_backward", "launch_nll", "launch_scale"]
 
 _BLOCK = 1024
+# Programs of 4 warps that a multiprocessor has room for: 64 warps.
+_PROGRAMS = 16
 
 
 @device_function
@@ -184,23 +186,30 @@ def _launch_shares(
 
 
 @kernel
-def scale_kernel(x_ptr, factor_ptr, count, COMPUTE: tl.constexpr, BLOCK: tl.constexpr):
-    """Multiply contiguous elements by one number on the device; a factor of 1 reads and writes nothing."""
+def scale_kernel(x_ptr, factor_ptr, count, blocks, COMPUTE: tl.constexpr, BLOCK: tl.constexpr):
+    """Multiply contiguous elements by one number on the device; a factor of 1 reads and writes nothing.
+
+    Program i takes the blocks i, i + programs, ...
+    """
     factor = tl.load(factor_ptr).to(COMPUTE)
     if factor != 1:
-        index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-        mask = index < count
-        x = tl.load(x_ptr + index, mask=mask).to(COMPUTE)
-        tl.store(x_ptr + index, (x * factor).to(x_ptr.dtype.element_ty), mask=mask)
+        for block in range(tl.program_id(0), blocks, tl.num_programs(0)):
+            index = tl.cast(block, tl.int64) * BLOCK + tl.arange(0, BLOCK)
+            mask = index < count
+            x = tl.load(x_ptr + index, mask=mask).to(COMPUTE)
+            tl.store(x_ptr + index, (x * factor).to(x_ptr.dtype.element_ty), mask=mask)
 
 
 def launch_scale(x: DeviceArray, factor: DeviceArray) -> None:
     """Multiply a contiguous array by the only element of another, in place."""
     block = block_size(x, 4096, interpreted=1 << 16)
+    blocks = -(-x.size // block)
+    # no more programs than run at once: one for each block would be 65,536 for a gigabyte, most often to find a 1
+    enough = x.buffer.driver.properties(x.device.index).multi_processor_count * _PROGRAMS  # type: ignore[arg-type]
     launch(
         scale_kernel,
-        (-(-x.size // block),),
-        (x, factor, x.size),
+        (min(blocks, enough),),
+        (x, factor, x.size, blocks),
         {"COMPUTE": dtypes.float64 if x.itemsize == 8 else dtypes.float32, "BLOCK": block},
         x.device,
         name="scale_by_element",
