@@ -524,3 +524,12 @@ def test_a_leaf_takes_over_the_gradient_that_the_forward_pass_made(dtype, watche
         y = x.detach().cpu().float().requires_grad_()
         (3 * F.cross_entropy(y, torch.arange(64))).backward()
         torch.testing.assert_close(x.grad.cpu().float(), y.grad, rtol=1e-2, atol=1e-5)
+
+
+def test_targets_beyond_32_bits_are_no_classes():
+    """Columns are counted in 32 bits: 2**32 + 1 must not count as class 1, whether it is ignored or wrong."""
+    with torch.cuda.simulate(devices=1), settings.check(False):
+        far = (1 << 32) + 1
+        x = scores("cuda").requires_grad_()
+        F.cross_entropy(x, torch.tensor([0, far], device="cuda"), ignore_index=far).backward()
+        assert x.grad[1].tolist() == [0, 0, 0] and x.grad[0].cpu().any()

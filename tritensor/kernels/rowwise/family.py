@@ -5,6 +5,7 @@ The kernels work along the last dimension; another one is moved there first, by 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -51,10 +52,10 @@ class Rowwise(Operator):
         self.by_rows: Callable[..., None] | None = None
         self.bodies = RowBodies()
 
-    def kernel(self, apply: Any, summary: Any, merge: Any) -> Operator:  # type: ignore[override]
+    def kernel(self, apply: Any, summary: Any, merge: Any, beyond: float = 0.0) -> Operator:  # type: ignore[override]
         """Declare the kernel's device functions; see `RowBodies`."""
         self.body = apply
-        self.bodies = RowBodies(apply, summary, merge)
+        self.bodies = RowBodies(apply, summary, merge, beyond=beyond)
         return self
 
     def prepare(self, call: Call) -> None:
@@ -110,8 +111,11 @@ class Rowwise(Operator):
         return [(tuple(call.arrays[0].shape), call.results[0].numpy)]
 
     def launch(self, call: Call) -> None:
-        """Run the bodies over rows."""
-        launch_rows(self.bodies, call.outs, call.arrays, call.metadata["dim"], call.compute, self.name)
+        """Run the bodies over rows; their one number is whether the results have 16 bits."""
+        short = call.results[0].itemsize == 2
+        launch_rows(
+            self.bodies, call.outs, call.arrays, call.metadata["dim"], call.compute, self.name, numbers=(short,)
+        )
 
     def calls(self, draw: Any) -> Iterator[tuple[Any, ...]]:
         """Each dimension, short and long ones, and empty tensors."""
@@ -208,21 +212,40 @@ softmax.by_rows = softmax_rows
 
 
 @device_function
-def summarise_exponentials(values, row_values, col_values, col, mask, numbers):
-    """The largest element of a block of columns, and the sum of exp(x - largest)."""
-    x = tl.where(mask, values[0], float("-inf"))
+def exponential(x, SHORT: tl.constexpr):
+    """exp(x); for results of 16 bits by way of a power of two, in 4 instructions for 8 and off by |x| * 2**-24."""
+    if SHORT:
+        return libdevice.exp2(x * 1.4426950408889634)
+    else:
+        return libdevice.exp(x)
+
+
+@device_function
+def largest(x):
+    """The largest element of each row, or the lowest number where all are -inf: the sum of the exponentials of the
+    distances to it is then 0 and not NaN, and can be merged with those of other blocks of the row."""
     top = tl.max(x, 1)
-    # where all are -inf the sum is 0 and not NaN, so that it can be merged with other blocks of the row
-    shift = tl.where(top == float("-inf"), tl.zeros_like(top), top)
-    return top, tl.sum(libdevice.exp(x - shift[:, None]), 1)
+    lowest = -1.7976931348623157e308 if top.dtype == tl.float64 else -3.4028234663852886e38
+    return tl.maximum(top, tl.zeros_like(top) + lowest)
+
+
+@device_function
+def summarise_exponentials(values, row_values, col_values, col, mask, count, numbers):
+    """The largest element of a block of columns, and the sum of exp(x - largest)."""
+    top = largest(values[0])
+    return top, tl.sum(exponential(values[0] - top[:, None], numbers[0]), 1)
 
 
 @device_function
 def _softmax_of(values, row_values, col_values, summary, col, numbers):
-    return (libdevice.exp(values[0] - summary[0]) / summary[1],)
+    shares = exponential(values[0] - summary[0], numbers[0])
+    if numbers[0]:
+        return (shares * (1 / summary[1]),)  # one division for each row
+    else:
+        return (shares / summary[1],)
 
 
-softmax.kernel(_softmax_of, summarise_exponentials, merge_logs)
+softmax.kernel(_softmax_of, summarise_exponentials, merge_logs, beyond=-math.inf)
 
 
 @softmax.gradient
@@ -249,7 +272,7 @@ def _log_softmax_of(values, row_values, col_values, summary, col, numbers):
     return (values[0] - summary[0] - libdevice.log(summary[1]),)
 
 
-log_softmax.kernel(_log_softmax_of, summarise_exponentials, merge_logs)
+log_softmax.kernel(_log_softmax_of, summarise_exponentials, merge_logs, beyond=-math.inf)
 
 
 @log_softmax.gradient
@@ -269,8 +292,8 @@ softmax_backward.by_rows = softmax_backward_rows
 
 
 @device_function
-def _sum_of_products(values, row_values, col_values, col, mask, numbers):
-    return (tl.sum(tl.where(mask, values[0] * values[1], tl.zeros_like(values[0])), 1),)
+def _sum_of_products(values, row_values, col_values, col, mask, count, numbers):
+    return (tl.sum(values[0] * values[1], 1),)
 
 
 @device_function
@@ -296,13 +319,13 @@ log_softmax_backward.by_rows = log_softmax_backward_rows
 
 
 @device_function
-def _sum_of_gradients(values, row_values, col_values, col, mask, numbers):
-    return (tl.sum(tl.where(mask, values[0], tl.zeros_like(values[0])), 1),)
+def _sum_of_gradients(values, row_values, col_values, col, mask, count, numbers):
+    return (tl.sum(values[0], 1),)
 
 
 @device_function
 def _log_softmax_backward_of(values, row_values, col_values, summary, col, numbers):
-    return (values[0] - libdevice.exp(values[1]) * summary[0],)
+    return (values[0] - exponential(values[1], numbers[0]) * summary[0],)
 
 
 log_softmax_backward.kernel(_log_softmax_backward_of, _sum_of_gradients, _add_sums)

@@ -42,15 +42,25 @@ class RowBodies(NamedTuple):
 
     Attributes:
         apply: `(values, row_values, col_values, summary, col, numbers) -> results` for each element.
-        summary: `(values, row_values, col_values, col, mask, numbers) -> summary` of a block of columns.
+        summary: `(values, row_values, col_values, col, mask, count, numbers) -> summary` of a block of `count` columns.
         merge: `(*summary, *summary) -> summary`.
         finish: `(summary, row_values, numbers) -> results` for each row, all of shape (rows,).
+        beyond: what stands in `values` where there is no element, at which the mask is false.
+        pick: which of row_values is a column, whose elements of the first input and of each of col_values are added to
+            row_values (0 where there is no such column): one load for each row, where a comparison, a choice and an
+            addition for each element would look for it.
+        late: col_values are read by `apply` only, and loaded after the summary, which gets none; those of long rows by
+            quarters. Loaded before, they take a register for each element: a layer norm of 16384 had 126 with 16 warps
+            on sm_90 and one program a multiprocessor, now it has 64 and two. There is one input.
     """
 
     apply: Any = None
     summary: Any = None
     merge: Any = None
     finish: Any = None
+    beyond: float = 0.0
+    pick: int | None = None
+    late: bool = False
 
 
 @device_function
@@ -83,22 +93,42 @@ def as_columns(values):
 
 
 @device_function
-def load_tile(ins, starts, col_strides, col, mask, COMPUTE: tl.constexpr, UNIT: tl.constexpr):
-    """A block of shape (rows, cols) from each input."""
+def load_tile(ins, starts, col_strides, col, mask, COMPUTE: tl.constexpr, UNIT: tl.constexpr, BEYOND: tl.constexpr):
+    """A block of shape (rows, cols) from each input; BEYOND where the mask is false."""
     values = ()
     for position in tl.static_range(len(ins)):
         pointer = ins[position] + starts[position][:, None] + in_units(col * col_strides[position], UNIT)[None, :]
-        values = values + (tl.load(pointer, mask=mask).to(COMPUTE),)  # type: ignore[assignment]  # noqa: RUF005
+        values = values + (tl.load(pointer, mask=mask, other=BEYOND).to(COMPUTE),)  # type: ignore[assignment]  # noqa: RUF005
     return values
 
 
 @device_function
-def load_cols(ins, col, cols, COMPUTE: tl.constexpr):
+def load_cols(ins, col, mask, COMPUTE: tl.constexpr):
     """A block of shape (1, cols) from each array of one element per column."""
     values = ()
     for position in tl.static_range(len(ins)):
-        value = tl.load(ins[position] + col, mask=col < cols, other=0).to(COMPUTE)
+        value = tl.load(ins[position] + col, mask=mask, other=0).to(COMPUTE)
         values = values + (value[None, :],)  # type: ignore[assignment]  # noqa: RUF005
+    return values
+
+
+@device_function
+def quarters(x, ROWS: tl.constexpr, COLS: tl.constexpr):
+    """The quarters of a block's columns, which no element moves for."""
+    left, right = tl.split(tl.permute(tl.reshape(x, (ROWS, 2, COLS // 2)), (0, 2, 1)))
+    first, second = tl.split(tl.permute(tl.reshape(left, (ROWS, 2, COLS // 4)), (0, 2, 1)))
+    third, fourth = tl.split(tl.permute(tl.reshape(right, (ROWS, 2, COLS // 4)), (0, 2, 1)))
+    return first, second, third, fourth
+
+
+@device_function
+def load_picked(x_ptr, start, col_step, col_ins, place, mask, cols, COMPUTE: tl.constexpr):
+    """Each row's element at a column of its own, and those of the arrays of one element per column."""
+    inside = mask & (place >= 0) & (place < cols)
+    values = (tl.load(x_ptr + start + place * col_step, mask=inside, other=0).to(COMPUTE),)
+    for position in tl.static_range(len(col_ins)):
+        value = tl.load(col_ins[position] + place, mask=inside, other=0).to(COMPUTE)
+        values = values + (value,)  # type: ignore[assignment]  # noqa: RUF005
     return values
 
 
@@ -130,6 +160,10 @@ def rowwise_kernel(
     SUMMARY: tl.constexpr,
     MERGE: tl.constexpr,
     FINISH: tl.constexpr,
+    PICK: tl.constexpr,
+    BEYOND: tl.constexpr,
+    LATE: tl.constexpr,
+    PARTS: tl.constexpr,
     COMPUTE: tl.constexpr,
     ROW_COMPUTE: tl.constexpr,
     OUT_DTYPES: tl.constexpr,
@@ -138,6 +172,7 @@ def rowwise_kernel(
     INDEX64: tl.constexpr,
     UNITS: tl.constexpr,
     LOOP: tl.constexpr,
+    EXACT: tl.constexpr,
     ROWS: tl.constexpr,
     COLS: tl.constexpr,
 ):
@@ -151,9 +186,11 @@ def rowwise_kernel(
         out_strides, in_strides, row_in_strides, shape: for each array RANK strides, in elements, and the RANK sizes
             that all share, from which a row's number gives its offset.
         out_col_strides, in_col_strides: for each array the step from one column to the next.
-        APPLY, SUMMARY, MERGE, FINISH: see `RowBodies`; None for what the operator does not have.
+        APPLY, SUMMARY, MERGE, FINISH, PICK, BEYOND, LATE: see `RowBodies`; None for what the operator does not have.
         COMPUTE: the dtype that inputs are converted to; ROW_COMPUTE the same for each of row_ins.
+        PARTS: 4 to load col_values late by quarters of the tile, else 1.
         LOOP: rows are longer than COLS.
+        EXACT: COLS is as long as a row and ROWS divides `rows`: nothing is masked.
         INDEX64: whether offsets need 64 bits.
         UNITS: divisors of the offsets of rows, the offsets of columns, `rows`, and `cols` (see `in_units`).
         ROWS, COLS: the tile. The grid is (ceil(rows / ROWS),).
@@ -164,42 +201,60 @@ def rowwise_kernel(
         start = start.to(tl.int64)
         span = span.to(tl.int64)
     row = start * ROWS + tl.arange(0, ROWS)
-    row_mask = row < in_units(rows, UNITS[2])
-    cols = in_units(cols, UNITS[3])
+    row_mask = tl.full((ROWS,), 1, tl.int1)
+    if ROWS > 1 and not EXACT:
+        row_mask = row < in_units(rows, UNITS[2])
+    cols = COLS if EXACT else in_units(cols, UNITS[3])
     starts = row_starts(ins, in_strides, shape, row, RANK, UNITS[0])
     row_values = load_rows(row_ins, row_in_strides, shape, row, row_mask, ROW_COMPUTE, RANK)
+    if PICK is not None:
+        place = row_values[PICK]
+        row_values += load_picked(ins[0], starts[0], in_col_strides[0], col_ins, place, row_mask, cols, COMPUTE)
     row_columns = as_columns(row_values)
     every_col = tl.broadcast_to(row_mask[:, None], (ROWS, COLS))
     whole = cols // COLS * COLS
+    early_ins = () if LATE else col_ins
     summary = ()
     if not LOOP:
-        mask = every_col & (span < cols)[None, :]
-        values = load_tile(ins, starts, in_col_strides, span, mask, COMPUTE, UNITS[1])
-        col_values = load_cols(col_ins, span, cols, COMPUTE)
+        col_mask = tl.full((COLS,), 1, tl.int1) if EXACT else span < cols
+        mask = every_col & col_mask[None, :]
+        values = load_tile(ins, starts, in_col_strides, span, mask, COMPUTE, UNITS[1], BEYOND)
+        col_values = load_cols(early_ins, span, col_mask, COMPUTE)
         if SUMMARY is not None:
-            summary = SUMMARY(values, row_columns, col_values, span[None, :], mask, numbers)
+            summary = SUMMARY(values, row_columns, col_values, span[None, :], mask, cols, numbers)
         columns = as_columns(summary)
         if APPLY is not None:
-            results = APPLY(values, row_columns, col_values, columns, span[None, :], numbers)
             places = row_starts(outs, out_strides, shape, row, RANK, UNITS[0])
-            store_tile(outs, places, out_col_strides, span, mask, results, OUT_DTYPES, UNITS[1])
+            WIDTH: tl.constexpr = COLS // PARTS
+            parts = () if PARTS == 1 else quarters(values[0], ROWS, COLS)
+            for part in tl.static_range(PARTS):
+                if LATE:
+                    span = part * WIDTH + tl.arange(0, WIDTH)
+                    if INDEX64:
+                        span = span.to(tl.int64)
+                    col_mask = tl.full((WIDTH,), 1, tl.int1) if EXACT else span < cols
+                    mask = row_mask[:, None] & col_mask[None, :]
+                    col_values = load_cols(col_ins, span, col_mask, COMPUTE)
+                tile = values if PARTS == 1 else (parts[part],)
+                results = APPLY(tile, row_columns, col_values, columns, span[None, :], numbers)
+                store_tile(outs, places, out_col_strides, span, mask, results, OUT_DTYPES, UNITS[1])
     else:
         if SUMMARY is not None:
-            values = load_tile(ins, starts, in_col_strides, span, every_col, COMPUTE, UNITS[1])
-            col_values = load_cols(col_ins, span, cols, COMPUTE)
-            summary = SUMMARY(values, row_columns, col_values, span[None, :], every_col, numbers)
+            values = load_tile(ins, starts, in_col_strides, span, every_col, COMPUTE, UNITS[1], BEYOND)
+            col_values = load_cols(early_ins, span, span < cols, COMPUTE)
+            summary = SUMMARY(values, row_columns, col_values, span[None, :], every_col, COLS, numbers)
             for first in range(COLS, whole, COLS):
                 col = first + span
-                values = load_tile(ins, starts, in_col_strides, col, every_col, COMPUTE, UNITS[1])
-                col_values = load_cols(col_ins, col, cols, COMPUTE)
-                more = SUMMARY(values, row_columns, col_values, col[None, :], every_col, numbers)
+                values = load_tile(ins, starts, in_col_strides, col, every_col, COMPUTE, UNITS[1], BEYOND)
+                col_values = load_cols(early_ins, col, col < cols, COMPUTE)
+                more = SUMMARY(values, row_columns, col_values, col[None, :], every_col, COLS, numbers)
                 summary = MERGE(*summary, *more)
             if whole < cols:
                 col = whole + span
                 mask = every_col & (col < cols)[None, :]
-                values = load_tile(ins, starts, in_col_strides, col, mask, COMPUTE, UNITS[1])
-                col_values = load_cols(col_ins, col, cols, COMPUTE)
-                more = SUMMARY(values, row_columns, col_values, col[None, :], mask, numbers)
+                values = load_tile(ins, starts, in_col_strides, col, mask, COMPUTE, UNITS[1], BEYOND)
+                col_values = load_cols(early_ins, col, col < cols, COMPUTE)
+                more = SUMMARY(values, row_columns, col_values, col[None, :], mask, cols - whole, numbers)
                 summary = MERGE(*summary, *more)
         columns = as_columns(summary)
         if APPLY is not None:
@@ -207,14 +262,14 @@ def rowwise_kernel(
             if whole < cols:
                 col = whole + span
                 mask = every_col & (col < cols)[None, :]
-                values = load_tile(ins, starts, in_col_strides, col, mask, COMPUTE, UNITS[1])
-                col_values = load_cols(col_ins, col, cols, COMPUTE)
+                values = load_tile(ins, starts, in_col_strides, col, mask, COMPUTE, UNITS[1], BEYOND)
+                col_values = load_cols(col_ins, col, col < cols, COMPUTE)
                 results = APPLY(values, row_columns, col_values, columns, col[None, :], numbers)
                 store_tile(outs, places, out_col_strides, col, mask, results, OUT_DTYPES, UNITS[1])
             for step in range(cols // COLS):
                 col = whole - (step + 1) * COLS + span
-                values = load_tile(ins, starts, in_col_strides, col, every_col, COMPUTE, UNITS[1])
-                col_values = load_cols(col_ins, col, cols, COMPUTE)
+                values = load_tile(ins, starts, in_col_strides, col, every_col, COMPUTE, UNITS[1], BEYOND)
+                col_values = load_cols(col_ins, col, col < cols, COMPUTE)
                 results = APPLY(values, row_columns, col_values, columns, col[None, :], numbers)
                 store_tile(outs, places, out_col_strides, col, every_col, results, OUT_DTYPES, UNITS[1])
     if FINISH is not None:
@@ -271,6 +326,7 @@ def launch_rows(
         (held or len(ins)) * (4 if compute.itemsize == 8 else 1),
         most_rows,
     )
+    late = bodies.late and bool(col_ins)
     span = max(max(reach(array) for array in (*outs, *ins)), rows, cols)
     launch(
         rowwise_kernel,
@@ -296,6 +352,10 @@ def launch_rows(
             "SUMMARY": bodies.summary,
             "MERGE": bodies.merge,
             "FINISH": bodies.finish,
+            "PICK": bodies.pick,
+            "BEYOND": bodies.beyond,
+            "LATE": late,
+            "PARTS": 4 if late and row_block == 1 and 4096 <= col_block <= _LONGEST else 1,
             "COMPUTE": compute,
             "ROW_COMPUTE": tuple(_row_kind(array, compute) for array in row_ins),
             "OUT_DTYPES": tuple(dtypes.of(out.dtype) for out in outs),
@@ -309,6 +369,7 @@ def launch_rows(
                 unit_of([cols]),
             ),
             "LOOP": cols > col_block,
+            "EXACT": cols == col_block and rows % row_block == 0,
             "ROWS": row_block,
             "COLS": col_block,
         },

@@ -112,11 +112,12 @@ def _(draw):
 
 
 @device_function
-def _moments(values, row_values, col_values, col, mask, numbers):
+def _moments(values, row_values, col_values, col, mask, count, numbers):
     x = values[0]
     nothing = tl.zeros_like(x)
-    count = tl.sum(tl.where(mask, nothing + 1, nothing), 1)
-    centre = tl.sum(tl.where(mask, x, nothing), 1) / tl.maximum(count, tl.zeros_like(count) + 1)
+    total = tl.sum(x, 1)
+    count = tl.zeros_like(total) + count
+    centre = total / tl.maximum(count, tl.zeros_like(total) + 1)
     apart = tl.where(mask, x - centre[:, None], nothing)
     return centre, tl.sum(apart * apart, 1), count
 
@@ -140,7 +141,7 @@ def _statistics(summary, row_values, numbers):
     return summary[0], 1 / tl.sqrt(summary[1] / count + numbers[0])
 
 
-FORWARD = RowBodies(_normalised, _moments, merge_moments, _statistics)
+FORWARD = RowBodies(_normalised, _moments, merge_moments, _statistics, late=True)
 
 
 @layer_norm.gradient
@@ -233,7 +234,7 @@ def _scaled(values, row_values, col_values):
 
 
 @device_function
-def _projections(values, row_values, col_values, col, mask, numbers):
+def _projections(values, row_values, col_values, col, mask, count, numbers):
     grad, normal = _scaled(values, row_values, col_values)
     nothing = tl.zeros_like(grad)
     return tl.sum(tl.where(mask, grad, nothing), 1), tl.sum(tl.where(mask, grad * normal, nothing), 1)

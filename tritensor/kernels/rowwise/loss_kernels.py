@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from ..blocks import block_size
 from ..reduction.family import Parts
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import merge_logs
+from .family import exponential, largest
 from .kernel import RowBodies, contiguous, launch_rows
 
 if TYPE_CHECKING:
@@ -34,52 +36,48 @@ def is_class(target, classes, ignore_index):
 
 
 # ---- cross entropy --------------------------------------------------------------------------------------------
-# numbers: ignore_index, classes, label_smoothing, whether that is not 0, reduction, whether all classes weigh the same
+# numbers: ignore_index, classes, label_smoothing, whether that is not 0, reduction, whether all classes weigh the same,
+# whether results have 16 bits; row_values end with the target's score and, where classes have weights, its weight
 
 
 @device_function
-def _scores(values, row_values, col_values, col, mask, numbers):
-    """Of a block of classes: the largest score, the sum of exponentials, the target's score and weight, the weighted
-    sum of scores, the sum of weights."""
+def _scores(values, row_values, col_values, col, mask, count, numbers):
+    """Of a block of classes: the largest score, the sum of exponentials, the weighted sum of scores, the sum of
+    weights."""
     x = values[0]
-    nothing = tl.zeros_like(x)
-    here = (col == row_values[0]) & mask
-    inside = tl.where(mask, x, float("-inf"))
-    top = tl.max(inside, 1)
-    shift = tl.where(top == float("-inf"), tl.zeros_like(top), top)
-    total = tl.sum(libdevice.exp(inside - shift[:, None]), 1)
-    picked = tl.sum(tl.where(here, x, nothing), 1)
+    top = largest(x)
+    total = tl.sum(exponential(x - top[:, None], numbers[6]), 1)
     # values that are not needed are not reduced: they would be carried through the loop over a long row
-    share, mixed, weights = tl.zeros_like(total), tl.zeros_like(total), tl.zeros_like(total)
-    if len(col_values) > 0:
-        weight = col_values[0] + nothing
-        share = tl.sum(tl.where(here, weight, nothing), 1)
+    mixed, weights = tl.zeros_like(total), tl.zeros_like(total)
     if numbers[3]:
+        nothing = tl.zeros_like(x)
         weight = nothing + 1
         if len(col_values) > 0:
             weight = col_values[0] + nothing
         mixed = tl.sum(tl.where(mask, x * weight, nothing), 1)
         weights = tl.sum(tl.where(mask, weight, nothing), 1)
-    return top, total, picked, share, mixed, weights
+    return top, total, mixed, weights
 
 
 @device_function
-def _merge_scores(top, total, picked, share, mixed, weights, top2, total2, picked2, share2, mixed2, weights2):
+def _merge_scores(top, total, mixed, weights, top2, total2, mixed2, weights2):
     high, both = merge_logs(top, total, top2, total2)
-    return high, both, picked + picked2, share + share2, mixed + mixed2, weights + weights2
+    return high, both, mixed + mixed2, weights + weights2
 
 
 @device_function
 def _row_losses(summary, row_values, numbers):
     """Per row: loss, weight and logarithm of the sum of exponentials."""
-    top, total, picked, share, mixed, weights = summary
+    top, total, mixed, weights = summary
     target = row_values[0]
     valid = is_class(target, numbers[1], numbers[0])
     tl.device_assert(valid, "Target is out of bounds.")
     lse = top + libdevice.log(total)
     ignored = target == numbers[0]
     if numbers[5]:
-        share = tl.zeros_like(share) + 1
+        picked, share = row_values[-1], tl.zeros_like(total) + 1
+    else:
+        picked, share = row_values[-2], row_values[-1]
     share = tl.where(ignored, tl.zeros_like(share), share)
     loss = tl.where(share == 0, tl.zeros_like(lse), (lse - picked) * share)
     if numbers[3]:
@@ -88,7 +86,7 @@ def _row_losses(summary, row_values, numbers):
     return tl.where(valid, loss, float("nan")), share, lse
 
 
-CROSS_ENTROPY = RowBodies(summary=_scores, merge=_merge_scores, finish=_row_losses)
+CROSS_ENTROPY = RowBodies(None, _scores, _merge_scores, _row_losses, -math.inf, 0)
 
 
 @device_function
@@ -96,10 +94,10 @@ def _score_and_gradient(values, row_values, col_values, summary, col, numbers):
     """The gradient of a row's scores from the row's summary, for a loss whose gradient is 1."""
     lse = summary[0] + libdevice.log(summary[1])
     row = (row_values[0], lse, tl.zeros_like(lse) + 1, row_values[1])
-    return _score_gradient(values, row, col_values, (summary[3], summary[5]), col, numbers)
+    return _score_gradient(values, row, col_values, (row_values[-1], summary[3]), col, numbers)
 
 
-WITH_GRADIENT = RowBodies(_score_and_gradient, _scores, _merge_scores, _row_losses)
+WITH_GRADIENT = CROSS_ENTROPY._replace(apply=_score_and_gradient)
 
 
 def launch_cross_entropy(
@@ -133,7 +131,7 @@ def launch_cross_entropy(
         held=1 if weight is None else 4,
         # a program holds the state of a row and of its gradient: 1024 rows of 3 classes spilled 672 bytes
         most_rows=1024 if change is None else 1024 // compute.itemsize,
-        numbers=_numbers(classes, metadata, weight),
+        numbers=_numbers(x, metadata, weight),
     )
     _reduce_rows(out, total, losses, shares, compute, metadata)
 
@@ -216,9 +214,11 @@ def launch_scale(x: DeviceArray, factor: DeviceArray) -> None:
     )
 
 
-def _numbers(classes: int, metadata: dict[str, Any], weight: DeviceArray | None) -> tuple[Any, ...]:
+def _numbers(x: DeviceArray, metadata: dict[str, Any], weight: DeviceArray | None) -> tuple[Any, ...]:
+    classes, short = x.shape[1], x.itemsize == 2
     smoothing = metadata["label_smoothing"]
-    return metadata["ignore_index"], classes, smoothing, smoothing != 0, metadata["reduction"], weight is None
+    same = weight is None
+    return metadata["ignore_index"], classes, smoothing, smoothing != 0, metadata["reduction"], same, short
 
 
 def _scratch(out: DeviceArray, rows: int, compute: dtypes.dtype, metadata: dict[str, Any]) -> tuple[Any, Any]:
@@ -281,7 +281,7 @@ def _nothing(compute):
 
 
 @device_function
-def _target_weight(values, row_values, col_values, col, mask, numbers):
+def _target_weight(values, row_values, col_values, col, mask, count, numbers):
     """The weight of the target, and the sum of all, from a block of classes."""
     nothing = tl.zeros_like(values[0])
     weight = col_values[0] + nothing
@@ -297,8 +297,9 @@ def _merge_weights(share, weights, share2, weights2):
 @device_function
 def _score_gradient(values, row_values, col_values, summary, col, numbers):
     target, lse, grad, total = row_values
-    shares = libdevice.exp(values[0] - lse)
-    picked = tl.where(col == target, shares - 1, shares)
+    shares = exponential(values[0] - lse, numbers[6])
+    # compared in the columns' dtype, mostly 32 bits: a target beyond those is ignored below, or its loss is NaN
+    picked = tl.where(col == target.to(col.dtype), shares - 1, shares)
     if numbers[3]:
         if len(col_values) == 0:
             smooth = shares * numbers[1] - 1
@@ -334,7 +335,7 @@ def launch_cross_entropy_backward(
         row_ins=(target, lse, grad, total),
         col_ins=present(weight),
         held=1 if weight is None else 4,
-        numbers=_numbers(x.shape[1], metadata, weight),
+        numbers=_numbers(x, metadata, weight),
     )
 
 

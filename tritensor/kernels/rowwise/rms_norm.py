@@ -73,9 +73,8 @@ def _(draw):
 
 
 @device_function
-def _square_sum(values, row_values, col_values, col, mask, numbers):
-    x = tl.where(mask, values[0], tl.zeros_like(values[0]))
-    return (tl.sum(x * x, 1),)
+def _square_sum(values, row_values, col_values, col, mask, count, numbers):
+    return (tl.sum(values[0] * values[0], 1),)
 
 
 @device_function
@@ -102,7 +101,7 @@ def _factors(summary, row_values, numbers):
     return (_factor(summary[0], numbers),)
 
 
-FORWARD = RowBodies(_normalised, _square_sum, _add_sums, _factors)
+FORWARD = RowBodies(_normalised, _square_sum, _add_sums, _factors, late=True)
 
 
 @rms_norm.gradient
@@ -187,7 +186,7 @@ def _scaled(values, row_values, col_values):
 
 
 @device_function
-def _projection(values, row_values, col_values, col, mask, numbers):
+def _projection(values, row_values, col_values, col, mask, count, numbers):
     grad, normal = _scaled(values, row_values, col_values)
     return (tl.sum(tl.where(mask, grad * normal, tl.zeros_like(grad)), 1),)
 
