@@ -153,3 +153,27 @@ def test_gradients_at_the_edges(name, place) -> None:
     x = of([-1, 0, 1, 6, nan], place, torch.float32).requires_grad_()
     call(x).sum().backward()
     assert x.grad.tolist() == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_gelu_of_every_half(dtype) -> None:
+    """The body for results of 16 bits, by its stated bound and the rounding of the result."""
+    every = torch.arange(-(1 << 15), 1 << 15).to(torch.int16).view(dtype)
+    x = every.double().numpy()
+    with np.errstate(all="ignore"):
+        share = 0.5 * np.array([math.erfc(-each / math.sqrt(2)) for each in x])
+        slope = share + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+        exact = x * share
+    with torch.cuda.simulate(devices=1):
+        values = every.cuda().requires_grad_()
+        out = F.gelu(values)
+        out.backward(torch.ones_like(out))
+        found, change = (each.detach().cpu().double().numpy() for each in (out, values.grad))
+    numbers = np.isfinite(x)
+    assert np.isnan(found[np.isnan(x)]).all() and found[x == inf] == inf and np.isnan(found[x == -inf])
+    unit, least = (2.0**-11, 2.0**-25) if dtype is torch.float16 else (2.0**-8, 2.0**-126)
+    with np.errstate(invalid="ignore"):
+        error = np.abs(found - exact) - (unit + 2.0**-14 + 2.0**-22) * np.abs(exact)
+        assert error[numbers].max() <= 6.5e-9 + least
+        numbers &= np.abs(x) < 1e18  # beyond, the square is infinite and the density NaN
+        assert (np.abs(change - slope) - unit * np.abs(slope))[numbers].max() <= 2.0**-14

@@ -16,7 +16,7 @@ from ... import dtypes
 from ...rules import FLOAT, FLOATING, Rectified, Rule
 from ..exact import quotient
 from .arithmetic import where
-from .error_function import erf_array, in_pieces, normal_reciprocal
+from .error_function import erf_array, in_pieces, normal_reciprocal, normal_reciprocal_of_halves
 from .family import elementwise
 from .select import masked, select
 
@@ -289,6 +289,11 @@ def _(x):
     return 0.5 * x * libdevice.erfc(x * -0.7071067811865476)
 
 
+@gelu.half_kernel
+def _gelu_of_halves(x):
+    return libdevice.fast_dividef(x, normal_reciprocal_of_halves(x))
+
+
 @elementwise(FLOATING, methods=())
 def gelu_gradient(grad, x):
     """grad times the slope of gelu at x: the normal distribution function at x plus x times the density at x."""
@@ -322,6 +327,12 @@ gelu_gradient.gradients(
 @gelu_gradient.kernel
 def _(grad, x):
     return grad * (0.5 * libdevice.erfc(x * -0.7071067811865476) + x * libdevice.exp(x * x * -0.5) * 0.3989422804014327)
+
+
+@gelu_gradient.half_kernel
+def _gelu_gradient_of_halves(grad, x):
+    share = libdevice.fast_dividef(1.0, normal_reciprocal_of_halves(x))
+    return grad * (share + x * libdevice.exp2(x * x * -0.7213475204444817) * 0.3989422804014327)
 
 
 @elementwise(FLOATING, methods=())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...rules import REAL_FLOAT
+from ...runtime.source import device_function
 from .coefficients import tables
 from .family import elementwise
 
@@ -125,6 +126,24 @@ def normal_reciprocal(x: np.ndarray) -> np.ndarray:
     np.exp(result, out=result)
     result += 1
     return result
+
+
+@device_function
+def normal_reciprocal_of_halves(x):
+    """1 / F(x) in float32 for results of 16 bits, where F is the distribution function of the normal distribution.
+
+    log2(1 / F(x) - 1) = x * p(x^2), a minimax polynomial by linear programming at 3,000 points up to |x| = 5.75. The
+    error of x * F(x) is below 2**-14 of it and 6.5e-9 together, for every float16 and bfloat16: an eighth of the unit
+    of float16. 10 instructions, where erfc takes 52.
+    """
+    square = x * x
+    logit = square * -2.48680809e-09 + 2.22483337e-07
+    logit = logit * square - 7.79741094e-06
+    logit = logit * square + 0.000120532037
+    logit = logit * square + 0.000295052654
+    logit = logit * square - 0.105280794
+    logit = logit * square - 2.30191374
+    return 1.0 + libdevice.exp2(logit * x)
 
 
 def erfc_array(x: np.ndarray) -> np.ndarray:

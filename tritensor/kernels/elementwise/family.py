@@ -55,9 +55,11 @@ class Elementwise(Operator):
         whole: the reference, of one array, takes every dtype as it is and shares large arrays among threads itself.
         into: what the public functions accept as `out`.
         one_text: reference and kernel are made from one text, see the module of that name.
+        half_body: the Triton body for results of 16 bits, where a shorter one than `body` is exact enough; or None.
     """
 
     family = "elementwise"
+    half_body: Any = None
     repeatable = takes_numbers = True
     methods: tuple[str, ...] = ()
     method: Any = None
@@ -152,6 +154,11 @@ class Elementwise(Operator):
             return call if fits else None
 
         return self.compute_into(x, inputs, metadata, prepared)
+
+    def half_kernel(self, body: Callable[..., Any]) -> Operator:
+        """Declare the Triton body for results of 16 bits."""
+        self.half_body = body
+        return self
 
     def launch(self, call: Call) -> None:
         """Run the body over all elements with the family's kernel."""

@@ -17,7 +17,7 @@ from .tiles import SIDE, launch_tiles, plan_tiles, sorted_dims
 if TYPE_CHECKING:
     import triton.language as tl
 
-__all__ = ["elementwise_kernel", "launch_elementwise"]
+__all__ = ["body_function", "elementwise_kernel", "launch_elementwise"]
 
 # Bytes of the widest operand that one program moves: 1024 float32 or 2048 bfloat16 elements, two 16-byte vectors for
 # each of 128 threads.
@@ -140,7 +140,7 @@ def launch_elementwise(call: Call) -> None:
         return
     # an input may have a fixed dtype, such as the condition of `where`
     kinds = tuple(operator.kinds.get(name, compute) for name in operator.inputs)
-    body = _function(operator, "body")
+    body = body_function(operator, outs[0].itemsize if compute is dtypes.float32 else 4)
     if compute.is_complex or any(map(is_complex, operands)):
         compute = dtypes.real_of(compute)
         body, outs, operands, kinds, numbers = _on_pairs(operator, outs, operands, kinds, numbers)
@@ -177,6 +177,12 @@ def launch_elementwise(call: Call) -> None:
     }
     arguments = (tuple(outs), ins, numbers, strides[: len(outs)], in_strides, sizes, count)
     launch(elementwise_kernel, (-(-count // block),), arguments, constants, outs[0].device, name=operator.name)
+
+
+def body_function(operator: Any, itemsize: int = 4) -> DeviceFunction:
+    """The body of an operator that computes in float32, for results of so many bytes."""
+    halves = itemsize == 2 and getattr(operator, "half_body", None) is not None
+    return _function(operator, "half_body" if halves else "body")
 
 
 def _function(operator: Any, attribute: str) -> DeviceFunction:

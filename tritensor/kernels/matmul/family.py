@@ -145,7 +145,7 @@ class Matmul(Operator):
         bias = call.arrays[2] if len(call.arrays) == 3 else None
         if bias is not None and not isinstance(bias, DeviceArray):  # a CPU tensor without dimensions
             bias = copies.from_host(np.array(bias, x.dtype), x.device)
-        body = None if activation is None else body_of(registry[activation])
+        body = None if activation is None else body_of(registry[activation], call.outs[0].itemsize)
         y = y.transpose((1, 0)) if self.transposed else y
         if is_complex(x):
             if activation is not None:
@@ -175,13 +175,11 @@ def refuse_activation(name: str, inputs: Sequence[Any], metadata: dict[str, Any]
         )
 
 
-def body_of(operator: Any) -> Any:
-    """An elementwise operator's Triton body as a device function."""
-    from ...runtime.launch import DeviceFunction, device_function
+def body_of(operator: Any, itemsize: int = 4) -> Any:
+    """An elementwise operator's Triton body, for results of so many bytes, as a device function."""
+    from ..elementwise.kernel import body_function
 
-    if not isinstance(operator.body, DeviceFunction):
-        operator.body = device_function(operator.body, name=operator.name)
-    return operator.body
+    return body_function(operator, itemsize)
 
 
 def c_name(dtype: dtypes.dtype) -> str:

@@ -145,7 +145,7 @@ class Convolution(Operator):
         if self is convolution_weight:
             launch_weights(result, x, third, [each for (each,) in several])
         else:
-            body = None if activation is None else body_of(registry[activation])
+            body = None if activation is None else body_of(registry[activation], result.itemsize)
             launch_correlations(result, x, third, call.arrays[2], several, body)
 
     def correlation(self, out: Any, first: Any, second: Any, metadata: dict[str, Any]) -> tuple[Any, ...]:
