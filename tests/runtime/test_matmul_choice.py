@@ -8,7 +8,7 @@ import pytest
 
 from tritensor import settings
 from tritensor.drivers import DeviceProperties
-from tritensor.kernels.matmul.blocks import DESCRIBED, LONG, POINTERS, Blocks, Problem, choose
+from tritensor.kernels.matmul.blocks import DESCRIBED, LONG, POINTERS, Blocks, Problem, choose, group_of
 
 H200 = DeviceProperties("H200", 9, 0, 0, 132)
 B200 = DeviceProperties("B200", 10, 0, 0, 148)
@@ -118,3 +118,25 @@ def test_forced_blocks_cut_in_every_way() -> None:
             16, 16, 16, 4, 1, "descriptors", pieces=2
         )
         assert choose(Problem("half", 2, 99, 99), H200) == Blocks(2, 16, 16, 4, 1, "streamed", split=3)
+
+
+@pytest.mark.parametrize("blocks", [*DESCRIBED["half"], *LONG.values(), *DESCRIBED["tf32x3"]], ids=str)
+def test_programs_that_run_at_once_share_operands(blocks: Blocks) -> None:
+    """The lines of both operands that 132 tiles in a row read, at 8192 cubed: no more than with groups of 8."""
+    row_tiles, col_tiles = 8192 // blocks.rows, 8192 // blocks.cols
+
+    def lines(group: int) -> int:
+        read = 0
+        for first in range(0, row_tiles * col_tiles, 132):
+            rows, cols = set(), set()
+            for tile in range(first, min(first + 132, row_tiles * col_tiles)):  # as `kernel.tile_position`
+                top = tile // (group * col_tiles) * group
+                height, inside = min(row_tiles - top, group), tile % (group * col_tiles)
+                rows.add(top + inside % height)
+                cols.add(inside // height)
+            read += len(rows) * blocks.rows + len(cols) * blocks.cols
+        return read
+
+    assert lines(group_of(blocks, 132)) <= 1.02 * lines(8)
+    if blocks[:2] == (128, 256):
+        assert lines(16) < 0.86 * lines(8)

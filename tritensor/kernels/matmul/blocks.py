@@ -12,7 +12,17 @@ from typing import NamedTuple
 from ...drivers import DeviceProperties
 from ..blocks import forced_block, power_of_two
 
-__all__ = ["DESCRIBED", "POINTERS", "Blocks", "Problem", "choose", "choose_among", "choose_interpreted", "is_streamed"]
+__all__ = [
+    "DESCRIBED",
+    "POINTERS",
+    "Blocks",
+    "Problem",
+    "choose",
+    "choose_among",
+    "choose_interpreted",
+    "group_of",
+    "is_streamed",
+]
 
 
 class Blocks(NamedTuple):
@@ -195,6 +205,18 @@ def choose_interpreted(problem: Problem, device: DeviceProperties) -> Blocks:
 
 def _is_described(problem: Problem, device: DeviceProperties) -> bool:
     return problem.describable and problem.product in DESCRIBED and device.major in (9, 10)
+
+
+def group_of(blocks: Blocks, processors: int) -> int:
+    """How many tiles programs go down before the next column: so that those that run at once share operands.
+
+    They read `group` tiles of rows and `processors / group` of columns, the fewest lines where both sides are as long:
+    132 tiles of 128x256 read 4,160 lines by groups of 16, 5,248 by 8.
+
+    >>> group_of(DESCRIBED["half"][0], 132), group_of(DESCRIBED["half"][1], 132)
+    (16, 8)
+    """
+    return min((1, 2, 4, 8, 16, 32), key=lambda group: group * blocks.rows + processors / group * blocks.cols)
 
 
 def _forced(problem: Problem, device: DeviceProperties) -> Blocks:

@@ -11,7 +11,7 @@ from ...memory.array import DeviceArray
 from ...runtime.launch import launch
 from ..addressing import collapse_dims
 from ..blocks import block_size
-from .blocks import Blocks, Problem, choose, choose_interpreted, is_streamed
+from .blocks import Blocks, Problem, choose, choose_interpreted, group_of, is_streamed
 from .descriptors import described_matmul_kernel
 from .kernel import finish_kernel, matmul_kernel
 from .matvec import matvec_kernel
@@ -100,6 +100,7 @@ def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: Devic
         shape.y.row == 1,
     )
     blocks = driver.pick(choose, choose_interpreted)(problem, device)
+    group = group_of(blocks, device.multi_processor_count)
     biases = () if bias is None else (bias,)
     constants: dict[str, Any] = {"EPILOGUE": body, "OUT_DTYPE": dtypes.of(out.dtype), "BIAS_ROWS": shape.bias.row != 0}
     options: dict[str, Any] = {
@@ -109,6 +110,7 @@ def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: Devic
     }
     if blocks.kernel == "descriptors":
         arguments, constants = _described(shape, blocks, constants, product)
+        constants["GROUP"] = group
         tiles = -(-shape.rows // blocks.rows) * -(-shape.cols // blocks.cols) * problem.batches
         # persistent programs, or one for each tile where some would compute twice as many as others
         grid = tiles if tiles < 2 * device.multi_processor_count else device.multi_processor_count
@@ -119,6 +121,8 @@ def launch_product(out: DeviceArray, x: DeviceArray, y: DeviceArray, bias: Devic
     if split:
         constants |= {"EPILOGUE": None, "OUT_DTYPE": total}
     kernel, arguments, constants, grid = _pointed(shape, blocks, constants)
+    if kernel is matmul_kernel:
+        constants["GROUP"] = group
     if not split:
         launch(kernel, (grid,), (out, x, y, biases, *arguments), constants, out.device, **options)
         return
@@ -153,7 +157,7 @@ def _pointed(shape: _Geometry, blocks: Blocks, constants: dict[str, Any]) -> tup
     if blocks.kernel == "streamed":
         del constants["PRODUCT"]
         return matvec_kernel, arguments, {**constants, "ALONG": shape.y.row == 1, "ROWS": blocks.rows}, grid
-    constants |= {"BLOCK_M": blocks.rows, "GROUP": 8}
+    constants["BLOCK_M"] = blocks.rows
     return matmul_kernel, arguments, constants, grid * -(-shape.rows // blocks.rows)
 
 
@@ -208,7 +212,6 @@ def _described(shape: _Geometry, blocks: Blocks, constants: dict[str, Any], prod
         "BLOCK_M": blocks.rows,
         "BLOCK_N": blocks.cols,
         "BLOCK_K": blocks.depth,
-        "GROUP": 8,
     }
     return arguments, constants
 
