@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+import tritensor as torch
 from tritensor import dtypes
 from tritensor.drivers import DeviceProperties
+from tritensor.functional import gelu, linear
 from tritensor.kernels.matmul.blocks import DESCRIBED, LONG, POINTERS, Blocks, Problem, choose
 from tritensor.kernels.matmul.descriptors import described_matmul_kernel
 from tritensor.kernels.matmul.kernel import finish_kernel, matmul_kernel
@@ -24,6 +26,9 @@ if not HAS_TRITON:
 
 from tritensor.kernels.matmul.family import body_of
 from tritensor.runtime import compiler
+
+from ..devices.compile_only import compile_only
+from .machine_code import read
 
 HOPPER = ("cuda", 90)
 H200 = DeviceProperties("H200", 9, 0, 0, 132)
@@ -301,6 +306,57 @@ def test_the_second_step_of_a_split_product_compiles(target: Any) -> None:
 @pytest.mark.parametrize("target", [HOPPER, ("cuda", 80), ("hip", "gfx942")], ids=str)
 def test_split_products_compile(target: Any) -> None:
     assert pointed("half", POINTERS["half"][-1], (False, True), target, SPLIT=True, EVEN=False).local_bytes == 0
+
+
+# ---- the rows of the GPU table --------------------------------------------------------------------------------------
+
+
+def on_hopper(*shape: int, dtype: Any = f32) -> Any:
+    return torch.empty(*shape, dtype=dtype, device="cuda")
+
+
+@pytest.mark.parametrize(
+    "flips", [flips if flips == (False, False) else pytest.param(flips, marks=slow) for flips in TRANSPOSES]
+)
+def test_tf32_products_overlap_in_every_layout(flips: tuple[bool, bool]) -> None:
+    """The group of products before may be running: `wait_group 1`. Read as they lay, three of four layouts had none."""
+    torch.set_float32_matmul_precision("high")
+    try:
+        with compile_only(memory=1 << 40, processors=132) as device:
+            x, y = (on_hopper(8192, 8192).t() if flip else on_hopper(8192, 8192) for flip in flips)
+            x @ y
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    names = [name for name, _ in device.launches]
+    assert names == ["tile_copy"] * (flips[0] + (not flips[1])) + ["described_matmul_matmul"]
+    ptx = device.made[-1].asm["ptx"]
+    assert "1" in re.findall(r"wgmma\.wait_group\.sync\.aligned (\d)", ptx)
+
+
+def in_the_loop_over_tiles(activation: str | None, kind: Any) -> int:
+    """Instructions that a thread runs for a tile of 128x256 (and a step along the depth)."""
+    with compile_only(memory=1 << 40, processors=132) as device, torch.no_grad():
+        x, weight = on_hopper(8192, 4096, dtype=kind), on_hopper(4096, 4096, dtype=kind)
+        linear(x, weight, on_hopper(4096, dtype=kind), activation=activation)
+    code = read(device.made[-1])
+    assert code.spilled == 0 and code.registers <= 192
+    return max(code.loops)
+
+
+@slow
+@pytest.mark.parametrize("kind", [bf16, dtypes.float16], ids=str)
+def test_gelu_of_halves_is_a_short_epilogue(kind: Any) -> None:
+    """12 instructions an element, 128 elements a thread; 50 with erfc, and 227 registers."""
+    assert in_the_loop_over_tiles("gelu", kind) - in_the_loop_over_tiles(None, kind) <= 13 * 128
+
+
+def test_gelu_of_halves_alone_is_short() -> None:
+    """16 instructions an element with load and store; 56 with erfc. By published rates 24 take as long as memory does."""
+    for kind in (bf16, dtypes.float16):
+        with compile_only(memory=1 << 40) as device:
+            gelu(on_hopper(1 << 28, dtype=kind))
+        code = read(device.made[-1])
+        assert code.spilled == 0 and code.resident == 16 and code.instructions <= 17 * 16
 
 
 # ---- few rows --------------------------------------------------------------------------------------------------------

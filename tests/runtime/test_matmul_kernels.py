@@ -281,3 +281,38 @@ def test_products_run_from_plain_numbers(scratch: int, monkeypatch: pytest.Monke
         assert {name for name, _ in gpu.launches} >= {"matmul", "matmul_finish"}
         addresses = {values[-2:] for name, values in gpu.launches if name == "matmul"}
         assert addresses == {(0, 0)} if not scratch else all(first % 128 == 0 < first for first, _ in addresses)
+
+
+@needs_triton
+@pytest.mark.parametrize("capability", [(9, 0), (8, 0)], ids=str)
+def test_tf32_operands_are_copied_where_that_pays(
+    capability: Any, kernels: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matmul_launch, "_PRODUCTS_PER_COPY", 16)
+    copies: list[Any] = []
+    copy = matmul_launch.copy_into
+    monkeypatch.setattr(matmul_launch, "copy_into", lambda out, x: copies.append(out.shape) or copy(out, x))
+    rows, depth, cols = 40, 36, 48
+    x, y, bias = (drawn(shape, torch.float32, 3) for shape in ((rows, depth), (depth, cols), (cols,)))
+    torch.set_float32_matmul_precision("high")
+    try:
+        with torch.cuda.simulate(capability=capability):
+            for left, wanted in ((x.cuda(), []), (flipped(x.cuda()), [(rows, depth)])):
+                close(left @ flipped(y.cuda()), x @ y, depth)
+                assert copies == (wanted if capability[0] == 9 else [])
+                copies.clear()
+                close(
+                    linear(left, y.mT.cuda().contiguous(), bias.cuda(), activation="relu"), (x @ y + bias).relu(), depth
+                )
+                copies.clear()
+                close(left @ y.cuda(), x @ y, depth)
+                assert copies == ([*wanted, (cols, depth)] if capability[0] == 9 else [])
+                copies.clear()
+            close(x[:8].cuda() @ y.cuda(), x[:8] @ y, depth)  # each element of y in 8 products only
+            close(x[:, :35].cuda() @ y[:35].cuda(), x[:, :35] @ y[:35], depth)  # lines of 140 bytes
+            close(
+                x.cuda().expand(2, rows, depth) @ y.cuda().expand(2, depth, cols), (x @ y).expand(2, rows, cols), depth
+            )
+            assert not copies
+    finally:
+        torch.set_float32_matmul_precision("highest")
