@@ -400,32 +400,6 @@ def test_the_order_of_programs_changes_no_bit(order):
             assert bits() == first
 
 
-@pytest.mark.parametrize("columns", [4096, 5000])
-def test_a_norm_that_loads_its_parameters_by_quarters(columns):
-    rng = np.random.default_rng(0)
-    x, w, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, columns), columns, columns))
-    with torch.cuda.simulate(devices=1):
-        given = [torch.from_numpy(each).cuda() for each in (x, w, b)]
-        for dtype, error in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2)):
-            out = F.layer_norm(given[0].to(dtype), (columns,), *given[1:]).cpu().float().numpy()
-            np.testing.assert_allclose(out, _layer_norm(x, w, b)[0], atol=4 * error, rtol=error)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_shares_of_16_bits_by_powers_of_two(dtype):
-    """Within half a unit of the last place and a bit, from the largest share down to where 16 bits end."""
-    x = torch.from_numpy(np.linspace(-100, 0, 4096, dtype=np.float32)[None]).to(dtype)
-    exact = exact_softmax(x.float().numpy(), 1)
-    with torch.cuda.simulate(devices=1), settings.check(False):
-        for block in (0, 64):
-            with settings.block(block):
-                found = x.cuda().softmax(1).cpu().float().numpy()
-                logs = x.cuda().log_softmax(1).cpu().float().numpy()
-            step = 2.0**-11 if dtype is torch.float16 else 2.0**-8
-            np.testing.assert_allclose(found, exact, rtol=step * 1.01, atol=3e-8 if dtype is torch.float16 else 1.2e-38)
-            np.testing.assert_allclose(logs, np.log(exact), rtol=step * 1.01)
-
-
 def test_numpys_warnings_stay_inside():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

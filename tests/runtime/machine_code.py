@@ -29,6 +29,7 @@ def read(made: Any) -> Code:
     from tritensor.runtime import compiler
 
     registers, spilled = compiler._cubin_usage(made.asm["cubin"])
+    assert registers is not None, "Triton's package has no cuobjdump"
     metadata = made.metadata
     warps = metadata.num_warps
     # 65,536 registers, given to warps by 256; 64 warps; 228 KB of shared memory, of which a program takes 1 KB more
