@@ -351,7 +351,7 @@ def test_gelu_of_halves_is_a_short_epilogue(kind: Any) -> None:
 
 
 def test_gelu_of_halves_alone_is_short() -> None:
-    """16 instructions an element with load and store; 56 with erfc. By published rates 24 take as long as memory does."""
+    """16 instructions an element with load and store; 56 with erfc. By published rates memory takes as long as 24."""
     for kind in (bf16, dtypes.float16):
         with compile_only(memory=1 << 40) as device:
             gelu(on_hopper(1 << 28, dtype=kind))
