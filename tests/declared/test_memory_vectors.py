@@ -201,7 +201,9 @@ def loss_with_gradient(classes: int, dtype: Any, weighted: bool) -> None:
 @pytest.mark.parametrize("classes", [10, 16384, 131072])
 def test_losses_hold_a_row_in_registers(classes: int, weighted: bool, dtype: Any, target: Any) -> None:
     found = kernels_of(lambda: loss_with_gradient(classes, dtype, weighted), target)
-    assert all(local_bytes(compiled, target) <= SPARED for compiled in found)
+    # for a second block per multiprocessor the assembler gives up 8 bytes of a long row of float32 on sm_100
+    allowed = max(SPARED, 8) if (target, dtype) == (("cuda", 100), torch.float32) else SPARED
+    assert all(local_bytes(compiled, target) <= allowed for compiled in found)
     (rows,) = [compiled for compiled in found if compiled.metadata.name == "rowwise_cross_entropy"]
     if target == ("cuda", 90) and classes > 10:
         assert widths(rows, "STG")["128"]
