@@ -1,10 +1,11 @@
-/* A CUDA driver over host memory: enough of libcuda for cuda-core to make streams and events, allocate and copy.
+/* A CUDA driver over host memory: enough of libcuda for cuda-core to make streams and events, allocate, copy, capture.
    Work runs at once, or with STUB_LATE=1 only when somebody waits for it, so that a missing wait shows. What is not
-   written out here succeeds and does nothing, kernel launches included. */
+   written out here succeeds and does nothing, kernel launches included; libcuda_emulated.c adds those. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +14,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef EMULATED
+#define EMULATED 0 /* whether kernels run, and a fault ends the context */
+#endif
 typedef unsigned long long u64;
+enum { DEVICES = 16 };
 
-static int current; /* the device that is current; its context is 0x1000 + ordinal */
+static __thread int current = -1; /* the device that is current in the thread, if one is; its context is 0x1000 + ordinal */
+static int faults[DEVICES]; /* what ended a device's context */
 
 /* Bytes that are in use: by this process, or with STUB_SHARED, a file's name, by all that name it. */
 static size_t *in_use(void) {
@@ -46,44 +52,71 @@ int cuDeviceGetName(char *name, int length, int device) { return snprintf(name, 
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = total(), 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
   /* 10 warp size, 16 multiprocessors, 38 L2, 39 threads per multiprocessor, 75 and 76 capability, 97 shared memory */
-  *value = attribute == 10 ? 32 : attribute == 16 ? 132 : attribute == 38 ? 50 << 20 : attribute == 39 ? 2048
+  *value = attribute == 10 ? 32 : attribute == 16 ? (getenv("STUB_MULTIPROCESSORS") ? atoi(getenv("STUB_MULTIPROCESSORS")) : 132) : attribute == 38 ? 50 << 20 : attribute == 39 ? 2048
          : attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 97 ? 232448 : 1;
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = (void *)(0x1000 + (u64)device), 0; }
-int cuCtxGetCurrent(void **context) { return *context = (void *)(0x1000 + (u64)current), 0; }
-int cuCtxSetCurrent(void *context) { return current = (int)((u64)context - 0x1000), 0; }
-int cuCtxGetDevice(int *device) { return *device = current, 0; }
+int cuCtxGetCurrent(void **context) { return *context = current < 0 ? NULL : (void *)(0x1000 + (u64)current), 0; }
+int cuCtxSetCurrent(void *context) { return current = context ? (int)((u64)context - 0x1000) : -1, 0; }
+int cuCtxGetDevice(int *device) { return *device = current, current < 0 ? 201 : 0; }
 int cuCtxGetDevice_v2(int *device, void *context) { return *device = (int)((u64)context - 0x1000), 0; }
 int cuCtxGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, 0; }
 
-/* -- streams and events. Neither is ever freed: what is queued may refer to it. */
+/* -- streams and events. Neither is ever freed: what is queued may refer to it. Nor is a graph, but for its work. */
 
+enum { STREAMS = 32 }; /* in one capture */
 typedef struct Stream Stream;
 typedef struct Graph Graph;
-typedef struct { double time; int recorded, done; Stream *stream; Graph *captured; } Event;
+typedef unsigned Seen[STREAMS]; /* how much of each captured stream's work something comes after */
+typedef struct { double time; int device, flags, recorded, done; Stream *stream; Graph *captured; Seen seen; } Event;
 typedef struct Work {
   struct Work *next;
-  enum { COPY, FILL, FREE, RECORD, WAIT } kind;
-  u64 to, from; /* FILL: the byte is `from` */
+  enum { COPY, FILL, FREE, LAUNCH, RECORD, WAIT } kind;
+  u64 to, from; /* FILL: the byte is `from`; LAUNCH: `to` is for `run_kernel` */
   size_t bytes;
+  int ends; /* of a copy or fill that are in device memory: 1 `to`, 2 `from` */
   Event *event;
   int turn; /* which recording of the event */
   Stream *other; /* WAIT: where that was recorded */
 } Work;
-struct Stream { int device, flags, priority; Work *first, *last; Stream *older; Graph *captured; };
+struct Stream {
+  int device, flags, priority, gone;
+  Work *first, *last;
+  Stream *older;
+  Graph *captured;
+  unsigned place; /* among the capture's streams */
+  Seen seen;
+};
 static Stream *newest;
-struct Graph { Work *entries; size_t count; int invalid; }; /* what a stream was given while it was captured */
-static int captures; /* how many streams are being captured */
-
+struct Graph { /* what streams were given while they were captured, in that order */
+  Work *entries;
+  size_t count;
+  int invalid, ended, mode;
+  pthread_t thread;
+  Stream *origin;
+  unsigned streams;
+  Seen made;
+};
+static int (*run_kernel)(u64 launch, int device); /* returns a status */
 static int give(u64 address);
+static int inside(u64 address, size_t bytes, int freed);
 
-static void perform(Work *work) {
+static int lost(int device) { /* what all calls say by then */
+  return getenv("STUB_LOST") && atoi(getenv("STUB_LOST")) ? atoi(getenv("STUB_LOST")) : device < 0 ? 0 : faults[device];
+}
+static int reachable(const Work *work, int freed) {
+  return (!(work->ends & 1) || inside(work->to, work->bytes, freed)) && (!(work->ends & 2) || inside(work->from, work->bytes, freed));
+}
+static void perform(Work *work, int device) {
   struct timespec now;
+  if (EMULATED && work->kind < RECORD && lost(device)) return;
+  if (EMULATED && !reachable(work, 1)) { faults[device] = 700; return; }
   switch (work->kind) {
     case COPY: memcpy((void *)work->to, (void *)work->from, work->bytes); break;
     case FILL: memset((void *)work->to, (int)work->from, work->bytes); break;
     case FREE: give(work->to); break;
+    case LAUNCH: faults[device] = run_kernel(work->to, device); break;
     case RECORD:
       clock_gettime(CLOCK_MONOTONIC, &now);
       work->event->time = now.tv_sec * 1e3 + now.tv_nsec * 1e-6;
@@ -95,38 +128,41 @@ static void step(Stream *stream) { /* run the first piece of work, or one of the
   Work *work = stream->first;
   if (work->kind == WAIT && work->event->done < work->turn && work->other->first) return step(work->other);
   stream->first = work->next;
-  perform(work);
+  perform(work, stream->device);
   free(work);
 }
-static int lost(void) { return getenv("STUB_LOST") ? atoi(getenv("STUB_LOST")) : 0; } /* what all calls say by then */
-static int put(void *to, Work work) {
-  Stream *stream = to;
-  if (lost()) return lost();
+static int add(Stream *stream, Work work) {
+  if (stream && stream->gone) return 400;
   Graph *graph = stream ? stream->captured : NULL;
   if (graph) {
+    if (graph->invalid) return 901;
     graph->entries = realloc(graph->entries, (graph->count + 1) * sizeof work);
+    stream->seen[stream->place] = ++graph->made[stream->place];
     return graph->entries[graph->count++] = work, 0;
   }
-  if (!stream || !getenv("STUB_LATE")) return perform(&work), 0;
+  for (Stream *each = stream ? NULL : newest; each; each = each->older) /* CUDA's own stream waits for blocking ones */
+    while (each->first && each->device == current && !(each->flags & 1)) step(each);
+  if (!stream || !getenv("STUB_LATE")) return perform(&work, stream ? stream->device : current), 0;
   Work *made = malloc(sizeof *made);
   *made = work;
   made->next = NULL;
   if (stream->first) stream->last->next = made; else stream->first = made;
   return stream->last = made, 0;
 }
+static int put(void *stream, Work work) { return reachable(&work, 0) ? add(stream, work) : 1; }
 /* A captured stream refuses what would need its work to run, and its capture is of no use any more. */
 static int refuses(void *stream) {
   Graph *graph = stream ? ((Stream *)stream)->captured : NULL;
   return graph ? (graph->invalid = 1) : 0;
 }
-static int status(void) { return getenv("STUB_STATUS") ? atoi(getenv("STUB_STATUS")) : lost(); }
+static int status(int device) { return getenv("STUB_STATUS") ? atoi(getenv("STUB_STATUS")) : lost(device); }
 
 int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority) {
   Stream *made = calloc(1, sizeof *made);
-  *made = (Stream){current, (int)flags, priority, NULL, NULL, newest};
+  *made = (Stream){.device = current, .flags = (int)flags, .priority = priority, .older = newest};
   return *stream = newest = made, 0;
 }
-int cuStreamDestroy_v2(void *stream) { return 0; }
+int cuStreamDestroy_v2(void *stream) { return ((Stream *)stream)->gone = 1, 0; }
 int cuStreamGetCtx(void *stream, void **context) { return *context = (void *)(0x1000 + (u64)((Stream *)stream)->device), 0; }
 int cuStreamGetCtx_v2(void *stream, void **context, void **green) { return *green = 0, cuStreamGetCtx(stream, context); }
 int cuStreamGetFlags(void *stream, unsigned *flags) { return *flags = (unsigned)((Stream *)stream)->flags, 0; }
@@ -134,62 +170,99 @@ int cuStreamGetPriority(void *stream, int *priority) { return *priority = ((Stre
 int cuStreamQuery(void *stream) { /* time passes between two questions: one piece of work runs */
   if (refuses(stream)) return 900;
   if (((Stream *)stream)->first) step(stream);
-  return status() ? status() : ((Stream *)stream)->first ? 600 : 0;
+  return status(current) ? status(current) : ((Stream *)stream)->first ? 600 : 0;
 }
 int cuStreamSynchronize(void *stream) {
   if (refuses(stream)) return 900;
   while (((Stream *)stream)->first) step(stream);
-  return status();
+  return status(((Stream *)stream)->device);
 }
 int cuCtxSynchronize(void) {
-  if (captures) return 900;
+  int refused = 0;
+  for (Stream *each = newest; each; each = each->older) refused |= each->device == current && refuses(each);
+  if (refused) return 900;
   for (Stream *each = newest; each; each = each->older)
     if (each->device == current) cuStreamSynchronize(each);
-  return status();
+  return status(current);
 }
 
-int cuEventCreate(void **event, unsigned flags) { return *event = calloc(1, sizeof(Event)), 0; }
+int cuEventCreate(void **event, unsigned flags) {
+  Event *made = *event = calloc(1, sizeof *made);
+  return made->device = current, made->flags = (int)flags, 0;
+}
 int cuEventDestroy_v2(void *event) { return 0; }
 int cuEventRecord(void *event, void *stream) {
   Event *it = event;
+  if (stream && ((Stream *)stream)->device != it->device) return 400;
   it->stream = stream;
   it->captured = stream ? ((Stream *)stream)->captured : NULL;
-  if (it->captured) return 0;
+  if (it->captured) return memcpy(it->seen, it->stream->seen, sizeof it->seen), it->captured->invalid ? 901 : 0;
   return put(stream, (Work){.kind = RECORD, .event = it, .turn = ++it->recorded});
 }
-int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+int cuStreamWaitEvent(void *waiting, void *event, unsigned flags) {
+  Stream *stream = waiting;
   Event *it = event;
-  if (((Stream *)stream)->captured != it->captured) return 905;
-  return it->stream ? put(stream, (Work){.kind = WAIT, .event = it, .turn = it->recorded, .other = it->stream}) : 0;
+  Graph *ours = stream ? stream->captured : NULL, *theirs = it->captured;
+  if (!it->stream) return 0;
+  if (!ours && !theirs) return put(stream, (Work){.kind = WAIT, .event = it, .turn = it->recorded, .other = it->stream});
+  if (ours && ours != theirs) ours->invalid = 1;
+  if (!theirs || theirs->ended) return 905;
+  if (ours && ours != theirs) return theirs->invalid = 1, 902;
+  if (!ours) { /* a fork: from here on it is captured too */
+    if (!stream || theirs->streams == STREAMS) return 900;
+    stream->captured = theirs, stream->place = theirs->streams++;
+    memset(stream->seen, 0, sizeof stream->seen);
+  }
+  for (int i = 0; i < STREAMS; i++)
+    if (stream->seen[i] < it->seen[i]) stream->seen[i] = it->seen[i];
+  return theirs->invalid ? 901 : 0;
 }
 int cuEventQuery(void *event) {
   Event *it = event;
   if (it->captured) return 907;
   if (it->done < it->recorded) step(it->stream);
-  return status() ? status() : it->done < it->recorded ? 600 : 0;
+  return status(it->device) ? status(it->device) : it->done < it->recorded ? 600 : 0;
 }
 int cuEventSynchronize(void *event) {
   Event *it = event;
   if (it->captured) return 907;
   for (int turn = it->recorded; it->done < turn;) step(it->stream);
-  return status();
+  return status(it->device);
 }
-int cuEventElapsedTime(float *ms, void *start, void *end) { return *ms = (float)(((Event *)end)->time - ((Event *)start)->time), 0; }
+int cuEventElapsedTime(float *ms, void *start, void *end) {
+  Event *first = start, *last = end;
+  if (first->captured || last->captured) return 907;
+  if ((first->flags | last->flags) & 2 || !first->recorded || !last->recorded) return 400; /* 2: without time */
+  if (first->done < first->recorded || last->done < last->recorded) return 600;
+  return *ms = (float)(last->time - first->time), 0;
+}
 int cuEventElapsedTime_v2(float *ms, void *start, void *end) { return cuEventElapsedTime(ms, start, end); }
 
 /* -- graphs */
 
 int cuStreamBeginCapture_v2(void *stream, int mode) {
-  if (((Stream *)stream)->captured) return 401;
-  captures++;
-  return ((Stream *)stream)->captured = calloc(1, sizeof(Graph)), 0;
+  Stream *it = stream;
+  if (!it || it->captured) return it ? 401 : 900;
+  Graph *made = it->captured = calloc(1, sizeof *made);
+  made->mode = mode, made->thread = pthread_self(), made->origin = it, made->streams = 1;
+  return it->place = 0, memset(it->seen, 0, sizeof it->seen), 0;
 }
-int cuGraphDestroy(void *graph) { return free(((Graph *)graph)->entries), free(graph), 0; }
+int cuStreamIsCapturing(void *stream, int *how) {
+  Graph *found = stream ? ((Stream *)stream)->captured : NULL;
+  return *how = found ? 1 + found->invalid : 0, 0;
+}
+int cuGraphDestroy(void *graph) { return free(((Graph *)graph)->entries), ((Graph *)graph)->count = 0; }
 int cuStreamEndCapture(void *stream, void **graph) {
   Graph *found = ((Stream *)stream)->captured;
+  *graph = NULL;
   if (!found) return 401;
-  captures--, ((Stream *)stream)->captured = NULL;
-  if (found->invalid) return *graph = NULL, cuGraphDestroy(found), 901;
+  if (found->origin != stream) return 903;
+  if (found->mode < 2 && !pthread_equal(found->thread, pthread_self())) return 908; /* 2: relaxed */
+  int joined = !memcmp(found->origin->seen, found->made, sizeof found->made);
+  found->ended = 1;
+  for (Stream *each = newest; each; each = each->older)
+    if (each->captured == found) each->captured = NULL;
+  if (found->invalid || !joined) return cuGraphDestroy(found), found->invalid ? 901 : 904;
   return *graph = found, 0;
 }
 int cuGraphInstantiateWithFlags(void **executable, void *graph, u64 flags) {
@@ -203,50 +276,73 @@ int cuGraphExecDestroy(void *executable) { return cuGraphDestroy(executable); }
 int cuGraphGetNodes(void *graph, void **nodes, size_t *count) { return *count = ((Graph *)graph)->count, 0; }
 int cuGraphLaunch(void *executable, void *stream) {
   if (refuses(stream)) return 900;
-  for (size_t i = 0; i < ((Graph *)executable)->count; i++) put(stream, ((Graph *)executable)->entries[i]);
+  for (size_t i = 0; i < ((Graph *)executable)->count; i++) add(stream, ((Graph *)executable)->entries[i]);
   return 0;
 }
 
-static int take(u64 *address, size_t bytes) {
-  if (__atomic_add_fetch(in_use(), bytes, __ATOMIC_SEQ_CST) > total()) return __atomic_sub_fetch(in_use(), bytes, __ATOMIC_SEQ_CST), 2;
-  size_t *memory = aligned_alloc(256, (bytes + 511) / 256 * 256);
-  memory[0] = bytes;
-  return *address = (u64)memory + 256, 0;
+typedef struct { u64 address; size_t bytes; int device, freed; } Span; /* device -1: pinned */
+static Span *spans;
+static size_t taken;
+static Span *span_of(u64 address, size_t bytes) {
+  for (size_t i = taken; i--;)
+    if (spans[i].address <= address && address + bytes <= spans[i].address + spans[i].bytes) return &spans[i];
+  return NULL;
 }
-static int give(u64 address) {
-  size_t *memory = (size_t *)(address - 256);
-  __atomic_sub_fetch(in_use(), memory[0], __ATOMIC_SEQ_CST);
-  if (!getenv("STUB_LATE")) return free(memory), 0;
-  return memset((void *)address, 0xFF, memory[0]), 0; /* whoever still reads it shall see that it is gone */
+static int inside(u64 address, size_t bytes, int freed) { /* memory, or with `freed` what is still freed before its time */
+  Span *found = span_of(address, bytes);
+  return found && (freed || !found->freed);
+}
+static u64 note(void *memory, size_t bytes, int device) {
+  spans = realloc(spans, (taken + 1) * sizeof *spans);
+  return (spans[taken++] = (Span){(u64)memory, bytes ? bytes : 1, device}).address;
+}
+static int take(u64 *address, size_t bytes, int device) {
+  if (__atomic_add_fetch(in_use(), bytes, __ATOMIC_SEQ_CST) > total()) return __atomic_sub_fetch(in_use(), bytes, __ATOMIC_SEQ_CST), 2;
+  return *address = note(aligned_alloc(256, (bytes + 255) / 256 * 256), bytes, device), 0;
+}
+static int give(u64 address) { /* the address is not used again soon: whoever still reads it shall see that it is gone */
+  static void *gone[256];
+  static unsigned turn;
+  Span *found = span_of(address, 1), freed = *found;
+  __atomic_sub_fetch(in_use(), freed.bytes, __ATOMIC_SEQ_CST);
+  *found = spans[--taken];
+  if (getenv("STUB_LATE")) return memset((void *)address, 0xFF, freed.bytes), 0;
+  return free(gone[turn % 256]), gone[turn++ % 256] = (void *)address, 0;
 }
 int cuMemAllocAsync(u64 *address, size_t bytes, void *stream) {
-  return lost() ? lost() : refuses(stream) ? 900 : take(address, bytes);
+  return refuses(stream) ? 900 : take(address, bytes, stream ? ((Stream *)stream)->device : current);
 }
-int cuMemFreeAsync(u64 address, void *stream) { return refuses(stream) ? 900 : put(stream, (Work){.kind = FREE, .to = address}); }
+int cuMemFreeAsync(u64 address, void *stream) {
+  Span *found = span_of(address, 1);
+  if (refuses(stream)) return 900;
+  if (!found || found->address != address || found->freed) return 1;
+  return found->freed = 1, put(stream, (Work){.kind = FREE, .to = address});
+}
 static size_t pinned; /* bytes of pinned memory, of which there are STUB_PINNED at most */
 int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
   if (getenv("STUB_PINNED") && pinned + bytes > strtoull(getenv("STUB_PINNED"), NULL, 10)) return 2;
-  size_t *memory = aligned_alloc(4096, (bytes + 8191) / 4096 * 4096);
-  pinned += memory[0] = bytes;
-  return *address = (char *)memory + 4096, 0;
+  pinned += bytes;
+  return *address = (void *)note(aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), bytes, -1), 0;
 }
 int cuMemFreeHost(void *address) {
-  size_t *memory = (size_t *)((char *)address - 4096);
-  return pinned -= memory[0], free(memory), 0;
+  Span *found = span_of((u64)address, 1);
+  if (!found || found->address != (u64)address || found->device >= 0) return 1;
+  pinned -= found->bytes;
+  return *found = spans[--taken], free(address), 0;
 }
 int cuMemGetInfo_v2(size_t *available, size_t *all) { return *all = total(), *available = total() - *in_use(), 0; }
 int cuDeviceGetDefaultMemPool(void **pool, int device) { return *pool = (void *)(0x2000 + (u64)device), 0; }
 static u64 threshold; /* above which a pool gives memory back (attribute 4) */
 int cuMemPoolSetAttribute(void *pool, int attribute, void *value) { return attribute == 4 ? threshold = *(u64 *)value, 0 : 1; }
 int cuMemPoolGetAttribute(void *pool, int attribute, void *value) { return attribute == 4 ? *(u64 *)value = threshold, 0 : 1; }
-static int copy(u64 to, u64 from, size_t bytes, void *stream) {
-  return put(stream, (Work){.kind = COPY, .to = to, .from = from, .bytes = bytes});
+static int copy(u64 to, u64 from, size_t bytes, void *stream, int ends) {
+  return put(stream, (Work){.kind = COPY, .to = to, .from = from, .bytes = bytes, .ends = ends});
 }
-int cuMemcpyHtoDAsync_v2(u64 to, const void *from, size_t bytes, void *stream) { return copy(to, (u64)from, bytes, stream); }
-int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t bytes, void *stream) { return copy((u64)to, from, bytes, stream); }
-int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t bytes, void *stream) { return copy(to, from, bytes, stream); }
+int cuMemcpyHtoDAsync_v2(u64 to, const void *from, size_t bytes, void *stream) { return copy(to, (u64)from, bytes, stream, 1); }
+int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t bytes, void *stream) { return copy((u64)to, from, bytes, stream, 2); }
+int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t bytes, void *stream) { return copy(to, from, bytes, stream, 3); }
 int cuMemcpyPeerAsync(u64 to, void *there, u64 from, void *here, size_t bytes, void *stream) {
-  return there == here ? 1 : copy(to, from, bytes, stream);
+  return there == here ? 1 : copy(to, from, bytes, stream, 3);
 }
 /* one pair of devices cannot reach one another: 0 and 2 */
 int cuDeviceCanAccessPeer(int *can, int device, int peer) { return *can = device + peer != 2, device == peer ? 101 : 0; }
@@ -257,15 +353,76 @@ int cuMemPoolSetAccess(void *pool, const int *wanted, size_t n) { /* type of pla
 }
 int cuMemPoolGetAccess(int *access, void *pool, const int *place) { return *access = access_of[place[1]][(u64)pool - 0x2000], 0; }
 int cuMemsetD8Async(u64 to, unsigned char byte, size_t bytes, void *stream) {
-  return put(stream, (Work){.kind = FILL, .to = to, .from = byte, .bytes = bytes});
+  return put(stream, (Work){.kind = FILL, .to = to, .from = byte, .bytes = bytes, .ends = 1});
 }
 
-int cuGetErrorString(int status, const char **text) {
-  return *text = status == 700 ? "an illegal memory access was encountered" : "stub error", 0;
+/* The statuses that occur: CUDA's name and text of each. */
+static const struct { int status; const char *name, *text; } NAMES[] = {
+  {0, "CUDA_SUCCESS", "no error"},
+  {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+  {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+  {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+  {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+  {200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+  {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+  {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
+  {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+  {401, "CUDA_ERROR_ILLEGAL_STATE", "the operation cannot be performed in the present state"},
+  {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+  {600, "CUDA_ERROR_NOT_READY", "device not ready"},
+  {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+  {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
+  {710, "CUDA_ERROR_ASSERT", "device-side assert triggered"},
+  {716, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"},
+  {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+  {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
+  {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"},
+  {902, "CUDA_ERROR_STREAM_CAPTURE_MERGE", "operation would result in a merge of separate capture sequences"},
+  {903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "capture was not ended in the same stream as it began"},
+  {904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"},
+  {905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "dependency created on uncaptured work in another stream"},
+  {907, "CUDA_ERROR_CAPTURED_EVENT", "operation not permitted on an event last recorded in a capturing stream"},
+  {908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "attempt to end a capture that is another thread's"},
+};
+static int describe(int status, const char **text, int by_name) {
+  for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+    if (NAMES[i].status == status) return *text = by_name ? NAMES[i].name : NAMES[i].text, 0;
+  return *text = by_name ? "CUDA_ERROR_UNKNOWN" : "unknown error", 0;
 }
-int cuGetErrorName(int status, const char **text) {
-  return *text = status == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_STUB", 0;
+int cuGetErrorString(int status, const char **text) { return describe(status, text, 0); }
+int cuGetErrorName(int status, const char **text) { return describe(status, text, 1); }
+
+/* -- one thread at a time, in a context that is not lost. A thread that waits here lets others run Python: work may. */
+
+static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static void hold(void) {
+  if (!pthread_mutex_trylock(&mutex)) return;
+  int (*running)(void) = dlsym(RTLD_DEFAULT, "PyGILState_Check");
+  void *(*save)(void) = dlsym(RTLD_DEFAULT, "PyEval_SaveThread"), *python = running && running() ? save() : NULL;
+  void (*restore)(void *) = dlsym(RTLD_DEFAULT, "PyEval_RestoreThread");
+  pthread_mutex_lock(&mutex);
+  if (python) restore(python);
 }
+static int done(int status) { return pthread_mutex_unlock(&mutex), status; }
+static int ready(void) { return current < 0 ? 201 : lost(current); }
+typedef int Call(long, long, long, long, long, long);
+static int checked(Call *call, int context, long a, long b, long c, long d, long e, long f) {
+  hold();
+  int status = context ? ready() : 0;
+  return done(status ? status : call(a, b, c, d, e, f));
+}
+#define CHECKED(X) X(cuCtxSynchronize, 1) X(cuCtxGetStreamPriorityRange, 1) X(cuStreamCreateWithPriority, 1) \
+  X(cuStreamQuery, 1) X(cuStreamSynchronize, 1) X(cuStreamWaitEvent, 1) X(cuStreamBeginCapture_v2, 1) \
+  X(cuStreamEndCapture, 1) X(cuEventCreate, 1) X(cuEventRecord, 1) X(cuEventSynchronize, 1) X(cuEventQuery, 0) \
+  X(cuGraphLaunch, 1) X(cuGraphInstantiateWithFlags, 1) X(cuGraphDestroy, 0) X(cuGraphExecDestroy, 0) \
+  X(cuMemAllocAsync, 1) X(cuMemFreeAsync, 1) X(cuMemHostAlloc, 1) X(cuMemFreeHost, 1) X(cuMemGetInfo_v2, 1) \
+  X(cuMemcpyHtoDAsync_v2, 1) X(cuMemcpyDtoHAsync_v2, 1) X(cuMemcpyDtoDAsync_v2, 1) X(cuMemcpyPeerAsync, 1) \
+  X(cuMemsetD8Async, 1)
+#define FUNCTION(name, context) \
+  static int checked_##name(long a, long b, long c, long d, long e, long f) { return checked((Call *)name, context, a, b, c, d, e, f); }
+CHECKED(FUNCTION)
+#define ENTRY(name, context) {#name, (void *)checked_##name},
+static const struct { const char *name; void *function; } CALLS[] = {CHECKED(ENTRY)};
 
 static int succeed(void) { return 0; }
 
@@ -274,6 +431,8 @@ static void *find(const char *symbol) {
   char name[256];
   for (int i = 0; suffixes[i]; i++) {
     snprintf(name, sizeof name, "%s%s", symbol, suffixes[i]);
+    for (size_t j = 0; j < sizeof CALLS / sizeof *CALLS; j++)
+      if (!strcmp(CALLS[j].name, name)) return CALLS[j].function;
     void *found = dlsym(RTLD_DEFAULT, name);
     Dl_info info, self;
     if (found && dladdr(found, &info) && dladdr((void *)succeed, &self) && info.dli_fbase == self.dli_fbase) return found;

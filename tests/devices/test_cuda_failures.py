@@ -24,7 +24,7 @@ def test_a_failed_device_is_reported_where_it_is_waited_for(stub):
     assert text.count("DeviceError CUDA error: an illegal memory access was encountered\n") == 2, text
     assert text.count("DeviceError CUDA error: an illegal memory access was encountered (CUDA_ERROR") == 2, text
     assert text.count("DeviceError CUDA error: work that was waited for has failed\n") == 2, text
-    assert text.count("DeviceError CUDA error: stub error (CUDA_ERROR_STUB)") == 2, text
+    assert text.count("DeviceError CUDA error: unspecified launch failure (CUDA_ERROR_LAUNCH_FAILED)") == 2, text
     assert text.count("CUDA_LAUNCH_BLOCKING=1") == 8
     assert text.endswith("False False\n")
 

@@ -365,6 +365,9 @@ class CudaDriver(CudaKernels):
     def _failure(self, error: Exception, otherwise: str) -> DeviceError:
         """The error for an exception of cuda-core, with PyTorch's words for an illegal memory access."""
         text = f"{type(error).__name__}: {error}"
+        status = int(self._cuda.cuMemGetInfo()[0])
+        if status != 0 and "CUDA_ERROR" not in text:  # cuda-core does not say why it could not create an event
+            text += f" ({_describe(self._cuda, status)})"
         first = "an illegal memory access was encountered" if "ILLEGAL_ADDRESS" in text else otherwise
         lost = CONTEXT_LOST if any(code in text for code in FATAL) else ""
         return DeviceError(explain(f"CUDA error: {first}", text, self.suspects(), lost, _LATE_REPORT))
