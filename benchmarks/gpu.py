@@ -2,6 +2,7 @@
 
     python -m benchmarks.gpu [--minutes 9] [--rows 'matmul_*'] [--json PATH] [--list]
     python -m benchmarks.gpu --simulate     # the same at toy sizes on a simulated device: does this program work?
+    python -m benchmarks.gpu --emulate      # toy sizes by the real driver's calls, on a libcuda that runs PTX in NumPy
 
 Rows are timed in blocks of A B B A, at least five: device time by events over 20 ms of work or more, kernels under
 50 us from a graph, the host's time over 10,000 calls; the ratio is the median, beside its spread. The copy ceiling is
@@ -23,6 +24,7 @@ import math
 import multiprocessing
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -208,7 +210,8 @@ def summary(figures: dict[str, Any]) -> int:
     wrong = [name for name, entry in rows.items() if not entry.get("accuracy", {}).get("accurate", True)]
     failed = [name for name, entry in rows.items() if "error" in entry]
     if figures["simulated"]:
-        print(f"\nSIMULATED: {len(rows)} rows ran, and no speed was measured")
+        how = "EMULATED" if figures.get("emulated") else "SIMULATED"
+        print(f"\n{how}: {len(rows)} rows ran, and no speed was measured")
     else:
         print(
             f"\n{gates} of {len(judged)} gates reached, {goals} goals; {len(rows)} rows"
@@ -249,10 +252,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--simulate", action="store_true", help="toy sizes on a simulated device; no figures come of it"
     )
+    parser.add_argument(
+        "--emulate", action="store_true", help="toy sizes on an emulated one: cuda-core and PTX are real"
+    )
     parser.add_argument("--no-tests", action="store_true", help="leave the tests out")
     parser.add_argument("--commit", help="what is measured, where git cannot say so")
     options = parser.parse_args(arguments)
     patterns = options.rows.split(",")
+    options.toy = options.simulate or options.emulate
     options.chosen = [row for row in ROWS if any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
     if not options.chosen:
         parser.error(f"--rows {options.rows!r} names none of: {', '.join(row.name for row in ROWS)}")
@@ -268,11 +275,23 @@ def print_list(rows: list[Any]) -> None:
         print(f"{row.name:<28}{row.case.title:<52}{'; '.join(targets) or 'no target'}")
 
 
+def emulate(arguments: list[str]) -> int:
+    """Run this program in a process, and the tests in processes of that, whose libcuda runs kernels on the host."""
+    from tests.devices import libcuda_stub
+
+    with tempfile.TemporaryDirectory() as folder:
+        # few multiprocessors, as simulated devices have: kernels that divide work among them run their loops
+        environment = libcuda_stub.environment(Path(folder), libcuda_stub.EMULATED, STUB_MULTIPROCESSORS="4")
+        return subprocess.call([sys.executable, "-m", "benchmarks.gpu", *arguments], env=environment)
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     if options.list:
         print_list(options.chosen)
         return 0
+    if options.emulate and "STUB_DEVICES" not in os.environ:
+        return emulate(sys.argv[1:] if arguments is None else arguments)
     begin = time.monotonic()
     deadline = begin + 60 * options.minutes
     # Settings in the environment must not change what is measured.
@@ -281,22 +300,25 @@ def main(arguments: list[str] | None = None) -> int:
     figures: dict[str, Any] = {
         "date": time.strftime("%Y-%m-%d"),
         "commit": options.commit or commit(),
-        "simulated": options.simulate,
+        "simulated": options.toy,
+        "emulated": options.emulate,
         "load_before": load(),
         "complete": False,
         "rows": {},
     }
     if options.simulate:
         print("SIMULATED: toy sizes in an interpreter. Nothing here says how fast anything is.")
+    if options.emulate:
+        print("EMULATED: toy sizes, compiled kernels run in NumPy. Nothing here says how fast anything is.")
     path: Path | None = options.json
-    if path is None and options.simulate:
+    if path is None and options.toy:
         path = Path(tempfile.mkdtemp(prefix="tritensor-benchmark-")) / "simulated.json"
     names = [row.name for row in options.chosen]
     seconds = TESTS_SHARE * 60 * options.minutes
     # Kernels are compiled by several processes, beside the tests, before anything is timed.
     compiling = (
         []
-        if options.simulate
+        if options.toy
         else [
             [sys.executable, "-m", "benchmarks.laboratory", f"{part}/{COMPILERS}", *names] for part in range(COMPILERS)
         ]
@@ -304,14 +326,14 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.no_tests:
         folder = Path(tempfile.mkdtemp(prefix="tritensor-tests-")) if path is None else path.parent
         log = folder / "gpu-tests.log"
-        figures["tests"] = gpu_tests.run(options.simulate, seconds, log, compiling)
+        figures["tests"] = gpu_tests.run(options.simulate, seconds, log, compiling, options.emulate)
         gpu_tests.report(figures["tests"], log)
     elif compiling:
         gpu_tests.run_all(compiling, seconds)
 
     print_heading()
     try:
-        steps = supervise(names, lambda: Worker(laboratory.serve, options.simulate), deadline)
+        steps = supervise(names, lambda: Worker(laboratory.serve, options.toy), deadline)
         for name, entry in steps:
             if name == "facts":
                 figures.update(entry)
@@ -320,7 +342,7 @@ def main(arguments: list[str] | None = None) -> int:
                     + ", ".join(map(" ".join, entry["versions"].items())),
                     flush=True,
                 )
-                if path is None and whole and not options.simulate:
+                if path is None and whole and not options.toy:
                     path = RESULTS / f"{slug(entry['gpu'])}.json"
             else:
                 figures["rows"][name] = entry

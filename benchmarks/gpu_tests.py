@@ -76,6 +76,19 @@ JOBS: tuple[tuple[str, ...], ...] = (
     ),
 )
 _SIMULATED = (("tests/devices/test_devices.py",), ("tests/devices/test_cuda.py",))
+# What NumPy runs in minutes: the driver's own tests in full; of the operators' kernels, of graphs, of rows and reductions
+# what one dtype says of all. Products, windows and networks of the sizes in tests/ would take an hour.
+_EMULATED = (
+    (_KERNELS, "-k", "float32"),
+    (
+        "tests/devices/test_cuda.py",
+        "tests/devices/test_cuda_driver.py",
+        "tests/devices/test_transfer.py",
+        "tests/devices/test_buffer.py",
+    ),
+    ("tests/devices/graphs",),
+    ("tests/functional/test_rowwise.py", "tests/functional/test_reductions_on_devices.py"),
+)
 _OUTCOME = re.compile(r"^(tests\S*::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b", re.MULTILINE)
 
 
@@ -99,7 +112,9 @@ def _stop(processes: list[subprocess.Popen[bytes]], deadline: float) -> None:
             process.wait()
 
 
-def run(simulated: bool, seconds: float, log: Path, beside: Sequence[list[str]] = ()) -> dict[str, Any]:
+def run(
+    simulated: bool, seconds: float, log: Path, beside: Sequence[list[str]] = (), emulated: bool = False
+) -> dict[str, Any]:
     """Run the tests, several processes at a time, and stop them when the time is up.
 
     Args:
@@ -107,13 +122,14 @@ def run(simulated: bool, seconds: float, log: Path, beside: Sequence[list[str]] 
         seconds: the time limit.
         log: where their output goes.
         beside: commands that run at the same time.
+        emulated: few of them too, on what stands for a real device.
     """
     if importlib.util.find_spec("pytest") is None:
         run_all(beside, seconds)
         return {"error": "pytest is not installed here"}
     begin = time.monotonic()
     others = [_quietly(command) for command in beside]
-    waiting = list(_SIMULATED if simulated else JOBS)
+    waiting = list(_SIMULATED if simulated else _EMULATED if emulated else JOBS)
     at_once = 1 if simulated else max(1, min(8, (os.cpu_count() or 2) // 2))
     running: list[tuple[subprocess.Popen[bytes], Path]] = []
     outputs: list[Path] = []

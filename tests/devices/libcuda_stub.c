@@ -50,10 +50,13 @@ int cuDeviceGetCount(int *n) { return *n = count(), 0; }
 int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, ordinal < count() ? 0 : 101; }
 int cuDeviceGetName(char *name, int length, int device) { return snprintf(name, length, "Stub %d", device), 0; }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = total(), 0; }
+static int setting(const char *name, int otherwise) { return getenv(name) ? atoi(getenv(name)) : otherwise; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
   /* 10 warp size, 16 multiprocessors, 38 L2, 39 threads per multiprocessor, 75 and 76 capability, 97 shared memory */
-  *value = attribute == 10 ? 32 : attribute == 16 ? (getenv("STUB_MULTIPROCESSORS") ? atoi(getenv("STUB_MULTIPROCESSORS")) : 132) : attribute == 38 ? 50 << 20 : attribute == 39 ? 2048
-         : attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 97 ? 232448 : 1;
+  int capability = setting("STUB_CAPABILITY", 90);
+  *value = attribute == 10 ? 32 : attribute == 16 ? setting("STUB_MULTIPROCESSORS", 132) : attribute == 38 ? 50 << 20
+         : attribute == 39 ? 2048 : attribute == 75 ? capability / 10 : attribute == 76 ? capability % 10
+         : attribute == 97 ? (capability < 90 ? 163 : 227) << 10 : 1;
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = (void *)(0x1000 + (u64)device), 0; }

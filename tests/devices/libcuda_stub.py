@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
+EMULATED = HERE / "libcuda_emulated.c"  # a source for `environment`: kernels run
 
 
 def environment(folder: Path, source: Path = HERE / "libcuda_stub.c", **variables: str) -> dict[str, str]:
