@@ -281,7 +281,8 @@ def emulate(arguments: list[str]) -> int:
 
     with tempfile.TemporaryDirectory() as folder:
         # few multiprocessors, as simulated devices have: kernels that divide work among them run their loops
-        environment = libcuda_stub.environment(Path(folder), libcuda_stub.EMULATED, STUB_MULTIPROCESSORS="4")
+        variables = {"STUB_MULTIPROCESSORS": "4", "STUB_FORGIVES": "1"}
+        environment = libcuda_stub.environment(Path(folder), libcuda_stub.EMULATED, **variables)
         return subprocess.call([sys.executable, "-m", "benchmarks.gpu", *arguments], env=environment)
 
 
@@ -333,7 +334,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     print_heading()
     try:
-        steps = supervise(names, lambda: Worker(laboratory.serve, options.toy), deadline)
+        steps = supervise(names, lambda: Worker(laboratory.serve, options.toy, options.emulate), deadline)
         for name, entry in steps:
             if name == "facts":
                 figures.update(entry)

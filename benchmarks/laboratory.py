@@ -400,8 +400,8 @@ def warm(rows: Sequence[Row]) -> list[str]:
     return failed
 
 
-def serve(connection: Any, simulated: bool) -> None:
-    """Answer rows' names with their figures, until the input ends."""
+def serve(connection: Any, simulated: bool, approximate: bool = False) -> None:
+    """Answer rows' names with their figures, until the input ends; `approximate` as for `toy`."""
     try:
         laboratory = Laboratory(simulated)
         connection.send({"facts": laboratory.facts()})
@@ -416,7 +416,7 @@ def serve(connection: Any, simulated: bool) -> None:
             return
         if name is None:
             return
-        row = toy(rows[name]) if simulated else rows[name]
+        row = toy(rows[name], approximate) if simulated else rows[name]
         begin = time.perf_counter()
         try:
             answer = laboratory.measure(row)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchmarks.cases import Case
+from benchmarks.cases import EPSILON, Case
 
 # How a row is timed: the device's time, the host's time to enqueue, a copy between host and device, a fresh process.
 DEVICE, HOST, TRANSFER, START = "device", "host", "transfer", "start"
@@ -80,14 +80,20 @@ class Row:
         return replace(case, statement=self.statements.get(peer, case.statement))
 
 
-def toy(row: Row) -> Row:
-    """The row at sizes that are small enough for Triton's interpreter."""
+def toy(row: Row, approximate: bool = False) -> Row:
+    """The row at sizes that are small enough for Triton's interpreter.
+
+    Args:
+        approximate: float32 is computed as on a card, with its approximations and tf32, which torch on the CPU lacks.
+    """
     most = {1: 2500, 2: 72}.get(max(map(len, row.case.inputs.values()), default=1), 8)
 
     def shrink(shapes: Shapes) -> dict[str, tuple[int, ...]]:
         return {name: tuple(min(size, most) for size in shape) for name, shape in shapes.items()}
 
-    return replace(row, case=replace(row.case, inputs=shrink(row.case.inputs)), small=shrink(row.small))
+    least = (2.0**-9 if row.precision == "high" else 4 * EPSILON) if approximate else 0.0
+    case = replace(row.case, inputs=shrink(row.case.inputs), rounding=max(least, row.case.rounding))
+    return replace(row, case=case, small=shrink(row.small))
 
 
 def beside_torch(gate: float, goal: float, below: bool = False) -> dict[str, Target]:

@@ -65,7 +65,7 @@ int cuLibraryGetKernel(void **kernel, void *library, const char *name) {
 }
 int cuKernelGetFunction(void **function, void *kernel) {
   Kernel *found;
-  int status = ready() ? ready() : kernel_of(kernel, current, &found);
+  int status = ready() ?: kernel_of(kernel, current, &found);
   return status ? status : (*function = &found->functions[current], 0);
 }
 int cuKernelGetLibrary(void **library, void *kernel) { return *library = ((Kernel *)kernel)->library, 0; }
@@ -129,7 +129,7 @@ static int readable(const void *values, size_t bytes) { /* a table that is too s
 static int launch(const unsigned *shape, void *stream, void *function, void **values, void **extra) {
   static const unsigned most[6] = {0x7FFFFFFF, 65535, 65535, 1024, 1024, 64};
   Kernel *kernel;
-  int status = ready() ? ready() : kernel_of(function, current, &kernel);
+  int status = ready() ?: kernel_of(function, current, &kernel);
   if (status) return status;
   if (stream && (((Stream *)stream)->device != current || ((Stream *)stream)->gone)) return 400;
   for (int i = 0; i < 6; i++) if (!shape[i] || shape[i] > most[i]) return 1;

@@ -105,15 +105,17 @@ static int (*run_kernel)(u64 launch, int device); /* returns a status */
 static int give(u64 address);
 static int inside(u64 address, size_t bytes, int freed);
 
-static int lost(int device) { /* what all calls say by then */
-  return getenv("STUB_LOST") && atoi(getenv("STUB_LOST")) ? atoi(getenv("STUB_LOST")) : device < 0 ? 0 : faults[device];
+static int lost(int device) { /* what all calls say by then; with STUB_FORGIVES the next one, so that other tests run */
+  int stub = setting("STUB_LOST", 0), fault = device < 0 ? 0 : faults[device];
+  if (fault && getenv("STUB_FORGIVES")) faults[device] = 0;
+  return stub ? stub : fault;
 }
 static int reachable(const Work *work, int freed) {
   return (!(work->ends & 1) || inside(work->to, work->bytes, freed)) && (!(work->ends & 2) || inside(work->from, work->bytes, freed));
 }
 static void perform(Work *work, int device) {
   struct timespec now;
-  if (EMULATED && work->kind < RECORD && lost(device)) return;
+  if (EMULATED && work->kind < RECORD && faults[device]) return;
   if (EMULATED && !reachable(work, 1)) { faults[device] = 700; return; }
   switch (work->kind) {
     case COPY: memcpy((void *)work->to, (void *)work->from, work->bytes); break;
@@ -173,7 +175,7 @@ int cuStreamGetPriority(void *stream, int *priority) { return *priority = ((Stre
 int cuStreamQuery(void *stream) { /* time passes between two questions: one piece of work runs */
   if (refuses(stream)) return 900;
   if (((Stream *)stream)->first) step(stream);
-  return status(current) ? status(current) : ((Stream *)stream)->first ? 600 : 0;
+  return status(current) ?: ((Stream *)stream)->first ? 600 : 0;
 }
 int cuStreamSynchronize(void *stream) {
   if (refuses(stream)) return 900;
@@ -224,7 +226,7 @@ int cuEventQuery(void *event) {
   Event *it = event;
   if (it->captured) return 907;
   if (it->done < it->recorded) step(it->stream);
-  return status(it->device) ? status(it->device) : it->done < it->recorded ? 600 : 0;
+  return status(it->device) ?: it->done < it->recorded ? 600 : 0;
 }
 int cuEventSynchronize(void *event) {
   Event *it = event;
@@ -412,7 +414,7 @@ typedef int Call(long, long, long, long, long, long);
 static int checked(Call *call, int context, long a, long b, long c, long d, long e, long f) {
   hold();
   int status = context ? ready() : 0;
-  return done(status ? status : call(a, b, c, d, e, f));
+  return done(status ?: call(a, b, c, d, e, f));
 }
 #define CHECKED(X) X(cuCtxSynchronize, 1) X(cuCtxGetStreamPriorityRange, 1) X(cuStreamCreateWithPriority, 1) \
   X(cuStreamQuery, 1) X(cuStreamSynchronize, 1) X(cuStreamWaitEvent, 1) X(cuStreamBeginCapture_v2, 1) \
