@@ -245,7 +245,7 @@ def write(path: Path, figures: dict[str, Any]) -> None:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=9.0, help="that all of it may take (default 9)")
+    parser.add_argument("--minutes", type=float, help="that all of it may take (default 9, emulated 60)")
     parser.add_argument("--rows", default="*", metavar="PATTERN", help="rows by name, as in 'matmul_*,copy_*'")
     parser.add_argument("--list", action="store_true", help="print the rows' names and targets, and stop")
     parser.add_argument("--json", type=Path, metavar="PATH", help="where to write the figures")
@@ -260,6 +260,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     patterns = options.rows.split(",")
     options.toy = options.simulate or options.emulate
+    options.minutes = options.minutes or (60.0 if options.emulate else 9.0)
     options.chosen = [row for row in ROWS if any(fnmatch.fnmatch(row.name, pattern) for pattern in patterns)]
     if not options.chosen:
         parser.error(f"--rows {options.rows!r} names none of: {', '.join(row.name for row in ROWS)}")
@@ -333,8 +334,9 @@ def main(arguments: list[str] | None = None) -> int:
         gpu_tests.run_all(compiling, seconds)
 
     print_heading()
+    row_seconds = ROW_SECONDS * (5 if options.emulate else 1)
     try:
-        steps = supervise(names, lambda: Worker(laboratory.serve, options.toy, options.emulate), deadline)
+        steps = supervise(names, lambda: Worker(laboratory.serve, options.toy, options.emulate), deadline, row_seconds)
         for name, entry in steps:
             if name == "facts":
                 figures.update(entry)

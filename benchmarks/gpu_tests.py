@@ -76,8 +76,8 @@ JOBS: tuple[tuple[str, ...], ...] = (
     ),
 )
 _SIMULATED = (("tests/devices/test_devices.py",), ("tests/devices/test_cuda.py",))
-# What NumPy runs in minutes: the driver's own tests in full; of the operators' kernels, of graphs, of rows and reductions
-# what one dtype says of all. Products, windows and networks of the sizes in tests/ would take an hour.
+# What NumPy runs in minutes: the driver's own tests, and what one dtype says of operators, graphs, rows and reductions.
+# Products, windows and networks of the sizes in tests/ would take an hour.
 _EMULATED = (
     (_KERNELS, "-k", "float32"),
     (

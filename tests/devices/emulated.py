@@ -12,16 +12,15 @@ import hashlib
 import itertools
 import struct
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tritensor.drivers import cuda_kernels
 from tritensor.drivers.loading import Compiled, Loaded
 
-__all__ = ["Facts", "facts", "failures"]
+__all__ = ["Facts", "facts"]
 
-_INVALID_IMAGE, _NO_BINARY, _NOT_FOUND, _FAILED, _UNKNOWN = 200, 209, 500, 719, 999
+_INVALID_IMAGE, _NO_BINARY, _NOT_FOUND, _FAILED = 200, 209, 500, 719
 # Words of the errors that a card reports by a status of their own.
 _FAULTS = {"misaligned address": 716, "illegal memory access": 700, "assert": 710}
 _NO_BITS = 8  # the type of a section that takes no place in the binary
@@ -31,8 +30,6 @@ _THREADS, _FRAME, _PARAMETER, _REGISTERS = 0x10, 0x11, 0x17, 0x2F
 _ptx: dict[bytes, str] = {}  # by the digest of the cubin
 _libraries: dict[int, tuple[bytes, str]] = {}  # cubin and PTX
 _numbers = itertools.count(1)
-#: Why kernels failed, of which the driver says no more than a status.
-failures: list[BaseException] = []
 
 
 class Facts(NamedTuple):
@@ -97,15 +94,11 @@ def _load(address: int, arch: int, library: Any) -> int:
     header = ctypes.string_at(address, 64)
     if header[:4] != b"\x7fELF":
         return _INVALID_IMAGE
-    (flags,) = struct.unpack_from("<I", header, 48)
+    first, second, flags, _, *tables = struct.unpack_from("<QQIHHHHH", header, 32)
     made_for = flags & 0xFF if header[8] < 8 else flags >> 8 & 0xFF
     if made_for // 10 != arch // 10 or made_for > arch:
         return _NO_BINARY
-    ends = (struct.unpack_from("<Q", header, at)[0] for at in (32, 40))
-    tables = struct.unpack_from("<HHHH", header, 54)
-    code = ctypes.string_at(
-        address, max(end + a * b for end, a, b in zip(ends, tables[::2], tables[1::2], strict=True))
-    )
+    code = ctypes.string_at(address, max(first + tables[0] * tables[1], second + tables[2] * tables[3]))
     left = _sections(code).get(".nv_debug_ptx_txt", b"").replace(b"\0", b"\n").decode()
     library[0] = number = next(_numbers)
     _libraries[number] = code, _ptx.get(hashlib.sha256(code).digest(), left)
@@ -142,26 +135,12 @@ def _run(library: int, name: bytes, shape: Any, values: int, device: int) -> int
     try:
         machine.run(parse.parse(text), tuple(shape[:3]), numbers, memory.Memory(_spans()), shape[6])
     except BaseException as error:
-        failures.append(error)
         print(f"emulated kernel {kernel}: {error}", file=sys.stderr)
         return next((status for words, status in _FAULTS.items() if words in str(error)), _FAILED)
     finally:
         if collecting:
             gc.enable()
     return 0
-
-
-def _safely(function: Callable[..., int]) -> Callable[..., int]:
-    """The function, with a status for what it raises."""
-
-    def run(*arguments: Any) -> int:
-        try:
-            return function(*arguments)
-        except BaseException:
-            traceback.print_exc()
-            return _UNKNOWN
-
-    return run
 
 
 def _noting(load: Callable[..., Loaded]) -> Callable[..., Loaded]:
@@ -198,9 +177,9 @@ def check_values(name: str, sizes: Sequence[int], values: Sequence[Any]) -> None
 _driver = ctypes.CDLL("libcuda.so.1")
 _int, _pointer, _number = ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64
 _calls = (
-    ctypes.CFUNCTYPE(_int, _pointer, _int, ctypes.POINTER(_number))(_safely(_load)),
-    ctypes.CFUNCTYPE(_int, _number, ctypes.c_char_p, _pointer)(_safely(_find)),
-    ctypes.CFUNCTYPE(_int, _number, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint), _pointer, _int)(_safely(_run)),
+    ctypes.CFUNCTYPE(_int, _pointer, _int, ctypes.POINTER(_number))(_load),
+    ctypes.CFUNCTYPE(_int, _number, ctypes.c_char_p, _pointer)(_find),
+    ctypes.CFUNCTYPE(_int, _number, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint), _pointer, _int)(_run),
 )
 _driver.stub_kernels(*_calls)
 atexit.register(_driver.stub_kernels, *_calls[:2], None)  # what is left then does not run

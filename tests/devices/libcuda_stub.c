@@ -83,24 +83,10 @@ typedef struct Work {
   int turn; /* which recording of the event */
   Stream *other; /* WAIT: where that was recorded */
 } Work;
-struct Stream {
-  int device, flags, priority, gone;
-  Work *first, *last;
-  Stream *older;
-  Graph *captured;
-  unsigned place; /* among the capture's streams */
-  Seen seen;
-};
+struct Stream { int device, flags, priority, gone; Work *first, *last; Stream *older; Graph *captured; unsigned place; Seen seen; };
 static Stream *newest;
-struct Graph { /* what streams were given while they were captured, in that order */
-  Work *entries;
-  size_t count;
-  int invalid, ended, mode;
-  pthread_t thread;
-  Stream *origin;
-  unsigned streams;
-  Seen made;
-};
+/* What streams were given while they were captured, in that order; a stream's `place` is among these. */
+struct Graph { Work *entries; size_t count; int invalid, ended, mode; pthread_t thread; Stream *origin; unsigned streams; Seen made; };
 static int (*run_kernel)(u64 launch, int device); /* returns a status */
 static int give(u64 address);
 static int inside(u64 address, size_t bytes, int freed);
@@ -361,24 +347,18 @@ int cuMemsetD8Async(u64 to, unsigned char byte, size_t bytes, void *stream) {
   return put(stream, (Work){.kind = FILL, .to = to, .from = byte, .bytes = bytes, .ends = 1});
 }
 
-/* The statuses that occur: CUDA's name and text of each. */
+/* The statuses that occur. */
 static const struct { int status; const char *name, *text; } NAMES[] = {
-  {0, "CUDA_SUCCESS", "no error"},
-  {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
-  {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
-  {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
-  {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
-  {200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
-  {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+  {0, "CUDA_SUCCESS", "no error"}, {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"}, {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+  {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"}, {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+  {200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"}, {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
   {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
   {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
   {401, "CUDA_ERROR_ILLEGAL_STATE", "the operation cannot be performed in the present state"},
-  {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
-  {600, "CUDA_ERROR_NOT_READY", "device not ready"},
+  {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"}, {600, "CUDA_ERROR_NOT_READY", "device not ready"},
   {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
   {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
-  {710, "CUDA_ERROR_ASSERT", "device-side assert triggered"},
-  {716, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"},
+  {710, "CUDA_ERROR_ASSERT", "device-side assert triggered"}, {716, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"},
   {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
   {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
   {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"},
