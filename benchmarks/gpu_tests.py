@@ -76,8 +76,8 @@ JOBS: tuple[tuple[str, ...], ...] = (
     ),
 )
 _SIMULATED = (("tests/devices/test_devices.py",), ("tests/devices/test_cuda.py",))
-# What NumPy runs in minutes: the driver's own tests, and what one dtype says of operators, graphs, rows and reductions.
-# Products, windows and networks of the sizes in tests/ would take an hour.
+# What NumPy runs in minutes: the driver's own tests, and what one dtype says of operators, graphs and rows. Reductions,
+# products, windows and networks of the sizes in tests/ would take an hour.
 _EMULATED = (
     (_KERNELS, "-k", "float32"),
     (
@@ -87,7 +87,7 @@ _EMULATED = (
         "tests/devices/test_buffer.py",
     ),
     ("tests/devices/graphs",),
-    ("tests/functional/test_rowwise.py", "tests/functional/test_reductions_on_devices.py"),
+    ("tests/functional/test_rowwise.py",),
 )
 _OUTCOME = re.compile(r"^(tests\S*::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b", re.MULTILINE)
 

@@ -172,6 +172,7 @@ SIMULATED = frozenset(
         "test_a_target_that_is_no_class",
         "test_a_probability_that_is_none_is_asserted_on_a_device",
         "test_operands_of_any_strides_are_read_in_place",
+        "test_a_graph_of_an_ended_simulation_says_so",
     )
 )
 
