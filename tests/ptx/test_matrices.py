@@ -123,7 +123,9 @@ def test_matrices_from_and_to_shared_memory(count: int, turned: str) -> None:
     place = "mul.wide.u32 %rd10, %r0, 16;\nadd.s64 %rd10, %rd10, %rd1;\n"
     through = "ld.global.v4.b32 {%r4, %r5, %r6, %r7}, [%rd10];\nst.shared.v4.b32 [%r3], {%r4, %r5, %r6, %r7};\n"
     out = np.zeros((count, 32), np.uint32)
-    loads = f"bar.sync 0;\nldmatrix.sync.aligned.m8n8.x{count}{turned}.shared.b16 {{{regs}}}, [%r3];\n"
+    # the addresses of other lanes are not looked at
+    wild = f"setp.ge.u32 %p2, %r0, {8 * count};\nselp.b32 %r8, -1, %r3, %p2;\nbar.sync 0;\n"
+    loads = f"{wild}ldmatrix.sync.aligned.m8n8.x{count}{turned}.shared.b16 {{{regs}}}, [%r8];\n"
     execute(common + place + through + loads + store(f"{{{regs}}}", 2), matrices, out, shared=512)
     wanted = matrices.swapaxes(1, 2) if turned else matrices
     expected = np.zeros((count, 32, 2), np.uint16)
@@ -134,7 +136,7 @@ def test_matrices_from_and_to_shared_memory(count: int, turned: str) -> None:
 
     back = np.full((4, 8, 8), 7, np.uint16)
     text, braces = load("a", 1, count)
-    stores = f"stmatrix.sync.aligned.m8n8.x{count}{turned}.shared.b16 [%r3], {braces};\nbar.sync 0;\n"
+    stores = f"{wild}stmatrix.sync.aligned.m8n8.x{count}{turned}.shared.b16 [%r8], {braces};\nbar.sync 0;\n"
     leave = "ld.shared.v4.b32 {%r4, %r5, %r6, %r7}, [%r3];\nmul.wide.u32 %rd10, %r0, 16;\nadd.s64 %rd10, %rd10, %rd2;\n"
     leave += f"setp.lt.u32 %p1, %r0, {8 * count};\n@!%p1 bra $L_end;\n"
     write = "st.global.v4.b32 [%rd10], {%r4, %r5, %r6, %r7};\n$L_end:\n"

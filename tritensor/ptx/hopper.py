@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -146,8 +146,9 @@ class _Sums:
         self.live, self.last = np.zeros((2, m.blocks, m.threads // _GROUP), np.int64)
         self.kind = kind
 
-    def land(self, m: Machine, slots: tuple[int, ...], done: Array) -> None:
-        """Write the registers of warpgroups."""
+    def land(self, m: Machine, slots: tuple[int, ...], group: Array, now: Array) -> None:
+        """Write the registers of warpgroups that have no products in groups after this one."""
+        done = now & (self.last == group)
         if not done.any():
             return
         warps = self.matrices.reshape(m.blocks, -1, 16, self.matrices.shape[3])
@@ -210,10 +211,9 @@ def _commit(i: Instruction, kernel: Kernel) -> Step:
     def run(m: Machine, mask: Mask) -> None:
         active, groups = _warpgroups(m, mask)
         for slots, sums in m.async_state.get("sums", {}).items():
-            group = groups.committed.copy()
-            live = active & (sums.live == 1) & (sums.last == group)
+            live = active & (sums.live == 1) & (sums.last == groups.committed)
             if live.any():
-                groups.add(m, live, lambda now, s=sums, o=slots, g=group: s.land(m, o, now & (s.last == g)))
+                groups.add(m, live, partial(sums.land, m, slots, groups.committed.copy()))
         groups.committed += active
 
     return run
