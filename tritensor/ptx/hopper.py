@@ -128,7 +128,7 @@ def _held(operand: Operand, depth: int, kind: Type) -> Loads:
     read = fragment(operand, kind)
 
     def begin(m: Machine) -> Callable[[Array], Array]:
-        matrices = rows_of(read(m), 2).reshape(m.blocks, -1, 64, depth)
+        matrices = rows_of(read(m), 2, kind).reshape(m.blocks, -1, 64, depth)
         return lambda now: matrices[now]
 
     return begin
@@ -188,7 +188,7 @@ def _multiply(i: Instruction, kernel: Kernel) -> Step:
         keeps = np.broadcast_to(kept(m), (m.blocks, m.threads))[:, ::_GROUP]
         fresh = active & keeps & (sums.live == 0)
         if fresh.any():
-            sums.matrices[fresh] = sums_of(before(m), 2).reshape(sums.matrices.shape)[fresh]
+            sums.matrices[fresh] = sums_of(before(m), 2, to).reshape(sums.matrices.shape)[fresh]
         load_rows, load_tile = rows(m), tile(m)
 
         def add(now: Array) -> None:

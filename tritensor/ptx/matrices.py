@@ -47,44 +47,42 @@ def slots_of(operand: Operand) -> list[int]:
 
 
 def fragment(operand: Operand, kind: Type) -> Callable[[Machine], Array]:
-    """What reads the numbers of a fragment, (registers, blocks, threads, packed)."""
+    """What reads the bits of a fragment, (registers, blocks, threads)."""
     width = max(kind.size, 4)
     registers = [source(part, TYPES[f"b{8 * width}"]) for part in _parts(operand)]
 
     def read(m: Machine) -> Array:
-        bits = np.empty((len(registers), m.blocks, m.threads, 1), f"u{width}")
+        bits = np.empty((len(registers), m.blocks, m.threads), f"u{width}")
         for at, register in enumerate(registers):
-            bits[at, :, :, 0] = register(m)
-        return kind.read(bits.view(kind.bits))
+            bits[at] = register(m)
+        return bits
 
     return read
 
 
-def rows_of(numbers: Array, halves: int) -> Array:
+def rows_of(bits: Array, halves: int, kind: Type, pair: int = 1) -> Array:
     """The matrices of the warps, (blocks, warps, rows, columns), of a left operand with 8 or 16 rows.
 
-    The columns of a right operand lie as a left operand's 8 rows do.
+    The columns of a right operand lie as a left operand's 8 rows do. Whole registers are moved, and read as elements
+    only then, which takes half of the time.
     """
-    registers, blocks, threads, packed = numbers.shape
-    shaped = numbers.reshape(registers // halves, halves, blocks, threads // 32, 8, 4, packed)
-    return shaped.transpose(2, 3, 1, 4, 0, 5, 6).reshape(blocks, threads // 32, 8 * halves, -1)
+    registers, blocks, threads = bits.shape
+    shaped = bits.reshape(registers // halves // pair, halves, pair, blocks, threads // 32, 8, 4)
+    rows = shaped.transpose(3, 4, 1, 5, 0, 6, 2).reshape(blocks, threads // 32, 8 * halves, -1)
+    return kind.read(rows.view(kind.bits))
 
 
-def sums_of(numbers: Array, halves: int) -> Array:
+def sums_of(bits: Array, halves: int, kind: Type) -> Array:
     """The same of sums: a lane holds two neighbours, in two registers if they do not fit into one."""
-    if numbers.shape[3] == 1:
-        numbers = numbers.reshape(-1, 2, *numbers.shape[1:3]).transpose(0, 2, 3, 1)
-    return rows_of(numbers, halves)
+    return rows_of(bits, halves, kind, 2 if kind.size >= 4 else 1)
 
 
 def spread(matrices: Array, halves: int, kind: Type) -> Array:
     """The bits of the registers, (registers, blocks, threads), of sums: the opposite of `sums_of`."""
     blocks, warps, _, columns = matrices.shape
-    shaped = kind.write(matrices).reshape(blocks, warps, halves, 8, columns // 8, 4, 2)
-    if kind.size >= 4:
-        return shaped.transpose(4, 2, 6, 0, 1, 3, 5).reshape(-1, blocks, 32 * warps)
-    pairs = np.ascontiguousarray(shaped.transpose(4, 2, 0, 1, 3, 5, 6)).view(np.uint32)
-    return pairs.reshape(-1, blocks, 32 * warps)
+    bits = np.ascontiguousarray(kind.write(matrices)).view(f"u{max(kind.size, 4)}")
+    shaped = bits.reshape(blocks, warps, halves, 8, columns // 8, 4, -1)
+    return shaped.transpose(4, 2, 6, 0, 1, 3, 5).reshape(-1, blocks, 32 * warps)
 
 
 def sized(i: Instruction, kernel: Kernel, first: int) -> tuple[int, int, int, list[Type]]:
@@ -99,7 +97,7 @@ def sized(i: Instruction, kernel: Kernel, first: int) -> tuple[int, int, int, li
 def _product(i: Instruction, kernel: Kernel) -> Step:
     """`d = a @ b + c`. A card adds in another order, so the last bits of sums differ from one card to the next."""
     rows, _, depth, (to, *kinds) = sized(i, kernel, -4)
-    halves, left = rows // 8, kinds[0]
+    halves, (left, right, total) = rows // 8, kinds
     a, b, c = (fragment(operand, kind) for operand, kind in zip(i.operands[1:], kinds, strict=True))
     if len(_parts(i.operands[1])) * 32 * max(4 // left.size, 1) != rows * depth:
         raise unknown(i, kernel)  # m8n8k4 in halves, of Volta, has another layout
@@ -107,7 +105,8 @@ def _product(i: Instruction, kernel: Kernel) -> Step:
 
     def run(m: Machine, mask: Mask) -> None:
         m.whole_warps(mask)
-        sums = sums_of(c(m), halves) + rows_of(a(m), halves) @ rows_of(b(m), 1).swapaxes(2, 3)
+        products = rows_of(a(m), halves, left) @ rows_of(b(m), 1, right).swapaxes(2, 3)
+        sums = sums_of(c(m), halves, total) + products
         if limited:
             sums = sums.clip(-(2.0**31), 2.0**31 - 1)
         for slot, bits in zip(slots, spread(sums, halves, to), strict=True):
