@@ -64,7 +64,7 @@ def rows_of(bits: Array, halves: int, kind: Type, pair: int = 1) -> Array:
     """The matrices of the warps, (blocks, warps, rows, columns), of a left operand with 8 or 16 rows.
 
     The columns of a right operand lie as a left operand's 8 rows do. Whole registers are moved, and read as elements
-    only then, which takes half of the time.
+    only then.
     """
     registers, blocks, threads = bits.shape
     shaped = bits.reshape(registers // halves // pair, halves, pair, blocks, threads // 32, 8, 4)

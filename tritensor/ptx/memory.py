@@ -117,8 +117,14 @@ class Memory:
 
     def view(self, m: Machine, address: int, nbytes: int) -> np.ndarray:
         """The bytes of a checked range."""
-        self.check(m, np.array([address], np.uint64), 1, None, True)
-        self.check(m, np.array([address + nbytes - 1], np.uint64), 1, None, True)
+        ends = np.array([address, address + nbytes - 1], np.uint64)
+        self.check(m, ends, 1, None, True)
+        if np.ptp(np.searchsorted(self.low, ends, "right")):
+            m.fail(
+                f"an illegal memory access was encountered: {nbytes} bytes at {address:#x} of several buffers,",
+                None,
+                True,
+            )
         return _views()[1][address - _FIRST : address - _FIRST + nbytes]
 
 
@@ -232,12 +238,14 @@ class Shared:
         self.writer, self.reader = np.zeros(count, np.int32), np.zeros(count, np.int32)
         self._barrier = np.zeros(m.blocks, np.int32)  # when each block last passed a barrier
         self._together = np.zeros((m.blocks, -(-m.threads // 32)), np.int32)  # when each warp last did
+        self._met = self._last_write = self._last_read = 0  # when all blocks had passed a barrier; the last of each
         self._everyone = np.divmod(np.arange(m.blocks * m.threads), m.threads)
         self._m = m
 
     def synchronized(self, blocks: np.ndarray | None) -> None:
         """Note that all threads of blocks have met."""
         self._barrier[slice(None) if blocks is None else blocks] = self._m.now
+        self._met = int(self._barrier.min())
 
     def synchronized_warps(self, warps: np.ndarray) -> None:
         """Note that the threads of warps, (blocks, warps), have met."""
@@ -315,37 +323,45 @@ class Shared:
         if number > 1:
             at = (at[:, None] + np.arange(number)).reshape(-1)
             blocks, lanes = np.repeat(blocks, number), np.repeat(lanes, number)
-        warps = lanes // 32
-        met = self._barrier[blocks]
-        wrote, writer = self.wrote[at], self.writer[at]
-        hazard = (wrote > met) & (writer != lanes) & (writer >= 0)
-        if hazard.any():  # threads of one warp may have met since
-            hazard &= (writer // 32 != warps) | (wrote > self._together[blocks, warps])
-        seen, reader = self.seen[at], self.reader[at]
-        elsewhere = (seen > met) & (reader != warps)
+        warps = (lanes // 32).astype(np.int32)
+        # where all blocks have met since the last write, or read, nothing can conflict with it: half of the passes
+        hazard = self._unordered(at, blocks, lanes, warps) if self._last_write > self._met else None
+        elsewhere = None
+        if self._last_read > self._met:
+            elsewhere = (self.seen[at] > self._barrier[blocks]) & (self.reader[at] != warps)
         if words is None:
-            if not wrote.all():
-                self._conflict(m, "shared memory is read that nothing has written", blocks, lanes, wrote == 0)
-            if hazard.any():
+            if not self.wrote[at].all():
+                text = "shared memory is read that nothing has written"
+                self._conflict(m, text, blocks, lanes, self.wrote[at] == 0)
+            if hazard is not None and hazard.any():
                 text = "shared memory is read that another thread wrote, with no barrier between"
                 self._conflict(m, text, blocks, lanes, hazard)
-            who = np.where(elsewhere, -1, warps).astype(np.int32)
+            who = warps if elsewhere is None else np.where(elsewhere, np.int32(-1), warps)
             self.seen[at], self.reader[at] = m.now, who
+            self._last_read = m.now
             several = self.reader[at] != who
             if several.any():
                 self.reader[at[several]] = -1
             return
-        if elsewhere.any():
+        if elsewhere is not None and elsewhere.any():
             text = "shared memory is written that another warp has read, with no barrier between"
             self._conflict(m, text, blocks, lanes, elsewhere)
-        if hazard.any() and self._differs(at, number, nbytes, where, blocks, words, hazard):
+        if hazard is not None and hazard.any() and self._differs(number, nbytes, where, blocks, words, hazard):
             text = "shared memory is written that another thread wrote, with no barrier between"
             self._conflict(m, text, blocks, lanes, hazard)
         self.wrote[at], self.writer[at] = m.now, lanes
+        self._last_write = m.now
+
+    def _unordered(self, at: np.ndarray, blocks: np.ndarray, lanes: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        """Of which words another thread is the last writer, with no barrier since."""
+        wrote, writer = self.wrote[at], self.writer[at]
+        found = (wrote > self._barrier[blocks]) & (writer != lanes) & (writer >= 0)
+        if found.any():  # threads of one warp may have met since
+            found &= (writer // 32 != warps) | (wrote > self._together[blocks, warps])
+        return found
 
     def _differs(
         self,
-        at: np.ndarray,
         number: int,
         nbytes: int,
         where: np.ndarray,
