@@ -24,6 +24,7 @@ from tritensor.kernels.indexing import segments as segment_kernels
 from tritensor.kernels.indexing.kernel import Walk
 from tritensor.operator import registry
 from tritensor.runtime import compiler
+from tritensor.runtime.binary import usage
 
 from ..devices.compile_only import compile_only
 from .test_operators_compile import SPARED, local_bytes
@@ -97,7 +98,7 @@ def test_elementwise_operands_move_in_vectors(case: str) -> None:
     # a column is one number a thread; a mask of 8-bit booleans is 64 bits beside 256 of float32
     narrow = 1 if case in ("column", "planes", "mixed widths") else 0
     assert sum(loads.values()) - loads["128"] == narrow, loads
-    assert compiler._cubin_usage(compiled.asm["cubin"])[1] == 0
+    assert usage(compiled.asm["cubin"]).local == 0
 
 
 @pytest.mark.slow

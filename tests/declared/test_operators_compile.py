@@ -30,6 +30,7 @@ if not HAS_TRITON:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
 from tritensor.runtime import compiler
+from tritensor.runtime.binary import usage
 
 # Half a second a kernel: one target in every run, the others in the slow one.
 TARGETS = [
@@ -84,7 +85,7 @@ def local_bytes(compiled: Any, target: tuple[str, Any]) -> int:
     """Bytes of local memory per thread: registers that were spilled."""
     if target[0] == "hip":
         return compiler._amd_number(compiled.asm["amdgcn"], "private_segment_fixed_size") or 0
-    return compiler._cubin_usage(compiled.asm["cubin"])[1]
+    return usage(compiled.asm["cubin"]).local
 
 
 def test_the_list_of_approximations_names_operators() -> None:

@@ -22,7 +22,7 @@ from tritensor.kernels.matmul import precision
 from tritensor.kernels.matmul.blocks import Blocks
 from tritensor.kernels.window.convolution import convolution_weight
 from tritensor.kernels.window.convolution_launch import TILES
-from tritensor.runtime import compiler
+from tritensor.runtime.binary import usage
 
 from ..devices.compile_only import compile_only
 
@@ -65,7 +65,7 @@ SPARED = 32 if version("triton").startswith("3.6.") else 0
 
 def assert_sound(made: Any, target: tuple[str, Any] = ("cuda", 90)) -> None:
     spared = max(SPARED, 16) if target[1] == 100 else SPARED  # a weights' gradient in tf32x3 there
-    assert compiler._cubin_usage(made.asm["cubin"])[1] <= spared, f"{made.metadata.name} spills on {target}"
+    assert usage(made.asm["cubin"]).local <= spared, f"{made.metadata.name} spills on {target}"
     assert made.metadata.shared <= SHARED
 
 

@@ -198,7 +198,7 @@ def test_facts_do_without_the_tools_that_a_package_may_lack(monkeypatch):
     monkeypatch.setattr(compiler, "_tools", dict)
     facts = compile_ahead(copy_kernel, ("*fp32", "*fp32", "i32"), {"BLOCK": 16})
     assert "sass" not in facts.asm
-    assert facts.registers is None
+    assert 0 < facts.registers < 256
     assert compiler._amd_number("no such line", "vgpr_count") is None
 
 

@@ -18,7 +18,7 @@ from ..needs import HAS_TRITON
 if not HAS_TRITON:
     pytest.skip("compiling needs Triton", allow_module_level=True)
 
-from tritensor.runtime import compiler
+from tritensor.runtime.binary import usage
 
 from ..devices.compile_only import compile_only
 
@@ -54,6 +54,6 @@ def test_steps_compile_without_spills(kind: str, dtype: str, target: tuple[str, 
     steps = {made.metadata.name: made for made in device.made if "recurrent" in made.metadata.name}
     assert len(steps) == 2
     for name, made in steps.items():
-        assert compiler._cubin_usage(made.asm["cubin"])[1] <= SPARED, f"{name} spills on {target}"
+        assert usage(made.asm["cubin"]).local <= SPARED, f"{name} spills on {target}"
         assert made.metadata.shared <= SHARED
         assert any(unit in made.asm["ptx"] for unit in ("mma.sync", "wgmma", "tcgen05")) or target[1] == 80

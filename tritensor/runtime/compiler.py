@@ -7,9 +7,7 @@ scratch memory.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +24,7 @@ from .. import dtypes, settings
 from ..drivers.loading import Compiled, Target
 from ..errors import DeviceError, KernelError, explain
 from ..locks import lock
+from .binary import usage
 from .source import DeviceFunction, Kernel, rebuild
 
 __all__ = ["CompiledFacts", "compile_ahead", "compile_kernel", "compiled_from"]
@@ -47,7 +46,7 @@ class CompiledFacts:
         binary: the cubin or hsaco.
         shared: bytes of shared memory per program.
         warps: warps per program, which may be more than requested.
-        registers: per thread; None where the tool that reads them is missing.
+        registers: per thread; None where an AMD kernel does not say.
         local_bytes: per thread, spilled registers and local arrays; 0 in a fast kernel.
     """
 
@@ -257,7 +256,7 @@ def compile_ahead(
         text = asm["amdgcn"]
         registers, local_bytes = _amd_number(text, "vgpr_count"), _amd_number(text, "private_segment_fixed_size") or 0
     else:
-        registers, local_bytes = _cubin_usage(binary)
+        registers, local_bytes = usage(binary)[:2]
         if "nvdisasm" in _tools():
             asm["sass"] = compiled.asm["sass"]
     return CompiledFacts(
@@ -291,20 +290,3 @@ def _tools() -> dict[str, str]:
     """NVIDIA's tools inside Triton's package, by name."""
     folder = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
     return {path.name: str(path) for path in folder.iterdir()} if folder.is_dir() else {}
-
-
-def _cubin_usage(binary: bytes) -> tuple[int | None, int]:
-    """Registers and local bytes per thread, read from a cubin by NVIDIA's cuobjdump."""
-    tool = _tools().get("cuobjdump")
-    if tool is None:
-        return None, 0
-    import tempfile
-
-    with tempfile.NamedTemporaryFile(suffix=".cubin", delete=False) as file:
-        file.write(binary)
-    try:
-        text = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
-    finally:
-        os.unlink(file.name)
-    numbers = dict(re.findall(r"(REG|STACK|LOCAL):(\d+)", text))
-    return int(numbers["REG"]), int(numbers["STACK"]) + int(numbers["LOCAL"])
