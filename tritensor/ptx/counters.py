@@ -1,0 +1,205 @@
+"""What a launch asks of a card: instructions, sectors of memory, conflicts of shared memory, divergence.
+
+A machine calls it with masks and addresses that broadcast to (blocks, threads). Nothing here depends on a card.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Counters"]
+
+Mask = np.ndarray | None
+
+_WARP, _SECTOR, _BANKS = 32, 32, 32
+_NOBODY = np.uint64(2**64 - 1)  # the address of a lane that takes no part: sorted behind all others
+_AT_MOST = 1 << 22  # sectors that are noted before those noted twice are dropped
+# Unpacking follows each load, and the assembler moves it behind the loads that are next: what it makes is waited for.
+_PASSES = ("mov", "cvt", "shl", "shr", "and", "prmt", "bfe")
+_BITS = np.uint64(48)  # of a sector's number; the block of the chunk is above
+
+
+class Counters:
+    """Counts of one launch, over all chunks that were run of it.
+
+    Attributes:
+        bases: the addresses at which buffers begin, in order. `blocks`: how many were run.
+        warps, lanes: by an instruction's name, how many active warps and active lanes executed it, guards left out.
+        requested: by "load" and "store", the sectors that warps asked for; `needed`: the bytes they needed.
+        sectors: by "load" and "store", the sectors that blocks touched, each counted once a block, by buffer.
+        wavefronts: passes of shared memory; `least`: as few as there could have been.
+        branches, divergent: warps that branched, and that branched both ways.
+        waits: reads of a register that a load of global memory had still to fill, at the most in a block.
+    """
+
+    def __init__(self, bases: Sequence[int] = (0,)) -> None:
+        self.bases = np.asarray(bases, np.uint64)
+        self.blocks = self.threads = self.waits = 0
+        self.warps, self.lanes, self.requested, self.needed = (Counter[str]() for _ in range(4))
+        self.sectors = {kind: np.zeros(len(bases), np.int64) for kind in ("load", "store")}
+        self.wavefronts = self.least = self.branches = self.divergent = 0
+        self._machine: Any = None
+        self._size = self._waited = self._count = 0
+        self._noted: dict[str, list[np.ndarray]] = {}
+        self._ran: dict[int, tuple[Any, int, int]] = {}  # by the id of a basic block: the block, warps, lanes
+        self._pending: frozenset[int] = frozenset()
+        self._passes: dict[Any, tuple[int, int]] = {}
+        self._waits: dict[tuple[int, frozenset[int]], tuple[int, frozenset[int]]] = {}
+
+    def finish(self) -> None:
+        """The chunk is done, after which the counts are complete."""
+        for kind, noted in self._noted.items():
+            sectors = np.unique(np.concatenate(noted)) & ((np.uint64(1) << _BITS) - np.uint64(1))
+            # a buffer may begin within a sector
+            at = np.searchsorted(self.bases, (sectors + np.uint64(1)) * np.uint64(_SECTOR) - np.uint64(1), "right") - 1
+            self.sectors[kind] += np.bincount(np.maximum(at, 0), minlength=len(self.bases))
+        self._noted.clear()
+        for block, warps, lanes in self._ran.values():
+            for instruction in block.instructions:
+                self.warps[instruction.name] += warps
+                self.lanes[instruction.name] += lanes
+        self._ran.clear()
+        self._machine = None
+
+    def executed(self, machine: Any, block: Any, mask: Mask) -> None:
+        """The lanes of a mask executed a basic block."""
+        self._on(machine)
+        warps, lanes = self._active(mask)
+        _, *before = self._ran.get(id(block), (block, 0, 0))
+        self._ran[id(block)] = block, before[0] + warps, before[1] + lanes
+        if (key := (id(block), self._pending)) not in self._waits:
+            self._waits[key] = _waits(block, self._pending)
+        waited, self._pending = self._waits[key]
+        self._waited += waited
+        self.waits = max(self.waits, self._waited)
+
+    def global_access(self, machine: Any, kind: str, addresses: np.ndarray, nbytes: int, mask: Mask) -> None:
+        """Lanes access `nbytes` at an address each, aligned to them; `kind` is load or store."""
+        self._on(machine)
+        rows, times = self._by_warp(addresses, mask)
+        rows = _sorted(rows)
+        taken = rows != _NOBODY
+        sectors = rows // np.uint64(_SECTOR)
+        fresh = _distinct(sectors, taken)
+        self.needed[kind] += times * nbytes * int(_distinct(rows, taken).sum())
+        self.requested[kind] += times * int(fresh.sum())
+        if times > 1:  # the same addresses in all blocks
+            sectors, fresh = np.tile(sectors, (times, 1)), np.tile(fresh, (times, 1))
+        blocks = np.repeat(np.arange(self._size, dtype=np.uint64), len(sectors) // self._size)
+        self._note(kind, sectors, blocks[:, None], fresh)
+
+    def bulk_access(self, machine: Any, kind: str, block: int, region: np.ndarray) -> None:
+        """The copy engine accesses a view of global memory, bytes with the innermost dimension last, for one block."""
+        self._on(machine)
+        starts, nbytes = np.array([[region.ctypes.data]], np.uint64), region.shape[-1]
+        for size, stride in zip(region.shape[:-1], region.strides):
+            starts = (starts + np.arange(size, dtype=np.uint64) * np.uint64(stride)).reshape(-1, 1)
+        sectors = starts // np.uint64(_SECTOR) + np.arange(nbytes // _SECTOR + 2, dtype=np.uint64)
+        fresh = sectors <= (starts + np.uint64(nbytes - 1)) // np.uint64(_SECTOR)
+        self.needed[kind] += nbytes * starts.size
+        self.requested[kind] += int(fresh.sum())
+        self._note(kind, sectors, np.array([[block]], np.uint64), fresh)
+
+    def shared_access(self, machine: Any, kind: str, addresses: np.ndarray, nbytes: int, mask: Mask) -> None:
+        """Lanes access `nbytes` of shared memory each; vectors of 8 and 16 bytes go in half and quarter warps."""
+        self._on(machine)
+        key = self._size, nbytes, addresses.tobytes(), None if mask is None else mask.tobytes()
+        if key not in self._passes:  # loops use the same few places again and again
+            self._passes = {} if len(self._passes) > 4096 else self._passes
+            self._passes[key] = self._wavefronts(addresses, nbytes, mask)
+        passes, least = self._passes[key]
+        self.wavefronts, self.least = self.wavefronts + passes, self.least + least
+
+    def _wavefronts(self, addresses: np.ndarray, nbytes: int, mask: Mask) -> tuple[int, int]:
+        rows, times = self._by_warp(addresses, mask)
+        width = max(nbytes // 4, 1)
+        starts = rows.reshape(-1, _WARP // width, 1)
+        words = starts // np.uint64(4) + np.arange(width, dtype=np.uint64)
+        words = _sorted(np.where(starts == _NOBODY, _NOBODY, words).reshape(len(starts), -1))
+        fresh = _distinct(words, words != _NOBODY)
+        places = np.arange(len(words))[:, None] * _BANKS + (words % np.uint64(_BANKS)).astype(np.int64)
+        banks = np.bincount(places[fresh], minlength=len(words) * _BANKS).reshape(-1, _BANKS)
+        return times * int(banks.max(1).sum()), times * int((-(-fresh.sum(1) // _BANKS)).sum())
+
+    def branch(self, machine: Any, taken: Mask, mask: Mask) -> None:
+        """Of the lanes of a mask, some branch; with None all do."""
+        self._on(machine)
+        taken = np.array([[True]]) if taken is None else taken
+        jumped, stayed = self._warps(taken), self._warps(~taken if mask is None else mask & ~taken)
+        self.branches += int((jumped | stayed).sum())
+        self.divergent += int((jumped & stayed).sum())
+
+    def _on(self, machine: Any) -> None:
+        """Begin a chunk with its first call."""
+        if machine is not self._machine:
+            self.finish()
+            self._machine, self._size, self.threads = machine, machine.blocks, machine.threads
+            self.blocks += machine.blocks
+            self._waited, self._pending = 0, frozenset()
+
+    def _warps(self, mask: np.ndarray) -> np.ndarray:
+        """Which warps have an active lane."""
+        full = np.broadcast_to(mask, (self._size, self.threads))
+        return full.reshape(self._size, -1, min(_WARP, self.threads)).any(2)
+
+    def _active(self, mask: Mask) -> tuple[int, int]:
+        """How many warps and how many lanes are active."""
+        if mask is None:
+            return self._size * -(-self.threads // _WARP), self._size * self.threads
+        return int(self._warps(mask).sum()), int(mask.sum()) * (self._size * self.threads // mask.size)
+
+    def _by_warp(self, addresses: np.ndarray, mask: Mask) -> tuple[np.ndarray, int]:
+        """Addresses as rows of 32 lanes, and how many times the rows count: all blocks may have the same."""
+        same = addresses.shape[0] == 1 and (mask is None or mask.shape[0] == 1)
+        full = np.broadcast_to(addresses, (1 if same else self._size, self.threads)).astype(np.uint64)
+        if mask is not None:
+            full = np.where(mask, full, _NOBODY)
+        return full.reshape(-1, _WARP), self._size if same else 1
+
+    def _note(self, kind: str, sectors: np.ndarray, block: np.ndarray, fresh: np.ndarray) -> None:
+        self._noted.setdefault(kind, []).append((sectors | (block << _BITS))[fresh])
+        self._count += int(fresh.sum())
+        if self._count > _AT_MOST:
+            self._count = 0
+            self._noted = {each: [np.unique(np.concatenate(found))] for each, found in self._noted.items() if found}
+
+
+def _sorted(rows: np.ndarray) -> np.ndarray:
+    """Rows in order; most are, and looking takes a tenth of sorting them."""
+    return rows if (rows[:, 1:] >= rows[:, :-1]).all() else np.sort(rows, axis=1)
+
+
+def _distinct(rows: np.ndarray, taken: np.ndarray) -> np.ndarray:
+    """Of sorted rows, the first of equal neighbours."""
+    fresh = taken.copy()
+    fresh[:, 1:] &= rows[:, 1:] != rows[:, :-1]
+    return fresh
+
+
+def _waits(block: Any, pending: frozenset[int]) -> tuple[int, frozenset[int]]:
+    """How often a basic block waits for loads, all of those that are under way at once, and which then still are."""
+    waits, filled = 0, set(pending)
+    for instruction in block.instructions:
+        loads, passes = instruction.name.startswith("ld.global"), instruction.parts[0] in _PASSES
+        if not (loads or filled) or not instruction.operands:
+            continue
+        first, *rest = instruction.operands
+        reads = bool(filled & _slots(tuple(rest) if loads or passes else instruction.operands))
+        if reads and not passes:
+            waits += 1
+            filled.clear()
+        if loads or (reads and passes):
+            filled |= _slots(first)
+    return waits, frozenset(filled)
+
+
+def _slots(operand: Any) -> frozenset[int]:
+    """The registers that an operand, or several, names."""
+    if hasattr(operand, "slot"):
+        return frozenset((operand.slot,))
+    inner = (operand.base, *operand.rest) if hasattr(operand, "base") else getattr(operand, "parts", operand)
+    return frozenset().union(*map(_slots, inner)) if isinstance(inner, tuple) else frozenset()
