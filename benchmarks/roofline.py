@@ -14,9 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tritensor.profiling import roofline
+
 __all__ = ["draw", "points"]
 
-OURS, THEIRS, GROUND = "#2563eb", "#9ca3af", "#374151"
 _UNITS = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "tf32": "tf32"}
 
 
@@ -54,82 +55,12 @@ def levels(found: list[dict[str, Any]]) -> dict[str, float]:
 
 def draw(figures: dict[str, Any], path: Path) -> Path:
     """Draw the figures of `benchmarks.gpu` into a PNG; returns its path."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
     found = points(figures)
     slope = figures.get("ceiling", {}).get("bytes_per_second", 0.0)
-    roofs = levels(found)
-    figure, axes = plt.subplots(figsize=(11, 6.5), dpi=120)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    top = max([*roofs.values(), *(point["ours"] for point in found), slope, 1.0])
-    left = min([0.02, *(point["intensity"] / 2 for point in found)])
-    right = max([10_000.0, *(point["intensity"] * 2 for point in found)])
-    if slope:
-        end = min(right, 2 * top / slope)
-        axes.plot([left, end], [left * slope, end * slope], color=GROUND, lw=1.4)
-        axes.annotate(
-            f"copy ceiling {slope / 1e12:.2f} TB/s", (left * 1.3, left * slope * 1.6), color=GROUND, fontsize=9
-        )
-    for units, reached in roofs.items():
-        start = max(left, reached / slope) if slope else left
-        axes.plot([start, right], [reached, reached], color=GROUND, lw=1.0, ls="--")
-        axes.annotate(
-            f"{_UNITS[units]} {reached / 1e12:.0f} TFLOP/s",
-            (right, reached),
-            color=GROUND,
-            fontsize=8,
-            ha="right",
-            va="bottom",
-        )
-    theirs = [point for point in found if point["theirs"]]
-    axes.scatter(
-        [p["intensity"] for p in theirs],
-        [p["theirs"] for p in theirs],
-        s=46,
-        facecolors="none",
-        edgecolors=THEIRS,
-        label="torch",
-    )
-    axes.scatter([p["intensity"] for p in found], [p["ours"] for p in found], s=16, color=OURS, label="tritensor")
-    for point in _spread_out(found):
-        axes.annotate(
-            point["name"],
-            (point["intensity"], point["ours"]),
-            fontsize=6,
-            color=OURS,
-            xytext=(4, -7),
-            textcoords="offset points",
-        )
-    axes.set_xlim(left, right)
-    axes.set_xlabel("operations per byte that has to move")
-    axes.set_ylabel("operations per second")
+    roofs = {_UNITS[units]: reached for units, reached in levels(found).items()}
     simulated = "SIMULATED, no figures: " if figures.get("simulated") else ""
-    axes.set_title(f"{simulated}{figures.get('gpu', '')}, {figures.get('date', '')}")
-    axes.grid(True, which="major", color="#e5e7eb", lw=0.6)
-    axes.set_axisbelow(True)
-    axes.legend(loc="lower right", frameon=False)
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
-    plt.close(figure)
-    return path
-
-
-def _spread_out(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The points that are labelled: of overlapping ones only the first."""
-    named: list[dict[str, Any]] = []
-    for point in found:
-        near = (
-            abs(point["intensity"] / other["intensity"] - 1) < 0.3 and abs(point["ours"] / other["ours"] - 1) < 0.3
-            for other in named
-        )
-        if not any(near):
-            named.append(point)
-    return named
+    title = f"{simulated}{figures.get('gpu', '')}, {figures.get('date', '')}"
+    return roofline.draw(path, found, slope, roofs, title, ("copy ceiling", "tritensor", "torch"))
 
 
 def main(arguments: list[str] | None = None) -> int:

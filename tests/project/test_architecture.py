@@ -38,8 +38,8 @@ LADDER = [
     "kernels",
     "functional random sampling generators function return_types",
     "linalg",
-    "func masked special nn optim amp utils distributed serialization cpu cuda backends testing doctor pytest_plugin "
-    "version",
+    "func masked special nn optim amp utils distributed serialization cpu cuda profiling backends testing doctor "
+    "pytest_plugin version",
     "distributions fft signal downloads hub jit compiler multiprocessing onnx accelerator vision",
     "scripts",
     "__init__ __main__",

@@ -13,6 +13,7 @@ from ..drivers import DeviceProperties, Event, Stream, simulate
 from ..drivers.ledger import Ledger, transfers
 from ..errors import OutOfMemoryError
 from ..functional.tensor_types import OF_CUDA
+from ..profiling import profile
 from . import devices, graphs, user_kernel
 from .devices import *
 from .graphs import *
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from . import amp
 
 __all__ = ["DeviceProperties", "Event", "Ledger", "OutOfMemoryError", "Stream", "amp", "simulate", "transfers"]
-__all__ += devices.__all__
+__all__ += ["profile", *devices.__all__]
 __all__ += graphs.__all__
 __all__ += user_kernel.__all__
 

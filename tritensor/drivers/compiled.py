@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .. import settings
@@ -24,7 +25,7 @@ class CompiledSimulator(CompilingDriver, Simulator):
 
     Attributes:
         seed: of the errors of instructions that a card executes approximately.
-        counters: what counts the work of launches, or None.
+        recorder: what runs launches in the device's place to count their work (`profiling.profile`), or None.
     """
 
     kind = "simulated in host memory, running compiled kernels"
@@ -35,7 +36,16 @@ class CompiledSimulator(CompilingDriver, Simulator):
     ) -> None:
         super().__init__(count, memory, capability, name)
         self.seed = 0
-        self.counters: Any = None
+        self.recorder: Any = None
+
+    def pose(self, **figures: Any) -> dict[str, Any]:
+        """Give the devices other properties, as of a certain card; returns those that they had.
+
+        Kernels that divide work among the multiprocessors are launched as on that card.
+        """
+        before = {name: getattr(self._properties, name) for name in figures}
+        self._properties = replace(self._properties, **figures)
+        return before
 
     def target(self, index: int) -> Target:
         major, minor = self.capability(index)
@@ -72,7 +82,13 @@ class CompiledSimulator(CompilingDriver, Simulator):
 
         def work() -> None:
             memory = Memory(self.spans(queue.index) if live is None else live)
-            counters = None if self.counters is None else self.counters.launch(kernel, grid, compiled, queue)
-            run(kernel, grid, numbers, memory, compiled.shared, self.seed, late, counters)
+
+            def execute(counters: Any = None, blocks: Any = None) -> None:
+                run(kernel, grid, numbers, memory, compiled.shared, self.seed, late, counters, blocks)
+
+            if self.recorder is None:
+                execute()
+            else:
+                self.recorder.record(compiled, grid, numbers, queue, memory.spans, execute)
 
         self._push(queue, work)

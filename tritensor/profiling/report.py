@@ -1,0 +1,118 @@
+"""What a profile prints and writes: a line a kernel, a timeline, a roofline. All times are predicted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .roofline import draw
+
+if TYPE_CHECKING:
+    from .launches import Launch
+    from .recorder import profile
+
+__all__ = ["by_kernel", "roofline", "table", "trace"]
+
+_HEADING = ["kernel", "launches", "bytes", "flops", "coalescing", "registers", "spilled", "occupancy"]
+_HEADING += ["predicted", "bound"]
+
+
+def by_kernel(launches: Sequence[Launch]) -> dict[str, list[Launch]]:
+    """The launches of each kernel, those of most predicted time first."""
+    found: dict[str, list[Launch]] = {}
+    for launch in launches:
+        found.setdefault(launch.name, []).append(launch)
+    return dict(sorted(found.items(), key=lambda item: -_seconds(item[1])))
+
+
+def table(of: profile) -> str:
+    """A line a kernel, and one for all of them."""
+    rows = [_HEADING]
+    for name, launches in by_kernel(of.launches).items():
+        longest = max(launches, key=lambda launch: launch.predicted.seconds)
+        asked = sum(launch.sectors for launch in launches)
+        coalescing = sum(launch.coalescing * launch.sectors for launch in launches) / asked if asked else 1.0
+        moved, work = (sum(map(what, launches)) for what in (_moved, _work))
+        rows.append([name[:48], str(len(launches)), f"{_scaled(moved)}B", _scaled(work), f"{coalescing:.0%}"])
+        rows[-1] += [str(longest.registers), f"{longest.local} B", f"{longest.occupancy:.0%} ({longest.resident})"]
+        rows[-1] += [duration(_seconds(launches)), longest.predicted.bound]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADING))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    taken = f"predicted to take {duration(_seconds(of.launches))} on {_article(of.card.name)}"
+    notes = ["nothing was measured: times are predicted from the card's published figures"]
+    if any(launch.ran < launch.blocks for launch in of.launches):
+        notes.append(f"counts are scaled from samples of {of.sample} blocks, so results were not all computed")
+    return "\n".join([*lines, f"{len(of.launches)} launches, {taken}", *notes])
+
+
+def trace(of: profile, path: Path) -> None:
+    """Write the timeline: each stream's launches one after the other, for their predicted time."""
+    ends: dict[int, float] = {}
+    events: list[dict[str, Any]] = [_named("process", 0, f"predicted for {_article(of.card.name)}, not measured")]
+    for launch in of.launches:
+        begin = ends.get(launch.stream)
+        if begin is None:
+            begin = 0.0
+            events.append(_named("thread", launch.stream, f"stream {launch.stream}"))
+        length = launch.predicted.seconds * 1e6
+        ends[launch.stream] = begin + length
+        arguments = {"predicted bound": launch.predicted.bound, "grid": launch.grid, "threads": launch.threads}
+        arguments |= {"registers": launch.registers, "resident blocks": launch.resident, "bytes": launch.dram}
+        place = {"pid": 0, "tid": launch.stream, "ts": begin, "dur": length}
+        events.append({"name": launch.name, "cat": "predicted", "ph": "X", **place, "args": arguments})
+    text = json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"card": of.card.name}})
+    path.write_text(text, encoding="utf-8")
+
+
+def _named(what: str, thread: int, name: str) -> dict[str, Any]:
+    return {"name": f"{what}_name", "ph": "M", "pid": 0, "tid": thread, "args": {"name": name}}
+
+
+def roofline(of: profile, path: Path) -> None:
+    """Draw each kernel at its predicted speed."""
+    points, units = [], {"cores"}
+    for name, launches in by_kernel(of.launches).items():
+        moved, work = (sum(map(what, launches)) for what in (_moved, _work))
+        if work and moved:
+            points.append({"name": name, "intensity": work / moved, "ours": work / _seconds(launches)})
+            units.update(*(launch.operations for launch in launches))
+    card = of.card
+    plain = 2 * card.generation.lanes["float32"] * card.multiprocessors * card.clock
+    roofs = {name: card.tensor.get(name, plain) for name in sorted(units)}
+    title = f"predicted for {_article(card.name)}, not measured"
+    draw(path, points, card.dram, roofs, title, ("device memory", "predicted", ""))
+
+
+def _seconds(launches: Sequence[Launch]) -> float:
+    return sum(launch.predicted.seconds for launch in launches)
+
+
+def _moved(launch: Launch) -> float:
+    return launch.dram
+
+
+def _work(launch: Launch) -> float:
+    return sum(launch.operations.values())
+
+
+def _article(name: str) -> str:
+    return f"an {name}" if name[0] in "ah" else f"a {name}"
+
+
+def duration(seconds: float) -> str:
+    """Three digits and a unit.
+
+    >>> duration(6.42e-4), duration(0.0)
+    ('642 us', '0 us')
+    """
+    unit, size = ("us", 1e-6) if seconds < 1e-3 else ("ms", 1e-3) if seconds < 1 else ("s", 1)
+    return f"{seconds / size:.3g} {unit}"
+
+
+def _scaled(number: float) -> str:
+    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {prefix}"
+    return f"{number:.3g} "
