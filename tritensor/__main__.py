@@ -1,4 +1,5 @@
-"""The command line: `python -m tritensor doctor`, `inspect FILE`, `run SCRIPT` and `scan PATH`."""
+"""The command line: `python -m tritensor doctor`, `inspect FILE`, `profile SCRIPT`, `run SCRIPT` and
+`scan PATH`."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ USAGE = """usage: python -m tritensor COMMAND
 
   doctor          what is installed, which devices there are, why CUDA is or is not available
   inspect FILE    what a checkpoint holds, and whether loading it would be refused
+  profile SCRIPT  what a program's kernels ask of a card, and the predicted time; options: --card, --sample N,
+                  --trace FILE.json, --roofline FILE.png
   run SCRIPT ...  a program that imports torch, run by tritensor; options: --simulate-cuda N, --checked, --profile
   scan PATH       which names of torch a program uses, and which of them are missing"""
 
@@ -24,6 +27,10 @@ def main(arguments: list[str] | None = None) -> int:
         from .serialization.inspect import main as inspect
 
         return inspect(words[1:])
+    if words[:1] == ["profile"] and len(words) > 1:
+        from .scripts.profile import main as profile
+
+        return profile(words[1:])
     if words[:1] == ["run"] and len(words) > 1:
         from .scripts.run import main as run
 

@@ -16,7 +16,7 @@ from types import TracebackType
 from .. import settings
 from . import names
 
-__all__ = ["main"]
+__all__ = ["execute", "main"]
 
 _SHIMS = Path(__file__).parent / "shims"
 _OF_PYTHON = (str(Path(__file__).parent), "<frozen runpy>", runpy.__file__)
@@ -50,11 +50,21 @@ def main(arguments: Sequence[str]) -> int:
         _set(settings.simulate_cuda, options.simulate_cuda)
     if options.checked:
         _set(settings.check, True)
-    _prepare(options)
     profile = cProfile.Profile()
     try:
         if options.profile:
             profile.enable()
+        return execute(options)
+    finally:
+        if options.profile:
+            profile.disable()
+            pstats.Stats(profile, stream=sys.stderr).sort_stats("tottime").print_stats(_SHOWN)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run the program that options name by `script`, `module` and `arguments`; returns the exit status."""
+    _prepare(options)
+    try:
         if options.module:
             runpy.run_module(options.script, run_name="__main__", alter_sys=True)
         else:
@@ -62,10 +72,6 @@ def main(arguments: Sequence[str]) -> int:
     except Exception as error:
         traceback.print_exception(error.with_traceback(_from_program(error.__traceback__)))
         return 1
-    finally:
-        if options.profile:
-            profile.disable()
-            pstats.Stats(profile, stream=sys.stderr).sort_stats("tottime").print_stats(_SHOWN)
     return 0
 
 

@@ -1,0 +1,49 @@
+"""`python -m tritensor profile SCRIPT [ARGS]`: a program on a simulated device that counts what its kernels do."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..drivers import simulate
+from ..profiling import CARDS, card, profile
+from .run import execute
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a program as `python -m tritensor run` would, on one simulated device that runs compiled kernels, and print
+    a line for each kernel. Returns the program's exit status, 1 after an exception.
+
+    Raises:
+        SystemExit: the options are wrong.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m tritensor profile",
+        description="Run a program on a simulated device; count what its kernels do and predict their time on a card.",
+    )
+    parser.add_argument("--card", default="h100", choices=list(CARDS), help="the card (default h100)")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="run N blocks of larger grids (default all)")
+    parser.add_argument("--trace", type=Path, metavar="FILE.json", help="write a timeline for trace viewers")
+    parser.add_argument("--roofline", type=Path, metavar="FILE.png", help="draw a roofline; needs matplotlib")
+    parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name, as for python -m")
+    parser.add_argument("script", help="the program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    options = parser.parse_args(arguments)
+    if not options.module and not Path(options.script).exists():
+        parser.error(f"there is no file {options.script!r}")
+    if options.sample < 0:
+        parser.error(f"--sample: expected a number of at least 0, got {options.sample}")
+    named = card(options.card)
+    simulated = simulate(1, named.memory, named.capability, named.name, compiled=True)
+    with simulated, profile(named.name, options.sample) as p:
+        try:
+            return execute(options)
+        finally:  # a program may end with sys.exit
+            print(p)
+            if options.trace:
+                p.trace(options.trace)
+            if options.roofline:
+                p.roofline(options.roofline)
