@@ -162,3 +162,10 @@ def test_warps_that_branch_both_ways() -> None:
     assert (counted.branches, counted.divergent) == (4, 1)
     counted.branch(two, None, None)
     assert (counted.branches, counted.divergent) == (8, 1)
+
+
+def test_atomics_ask_for_sectors_as_stores_do() -> None:
+    counted = Counters()
+    counted.global_access(machine(), "atomic", lanes(4), 4, None)
+    counted.finish()
+    assert counted.requested["atomic"] == 4 and counted.sectors["store"].tolist() == [4]

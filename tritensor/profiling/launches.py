@@ -82,9 +82,10 @@ class Launch:
         self.unique = sum(float(found.sum()) for found in touched.values()) / _SECTOR
         self.dram = sum(float(np.minimum(found, sizes).sum()) for found in touched.values())
         # what a block reads again comes out of the first-level cache, if that holds what the blocks there read
-        read, again = float(touched["load"].sum()), counters.requested["load"] * scale * _SECTOR
+        asked = {kind: found * scale * _SECTOR for kind, found in counters.requested.items()}
+        read, again = float(touched["load"].sum()), asked.pop("load", 0.0)
         held = read / self.blocks * self.resident <= generation.cache - self.resident * self.shared
-        self.l2 = (read if held else again) + counters.requested["store"] * scale * _SECTOR
+        self.l2 = (read if held else again) + sum(asked.values())
         self.wavefronts, self.least = counters.wavefronts * scale, counters.least * scale
         self.branches, self.divergent = counters.branches * scale, counters.divergent * scale
 

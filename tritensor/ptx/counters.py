@@ -29,7 +29,7 @@ class Counters:
     Attributes:
         bases: the addresses at which buffers begin, in order. `blocks`: how many were run.
         warps, lanes: by an instruction's name, how many active warps and active lanes executed it, guards left out.
-        requested: by "load" and "store", the sectors that warps asked for; `needed`: the bytes they needed.
+        requested: by "load", "store" and "atomic", the sectors that warps asked for; `needed`: the bytes they needed.
         sectors: by "load" and "store", the sectors that blocks touched, each counted once a block, by buffer.
         wavefronts: passes of shared memory; `least`: as few as there could have been.
         branches, divergent: warps that branched, and that branched both ways.
@@ -78,7 +78,7 @@ class Counters:
         self.waits = max(self.waits, self._waited)
 
     def global_access(self, machine: Any, kind: str, addresses: np.ndarray, nbytes: int, mask: Mask) -> None:
-        """Lanes access `nbytes` at an address each, aligned to them; `kind` is load or store."""
+        """Lanes access `nbytes` at an address each, aligned to them; `kind` is load, store or atomic."""
         self._on(machine)
         rows, times = self._by_warp(addresses, mask)
         rows = _sorted(rows)
@@ -90,7 +90,7 @@ class Counters:
         if times > 1:  # the same addresses in all blocks
             sectors, fresh = np.tile(sectors, (times, 1)), np.tile(fresh, (times, 1))
         blocks = np.repeat(np.arange(self._size, dtype=np.uint64), len(sectors) // self._size)
-        self._note(kind, sectors, blocks[:, None], fresh)
+        self._note("load" if kind == "load" else "store", sectors, blocks[:, None], fresh)
 
     def bulk_access(self, machine: Any, kind: str, block: int, region: np.ndarray) -> None:
         """The copy engine accesses a view of global memory, bytes with the innermost dimension last, for one block."""

@@ -250,6 +250,8 @@ def _copy_tile(i: Instruction, kernel: Kernel) -> Step:
             m, mask, where(m), shared(m), barriers, *(read(m) for read in coordinates)
         ):
             box = _Box(m, _one(m, block, thread), at, first, start)
+            if m.counters is not None and box.region is not None:
+                m.counters.bulk_access(m, "load" if loads else "store", block, box.region)
             if loads:
                 _fetch(m, block, thread, box, _barrier(m, block, thread, barrier))
             else:
