@@ -112,6 +112,18 @@ def test_threads_may_write_the_same_value_and_return_before_a_barrier() -> None:
     assert out.tolist() == [7] * 32 + [0] * 32
 
 
+def test_threads_may_write_different_nans() -> None:
+    """As sums of NaN by several orders are in NumPy; on a card they are one NaN."""
+    out = np.zeros(64, np.uint32)
+    body = """
+    or.b32 %r2, %r0, 0x7fc00000;
+    st.shared.b32 [global_smem], %r2;
+    mov.u32 %r2, 1;
+"""
+    execute(body + STORE, out, threads=64, shared=16)
+    assert out.tolist() == [1] * 64
+
+
 def test_an_asynchronous_copy_has_landed_only_after_its_wait() -> None:
     x, out = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
     copy = (
