@@ -40,7 +40,7 @@ class profile:
     ...     with torch.cuda.profile(card="h100", sample=4) as p:
     ...         y = x + x
     >>> launch = p.launches[0]
-    >>> launch.name, launch.blocks, launch.ran, launch.needed / (1 << 20), launch.predicted.bound
+    >>> launch.name, launch.blocks, launch.ran, launch.dram / (1 << 20), launch.predicted.bound
     ('elementwise_add', 1024, 4, 8.0, 'DRAM')
 
     Raises:
