@@ -95,7 +95,8 @@ class Counters:
     def bulk_access(self, machine: Any, kind: str, block: int, region: np.ndarray) -> None:
         """The copy engine accesses a view of global memory, bytes with the innermost dimension last, for one block."""
         self._on(machine)
-        starts, nbytes = np.array([[region.ctypes.data]], np.uint64), region.shape[-1]
+        starts: np.ndarray = np.array([[region.ctypes.data]], np.uint64)
+        nbytes = region.shape[-1]
         for size, stride in zip(region.shape[:-1], region.strides):
             starts = (starts + np.arange(size, dtype=np.uint64) * np.uint64(stride)).reshape(-1, 1)
         sectors = starts // np.uint64(_SECTOR) + np.arange(nbytes // _SECTOR + 2, dtype=np.uint64)
@@ -144,7 +145,8 @@ class Counters:
     def _warps(self, mask: np.ndarray) -> np.ndarray:
         """Which warps have an active lane."""
         full = np.broadcast_to(mask, (self._size, self.threads))
-        return full.reshape(self._size, -1, min(_WARP, self.threads)).any(2)
+        warps: np.ndarray = full.reshape(self._size, -1, min(_WARP, self.threads)).any(2)
+        return warps
 
     def _active(self, mask: Mask) -> tuple[int, int]:
         """How many warps and how many lanes are active."""
