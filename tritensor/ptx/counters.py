@@ -145,8 +145,7 @@ class Counters:
     def _warps(self, mask: np.ndarray) -> np.ndarray:
         """Which warps have an active lane."""
         full = np.broadcast_to(mask, (self._size, self.threads))
-        warps: np.ndarray = full.reshape(self._size, -1, min(_WARP, self.threads)).any(2)
-        return warps
+        return np.asarray(full.reshape(self._size, -1, min(_WARP, self.threads)).any(2))
 
     def _active(self, mask: Mask) -> tuple[int, int]:
         """How many warps and how many lanes are active."""
