@@ -8,7 +8,7 @@ decides; and no wave is shorter than the loads that one block waits for one afte
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -55,6 +55,9 @@ class Launch:
         wavefronts, least: passes of shared memory, and as few as there could be.
         branches, divergent: warps that branched, and those that branched both ways.
         waits: loads that a block waits for one after the other.
+
+    Args:
+        sizes, passed: of each buffer, its bytes and whether its address is an argument.
     """
 
     def __init__(
@@ -64,7 +67,8 @@ class Launch:
         grid: tuple[int, int, int],
         stream: int,
         counters: Counters,
-        sizes: Sequence[int] | np.ndarray,
+        sizes: np.ndarray,
+        passed: np.ndarray,
     ) -> None:
         used, generation = _usage(compiled.binary), card.generation
         self.card, self.name, self.grid, self.stream = card, compiled.name, grid, stream
@@ -80,7 +84,12 @@ class Launch:
         self.sectors = sum(counters.requested.values()) * scale
         touched = {kind: found * scale * _SECTOR for kind, found in counters.sectors.items()}
         self.unique = sum(float(found.sum()) for found in touched.values()) / _SECTOR
-        self.dram = sum(float(np.minimum(found, sizes).sum()) for found in touched.values())
+        # buffers that a table in memory names are many alike, of which a sample meets few
+        self.dram = sum(
+            float(np.minimum(found, sizes)[passed].sum())
+            + min(float(found[~passed].sum()), float(sizes[~passed].sum()))
+            for found in touched.values()
+        )
         # what a block reads again comes out of the first-level cache, if that holds what the blocks there read
         asked = {kind: found * scale * _SECTOR for kind, found in counters.requested.items()}
         read, again = float(touched["load"].sum()), asked.pop("load", 0.0)

@@ -55,7 +55,7 @@ class profile:
         self.sample = sample
         self.launches: list[Launch] = []
         self._streams: dict[Any, int] = {}
-        self._alike: dict[Any, tuple[Counters, np.ndarray, float]] = {}
+        self._alike: dict[Any, tuple[tuple[Counters, np.ndarray, np.ndarray], float]] = {}
         self._driver: Any = None
 
     def __enter__(self) -> profile:
@@ -114,15 +114,24 @@ class profile:
         numbers = sampled(grid, self.sample) if 0 < self.sample < blocks else None
         bases = [address for address, _, _ in spans] or [0]
         sizes = np.array([nbytes for _, nbytes, _ in spans] or [0])
-        key = compiled.binary, grid, tuple(_alike(value, bases, sizes) for value in values)
-        counters, _, seconds = self._alike.get(key, (None, sizes, 0.0))
-        if counters is None or not self.sample or (numbers is None and seconds < _SLOW):
+        alike, passed = [], np.zeros(len(bases), np.bool_)
+        for value in values:
+            at = int(np.searchsorted(bases, value, "right")) - 1
+            if at >= 0 and value < bases[at] + int(sizes[at]):  # of an address, its alignment and the buffer's size
+                passed[at] = True
+                alike.append(((value - bases[at]) % 128, int(sizes[at])))
+            else:
+                alike.append((value, 0))
+        key = compiled.binary, grid, tuple(alike)
+        counted, seconds = self._alike.get(key, (None, 0.0))
+        if counted is None or not self.sample or (numbers is None and seconds < _SLOW):
             counters, start = Counters(bases), time.perf_counter()
             run(counters, numbers)
             counters.finish()
-            self._alike[key] = counters, sizes, time.perf_counter() - start
+            counted = counters, sizes, passed
+            self._alike[key] = counted, time.perf_counter() - start
         number = self._streams.setdefault(queue, len(self._streams))
-        self.launches.append(Launch(self.card, compiled, grid, number, counters, self._alike[key][1]))
+        self.launches.append(Launch(self.card, compiled, grid, number, *counted))
 
     def __str__(self) -> str:
         return report.table(self)
@@ -153,11 +162,3 @@ def sampled(grid: tuple[int, int, int], count: int) -> np.ndarray:
     # multiples of these, without their integer part, fill an interval evenly however many there are
     across, above = (((at * step + 0.5) % 1) for step in (0.6180339887, 0.7548776662))
     return np.unique(along + x * ((across * y).astype(np.int64) + y * (above * z).astype(np.int64)))
-
-
-def _alike(value: int, bases: list[int], sizes: np.ndarray) -> Any:
-    """A value as far as counts depend on it: of an address, its alignment and the buffer's size."""
-    at = int(np.searchsorted(bases, value, "right")) - 1
-    if at >= 0 and value < bases[at] + int(sizes[at]):
-        return (value - bases[at]) % 128, int(sizes[at])
-    return value
