@@ -62,7 +62,7 @@ def test_a_sample_stands_for_the_grid() -> None:
     assert part.ran == 4 and all_of_it.ran == all_of_it.blocks
     assert part.warps == all_of_it.warps and part.dram == all_of_it.dram and part.least == all_of_it.least
     assert part.predicted == all_of_it.predicted
-    assert "scaled from samples of 4 blocks" in str(some) and "scaled" not in str(whole)
+    assert "scaled from samples of their blocks" in str(some) and "scaled" not in str(whole)
 
 
 @pytest.mark.parametrize("grid", [(5, 1, 1), (64, 8, 1), (3, 5, 7), (1, 1, 100), (1 << 20, 1, 1)])

@@ -38,7 +38,8 @@ _COMPUTES = re.compile(
 )
 _UNITS = {"bf16": "bf16", "f16": "fp16", "tf32": "tf32", "f64": "fp64", "e4m3": "e4m3", "e5m2": "e4m3", "s8": "s8"}
 # Where one instruction of PTX becomes several or none of the card's: moves are renamed registers, and what has two
-# words is two instructions. The figures of roots and quotients were read from what ptxas makes of them for sm_90.
+# words is two instructions. The figures are estimates: of 19 kernels for sm_90 the code that ptxas made is 0.96 to 1.33
+# times these sums in 11, up to 1.6 in two, 1.8 to 2.6 in five (short ones, slow paths), 0.54 in a 64-bit division.
 _SLOTS = [
     (re.compile(pattern), count)
     for pattern, count in (

@@ -134,15 +134,15 @@ class profile:
         self.launches.append(Launch(self.card, compiled, grid, number, *counted))
 
     def __str__(self) -> str:
-        return report.table(self)
+        return report.table(self.card, self.launches)
 
     def trace(self, path: str | Path) -> None:
         """Write predicted times as a timeline that trace viewers open (Chrome's trace event format)."""
-        report.trace(self, Path(path))
+        report.trace(self.card, self.launches, Path(path))
 
     def roofline(self, path: str | Path) -> None:
         """Draw the kernels below the card's limits into a PNG; needs matplotlib."""
-        report.roofline(self, Path(path))
+        report.roofline(self.card, self.launches, Path(path))
 
 
 def sampled(grid: tuple[int, int, int], count: int) -> np.ndarray:

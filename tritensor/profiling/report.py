@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from .roofline import draw
 
 if TYPE_CHECKING:
+    from .cards import Card
     from .launches import Launch
-    from .recorder import profile
 
 __all__ = ["by_kernel", "roofline", "table", "trace"]
 
@@ -27,31 +27,31 @@ def by_kernel(launches: Sequence[Launch]) -> dict[str, list[Launch]]:
     return dict(sorted(found.items(), key=lambda item: -_seconds(item[1])))
 
 
-def table(of: profile) -> str:
+def table(card: Card, launches: Sequence[Launch]) -> str:
     """A line a kernel, and one for all of them."""
     rows = [_HEADING]
-    for name, launches in by_kernel(of.launches).items():
-        longest = max(launches, key=lambda launch: launch.predicted.seconds)
-        asked = sum(launch.sectors for launch in launches)
-        coalescing = sum(launch.coalescing * launch.sectors for launch in launches) / asked if asked else 1.0
-        moved, work = (sum(map(what, launches)) for what in (_moved, _work))
-        rows.append([name[:48], str(len(launches)), f"{_scaled(moved)}B", _scaled(work), f"{coalescing:.0%}"])
+    for name, found in by_kernel(launches).items():
+        longest = max(found, key=lambda launch: launch.predicted.seconds)
+        asked = sum(launch.sectors for launch in found)
+        coalescing = sum(launch.coalescing * launch.sectors for launch in found) / asked if asked else 1.0
+        moved, work = (sum(map(what, found)) for what in (_moved, _work))
+        rows.append([name[:48], str(len(found)), f"{_scaled(moved)}B", _scaled(work), f"{coalescing:.0%}"])
         rows[-1] += [str(longest.registers), f"{longest.local} B", f"{longest.occupancy:.0%} ({longest.resident})"]
-        rows[-1] += [duration(_seconds(launches)), longest.predicted.bound]
+        rows[-1] += [duration(_seconds(found)), longest.predicted.bound]
     widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADING))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
-    taken = f"predicted to take {duration(_seconds(of.launches))} on {_article(of.card.name)}"
+    taken = f"predicted to take {duration(_seconds(launches))} on {_article(card.name)}"
     notes = ["nothing was measured: times are predicted from the card's published figures"]
-    if any(launch.ran < launch.blocks for launch in of.launches):
-        notes.append(f"counts are scaled from samples of {of.sample} blocks, so results were not all computed")
-    return "\n".join([*lines, f"{len(of.launches)} launches, {taken}", *notes])
+    if any(launch.ran < launch.blocks for launch in launches):
+        notes.append("counts of larger grids are scaled from samples of their blocks: results were not all computed")
+    return "\n".join([*lines, f"{len(launches)} launches, {taken}", *notes])
 
 
-def trace(of: profile, path: Path) -> None:
+def trace(card: Card, launches: Sequence[Launch], path: Path) -> None:
     """Write the timeline: each stream's launches one after the other, for their predicted time."""
     ends: dict[int, float] = {}
-    events: list[dict[str, Any]] = [_named("process", 0, f"predicted for {_article(of.card.name)}, not measured")]
-    for launch in of.launches:
+    events: list[dict[str, Any]] = [_named("process", 0, f"predicted for {_article(card.name)}, not measured")]
+    for launch in launches:
         begin = ends.get(launch.stream)
         if begin is None:
             begin = 0.0
@@ -62,7 +62,7 @@ def trace(of: profile, path: Path) -> None:
         arguments |= {"registers": launch.registers, "resident blocks": launch.resident, "bytes": launch.dram}
         place = {"pid": 0, "tid": launch.stream, "ts": begin, "dur": length}
         events.append({"name": launch.name, "cat": "predicted", "ph": "X", **place, "args": arguments})
-    text = json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"card": of.card.name}})
+    text = json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"card": card.name}})
     path.write_text(text, encoding="utf-8")
 
 
@@ -70,15 +70,14 @@ def _named(what: str, thread: int, name: str) -> dict[str, Any]:
     return {"name": f"{what}_name", "ph": "M", "pid": 0, "tid": thread, "args": {"name": name}}
 
 
-def roofline(of: profile, path: Path) -> None:
+def roofline(card: Card, launches: Sequence[Launch], path: Path) -> None:
     """Draw each kernel at its predicted speed."""
     points, units = [], {"cores"}
-    for name, launches in by_kernel(of.launches).items():
-        moved, work = (sum(map(what, launches)) for what in (_moved, _work))
+    for name, found in by_kernel(launches).items():
+        moved, work = (sum(map(what, found)) for what in (_moved, _work))
         if work and moved:
-            points.append({"name": name, "intensity": work / moved, "ours": work / _seconds(launches)})
-            units.update(*(launch.operations for launch in launches))
-    card = of.card
+            points.append({"name": name, "intensity": work / moved, "ours": work / _seconds(found)})
+            units.update(*(launch.operations for launch in found))
     plain = 2 * card.generation.lanes["float32"] * card.multiprocessors * card.clock
     roofs = {name: card.tensor.get(name, plain) for name in sorted(units)}
     title = f"predicted for {_article(card.name)}, not measured"
