@@ -205,6 +205,12 @@ def _grain(kernel: Kernel) -> int:
     return min([16, *sizes, *asynchronous])
 
 
+@lru_cache(maxsize=256)
+def _shuffles(kernel: Kernel) -> bool:
+    """Whether lanes of a warp exchange values, as for a reduction, whose result all of them may write."""
+    return any(i.parts[0] == "shfl" for block in kernel.blocks for i in block.instructions)
+
+
 def _apart(kept: np.ndarray, words: np.ndarray) -> bool:
     """Whether words that were written to one address differ by more than rounding.
 
@@ -280,8 +286,11 @@ class Shared:
         self._flat[nbytes][places] = words
         kept = self._flat[nbytes][places]
         left = kept != words
-        if nbytes < 16 and left.any() and _apart(kept[left], words[left]):
-            self._conflict(m, "two threads write different values to the same shared address", blocks, lanes, left)
+        if nbytes < 16 and left.any():
+            if _shuffles(m.kernel):  # sums of a warp that cancel may differ in all bits
+                left &= self.writer[blocks * self._words + where // self.grain] // 32 != lanes // 32
+            if left.any() and _apart(kept[left], words[left]):
+                self._conflict(m, "two threads write different values to the same shared address", blocks, lanes, left)
 
     def cells(
         self, m: Machine, addresses: np.ndarray, nbytes: int, active: np.ndarray

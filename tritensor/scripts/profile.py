@@ -45,5 +45,7 @@ def main(arguments: Sequence[str]) -> int:
             print(p)
             if options.trace:
                 p.trace(options.trace)
+                print(f"wrote {options.trace}, a timeline of predicted times, for chrome://tracing or ui.perfetto.dev")
             if options.roofline:
                 p.roofline(options.roofline)
+                print(f"drew {options.roofline}")
