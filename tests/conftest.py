@@ -37,8 +37,8 @@ pytest.register_assert_rewrite(
     )
 )
 
-# Programs that mpiexec runs, not tests: importing one starts a process group.
-collect_ignore = ["distributed/programs"]
+# Programs that mpiexec runs, not tests: importing one starts a process group. And what the emulated libcuda imports.
+collect_ignore = ["distributed/programs", "devices/emulated.py"]
 
 try:
     import hypothesis

@@ -41,8 +41,9 @@ _QUESTIONS = {"mark_done", "queue_done", "is_done"}
 # Calls of the CUDA driver by name, with what a driver that does nothing returns.
 _DRIVER_CALLS = {"cuCtxSynchronize": "None", "cuStreamQuery": "(0,)"}
 
-# Processes that wait for one another are the business of tests/distributed/test_distributed.py and tests/data.
-_ELSEWHERE = ("distributed", "multiprocessing", "nn", "utils")
+# Processes that wait for one another are the business of tests/distributed/test_distributed.py and tests/data,
+# instructions that wait, of tests/ptx, and what counts launches, of tests/profiling.
+_ELSEWHERE = ("distributed", "multiprocessing", "nn", "profiling", "ptx", "utils")
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import tritensor as torch
 from tritensor import settings
-from tritensor.__main__ import main
 from tritensor.errors import ArgumentError, DeviceError
 from tritensor.profiling.recorder import sampled
 from tritensor.runtime import replay
@@ -117,7 +118,15 @@ def test_what_cannot_be_profiled() -> None:
         pass
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launches_of_a_late_device_are_counted() -> None:
+    with torch.cuda.simulate(compiled=True), settings.simulate_late(True):
+        x = torch.ones(100, device="cuda")
+        with torch.cuda.profile() as p:
+            x + x
+    assert [launch.name for launch in p.launches][-1] == "elementwise_add"
+
+
+def test_the_command(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "import sys, tritensor as torch\n"
@@ -125,15 +134,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
         "print(sys.argv[1:], (x + x).sum().item())\n"
         "sys.exit(3)\n"
     )
-    for name in ("argv", "path"):
-        monkeypatch.setattr("sys." + name, list(__import__("sys").__dict__[name]))
-    monkeypatch.setenv("PYTHONPATH", "")
     trace = tmp_path / "trace.json"
-    with settings.simulate_cuda(0), pytest.raises(SystemExit) as ended:
-        main(["profile", "--card", "a100", "--trace", str(trace), str(program), "--card"])
-    printed = capsys.readouterr().out
-    assert ended.value.code == 3 and "['--card'] 6000.0" in printed
-    assert "elementwise_add" in printed and "on an a100" in printed and json.loads(trace.read_text())["traceEvents"]
-    with pytest.raises(SystemExit):
-        main(["profile", "nowhere.py"])
-    assert "there is no file 'nowhere.py'" in capsys.readouterr().err
+
+    def run(*words: object) -> subprocess.CompletedProcess[str]:  # a program that is run may import torch for good
+        command = [sys.executable, "-m", "tritensor", "profile", *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    ended = run("--card", "a100", "--trace", trace, program, "--card")
+    assert ended.returncode == 3 and "['--card'] 6000.0" in ended.stdout, ended.stderr
+    assert "elementwise_add" in ended.stdout and "on an a100" in ended.stdout and str(trace) in ended.stdout
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert "there is no file 'nowhere.py'" in run("nowhere.py").stderr

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from tritensor.runtime.binary import usage
+
 
 class Code(NamedTuple):
     """One compiled kernel.
@@ -26,10 +28,7 @@ class Code(NamedTuple):
 
 def read(made: Any) -> Code:
     """The facts of what Triton made of a kernel."""
-    from tritensor.runtime import compiler
-
-    registers, spilled = compiler._cubin_usage(made.asm["cubin"])
-    assert registers is not None, "Triton's package has no cuobjdump"
+    registers, spilled, *_ = usage(made.asm["cubin"])
     metadata = made.metadata
     warps = metadata.num_warps
     # 65,536 registers, given to warps by 256; 64 warps; 228 KB of shared memory, of which a program takes 1 KB more
