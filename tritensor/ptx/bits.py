@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .parse import Immediate, Instruction, Kernel, Operand, Vector
+from .parse import Immediate, Instruction, Kernel, Operand, Register, Vector
 from .state import Machine, Mask
 from .table import Step, instruction, source, target, unknown, writes
 from .values import PACKED, TYPES, Type, flush, pairs
@@ -236,7 +236,17 @@ def _move(i: Instruction, kernel: Kernel) -> Step:
     if isinstance(by, Vector):
         return _pack(to, by, TYPES[suffix])
     kind = TYPES["pred" if suffix == "pred" else "b" + suffix.lstrip("bfsu")]
-    return writes(i, kind, [kind], kind, lambda a: a)
+    copies = writes(i, kind, [kind], kind, lambda a: a)
+    if not isinstance(by, Register):
+        return copies
+    slot = by.slot
+
+    def run(m: Machine, mask: Mask) -> None:
+        # compilers move what is not defined where it does not matter: whoever computes with it has made a mistake
+        if m.registers[slot] is not None:
+            copies(m, mask)
+
+    return run
 
 
 def _part(whole: Type, count: int) -> Type:

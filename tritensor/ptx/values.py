@@ -117,17 +117,22 @@ def directed(value: Array, error: Callable[[Array], Array], mode: str) -> Array:
     return near
 
 
-def perturb(value: Array, operand: Array, seed: int, ulps: int = 0, absolute: float = 0.0) -> Array:
+def perturb(
+    value: Array, operand: Array, seed: int, ulps: int = 0, absolute: float = 0.0, whole: bool = False
+) -> Array:
     """float32 values off by as much as NVIDIA documents for an approximate instruction.
 
     The same operands always give the same error, as on a card: it is a hash of the bits of the result, of the last
-    operand, and of the seed. Zeros, subnormal numbers, infinities and NaN stay.
+    operand, and of the seed. Zeros, subnormal numbers, infinities and NaN stay, and with `whole` what is made of whole
+    numbers: NVIDIA's library takes powers of two by `ex2.approx`.
     """
     bits = value.view(np.uint32)
     seeded = (operand.view(np.uint32) >> np.uint32(3)) ^ np.uint32(seed * 0x9E3779B1 & 0xFFFFFFFF)
     mixed = ((bits ^ seeded) * np.uint32(0x85EBCA6B)) >> np.uint32(16)
     # of normal numbers but for the least and the greatest, by one comparison of the exponent
     plain = ((bits & np.uint32(0x7FFFFFFF)) - np.uint32(0x01000000)) < np.uint32(0x7E000000)
+    if whole:
+        plain &= operand != np.rint(operand)
     if ulps:
         steps = ((mixed * np.uint32(2 * ulps + 1)) >> np.uint32(16)) - np.uint32(ulps)
         return np.asarray(bits + steps * plain).view(np.float32)

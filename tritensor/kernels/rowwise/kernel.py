@@ -263,14 +263,14 @@ def rowwise_kernel(
                 col = whole + span
                 mask = every_col & (col < cols)[None, :]
                 values = load_tile(ins, starts, in_col_strides, col, mask, COMPUTE, UNITS[1], BEYOND)
-                col_values = load_cols(col_ins, col, col < cols, COMPUTE)
-                results = APPLY(values, row_columns, col_values, columns, col[None, :], numbers)
+                applied = load_cols(col_ins, col, col < cols, COMPUTE)
+                results = APPLY(values, row_columns, applied, columns, col[None, :], numbers)
                 store_tile(outs, places, out_col_strides, col, mask, results, OUT_DTYPES, UNITS[1])
             for step in range(cols // COLS):
                 col = whole - (step + 1) * COLS + span
                 values = load_tile(ins, starts, in_col_strides, col, every_col, COMPUTE, UNITS[1], BEYOND)
-                col_values = load_cols(col_ins, col, col < cols, COMPUTE)
-                results = APPLY(values, row_columns, col_values, columns, col[None, :], numbers)
+                applied = load_cols(col_ins, col, col < cols, COMPUTE)
+                results = APPLY(values, row_columns, applied, columns, col[None, :], numbers)
                 store_tile(outs, places, out_col_strides, col, every_col, results, OUT_DTYPES, UNITS[1])
     if FINISH is not None:
         row_results = FINISH(summary, row_values, numbers)
