@@ -173,9 +173,6 @@ SIMULATED = frozenset(
         "test_a_probability_that_is_none_is_asserted_on_a_device",
         "test_operands_of_any_strides_are_read_in_place",
         "test_a_graph_of_an_ended_simulation_says_so",
-        "test_a_simulated_stream_does_not_wait_across_the_edge_of_a_capture",
-        "test_replayed_training_is_the_same_when_streams_run_late",
-        "test_replayed_training_on_the_host_path_of_a_real_device",
     )
 )
 

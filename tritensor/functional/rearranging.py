@@ -106,7 +106,9 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     steps = [prod(sizes[dim + 1 :]) for dim in range(len(sizes))]
     indices = indices.to(dtypes.int64)
-    return stack([indices.floor_divide(step) % size for step, size in zip(steps, sizes, strict=True)], -1).unbind(-1)
+    # as PyTorch: columns of one matrix, so a coordinate's elements are as many elements apart as there are dimensions
+    found = [indices.floor_divide(step) % size for step, size in zip(steps, sizes, strict=True)]
+    return stack(found, -1).unbind(-1) if found else ()
 
 
 @public(method=True)
