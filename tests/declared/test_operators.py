@@ -75,17 +75,21 @@ def test_every_operator_is_documented() -> None:
     assert [operator.name for operator in OPERATORS if not operator.__doc__] == []
 
 
+def check_samples(operator: Operator, dtype: dtypes.dtype) -> None:
+    """Fail unless the current CUDA device computes what the reference does, of every sample."""
+    for sample in samples(operator, dtype, generator(operator.name, dtype.name)):
+        inputs = on_cpu(sample)
+        expected = operator(*inputs, **sample.metadata)
+        terms = max([1, *(x.numel() for x in inputs if isinstance(x, Tensor))])
+        result = operator(*on_device(inputs), **sample.metadata)
+        agree(operator, result, expected, terms if operator.family != "elementwise" else 1)
+
+
 @needs_triton
 @pytest.mark.parametrize(("operator", "dtype"), some(CASES, 3, ALWAYS), ids=case_id)
 def test_kernel_matches_reference(operator: Operator, dtype: dtypes.dtype) -> None:
-    rng = generator(operator.name, dtype.name)
     with torch.cuda.simulate(devices=1), settings.block(32 if operator.family == "elementwise" else 0):
-        for sample in samples(operator, dtype, rng):
-            inputs = on_cpu(sample)
-            expected = operator(*inputs, **sample.metadata)
-            terms = max([1, *(x.numel() for x in inputs if isinstance(x, Tensor))])
-            result = operator(*on_device(inputs), **sample.metadata)
-            agree(operator, result, expected, terms if operator.family != "elementwise" else 1)
+        check_samples(operator, dtype)
 
 
 def layouts(x: Tensor) -> list[tuple[str, Tensor]]:
@@ -108,29 +112,34 @@ def layouts(x: Tensor) -> list[tuple[str, Tensor]]:
     ]
 
 
+def check_layouts(operator: Elementwise) -> None:
+    """Fail unless the current CUDA device computes what the reference does, of operands in every memory layout."""
+    rng = generator("layouts", operator.name)
+    dtype = dtypes.float32 if dtypes.float32 in dtypes_of(operator) else dtypes.int32
+    inputs = [torch.from_numpy(x) for x in elementwise_inputs(operator, [(4, 6)], dtype, rng)]
+    expected = operator(*inputs, **metadata_of(operator))
+    first = on_device(inputs)
+    for position in range(len(inputs)):
+        for name, variant in layouts(first[position]):
+            arguments = [*first[:position], variant, *first[position + 1 :]]
+            result = operator(*arguments, **metadata_of(operator))
+            try:
+                agree(operator, result, expected)
+            except AssertionError as error:
+                raise AssertionError(f"{name} layout of {operator.inputs[position]}: {error}") from None
+    rows = [x[:1].expand(4, 6) for x in first]
+    agree(
+        operator,
+        operator(*rows, **metadata_of(operator)),
+        operator(*[x[:1].expand(4, 6) for x in inputs], **metadata_of(operator)),
+    )
+
+
 @needs_triton
 @pytest.mark.parametrize("operator", ELEMENTWISE, ids=case_id)
 def test_kernel_takes_every_layout(operator: Elementwise) -> None:
-    rng = generator("layouts", operator.name)
-    dtype = dtypes.float32 if dtypes.float32 in dtypes_of(operator) else dtypes.int32
     with torch.cuda.simulate(devices=1), settings.block(16):
-        inputs = [torch.from_numpy(x) for x in elementwise_inputs(operator, [(4, 6)], dtype, rng)]
-        expected = operator(*inputs, **metadata_of(operator))
-        first = on_device(inputs)
-        for position in range(len(inputs)):
-            for name, variant in layouts(first[position]):
-                arguments = [*first[:position], variant, *first[position + 1 :]]
-                result = operator(*arguments, **metadata_of(operator))
-                try:
-                    agree(operator, result, expected)
-                except AssertionError as error:
-                    raise AssertionError(f"{name} layout of {operator.inputs[position]}: {error}") from None
-        rows = [x[:1].expand(4, 6) for x in first]
-        agree(
-            operator,
-            operator(*rows, **metadata_of(operator)),
-            operator(*[x[:1].expand(4, 6) for x in inputs], **metadata_of(operator)),
-        )
+        check_layouts(operator)
 
 
 @needs_triton
