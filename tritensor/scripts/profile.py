@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..drivers import simulate
 from ..profiling import CARDS, card, profile
-from .run import execute
+from .run import execute, parsed
 
 __all__ = ["main"]
 
@@ -28,12 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="run N blocks of larger grids (default all)")
     parser.add_argument("--trace", type=Path, metavar="FILE.json", help="write a timeline for trace viewers")
     parser.add_argument("--roofline", type=Path, metavar="FILE.png", help="draw a roofline; needs matplotlib")
-    parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name, as for python -m")
-    parser.add_argument("script", help="the program")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
-    options = parser.parse_args(arguments)
-    if not options.module and not Path(options.script).exists():
-        parser.error(f"there is no file {options.script!r}")
+    options = parsed(parser, arguments)
     if options.sample < 0:
         parser.error(f"--sample: expected a number of at least 0, got {options.sample}")
     named = card(options.card)

@@ -16,7 +16,7 @@ from types import TracebackType
 from .. import settings
 from . import names
 
-__all__ = ["execute", "main"]
+__all__ = ["execute", "main", "parsed"]
 
 _SHIMS = Path(__file__).parent / "shims"
 _OF_PYTHON = (str(Path(__file__).parent), "<frozen runpy>", runpy.__file__)
@@ -38,12 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--simulate-cuda", type=int, metavar="N", help="with N simulated CUDA devices")
     parser.add_argument("--checked", action="store_true", help="compare every kernel with its reference")
     parser.add_argument("--profile", action="store_true", help="print the functions that took most time")
-    parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name, as for python -m")
-    parser.add_argument("script", help="the program")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
-    options = parser.parse_args(arguments)
-    if not options.module and not Path(options.script).exists():
-        parser.error(f"there is no file {options.script!r}")
+    options = parsed(parser, arguments)
     if options.simulate_cuda is not None and options.simulate_cuda < 0:
         parser.error(f"--simulate-cuda: expected a number of at least 0, got {options.simulate_cuda}")
     if options.simulate_cuda is not None:
@@ -59,6 +54,21 @@ def main(arguments: Sequence[str]) -> int:
         if options.profile:
             profile.disable()
             pstats.Stats(profile, stream=sys.stderr).sort_stats("tottime").print_stats(_SHOWN)
+
+
+def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of a command that runs a program, with the program (`script`, `module`) and its `arguments`.
+
+    Raises:
+        SystemExit: they are wrong, or there is no such file.
+    """
+    parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name, as for python -m")
+    parser.add_argument("script", help="the program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    options = parser.parse_args(arguments)
+    if not options.module and not Path(options.script).exists():
+        parser.error(f"there is no file {options.script!r}")
+    return options
 
 
 def execute(options: argparse.Namespace) -> int:
