@@ -13,13 +13,13 @@ from ..drivers import DeviceProperties, Event, Stream, simulate
 from ..drivers.ledger import Ledger, transfers
 from ..errors import OutOfMemoryError
 from ..functional.tensor_types import OF_CUDA
-from ..profiling import profile
 from . import devices, graphs, user_kernel
 from .devices import *
 from .graphs import *
 from .user_kernel import *
 
 if TYPE_CHECKING:
+    from ..profiling import profile
     from . import amp
 
 __all__ = ["DeviceProperties", "Event", "Ledger", "OutOfMemoryError", "Stream", "amp", "simulate", "transfers"]
@@ -29,9 +29,11 @@ __all__ += user_kernel.__all__
 
 
 def __getattr__(name: str) -> Any:
-    """`amp`, imported when it is first named because few programs need it, and types such as `FloatTensor`."""
+    """`amp` and `profile`, imported when first named as few programs need them, and types such as `FloatTensor`."""
     if name == "amp":
         return importlib.import_module(f"{__name__}.amp")
+    if name == "profile":
+        return importlib.import_module("tritensor.profiling").profile
     if name in OF_CUDA:
         return OF_CUDA[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
