@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import settings
 from ..errors import DeviceError, explain
+from ..ptx.machine import run
+from ..ptx.memory import Memory
+from ..ptx.parse import Kernel, parse
 from .compiling import CompilingDriver
 from .loading import Compiled, Loaded, Target
 from .simulator import Queue, Simulator
-
-if TYPE_CHECKING:
-    from ..ptx.parse import Kernel
 
 __all__ = ["CompiledSimulator"]
 
@@ -52,8 +52,6 @@ class CompiledSimulator(CompilingDriver, Simulator):
         return "cuda", major * 10 + minor
 
     def load(self, index: int, compiled: Compiled, label: str) -> Loaded:
-        from ..ptx.parse import parse
-
         if not compiled.ptx:
             raise DeviceError(explain(f"{label}: the compiled kernel has no PTX to run"))
         kernel = parse(compiled.ptx)
@@ -70,9 +68,6 @@ class CompiledSimulator(CompilingDriver, Simulator):
     def _enqueue(
         self, queue: Queue, grid: tuple[int, int, int], kernel: Kernel, values: tuple[Any, ...], compiled: Compiled
     ) -> None:
-        from ..ptx.machine import run
-        from ..ptx.memory import Memory
-
         numbers = [
             struct.unpack("<q", struct.pack("<d", value))[0] if isinstance(value, float) else value for value in values
         ]

@@ -111,7 +111,6 @@ class Kernel:
     local_size: int = 0
     constants: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     threads: int = 128
-    target: int = 90
 
     def place(self, where: int) -> str:
         """The source line of an instruction: `kernel.py:91`."""
@@ -146,8 +145,6 @@ def parse(text: str) -> Kernel:
     if found is None:
         raise KernelError(explain("the compiled code holds no kernel", "its PTX has no .entry"))
     kernel = Kernel(found[1])
-    target = re.search(r"\.target\s+sm_(\d+)", code)
-    kernel.target = int(target[1]) if target else 90
     for kind, name in re.findall(r"\.param\s+\.(\w+)[^,\n]*?([\w$]+)(?=,|\s*$|\s*\n)", _uncommented(found[2])):
         kernel.parameters.append((name, _SIZES[kind]))
     head, _, body = found[3].partition("{")
