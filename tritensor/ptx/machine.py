@@ -22,7 +22,7 @@ from .table import build
 
 __all__ = ["run"]
 
-#: Lanes in a chunk: 256 blocks of 128 threads were fastest, 64 nearly so; a single block takes 20 times as long a lane.
+#: Lanes in a chunk. Of a softmax 64 and 256 blocks of 128 threads are fastest; one takes 20 times as long a lane.
 _LANES = 1 << 15
 #: Bytes of shared memory in a chunk, which with what is known of each word takes three times as much.
 _SHARED = 24 << 20
