@@ -55,6 +55,7 @@ def test_extras_refer_to_extras_that_exist() -> None:
 def test_version_is_the_same_everywhere() -> None:
     version = tritensor.__version__
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     try:
         installed = importlib.metadata.version("tritensor")
     except importlib.metadata.PackageNotFoundError:
