@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .public import public
@@ -155,16 +155,40 @@ def explain(first: str, *facts: str, remedy: str | None = None) -> str:
     return "\n".join(lines)
 
 
-# Set by tritensor.nn: returns the path of a parameter in the module that owns it ("encoder.layers.3.weight"), or None.
-# It is called only when a message is built, so it costs nothing when an operator succeeds.
-parameter_path: Callable[[Any], str | None] | None = None
+# Set by tritensor.nn: returns what a tensor is in the module that holds it and its path there, as in ("parameter",
+# "encoder.layers.3.weight"), or None. It is called only when a message is built, so it costs an operator nothing.
+held_as: Callable[[Any], tuple[str, str] | None] | None = None
 
 
 def describe_tensor(tensor: Any, name: str) -> str:
-    """A tensor's description for a message: its argument name, parameter path, shape, dtype and device."""
-    path = parameter_path(tensor) if parameter_path is not None else None
-    owner = f" (parameter {path})" if path else ""
+    """A tensor's description for a message: its argument name, path in a module, shape, dtype and device."""
+    held = held_as(tensor) if held_as is not None else None
+    owner = f" ({' '.join(held)})" if held else ""
     return f"{name}{owner}: shape {tuple(tensor.shape)}, {tensor.dtype}, on {tensor.device}"
+
+
+def mixed_devices(operator: str, tensors: Sequence[tuple[str, Any]]) -> str:
+    """The message for an operator's tensors, with the names of the arguments, that are on several devices."""
+    places = {name: str(tensor.device) for name, tensor in tensors}
+    held = {name: (held_as(tensor) if held_as is not None else None) or ("", "") for name, tensor in tensors}
+    models = [name for name, (kind, _) in held.items() if kind.endswith(("parameter", "buffer"))]
+    # a model is moved to a device on purpose; "cuda" may have meant another one when its input was moved
+    wanted = [*(places[name] for name in models), *places.values()]
+    target = next((place for place in wanted if place != "cpu"), wanted[0])
+    behind = [name for name, place in places.items() if place != target]
+    loose = " and ".join(name for name in behind if name not in models)
+    inside = " and ".join(name for name in behind if name in models)
+    what = (loose, f"the module that holds {inside}" if inside else "")
+    moves = " and ".join(f"move {each} with .to({target!r})" for each in what if each)
+    plain = " and ".join(held[name][1] for name in behind if held[name][0].endswith("attribute"))
+    register = f", or register {plain} by register_buffer() or as nn.Parameter: .to() then moves it" if plain else ""
+    first, second = list(dict.fromkeys(places.values()))[:2]
+    return explain(
+        f"Expected all tensors to be on the same device, but found at least two devices, {first} and {second}! (in "
+        f"{operator})",
+        *(describe_tensor(tensor, name) for name, tensor in tensors),
+        remedy=moves + register,
+    )
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

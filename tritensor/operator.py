@@ -446,17 +446,7 @@ class Operator:
     def _refuse_mixed(self, inputs: Sequence[Any]) -> None:
         names = self.inputs if not self.variadic else [f"tensors[{i}]" for i in range(len(inputs))]
         tensors = [(name, value) for name, value in zip(names, inputs, strict=False) if isinstance(value, Tensor)]
-        places = list(dict.fromkeys(str(value.device) for _, value in tensors))
-        target = next((place for place in places if place != "cpu"), places[0])
-        mend = [name for name, value in tensors if str(value.device) != target]
-        raise DeviceMismatchError(
-            explain(
-                f"Expected all tensors to be on the same device, but found at least two devices, {places[0]} and "
-                f"{places[1]}! (in {self.name})",
-                *(errors.describe_tensor(value, name) for name, value in tensors),
-                remedy=f"move {' and '.join(mend)} with .to({target!r})",
-            )
-        )
+        raise DeviceMismatchError(errors.mixed_devices(self.name, tensors))
 
     # ---- recording --------------------------------------------------------------------------------------------
 

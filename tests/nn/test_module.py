@@ -364,6 +364,55 @@ def test_mixed_devices_name_the_parameter(two_devices):
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device") as caught:
         model(torch.ones(1, 3))
     assert "(parameter 0.weight)" in str(caught.value)
+    assert str(caught.value).endswith("move input with .to('cuda:0')")
+    model.cpu()
+    with pytest.raises(RuntimeError, match=r"move the module that holds weight and bias with .to\('cuda:0'\)$"):
+        model(torch.ones(1, 3, device="cuda"))
+
+
+class Offsets(nn.Module):
+    """What a module holds, registered and not, each of which `forward` takes a part of."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("buffer", torch.ones(5))
+        self.plain = {"first": [torch.ones(5)]}
+
+    def forward(self, x, of):
+        return x + (self.buffer if of == "buffer" else self.plain["first"][0])[: len(x)]
+
+
+@pytest.mark.parametrize(
+    ("place", "of", "said", "mend"),
+    [
+        ("cpu", "buffer", "y (view of buffer 0.buffer): ", "move the module that holds y with .to('cuda:1')"),
+        (
+            "cpu",
+            "plain",
+            "y (view of unregistered attribute 0.plain['first'][0]): ",
+            "move y with .to('cuda:1'), or register 0.plain['first'][0] by register_buffer() or as nn.Parameter: .to() "
+            "then moves it",
+        ),
+        ("cuda:0", "buffer", "y (view of buffer 0.buffer): ", "move x with .to('cuda:0')"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Offsets.to")
+def test_mixed_devices_name_what_a_view_is_of(two_devices, place, of, said, mend):
+    holder = nn.ModuleList([Offsets().to(place)])
+    with pytest.raises(RuntimeError) as caught:
+        holder[0](torch.ones(3, device="cuda:1"), of)
+    assert said in str(caught.value)
+    assert mend in str(caught.value)
+
+
+def test_neighbours_in_memory_are_no_views(two_devices):
+    for device in ("cpu", "cuda"):
+        block = torch.ones(6, device=device)
+        holder = nn.Module()
+        holder.first = block[:3]
+        with pytest.raises(RuntimeError) as caught:
+            block[3:] + torch.ones(3, device="cuda:1")
+        assert "attribute" not in str(caught.value)
 
 
 # ---- audit ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ..functional.transfer import parse_to
 from ..tensor import Tensor
 from .tree import ModuleTree
 
-__all__ = ["convert", "converter", "parse", "unregistered", "warn_unregistered"]
+__all__ = ["convert", "converter", "parse", "tensors_in", "unregistered", "warn_unregistered"]
 
 Change = Callable[[Tensor], Tensor]
 
@@ -101,7 +101,7 @@ def unregistered(root: Any) -> Iterator[tuple[str, Tensor]]:
         for name, value in module.__dict__.items():
             if name in _TABLES or name.endswith("_hooks"):
                 continue
-            for where, tensor in _tensors_in(value, f"{path}.{name}" if path else name, modules, 3):
+            for where, tensor in tensors_in(value, f"{path}.{name}" if path else name, modules, 3):
                 if id(tensor) not in owned:
                     yield where, tensor
 
@@ -109,7 +109,8 @@ def unregistered(root: Any) -> Iterator[tuple[str, Tensor]]:
 _TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 
 
-def _tensors_in(value: Any, path: str, modules: Mapping[Any, Any], depth: int) -> Iterator[tuple[str, Tensor]]:
+def tensors_in(value: Any, path: str, modules: Mapping[Any, Any], depth: int) -> Iterator[tuple[str, Tensor]]:
+    """The tensors in an attribute's value, its lists, tuples and dicts, and its modules other than `modules`."""
     if isinstance(value, Tensor):
         yield path, value
     elif isinstance(value, ModuleTree):
@@ -118,10 +119,10 @@ def _tensors_in(value: Any, path: str, modules: Mapping[Any, Any], depth: int) -
                 yield f"{path}.{name}", tensor
     elif depth and isinstance(value, (list, tuple)):
         for position, entry in enumerate(value):
-            yield from _tensors_in(entry, f"{path}[{position}]", modules, depth - 1)
+            yield from tensors_in(entry, f"{path}[{position}]", modules, depth - 1)
     elif depth and isinstance(value, dict):
         for key, entry in value.items():
-            yield from _tensors_in(entry, f"{path}[{key!r}]", modules, depth - 1)
+            yield from tensors_in(entry, f"{path}[{key!r}]", modules, depth - 1)
 
 
 def warn_unregistered(root: Any, device: Any, dtype: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which module owns a tensor, and what it is called there: "encoder.layers.3.weight".
+"""Which module holds a tensor, and what it is called there: "encoder.layers.3.weight".
 
 The only data kept for this are weak references to all modules. The search runs when an error message names a tensor, so
 it costs modules and operators nothing.
@@ -6,14 +6,22 @@ it costs modules and operators nothing.
 
 from __future__ import annotations
 
+import operator
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from .. import errors
+from ..memory.array import DeviceArray
+from ..tensor import Tensor
+from .conversion import tensors_in
 
 __all__ = ["parameter_path", "remember"]
 
 _living: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+_KINDS = {"_parameters": "parameter", "_buffers": "buffer"}
 
 
 def remember(module: Any) -> None:
@@ -29,20 +37,43 @@ def parameter_path(tensor: Any) -> str | None:
     >>> parameter_path(model[0].bias)
     '0.bias'
     """
+    kind, path = _found(tensor) or ("", None)
+    return path if kind in _KINDS.values() else None
+
+
+def _found(tensor: Any) -> tuple[str, str] | None:
+    """What a tensor, or one that it is a view of, is in its module, and the path there; None if no module holds it."""
+    # read from __dict__, because a module whose __init__ has not run yet has no tables
+    modules = [(module, dict(module.__dict__)) for module in list(_living.values())]
+    for prefix, same in (("", operator.is_), ("view of ", _is_view)):
+        for module, tables in modules:
+            for kind, name, value in _held(tables):
+                if same(tensor, value):
+                    return prefix + kind, _path(module, name, modules)
+    return None
+
+
+def _held(tables: dict[str, Any]) -> Iterator[tuple[str, str, Tensor]]:
+    """The tensors of one module: its parameters and buffers, then those that it holds in plain attributes."""
+    for table, kind in _KINDS.items():
+        yield from ((kind, name, value) for name, value in tables.get(table, {}).items() if value is not None)
+    for attribute, value in tables.items():
+        if attribute not in (*_KINDS, "_modules"):
+            yield from (("unregistered attribute", name, held) for name, held in tensors_in(value, attribute, {}, 3))
+
+
+def _is_view(tensor: Any, value: Tensor) -> bool:
+    x, y = tensor._data, value._data
+    if isinstance(x, DeviceArray) and isinstance(y, DeviceArray):
+        return x.buffer is y.buffer and value.data_ptr() <= tensor.data_ptr() < value.data_ptr() + value.nbytes
+    return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.may_share_memory(x, y)
+
+
+def _path(module: Any, path: str, modules: list[tuple[Any, dict[str, Any]]]) -> str:
     parents: dict[int, tuple[Any, str]] = {}
-    owner: tuple[Any, str] | None = None
-    for module in list(_living.values()):
-        # read from __dict__, because a module whose __init__ has not run yet has no tables
-        tables = module.__dict__
+    for parent, tables in modules:
         for name, child in tables.get("_modules", {}).items():
-            parents.setdefault(id(child), (module, name))
-        for table in ("_parameters", "_buffers"):
-            for name, value in tables.get(table, {}).items():
-                if value is tensor and owner is None:
-                    owner = module, name
-    if owner is None:
-        return None
-    module, path = owner
+            parents.setdefault(id(child), (parent, name))
     seen: set[int] = set()
     while id(module) in parents and id(module) not in seen:
         seen.add(id(module))
@@ -51,4 +82,4 @@ def parameter_path(tensor: Any) -> str | None:
     return path
 
 
-errors.parameter_path = parameter_path
+errors.held_as = _found
