@@ -92,8 +92,21 @@ def test_a_prefix_that_all_keys_share_is_named(wrapped):
 
     one, other = (Holder(), nn.Linear(2, 2)) if wrapped else (nn.Linear(2, 2), Holder())
     verb = "carry" if wrapped else "lack"
-    with pytest.raises(CheckpointError, match=f"All keys of the state dict {verb} the prefix 'module.'"):
+    with pytest.raises(CheckpointError, match=f"All keys of the state dict {verb} the prefix 'module.'") as caught:
         other.load_state_dict(one.state_dict())
+    renamed = str(caught.value).rpartition("before loading, ")[2]
+    state_dict = eval(renamed, {"state_dict": one.state_dict()})
+    assert str(other.load_state_dict(state_dict)) == "<All keys matched successfully>"
+
+
+def test_the_state_dict_in_a_checkpoint_is_named():
+    model = nn.Linear(2, 2)
+    checkpoint = {"epoch": 1, "optimizer": {"state": {}}, "model": model.state_dict()}
+    with pytest.raises(CheckpointError, match=r"what was passed: load_state_dict\(checkpoint\['model'\]\)$"):
+        model.load_state_dict(checkpoint)
+    with pytest.raises(CheckpointError) as caught:
+        model.load_state_dict({"epoch": 1, "optimizer": {"state": {}}})
+    assert "checkpoint[" not in str(caught.value)
 
 
 def test_only_mappings_are_loaded():

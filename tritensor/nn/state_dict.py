@@ -183,7 +183,7 @@ def load(root: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool) -
     hooks = [(module, hook) for module in loading.walked for hook in module._load_state_dict_post_hooks.values()]
     wrong = strict and bool(keys.missing_keys or keys.unexpected_keys)
     if errors or (wrong and not hooks):
-        raise _mismatch(root, keys, errors, strict)
+        raise _mismatch(root, keys, errors, strict, state_dict)
     with no_grad():
         # A post hook may clear keys and so make a mismatch acceptable, but it has to see the loaded values. Only then
         # are the old values kept, and restored if the mismatch remains.
@@ -198,11 +198,13 @@ def load(root: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool) -
             if wrong:
                 for back in reversed(undo):
                     back()
-            raise _mismatch(root, keys, errors, strict)
+            raise _mismatch(root, keys, errors, strict, state_dict)
     return keys
 
 
-def _mismatch(root: Any, keys: IncompatibleKeys, errors: list[str], strict: bool) -> CheckpointError:
+def _mismatch(
+    root: Any, keys: IncompatibleKeys, errors: list[str], strict: bool, state: Mapping[str, Any]
+) -> CheckpointError:
     """The error for a state dict that does not fit: PyTorch's lines, then guesses from the names."""
     lines = list(errors)
     if strict and keys.unexpected_keys:
@@ -210,22 +212,31 @@ def _mismatch(root: Any, keys: IncompatibleKeys, errors: list[str], strict: bool
     if strict and keys.missing_keys:
         lines.insert(0, f"Missing key(s) in state_dict: {_quoted(keys.missing_keys)}. ")
     first = f"Error(s) in loading state_dict for {type(root).__name__}:"
-    return CheckpointError("\n\t".join([first, *lines]) + "".join(f"\n  {hint}" for hint in _hints(keys)))
+    return CheckpointError("\n\t".join([first, *lines]) + "".join(f"\n  {hint}" for hint in _hints(keys, state)))
 
 
 def _quoted(names: list[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def _hints(keys: IncompatibleKeys) -> list[str]:
-    """Guesses at why keys differ: one prefix in front of all of them, or a name spelled differently."""
+def _hints(keys: IncompatibleKeys, state: Mapping[str, Any]) -> list[str]:
+    """Guesses at why keys differ: one prefix in front of all of them, a checkpoint around the state dict, or a name
+    spelled differently."""
     missing, unexpected = keys
     if not missing or not unexpected:
         return []
+    for key in unexpected:
+        inner = state.get(key)
+        if isinstance(inner, Mapping) and not inner.keys().isdisjoint(missing):
+            return [f"The state dict is the entry {key!r} of what was passed: load_state_dict(checkpoint[{key!r}])"]
     for longer, shorter, verb in ((unexpected, missing, "carry"), (missing, unexpected, "lack")):
         prefix = longer[0].removesuffix(shorter[0])
         if prefix != longer[0] and sorted(prefix + key for key in shorter) == sorted(longer):
-            return [f"All keys of the state dict {verb} the prefix {prefix!r}: rename them before loading"]
+            renamed = f"key.removeprefix({prefix!r})" if verb == "carry" else f"{prefix!r} + key"
+            return [
+                f"All keys of the state dict {verb} the prefix {prefix!r}: rename them before loading, "
+                f"{{{renamed}: value for key, value in state_dict.items()}}"
+            ]
     import difflib  # imported only for an error: the import takes 2 ms
 
     hints = []
