@@ -39,6 +39,7 @@ def report() -> str:
     if driver is None:
         lines.append("No CUDA device is available:")
         lines += [f"  {line}" for line in missing()]
+        lines.append("  Simulated ones need no GPU: TRITENSOR_SIMULATE_CUDA=1, or tritensor.cuda.simulate()")
     else:
         lines.append(f"{driver.device_count()} CUDA device(s), {driver.kind}:")
         for index in range(driver.device_count()):

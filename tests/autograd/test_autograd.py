@@ -367,6 +367,15 @@ def test_grad_is_checked_on_assignment() -> None:
     assert x.grad is None
 
 
+@needs_triton
+def test_grad_of_another_device_is_refused_with_the_remedy() -> None:
+    with torch.cuda.simulate():
+        x = torch.ones(2, device="cuda", requires_grad=True)
+        with pytest.raises(RuntimeError, match=r"different device: cpu, (?s:.*)move the gradient with .to\('cuda:0'\)"):
+            x.grad = torch.ones(2)
+        x.grad = torch.ones(2).to("cuda:0")
+
+
 def test_error_in_a_gradient_names_the_forward_line() -> None:
     class Broken(Function):
         @staticmethod

@@ -35,6 +35,7 @@ def test_doctor_says_what_is_there_and_what_is_missing() -> None:
         assert word in done.stdout
     if not torch.cuda.is_available():
         assert "No CUDA device is available" in done.stdout
+        assert "Simulated ones need no GPU: TRITENSOR_SIMULATE_CUDA=1" in done.stdout
 
 
 @needs_triton
