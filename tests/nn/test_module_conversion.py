@@ -116,6 +116,24 @@ def test_bad_arguments_of_to(args, error, words):
     assert block.scale.dtype is torch.float32
 
 
+def test_a_dtype_of_another_type_is_shown(two_devices):
+    for movable in (Block(), torch.ones(1)):
+        with pytest.raises(ArgumentError, match=r"got \(str, dtype='float16'\), but expected one of"):
+            movable.to("cuda", dtype="float16")
+
+
+def test_cuda_takes_no_other_device(two_devices):
+    for movable in (nn.Linear(1, 1), torch.ones(1)):
+        for place in ("cpu", torch.device("cpu")):
+            with pytest.raises(RuntimeError, match="Expected a cuda device, but got: cpu"):
+                movable.cuda(place)
+    for place, index in ((None, 0), (1, 1), ("cuda:1", 1), ("cuda", 0), (torch.device("cuda:1"), 1)):
+        assert torch.ones(1).cuda(place).get_device() == index
+        assert nn.Linear(1, 1).cuda(place).weight.get_device() == index
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        torch.ones(1).cuda(2)
+
+
 def test_a_module_that_does_not_fit_stays_as_it_was(two_devices):
     model = nn.Sequential(nn.Linear(64, 64), nn.Linear(512, 512), nn.Linear(8, 8))
     model.register_buffer("table", torch.zeros(4))

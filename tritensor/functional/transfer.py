@@ -70,7 +70,8 @@ def parse_to(args: tuple[Any, ...], device: Any, dtype: Any, other: Any = None) 
         device, dtype = other.device, other.dtype
     fits = len(rest) <= 2 and all(isinstance(flag, bool) for flag in rest)
     if not fits or not (dtype is None or isinstance(dtype, dtypes.dtype)):
-        got = ", ".join(type(value).__name__ for value in args)
+        named = [] if dtype is None or isinstance(dtype, dtypes.dtype) else [f"dtype={dtype!r}"]
+        got = ", ".join([*(type(value).__name__ for value in args), *named])
         raise ArgumentError(
             explain(
                 f"to() received an invalid combination of arguments - got ({got}), but expected one of:",
@@ -199,7 +200,8 @@ def cpu(self: Tensor, *, non_blocking: bool = False, memory_format: Any = None) 
 @method()
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Tensor:
     """The tensor on a CUDA device (the current one unless given); itself when it is there already."""
-    return to(self, "cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
+    place = devices.device("cuda", devices.ordinal(device))
+    return to(self, place, non_blocking=non_blocking, memory_format=memory_format)
 
 
 @method()

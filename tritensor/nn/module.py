@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from .. import devices
 from ..arguments import check_flag
 from ..tensor import Tensor
 from ..utils.hooks import RemovableHandle
@@ -206,8 +207,7 @@ class Module(ModuleTree):
 
     def cuda(self, device: Any = None) -> Self:
         """Move the module to a CUDA device, the current one unless another is named."""
-        place = "cuda" if device is None else device
-        return self._convert(*conversion.parse((place,)))
+        return self._convert(*conversion.parse((devices.device("cuda", devices.ordinal(device)),)))
 
     def cpu(self) -> Self:
         """Move the module to the CPU."""
