@@ -11,5 +11,6 @@ from importlib.util import find_spec
 if "tritensor" not in {entry.name for entry in entry_points(group="pytest11")}:
     pytest_plugins = ["tritensor.pytest_plugin"]
 
-if find_spec("PIL") is None:  # the extra `vision` is not installed
-    collect_ignore = ["tritensor/vision", "tests/vision"]
+# what needs an extra that is not installed
+_NEED = {"PIL": ["tritensor/vision", "tests/vision"], "sklearn": ["tritensor/sklearn.py", "tests/sklearn_estimators"]}
+collect_ignore = [path for name, paths in _NEED.items() if find_spec(name) is None for path in paths]

@@ -52,6 +52,7 @@ _LATER = (
     "serialization",
     "settings",
     "signal",
+    "sklearn",
     "special",
     "testing",
     "utils",

@@ -40,7 +40,7 @@ LADDER = [
     "linalg",
     "func masked special nn optim amp utils distributed serialization cpu cuda profiling backends testing doctor "
     "pytest_plugin version",
-    "distributions fft signal downloads hub jit compiler multiprocessing onnx accelerator vision",
+    "distributions fft signal downloads hub jit compiler multiprocessing onnx accelerator vision sklearn",
     "scripts",
     "__init__ __main__",
 ]
