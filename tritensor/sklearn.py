@@ -122,8 +122,6 @@ class _NeuralNet(BaseEstimator):
             for name, (fits, wanted) in _PARAMETERS.items():
                 if not fits(value := getattr(self, name)):
                     raise ValueError(explain(f"{type(self).__name__}({name}={value!r})", f"{name} has to be {wanted}"))
-            if part and self.early_stopping:
-                raise ValueError("partial_fit does not support early_stopping=True")
             if goes_on:  # a copy learns, so that a fit that fails has changed nothing
                 learned = {name: before[name] for name in ("module_", "_optimizer", "_random")}
                 self.__dict__.update(copy.deepcopy(learned))
@@ -146,7 +144,7 @@ class _NeuralNet(BaseEstimator):
                 if not (goes_on and part):
                     made = _OPTIMIZERS[self.optimizer] if isinstance(self.optimizer, str) else self.optimizer
                     self._optimizer = made(self.module_.parameters(), lr=self.lr)
-                self._train(data, 1 if part else self.max_epochs, goes_on)
+                self._train(data, goes_on, part)
         except BaseException:  # an interrupt too
             self.__dict__ = before
             raise
@@ -183,11 +181,12 @@ class _NeuralNet(BaseEstimator):
         kind = np.int64 if array.dtype.kind == "i" else self._dtype
         return from_numpy(np.ascontiguousarray(array, kind)).to(next(self.module_.parameters()).device)
 
-    def _train(self, data: list[np.ndarray], epochs: int, goes_on: bool) -> None:
+    def _train(self, data: list[np.ndarray], goes_on: bool, part: bool) -> None:
         """Passes over samples, targets and weights, until what is watched improves no longer."""
         earlier = [getattr(self, name, None) if goes_on else None for name in ("loss_curve_", "validation_scores_")]
         losses, scores = ([*(curve or ())] for curve in earlier)
-        if self.early_stopping:
+        epochs, validates = 1 if part else self.max_epochs, self.early_stopping and not part
+        if validates:
             groups = data[1] if data[1].dtype.kind == "i" else np.zeros(len(data[1]))
             rows, held = _split(groups, self.validation_fraction, self._random)
             data, (validated, *truth) = [array[rows] for array in data], [array[held] for array in data]
@@ -201,7 +200,7 @@ class _NeuralNet(BaseEstimator):
                     words = f"the loss of epoch {len(losses)} is {losses[-1]}, and the weights are as useless"
                     raise ValueError(explain(words, remedy="scale the features (StandardScaler), or pass a smaller lr"))
                 watched, shown = losses[-1], f"loss {losses[-1]:.4g}"
-                if self.early_stopping:
+                if validates:
                     scores.append(float(self._scored(self._computed(samples), *truth)))
                     watched, shown = -scores[-1], f"{shown}, score {scores[-1]:.4g}"
                 bar.set_postfix_str(shown, refresh=False)
@@ -209,14 +208,14 @@ class _NeuralNet(BaseEstimator):
                 stalled = stalled + 1 if watched > best - self.tol else 0
                 if watched < best:
                     best = watched
-                    kept = copy.deepcopy(self.module_.state_dict()) if self.early_stopping else None
+                    kept = copy.deepcopy(self.module_.state_dict()) if validates else None
                 if stalled > self.n_iter_no_change:
                     break
         if kept is not None:
             self.module_.load_state_dict(kept)
         self._optimizer.zero_grad()
         self.module_.eval()
-        self.loss_curve_, self.validation_scores_ = losses, scores if self.early_stopping else None
+        self.loss_curve_, self.validation_scores_ = losses, scores or None
 
     def _pass(self, data: list[Tensor], criterion: Callable[..., Tensor]) -> float:
         """One pass; the mean loss of its batches, which stay on the device until its end, as the samples do."""
@@ -259,7 +258,7 @@ class _NeuralNet(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for a pickle, on the CPU: a process without the device can read it."""
-        state: dict[str, Any] = super().__getstate__()
+        state = {**super().__getstate__()}  # which may be that of the estimator itself
         if "module_" in state and next(self.module_.parameters()).device.type != "cpu":
             module, optimizer = copy.deepcopy((self.module_, self._optimizer))
             state.update(module_=module.to("cpu"), _optimizer=optimizer.to("cpu"))
@@ -301,7 +300,7 @@ class NeuralNetClassifier(ClassifierMixin, _NeuralNet):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> NeuralNetClassifier:
         """One pass over some samples, with the weights and the optimizer's state of the calls before.
 
-        The first call needs `classes`, all labels that there are. It raises what `fit` does.
+        The first call needs `classes`, all labels that there are. Nothing is held out; it raises what `fit` does.
         """
         if classes is None and not hasattr(self, "module_"):
             raise ValueError("classes must be passed on the first call to partial_fit.")
