@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -70,8 +71,7 @@ def _split(groups: np.ndarray, fraction: float, random: np.random.RandomState) -
         share[members] = (np.arange(len(members)) + 0.5) / (len(members) + 1)
     count = min(int(np.ceil(fraction * len(groups))), int(np.isfinite(share).sum()))
     if count < 2:
-        words = f"The validation set is too small: {count} of {len(groups)} samples"
-        raise ValueError(explain(words, remedy="increase validation_fraction, or fit without early_stopping"))
+        raise ValueError(explain(f"the validation set is too small: {count}", remedy="increase validation_fraction"))
     order = np.lexsort((random.permutation(len(groups)), share))
     return order[count:], order[:count]
 
@@ -151,8 +151,8 @@ class _NeuralNet(BaseEstimator):
         return self
 
     def _begin(self, X: np.ndarray) -> None:
-        kind = self.dtype or (X.dtype if self._place().type == "cpu" else np.float32)
-        self._dtype = np.dtype(getattr(kind, "numpy", kind))
+        kind = getattr(self.dtype, "numpy", self.dtype)
+        self._dtype = np.dtype(kind or (X.dtype if self._place().type == "cpu" else np.float32))
         sizes = (X.shape[1], *np.atleast_1d(self.hidden_layer_sizes).astype(int).tolist(), self._outputs)
         if isinstance(self.module, nn.Module):
             self.module_ = copy.deepcopy(self.module)
@@ -167,7 +167,7 @@ class _NeuralNet(BaseEstimator):
         chosen = self._default_criterion if self.criterion is None else self.criterion
         criterion = chosen() if isinstance(chosen, type) else copy.deepcopy(chosen)
         if not isinstance(criterion, nn.Module):
-            return (lambda *pair: criterion(*pair, reduction="none")) if weighted else criterion
+            return partial(criterion, reduction="none") if weighted else criterion
         if weighted:
             if not hasattr(criterion, "reduction"):
                 raise ValueError(explain(f"{criterion} has no `reduction`, by which sample_weight gets all losses"))
@@ -183,8 +183,8 @@ class _NeuralNet(BaseEstimator):
 
     def _train(self, data: list[np.ndarray], goes_on: bool, part: bool) -> None:
         """Passes over samples, targets and weights, until what is watched improves no longer."""
-        earlier = [getattr(self, name, None) if goes_on else None for name in ("loss_curve_", "validation_scores_")]
-        losses, scores = ([*(curve or ())] for curve in earlier)
+        losses = [*self.__dict__["loss_curve_"]] if goes_on else []
+        scores = [*(self.__dict__["validation_scores_"] or ())] if goes_on else []
         epochs, validates = 1 if part else self.max_epochs, self.early_stopping and not part
         if validates:
             groups = data[1] if data[1].dtype.kind == "i" else np.zeros(len(data[1]))
@@ -201,14 +201,13 @@ class _NeuralNet(BaseEstimator):
                     raise ValueError(explain(words, remedy="scale the features (StandardScaler), or pass a smaller lr"))
                 watched, shown = losses[-1], f"loss {losses[-1]:.4g}"
                 if validates:
-                    scores.append(float(self._scored(self._computed(samples), *truth)))
+                    scores.append(self._scored(self._computed(samples), *truth))
                     watched, shown = -scores[-1], f"{shown}, score {scores[-1]:.4g}"
                 bar.set_postfix_str(shown, refresh=False)
                 bar.update()
                 stalled = stalled + 1 if watched > best - self.tol else 0
                 if watched < best:
-                    best = watched
-                    kept = copy.deepcopy(self.module_.state_dict()) if validates else None
+                    best, kept = watched, copy.deepcopy(self.module_.state_dict()) if validates else None
                 if stalled > self.n_iter_no_change:
                     break
         if kept is not None:
@@ -221,20 +220,23 @@ class _NeuralNet(BaseEstimator):
         """One pass; the mean loss of its batches, which stay on the device until its end, as the samples do."""
         self.module_.train()
         size = min(200 if self.batch_size == "auto" else self.batch_size, len(data[0]))
-        order = self._put(self._random.permutation(len(data[0]))) if self.shuffle else None
+        order = self._put(self._random.permutation(len(data[0])) if self.shuffle else np.arange(len(data[0])))
         losses, sizes = [], []
         # no batch of one sample at the end, which batch norm refuses
         for batch in gen_batches(len(data[0]), size, min_batch_size=2 if size > 1 else 0):
-            samples, targets, *weights = [tensor[batch if order is None else order[batch]] for tensor in data]
-            self._optimizer.zero_grad()
-            loss = criterion(self._forward(samples), targets)
-            if weights:
-                loss = (loss.reshape(len(samples), -1).mean(1) * weights[0]).mean()
-            loss.backward()
-            self._optimizer.step()
-            losses.append(loss.detach())
-            sizes.append(len(samples))
+            part = [tensor[order[batch]] for tensor in data]
+            losses.append(self._optimizer.step(partial(self._loss, criterion, *part)).detach())
+            sizes.append(len(part[0]))
         return float(np.average(stack(losses).cpu().numpy(), weights=sizes))
+
+    def _loss(self, criterion: Any, samples: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The loss of a batch, whose gradients are computed; LBFGS asks for it several times in a step."""
+        self._optimizer.zero_grad()
+        loss = criterion(self._forward(samples), targets)
+        if weights is not None:
+            loss = (loss.reshape(len(samples), -1).mean(1) * weights).mean()
+        loss.backward()
+        return loss
 
     def _forward(self, samples: Tensor) -> Tensor:
         outputs, wanted = self.module_(samples), (len(samples), self._outputs)
@@ -243,10 +245,10 @@ class _NeuralNet(BaseEstimator):
         return outputs if outputs.shape == wanted else outputs.reshape(wanted)
 
     def _computed(self, samples: Tensor) -> Tensor:
-        """The outputs for samples, on the CPU; in parts, so that what lies between the layers fits a device."""
+        """The outputs for samples, on the CPU; by copied parts, as a layer may change in place what is the caller's."""
         self.module_.eval()
         with no_grad():
-            return cat([self._forward(samples[rows]) for rows in gen_batches(len(samples), 8192)]).cpu()
+            return cat([self._forward(samples[rows].clone()) for rows in gen_batches(len(samples), 8192)]).cpu()
 
     def _predicted(self, X: Any) -> Tensor:
         """The outputs in the precision of X, computed on the device, or on the CPU where that is gone."""
@@ -275,7 +277,6 @@ class NeuralNetClassifier(ClassifierMixin, _NeuralNet):
         criterion: a loss of outputs and targets, as class, instance or function, which averages and knows
             `reduction="none"`; unless given, `nn.CrossEntropyLoss`. The targets are numbers of classes.
         optimizer: a name in `tritensor.optim`, lower-case, or what makes one: `partial(optim.SGD, momentum=0.9)`.
-        batch_size: samples in a step; "auto" is 200, or all if there are fewer.
         max_epochs: the most passes over the samples. A fit ends earlier when for more than `n_iter_no_change` passes
             the loss, or with `early_stopping` the score of the `validation_fraction` of each class that is held out,
             was not better by `tol`. With `early_stopping` the weights of the best score are kept.
@@ -375,5 +376,4 @@ class NeuralNetRegressor(RegressorMixin, _NeuralNet):
 
     def predict(self, X: Any) -> np.ndarray:
         """The number of each sample, or its numbers, in X's precision."""
-        outputs = self._predicted(X).numpy()
-        return outputs.reshape(len(outputs), *self._columns)
+        return self._predicted(X).numpy().reshape(-1, *self._columns)
