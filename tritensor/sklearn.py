@@ -71,7 +71,7 @@ def _split(groups: np.ndarray, fraction: float, random: np.random.RandomState) -
         share[members] = (np.arange(len(members)) + 0.5) / (len(members) + 1)
     count = min(int(np.ceil(fraction * len(groups))), int(np.isfinite(share).sum()))
     if count < 2:
-        raise ValueError(explain(f"the validation set is too small: {count}", remedy="increase validation_fraction"))
+        raise ValueError(explain(f"{count} of {len(groups)} samples are too few for a validation set; hold out more"))
     order = np.lexsort((random.permutation(len(groups)), share))
     return order[count:], order[:count]
 
