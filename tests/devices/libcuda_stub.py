@@ -24,7 +24,18 @@ def environment(folder: Path, source: Path = HERE / "libcuda_stub.c", **variable
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not sys.platform.startswith("linux") or compiler is None or importlib.util.find_spec("cuda") is None:
         pytest.skip("the stub needs Linux, a C compiler and cuda-core")
-    command = [compiler, "-shared", "-fPIC", "-O1", "-w", f"-I{HERE}", "-o", folder / "libcuda.so.1", source, "-ldl"]
+    command = [
+        compiler,
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-w",
+        f"-I{HERE}",
+        "-o",
+        str(folder / "libcuda.so.1"),
+        str(source),
+        "-ldl",
+    ]
     subprocess.run(command, check=True)
     ours = {"LD_LIBRARY_PATH": str(folder), "PYTHONPATH": str(HERE.parents[1]), "TRITENSOR_SIMULATE_CUDA": "0"}
     return {**os.environ, **ours, "STUB_DEVICES": "1", **variables}
