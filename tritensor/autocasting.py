@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -23,7 +23,7 @@ from .autograd.precision import casts, state, turn, without_casts
 from .drivers.selection import active
 from .errors import ArgumentError, DtypeError, explain, warn
 from .public import casts_of, public
-from .tensor import Tensor
+from .tensor import Tensor, tensors_in
 
 __all__ = ["LISTS", "autocast", "cast", "casting", "eligible", "is_autocast_available", "listed"]
 
@@ -142,7 +142,7 @@ def _called(name: str, function: Callable[..., Any], *args: Any, **named: Any) -
 
 def _cast(name: str, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], str | None]:
     """The inputs as they are wanted, and the policy, None if there is none for the device that they are on."""
-    tensors = list(_tensors(inputs))
+    tensors = list(tensors_in(inputs))
     kind = "cuda" if any(x.is_cuda for x in tensors) else "cpu"
     policy = _POLICIES[kind].get(name) if kind in state.types else None
     if policy is None or policy == _APART:
@@ -160,15 +160,6 @@ def _cast(name: str, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], str | No
     if policy == _FLOAT32 or (policy == _WIDEST and any(eligible(x, kind) and x.dtype is not lower for x in tensors)):
         wanted = dtypes.float32
     return tuple([_converted(value, kind, wanted) for value in inputs]), policy
-
-
-def _tensors(values: Any) -> Iterator[Tensor]:
-    """The tensors among values and in the lists among them."""
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from _tensors(value)
 
 
 def eligible(x: Tensor, kind: str) -> bool:

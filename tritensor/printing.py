@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from .errors import AutogradError
 from .memory.lifted import Batched
 from .public import public
 
-__all__ = ["format_tensor", "set_printoptions"]
+__all__ = ["aligned", "elements_text", "format_tensor", "history_of", "options", "set_printoptions"]
 
 
 class _Options:
@@ -153,17 +154,29 @@ def format_tensor(tensor: Any, prefix: str = "tensor(") -> str:
         if array.ndim != 1:
             suffixes.append(f"size={tuple(array.shape)}")
     else:
-        shown = _summary(array) if summarize else array
-        formatter = _ComplexFormatter(shown) if dtype.is_complex else _Formatter(shown)
-        text = _lines(array, len(prefix), summarize, formatter)
+        text = elements_text(array, len(prefix), summarize)
     implied = (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool_, dtypes.of_scalar(0j))
     if dtype not in implied or (array.size == 0 and dtype is not dtypes.get_default_dtype()):
         suffixes.append(f"dtype={dtype!r}")
-    suffixes += _history(tensor)
+    suffixes += history_of(tensor)
     return _with_suffixes(prefix + text, suffixes, len(prefix)) + ")"
 
 
-def _history(tensor: Any) -> list[str]:
+def elements_text(array: np.ndarray, indent: int, summarize: bool) -> str:
+    """The elements alone; to be summarized, long dimensions may be cut to their ends and one element more."""
+    shown = _summary(array) if summarize else array
+    formatter = _ComplexFormatter(shown) if array.dtype.kind == "c" else _Formatter(shown)
+    return _lines(array, indent, summarize, formatter)
+
+
+def aligned(table: Sequence[Sequence[str]], right: Sequence[int] = (), widest: int = 1000) -> list[str]:
+    """The lines of a table, whose columns are as wide as their widest cells; numbers stand in the columns `right`."""
+    widths = [min(widest, max(map(len, column))) for column in zip(*table, strict=True)]
+    sides = [f"{{:{'><'[at not in right]}{width}}}" for at, width in enumerate(widths)]
+    return ["  ".join(sides).format(*row).rstrip() for row in table]
+
+
+def history_of(tensor: Any) -> list[str]:
     """The suffix about the tensor's gradient, if there is one."""
     try:
         node = tensor.grad_fn

@@ -8,8 +8,9 @@ Operators and functions become methods where they are declared (`tritensor/publi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +25,7 @@ from .memory.storage import copy_with_storage
 from .public import methods_of, public
 from .size import Size
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["Size", "Tensor", "is_tensor"]
+__all__ = ["Size", "Tensor", "is_tensor", "tensors_in"]
 
 ndarray = np.ndarray
 _new = object.__new__
@@ -265,6 +263,15 @@ def _rebuild(kind: type[Tensor], array: np.ndarray, place: str, needs: bool) -> 
     tensor: Tensor = blank(kind, wrap(array).to(place)._data)
     tensor._needs = needs
     return tensor
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensors in nested tuples, lists and dicts."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list, dict)):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from tensors_in(each)
 
 
 @public(functional=False)

@@ -188,7 +188,7 @@ def test_inspect_lists_what_is_in_a_checkpoint(path, capsys):
         "model.0.weight",
         "[5, 3]",
         "cpu",
-        "60 B",
+        "60 bytes",
         "epoch",
         "lr[1]",
         "0.2",
@@ -248,7 +248,7 @@ def test_inspect_of_other_files(tmp_path, capsys):
     save({"weight": tritensor.ones(2, 3)}, tmp_path / "model.safetensors")
     lines, refused = inspect(tmp_path / "model.safetensors")
     assert not refused
-    assert any(line.split() == ["weight", "float32", "[2,", "3]", "cpu", "24", "B"] for line in lines)
+    assert any(line.split() == ["weight", "float32", "[2,", "3]", "cpu", "24", "bytes"] for line in lines)
     (tmp_path / "bad.safetensors").write_bytes(b"x")
     assert main([str(tmp_path / "bad.safetensors")]) == 1
     assert main([str(tmp_path / "absent.pt")]) == 2
@@ -256,7 +256,7 @@ def test_inspect_of_other_files(tmp_path, capsys):
     assert main([str(tmp_path)]) == 2
     shared = [1]
     save({"a": shared, "b": shared, "big": wrap(np.zeros(10**6))}, tmp_path / "shared.pt")
-    assert "8.0 MB" in "\n".join(inspect(tmp_path / "shared.pt")[0])
+    assert "7.63 MiB" in "\n".join(inspect(tmp_path / "shared.pt")[0])
     capsys.readouterr()
     (tmp_path / "odd.pt").write_bytes(archive(pickled(b"}", text("a\x1b[31m\nb"), b"Ns")))
     main([str(tmp_path / "odd.pt")])

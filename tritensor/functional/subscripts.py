@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from math import prod
 from typing import Any
 
 from ..errors import ArgumentError, ShapeError, explain
@@ -157,15 +158,8 @@ def _contract(x: Any, left: Labels, y: Any, right: Labels, kept: set[Label]) -> 
     y = y.permute([right.index(label) for label in (*batch, *inner, *cols)])
     lead = len(batch)
     height, width = list(x.shape[lead : lead + len(rows)]), list(y.shape[lead + len(inner) :])
-    depth = _product(common)
-    x = x.expand(*x.shape[:lead], *height, *common).reshape(*x.shape[:lead], _product(height), depth)
-    y = y.expand(*y.shape[:lead], *common, *width).reshape(*y.shape[:lead], depth, _product(width))
+    depth = prod(common)
+    x = x.expand(*x.shape[:lead], *height, *common).reshape(*x.shape[:lead], prod(height), depth)
+    y = y.expand(*y.shape[:lead], *common, *width).reshape(*y.shape[:lead], depth, prod(width))
     out = matmul(x, y) if inner else x * y
     return out.reshape(*out.shape[:lead], *height, *width), [*batch, *rows, *cols]
-
-
-def _product(sizes: list[int]) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
+from ..printing import aligned
 from ..tensor import Tensor
 from .conversion import unregistered
 
@@ -64,23 +65,10 @@ class Audit:
     def __str__(self) -> str:
         header = ("path", "kind", "shape", "dtype", "device", "grad", "note")
         rows = [
-            (
-                entry.path,
-                entry.kind,
-                str(entry.shape),
-                _short(entry.dtype),
-                str(entry.device),
-                "yes" if entry.requires_grad else "no",
-                entry.note,
-            )
-            for entry in self.entries
+            (e.path, e.kind, str(e.shape), e.dtype.name, str(e.device), ("no", "yes")[e.requires_grad], e.note)
+            for e in self.entries
         ]
-        widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
-        lines = [
-            "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in [header, *rows]
-        ]
-        return "\n".join([self.name, *lines, *self._summary()])
+        return "\n".join([self.name, *aligned([header, *rows]), *self._summary()])
 
     __repr__ = __str__
 
@@ -91,9 +79,9 @@ class Audit:
         sizes: Counter[tuple[str, str]] = Counter()
         for entry in self.parameters + self.buffers:
             if not entry.note:
-                key = str(entry.device), _short(entry.dtype)
+                key = str(entry.device), entry.dtype.name
                 tensors[key] += 1
-                elements[key] += _count(entry.shape)
+                elements[key] += prod(entry.shape)
                 sizes[key] += entry.nbytes
         lines = [
             f"{device}, {dtype}: {tensors[device, dtype]} tensors, {elements[device, dtype]:,} elements, "
@@ -105,17 +93,6 @@ class Audit:
         if self.unregistered:
             lines.append(f"{len(self.unregistered)} unregistered: to() and state_dict() leave them out")
         return lines
-
-
-def _count(shape: Iterable[int]) -> int:
-    total = 1
-    for extent in shape:
-        total *= extent
-    return total
-
-
-def _short(dtype: Any) -> str:
-    return str(dtype).rpartition(".")[2]
 
 
 def audit(model: Any) -> Audit:

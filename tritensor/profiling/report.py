@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..printing import aligned
+from ..runtime.log import duration, scaled
 from .roofline import draw
 
 if TYPE_CHECKING:
@@ -35,16 +37,14 @@ def table(card: Card, launches: Sequence[Launch]) -> str:
         asked = sum(launch.sectors for launch in found)
         coalescing = sum(launch.coalescing * launch.sectors for launch in found) / asked if asked else 1.0
         moved, work = (sum(map(what, found)) for what in (_moved, _work))
-        rows.append([name[:48], str(len(found)), f"{_scaled(moved)}B", _scaled(work), f"{coalescing:.0%}"])
+        rows.append([name[:48], str(len(found)), f"{scaled(moved)}B", scaled(work), f"{coalescing:.0%}"])
         rows[-1] += [str(longest.registers), f"{longest.local} B", f"{longest.occupancy:.0%} ({longest.resident})"]
         rows[-1] += [duration(_seconds(found)), longest.predicted.bound]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADING))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
     taken = f"predicted to take {duration(_seconds(launches))} on {_article(card.name)}"
     notes = ["nothing was measured: times are predicted from the card's published figures"]
     if any(launch.ran < launch.blocks for launch in launches):
         notes.append("counts of larger grids are scaled from samples of their blocks: results were not all computed")
-    return "\n".join([*lines, f"{len(launches)} launches, {taken}", *notes])
+    return "\n".join([*aligned(rows), f"{len(launches)} launches, {taken}", *notes])
 
 
 def trace(card: Card, launches: Sequence[Launch], path: Path) -> None:
@@ -98,20 +98,3 @@ def _work(launch: Launch) -> float:
 
 def _article(name: str) -> str:
     return f"an {name}" if name[0] in "ah" else f"a {name}"
-
-
-def duration(seconds: float) -> str:
-    """Three digits and a unit.
-
-    >>> duration(6.42e-4), duration(0.0)
-    ('642 us', '0 us')
-    """
-    unit, size = ("us", 1e-6) if seconds < 1e-3 else ("ms", 1e-3) if seconds < 1 else ("s", 1)
-    return f"{seconds / size:.3g} {unit}"
-
-
-def _scaled(number: float) -> str:
-    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if number >= size:
-            return f"{number / size:.3g} {prefix}"
-    return f"{number:.3g} "

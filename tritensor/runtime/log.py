@@ -22,7 +22,7 @@ from . import program
 if TYPE_CHECKING:
     from .call import Call
 
-__all__ = ["logged", "peak_bandwidth", "peak_flops"]
+__all__ = ["duration", "logged", "peak_bandwidth", "peak_flops", "scaled"]
 
 # Operations (a fused multiply-add counts as two) per multiprocessor and clock, by compute capability: in float32, and
 # in half precision on the tensor cores.
@@ -93,14 +93,14 @@ def logged(call: Call) -> None:
     # a speed above the peak means that another limit applies (float32 products in tf32, operands in the cache); a peak
     # that is not known is 0
     known = 0 < speed <= limit
-    share = f", {speed / limit:.0%} of the device's {_scaled(limit)}{unit}" if known else ""
+    share = f", {speed / limit:.0%} of the device's {scaled(limit)}{unit}" if known else ""
     names = ", ".join(
         _described(value) for value in [*arrays, *(f"{name}={value}" for name, value in call.metadata.items())]
     )
     results = ", ".join(map(_described, outs))
     sys.stderr.write(
-        f"tritensor: {operator.name} {names} -> {results} on {outs[0].device}: {_duration(seconds)}, "
-        f"{_scaled(speed)}{unit}{share}\n"
+        f"tritensor: {operator.name} {names} -> {results} on {outs[0].device}: {duration(seconds)}, "
+        f"{scaled(speed)}{unit}{share}\n"
     )
 
 
@@ -127,15 +127,20 @@ def _described(value: Any) -> str:
     return f"{dtypes.of(value.dtype).name}{list(value.shape)}{strides}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Three digits and a unit.
+
+    >>> duration(6.42e-4), duration(0.0)
+    ('642 us', '0 us')
+    """
     unit, size = ("us", 1e-6) if seconds < 1e-3 else ("ms", 1e-3) if seconds < 1 else ("s", 1)
     return f"{seconds / size:.3g} {unit}"
 
 
-def _scaled(number: float) -> str:
+def scaled(number: float) -> str:
     """Three digits and a prefix.
 
-    >>> _scaled(3.352e12), _scaled(999.0), _scaled(4e15)
+    >>> scaled(3.352e12), scaled(999.0), scaled(4e15)
     ('3.35 T', '999 ', '4e+03 T')
     """
     for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):

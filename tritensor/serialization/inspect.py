@@ -9,7 +9,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..drivers.allocator import readable
 from ..errors import TritensorError
+from ..printing import aligned
 from .allowlist import Refused
 from .builder import Builder, StoredTensor
 from .legacy import LegacyCheckpoint
@@ -62,8 +64,8 @@ def inspect(path: Any) -> tuple[list[str], bool]:
         else:
             kind, rows, notes, refused = _describe(path)
     except TritensorError as error:
-        return [f"{path}: {_amount(size)}", *swept, "", "would be refused:", *_indented(str(error))], True
-    lines = [f"{path}: {kind}, {_amount(size)}", "", *_table(rows), *notes, *swept, ""]
+        return [f"{path}: {readable(size)}", *swept, "", "would be refused:", *_indented(str(error))], True
+    lines = [f"{path}: {kind}, {readable(size)}", "", *_table(rows), *notes, *swept, ""]
     if not refused:
         return [*lines, "load() reads it"], False
     lines.append("would be refused:")
@@ -89,7 +91,7 @@ def _describe(path: Any) -> tuple[str, list[Row], list[str], list[Malformed]]:
         raise error.as_error(str(path)) from None
     storages = builder.storages.values()
     total = sum(storage.nbytes for storage in storages)
-    note = f"{len(storages)} storages, {_amount(total)}" if storages else "no tensors"
+    note = f"{len(storages)} storages, {readable(total)}" if storages else "no tensors"
     return kind, rows, ["", note], refused
 
 
@@ -115,12 +117,12 @@ def _walk(root: Any) -> Iterator[tuple[str, Any]]:
 def _row(name: str, value: Any) -> Row:
     if isinstance(value, StoredTensor):
         kind = f"{value.dtype.name}{' parameter' if value.is_parameter else ''}"
-        return name, kind, str(list(value.size)), value.storage.location, _amount(value.nbytes)
+        return name, kind, str(list(value.size)), value.storage.location, readable(value.nbytes)
     if isinstance(value, Refused):
         return name, f"{value.name} (refused)", "", "", ""
     shown = f"{value!r:.40}" if not hasattr(value, "shape") else f"numpy {value.dtype}"
     shape = str(list(value.shape)) if hasattr(value, "shape") else ""
-    return name, type(value).__name__ if shape else shown, shape, "", _amount(value.nbytes) if shape else ""
+    return name, type(value).__name__ if shape else shown, shape, "", readable(value.nbytes) if shape else ""
 
 
 def _safetensors_rows(path: Any) -> list[Row]:
@@ -129,30 +131,14 @@ def _safetensors_rows(path: Any) -> list[Row]:
         nbytes = dtype.itemsize
         for length in shape:
             nbytes *= length
-        rows.append((name, dtype.name, str(list(shape)), "cpu", _amount(nbytes)))
+        rows.append((name, dtype.name, str(list(shape)), "cpu", readable(nbytes)))
     return rows
 
 
 def _table(rows: list[Row]) -> list[str]:
     cells: list[Row] = [("name", "dtype or value", "shape", "device", "size")]
     cells += [tuple("".join(c if c.isprintable() else "?" for c in cell) for cell in row) for row in rows]  # type: ignore[misc]
-    widths = [min(WIDEST_NAME, max(len(row[column]) for row in cells)) for column in range(5)]
-    return [
-        "  ".join(
-            cell.rjust(width) if column == 4 else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths))
-        ).rstrip()
-        for row in cells
-    ]
-
-
-def _amount(nbytes: int) -> str:
-    amount = float(nbytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000 or unit == "GB":
-            break
-        amount /= 1000
-    return f"{nbytes} B" if unit == "B" else f"{amount:.1f} {unit}"
+    return aligned(cells, right=[4], widest=WIDEST_NAME)
 
 
 def _indented(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from ..autograd.mode import recording
 from ..autograd.tape import Gradient, Node, Slot, next_age, record
 from ..errors import AutogradError, explain, warn
 from ..function import Function
-from ..tensor import Tensor
+from ..tensor import Tensor, tensors_in
 
 __all__ = [
     "CheckpointError",
@@ -48,22 +48,13 @@ def _drawing_again(states: Any) -> Iterator[None]:
         yield
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    """The tensors within tuples, lists and dicts."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list, dict)):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _tensors(each)
-
-
 def _recorded(outputs: Any, since: int) -> list[Node]:
     """The nodes that lead to outputs, saved something and are newer than the age `since`, in the order of their making.
 
     Others do not count: a cast of a parameter that autocast keeps is made in one of two calls.
     """
     found: set[Node] = set()
-    edges: list[Any] = [each._edge() for each in _tensors(outputs) if each.requires_grad]
+    edges: list[Any] = [each._edge() for each in tensors_in(outputs) if each.requires_grad]
     while edges:
         edge = edges.pop()
         node = edge.node if edge.__class__ is Slot else edge
@@ -78,7 +69,7 @@ def _facts(nodes: Iterable[Node]) -> list[dict[str, Any]]:
     return [
         {"shape": tuple(each.shape), "dtype": each.dtype, "device": each.device}
         for node in nodes
-        for each in _tensors(node.saved)
+        for each in tensors_in(node.saved)
     ]
 
 
@@ -92,7 +83,7 @@ class _Frame:
     """One call: how to repeat it, and what its nodes saved, from a repetition on until they have read it."""
 
     def __init__(self, call: Callable[..., Any], args: Any, kwargs: Any, preserve: bool, context: Any) -> None:
-        tensors = tuple(_tensors([args, kwargs]))
+        tensors = tuple(tensors_in([args, kwargs]))
         self.arguments = record(_Arguments(), (), tensors, tuple([each._version for each in tensors]))
         self.call, self.args, self.kwargs, self.context = call, args, kwargs, context
         self.states = generators.states() if preserve else None

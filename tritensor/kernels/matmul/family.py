@@ -31,20 +31,6 @@ from .host import multiply, product
 
 __all__ = ["Matmul", "body_of", "c_name", "linear", "matmul", "quick_linear", "quick_matmul", "refuse_activation"]
 
-# dtype names as PyTorch's messages of this family spell them
-_C_NAMES = {
-    "float32": "float",
-    "float64": "double",
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-    "int64": "long int",
-    "int32": "int",
-    "int16": "short int",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}
 ndarray = np.ndarray
 _getframe = sys._getframe
 # dtypes that BLAS multiplies
@@ -184,7 +170,7 @@ def body_of(operator: Any, itemsize: int = 4) -> Any:
 
 def c_name(dtype: dtypes.dtype) -> str:
     """A dtype as PyTorch's messages of matrix products and convolutions spell it."""
-    return _C_NAMES.get(dtype.name, dtype.name)
+    return dtype.cpp
 
 
 def product_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,7 @@ from ... import distributed as dist
 from ...autograd.mode import no_grad
 from ...autograd.tape import Node, Slot
 from ...functional.creation import tensor, zeros
-from ...tensor import Tensor
+from ...tensor import Tensor, tensors_in
 
 __all__ = ["Reducer", "split"]
 
@@ -182,22 +182,11 @@ class Reducer:
             parameter._grad.copy_(average)
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for entry in value.values():
-            yield from _tensors(entry)
-    elif isinstance(value, (list, tuple)):
-        for entry in value:
-            yield from _tensors(entry)
-
-
 def _reached(outputs: Any) -> set[int]:
     """The identities of the leaves that the outputs were computed from."""
     found: set[int] = set()
     seen: set[Node] = set()
-    stack = [x._edge() for x in _tensors(outputs) if x.requires_grad]
+    stack = [x._edge() for x in tensors_in(outputs) if x.requires_grad]
     while stack:
         edge = stack.pop()
         owner = edge.node if edge.__class__ is Slot else edge

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ... import devices as places
@@ -12,7 +12,7 @@ from ...drivers import require
 from ...errors import ArgumentError, ShapeError, explain, warn
 from ...function import Function
 from ...functional.joining import cat
-from ...tensor import Tensor
+from ...tensor import Tensor, tensors_in
 
 __all__ = ["Gather", "Scatter", "cuda_device", "gather", "scatter", "scatter_kwargs"]
 
@@ -77,18 +77,6 @@ def _is_namedtuple(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    """The tensors in nested tuples, lists and dicts."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for entry in value:
-            yield from _tensors(entry)
-    elif isinstance(value, dict):
-        for entry in value.values():
-            yield from _tensors(entry)
-
-
 def _chunk_sizes(size: int, count: int) -> list[int]:
     """How `count` devices share `size` rows: equal parts, the last one smaller, and fewer parts than devices where
     there are too few rows."""
@@ -101,7 +89,7 @@ def _chunk_sizes(size: int, count: int) -> list[int]:
 def _parts(value: Any, targets: Sequence[places.device], dim: int) -> int:
     """Into how many parts the tensors in `value` are split; raises ShapeError unless the number is the same for all."""
     counts: dict[int, Tensor] = {}
-    for x in _tensors(value):
+    for x in tensors_in(value):
         if x.ndim == 0:
             raise ShapeError(
                 explain(
