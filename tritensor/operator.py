@@ -29,7 +29,7 @@ from .arguments import wrong_type
 from .autocasting import cast, listed
 from .autograd.gradients import OperatorGradient, attach
 from .autograd.mode import recording
-from .autograd.precision import casts
+from .autograd.precision import casts, state
 from .errors import ArgumentError, DeviceMismatchError, explain
 from .memory import buffer
 from .memory.array import DeviceArray
@@ -264,7 +264,8 @@ class Operator:
         Args:
             key, values: from `key_of`, or from a caller that knows in fewer steps what its calls depend on.
         """
-        known = None if key is None else self.replays.get(key)
+        watch = casts.on and state.watch
+        known = None if key is None or watch else self.replays.get(key)
         if known is not None:
             result = known.run(*values)
             if result is not None:
@@ -278,11 +279,13 @@ class Operator:
         if key is None and any(isinstance(x, Tensor) and isinstance(x._data, Lifted) for x in inputs):
             return lifted_call(self, inputs, metadata)
         call = self.prepared(inputs, metadata)
-        if key is None or key in self.replays:
+        if key is None or watch or key in self.replays:
             arrays = self.execute(call)
         else:
             call.arrays = self.arrays_of(call)
             arrays = traced(call, key, (inputs, metadata), values, lambda: self.compute(call))
+        if watch:
+            watch(call, arrays)
         outputs = tuple([wrap(data) for data in arrays])
         if recording.enabled:
             self.record(outputs, call.inputs, call.metadata)
@@ -304,11 +307,8 @@ class Operator:
         """The inputs as arrays of the call's device, and numbers."""
         if call.device is devices.cpu:
             return [value._host_array() if isinstance(value, Tensor) else value for value in call.inputs]
-        kinds = [self.kinds.get(name, call.compute) for name in self.inputs] if self.kinds else ()
-        return [
-            self._device_operand(value, kinds[position] if kinds else call.compute)
-            for position, value in enumerate(call.inputs)
-        ]
+        kinds = [self.kinds.get(name, call.compute) for name in (call.inputs if self.variadic else self.inputs)]
+        return [self._device_operand(value, kind) for value, kind in zip(call.inputs, kinds)]
 
     def execute(self, call: Call) -> Sequence[Any]:
         """Compute the results' arrays from the inputs."""

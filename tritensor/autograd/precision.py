@@ -14,11 +14,11 @@ from typing import Any
 from .. import dtypes
 from ..locks import lock
 
-__all__ = ["casts", "current", "state", "turn", "within", "without_casts"]
+__all__ = ["casts", "current", "state", "turn", "watching", "within", "without_casts"]
 
 
 class _Casts:
-    """In `on`, the number of types of devices for which autocast is on, added up over all threads."""
+    """In `on`, the number of types of devices for which autocast is on and of watches, added up over all threads."""
 
     __slots__ = ("on",)
 
@@ -34,6 +34,7 @@ class _State(threading.local):
     types: frozenset[str] = frozenset()  # of devices, for which operators of this thread cast
     cache = True
     nesting = 0
+    watch: Any = None  # called with each call of an operator by this thread, see `watching`
 
     def __init__(self) -> None:
         self.lower = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
@@ -63,6 +64,20 @@ def without_casts(function: Callable[..., Any], *args: Any, **named: Any) -> Any
 def current() -> tuple[Any, ...]:
     """What autocast casts for in this thread, to what, and whether casts are kept: for `within`."""
     return state.types, dict(state.lower), state.cache
+
+
+@contextmanager
+def watching(watch: Callable[[Any, Any], None]) -> Iterator[None]:
+    """In a block, call `watch(call, arrays)` with each `Call` of an operator by this thread, and its results."""
+    with _lock:
+        casts.on += 1
+    before, state.watch = state.watch, watch
+    try:
+        yield
+    finally:
+        state.watch = before
+        with _lock:
+            casts.on -= 1
 
 
 @contextmanager

@@ -51,11 +51,6 @@ class _Steps(Operator):
         super().__init__(name, partial(reference, mode, None), Floating("floating", mode), outputs=outputs)
         self.mode, self.gates, self.__doc__ = mode, GATES[mode], doc
 
-    def __call__(self, *inputs: Any, **metadata: Any) -> Any:
-        """Run all steps. Calls with sequences of unequal lengths are not remembered: there are too many of them."""
-        sizes = metadata.get("sizes") or (0,)
-        return super().__call__(*inputs, **metadata) if sizes[0] == sizes[-1] else self.call(None, [], inputs, metadata)
-
     def prepare(self, call: Call) -> None:
         """Check that the inputs fit together. Without sizes all rows are one step."""
         given = {name: x.shape for name, x in zip(self.inputs, call.inputs) if x is not None}
@@ -160,6 +155,11 @@ class Recurrent(_Steps):
         more = rows if self.gates > 1 else 0
         shapes = ((rows, states), (more, wide // self.gates), (more, wide))
         return [(shape, kind.numpy) for shape, kind in zip(shapes, call.results)]
+
+    def cost(self, call: Call) -> tuple[int, int]:
+        """Each operand moved once; two operations for each product with a weight, or with a projection."""
+        x, weights = call.arrays[0], [call.arrays[at] for at in (2, 3, 7) if call.arrays[at] is not None]
+        return super().cost(call)[0], 2 * len(x) * sum(weight.size for weight in weights)
 
     def launch(self, call: Call) -> None:
         """The part of x by a product; then a launch for each step, two with projected states."""
