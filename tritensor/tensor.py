@@ -214,6 +214,11 @@ class Tensor(HostAccess, History):
 
         return format_tensor(self)
 
+    def _repr_html_(self) -> str:
+        from .notebook import tensor_html
+
+        return tensor_html(self)
+
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild, (self.__class__, self._to_host(), str(self.device), self._needs)
 
