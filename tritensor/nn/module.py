@@ -14,7 +14,8 @@ from . import conversion
 from .hooks import call_with_hooks, register
 from .paths import remember
 from .state_dict import IncompatibleKeys, check_own, load, save_own
-from .tree import ModuleTree
+from .summary import Summary, module_html, summarize
+from .tree import GivesWay, ModuleTree
 
 __all__ = ["Module"]
 
@@ -148,6 +149,45 @@ class Module(ModuleTree):
         None) replaces `grad_input`. Only positional arguments are counted as inputs.
         """
         return register(self._backward_hooks, hook, prepend)
+
+    # ---- showing ----------------------------------------------------------------------------------------------
+
+    _repr_html_ = module_html
+
+    @GivesWay
+    def summary(self, *inputs: Any, depth: int | None = None, file: Any = None, **named: Any) -> Summary:
+        """What the module consists of and what one call of it costs: a table with a line for each module in it.
+
+        The call is made without gradients. Afterwards, also if it raised, buffers, attributes and the states of default
+        generators are what they were. A parameter, buffer or submodule of the name `summary` comes before this method,
+        which is then `nn.Module.summary(module, ...)`.
+
+        Counted are operations of products, two for each multiplication: 2 m n k for an (m, k) by a (k, n) matrix,
+        2 (elements of the result, or of the input if transposed) (elements of a channel's kernel) for a convolution,
+        2 (queries) (keys) (E + Ev) for attention, 2 (rows) (elements of weights) for recurrent layers.
+
+        >>> from tritensor import nn
+        >>> nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU()).summary((2, 1, 8, 8))
+        module  class             inputs       outputs  parameters      bytes   FLOPs  notes
+        -       Sequential  (2, 1, 8, 8)  (2, 4, 6, 6)          40  160 bytes  20,736
+          0     Conv2d      (2, 1, 8, 8)  (2, 4, 6, 6)          40  160 bytes  20,736
+          1     ReLU        (2, 4, 6, 6)  (2, 4, 6, 6)           0    0 bytes       0
+        40 parameters of 160 bytes, 40 trainable; 0 in buffers; 20,736 FLOPs, activations of 2.25 KiB
+
+        Args:
+            inputs: of `forward`; a tuple or list of ints is the shape of random numbers, which are made on the device
+                and of the dtype of the first floating parameter or buffer.
+            depth: how many levels below the module are listed.
+            file: where to print the table to.
+            named: other arguments of `forward`.
+
+        Raises:
+            ArgumentError: a depth of less than 0. RuntimeError: a lazy layer. Whatever `forward` raises.
+        """
+        found = summarize(self, inputs, named, depth)
+        if file is not None:
+            print(found, file=file)
+        return found
 
     # ---- mode and gradients -----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 from ..tensor import Tensor
 from .parameter import Buffer, Parameter
 
-__all__ = ["ModuleTree", "typename"]
+__all__ = ["GivesWay", "ModuleTree", "typename"]
 
 # The three tables of a module; a name is in one of them at most.
 _TABLES = ("_parameters", "_buffers", "_modules")
@@ -24,6 +24,19 @@ def typename(value: Any) -> str:
 
 def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")
+
+
+class GivesWay:
+    """A method that PyTorch's Module does not have: a parameter, submodule or buffer of its name comes before it."""
+
+    def __init__(self, method: Any) -> None:
+        self.method, method.gives_way = method, True
+
+    def __get__(self, module: Any, owner: type) -> Any:
+        try:
+            return ModuleTree.__getattr__(module, self.method.__name__)
+        except AttributeError:
+            return self.method.__get__(module, owner)
 
 
 class ModuleTree:
@@ -44,8 +57,12 @@ class ModuleTree:
             raise KeyError(f'{kind} name can\'t contain "."{f", got: {name}" if kind == "module" else ""}')
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
-        if hasattr(self, name) and name not in table:
+        if self._has(name) and name not in table:
             raise KeyError(f"attribute '{name}' already exists")
+
+    def _has(self, name: str) -> bool:
+        """Whether an attribute has the name, which is not a method that gives way."""
+        return hasattr(self, name) and not getattr(getattr(self, name), "gives_way", False)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Register a tensor that is part of the module's state and is not trained.
@@ -211,9 +228,9 @@ class ModuleTree:
             raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
-        if strict and not hasattr(parent, name):
+        if strict and not parent._has(name):
             raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
-        if hasattr(parent, name) and not isinstance(getattr(parent, name), ModuleTree):
+        if parent._has(name) and not isinstance(getattr(parent, name), ModuleTree):
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 

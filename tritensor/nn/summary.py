@@ -1,0 +1,184 @@
+"""What a module consists of and what a call of it costs, as a table and for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from .. import random
+from ..autograd.mode import no_grad
+from ..autograd.precision import watching
+from ..drivers.allocator import readable
+from ..errors import ArgumentError, explain
+from ..generators import fork_rng
+from ..notebook import preformatted
+from ..printing import aligned
+from ..tensor import tensors_in
+
+__all__ = ["Row", "Summary", "module_html", "summarize"]
+
+_PRODUCTS = {"attention", "convolution", "matmul", "recurrent"}  # families of operators
+_TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
+_HEADING = ("module", "class", "inputs", "outputs", "parameters", "bytes", "FLOPs", "notes")
+
+
+@dataclass
+class Row:
+    """A submodule with all in it, of its first call the shapes; one that is listed already has just the path there."""
+
+    path: str
+    level: int
+    kind: str
+    shared: str | None = None
+    parameters: int = 0
+    trainable: int = 0
+    nbytes: int = 0
+    calls: int = 0
+    inputs: list[tuple[int, ...]] = field(default_factory=list)
+    outputs: list[tuple[int, ...]] = field(default_factory=list)
+    flops: int = 0
+
+    def cells(self) -> tuple[str, ...]:
+        """The line of the table."""
+        shapes = [", ".join(map(str, each)) if self.calls else "-" for each in (self.inputs, self.outputs)]
+        frozen, flops = self.parameters - self.trainable, f"{self.flops:,}" if self.calls else "-"
+        notes = [f"{self.calls} calls"] * (self.calls > 1) + [f"{frozen:,} frozen"] * (frozen > 0)
+        counts = f"{self.parameters:,}", readable(self.nbytes)
+        if self.shared is not None:
+            counts, notes = ("-", "-"), [f"shared with {self.shared or 'the module itself'}"]
+        name = "  " * self.level + (self.path.rpartition(".")[2] or "-")
+        return name, self.kind, *shapes, *counts, flops, ", ".join(notes)
+
+
+@dataclass
+class Summary:
+    """What `Module.summary` found; its text is a table with a line for each submodule, and the totals.
+
+    Attributes:
+        rows: the module and those below it, parents first; the first row has the totals.
+        buffers: how many elements they have.
+        activations: bytes of the results of modules that called no others, unless in memory of their inputs.
+    """
+
+    rows: list[Row]
+    buffers: int
+    activations: int = 0
+
+    def __str__(self) -> str:
+        table, total = [_HEADING, *(row.cells() for row in self.rows)], self.rows[0]
+        held = f"{total.parameters:,} parameters of {readable(total.nbytes)}, {total.trainable:,} trainable"
+        cost = f"{total.flops:,} FLOPs, activations of {readable(self.activations)}"
+        return "\n".join([*aligned(table, right=range(4, 7)), f"{held}; {self.buffers:,} in buffers; {cost}"])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
+
+
+def module_html(module: Any) -> str:
+    """The HTML of a module: a tree that opens, with what each module in it holds."""
+    seen: set[int] = set()
+
+    def shown(name: str, module: Any) -> str:
+        facts, below = ["listed above"], []
+        if id(module) not in seen:
+            seen.add(id(module))
+            kinds = sorted({f"{each.dtype.name} on {each.device}" for each in module.parameters()})
+            count = sum(each.numel() for each in module.parameters())
+            facts = [f"{count:,} parameters"] * bool(kinds) + [*kinds, "training" if module.training else "evaluation"]
+            below = [shown(*each) for each in module._modules.items() if each[1] is not None]
+        title = f"{type(module).__name__}({' '.join(module.extra_repr().split())})"
+        line = f"<b>{escape(name)}</b> {escape(title)} <span style='opacity:.7'>{escape(' · '.join(facts))}</span>"
+        if not below:
+            return f'<div style="margin-left:1.2em">{line}</div>'
+        opened = "" if name else " open"
+        return f'<details{opened} style="margin-left:1.2em"><summary>{line}</summary>{"".join(below)}</details>'
+
+    return f'<div style="color:inherit">{shown("", module)}</div>'
+
+
+def _rows(module: Any, path: str, level: int, seen: dict[Any, Row]) -> Iterator[Row]:
+    """A row for each module, parents first; each module's first is in `seen`."""
+    row = Row(path, level, type(module).__name__)
+    yield row
+    if seen.setdefault(module, row) is not row:
+        row.shared = seen[module].path
+        return
+    for each in module.parameters():
+        row.parameters += each.numel()
+        row.trainable += each.numel() * each.requires_grad
+        row.nbytes += each.nbytes
+    for name, each in module._modules.items():
+        if each is not None:
+            yield from _rows(each, f"{path}.{name}".lstrip("."), level + 1, seen)
+
+
+@contextmanager
+def _unchanged(modules: Any) -> Iterator[None]:
+    """Give modules copies of their buffers for a block; put back their attributes after it, and random states."""
+    tables = [module.__dict__ for module in modules]
+    tables += [own[name] for own in tables for name in _TABLES]
+    saved, copies = [table.copy() for table in tables], {None: None}
+    try:
+        with fork_rng():
+            for module in modules:
+                for name, buffer in module._buffers.items():
+                    if buffer not in copies:
+                        copies[buffer] = buffer.data.clone()
+                    module._buffers[name] = copies[buffer]
+            yield
+    finally:
+        for table, entries in zip(tables, saved, strict=True):
+            table.clear()
+            table.update(entries)
+
+
+def summarize(model: Any, inputs: tuple[Any, ...], named: dict[str, Any], depth: int | None) -> Summary:
+    """The `Summary` of a module, from one call of it; see `Module.summary`."""
+    if depth is not None and not (type(depth) is int and depth >= 0):
+        raise ArgumentError(f"summary: depth must be an int of at least 0 or None, got {depth!r}")
+    if any("_initialize_hook" in module.__dict__ for module in model.modules()):
+        raise RuntimeError(explain("summary: a lazy layer has no parameters yet", remedy="call the module once before"))
+    calls: dict[Any, Row] = {}
+    rows = [row for row in _rows(model, "", 0, calls) if depth is None or row.level <= depth]
+    found = Summary(rows, sum(buffer.numel() for buffer in model.buffers()))
+    running = [[0, 0]]  # of each call that runs: how many modules it has called, and the operations before it
+    flops = 0
+
+    def count(call: Any, arrays: Any) -> None:
+        nonlocal flops
+        if call.operator.family in _PRODUCTS:
+            call.outs = arrays
+            flops += call.operator.cost(call)[1]
+
+    def before(module: Any, args: Any) -> None:
+        running[-1][0] += 1
+        running.append([0, flops])
+
+    def after(module: Any, args: Any, kwargs: Any, result: Any) -> None:
+        (called, start), row = running.pop(), calls[module]
+        given, made = list(tensors_in([args, kwargs])), list(tensors_in(result))
+        if not row.calls:
+            row.inputs, row.outputs = ([tuple(x.shape) for x in each] for each in (given, made))
+        row.calls, row.flops = row.calls + 1, row.flops + flops - start
+        held = {x.data_ptr() for x in given}
+        found.activations += 0 if called else sum(x.nbytes for x in made if x.data_ptr() not in held)
+
+    with ExitStack() as stack:
+        stack.enter_context(_unchanged(calls))
+        stack.enter_context(no_grad())
+        held = (x for x in (*model.parameters(), *model.buffers()) if x.is_floating_point())
+        place: dict[str, Any] = {"dtype": x.dtype, "device": x.device} if (x := next(held, None)) is not None else {}
+        shaped = [isinstance(each, (tuple, list)) and all(type(n) is int for n in each) for each in inputs]
+        example = [random.randn(x, **place) if of_ints else x for x, of_ints in zip(inputs, shaped, strict=True)]
+        for module in calls:
+            stack.callback(module.register_forward_pre_hook(before, prepend=True).remove)
+            handle = module.register_forward_hook(after, with_kwargs=True, always_call=True)
+            stack.callback(handle.remove)
+        stack.enter_context(watching(count))
+        model(*example, **named)
+    return found
