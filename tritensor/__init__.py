@@ -59,7 +59,7 @@ _LATER = (
     "version",
     "vision",
 )
-_FROM = {"load": "serialization", "save": "serialization", "compile": "compiler", "vmap": "func"}
+_FROM = {"load": "serialization", "save": "serialization", "compile": "compiler", "plot": "drawing", "vmap": "func"}
 
 __all__ = [
     "__version__",
@@ -89,6 +89,7 @@ __all__ = [
     "onnx",
     "optim",
     "pi",
+    "plot",
     "random",
     "return_types",
     "save",

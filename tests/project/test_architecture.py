@@ -31,7 +31,7 @@ LADDER = [
     "drivers",
     "memory",
     "autograd",
-    "tensor history host_access printing autocasting",
+    "tensor history host_access printing notebook autocasting",
     "runtime",
     "rules",
     "operator inplace lifting outputs",
@@ -39,7 +39,7 @@ LADDER = [
     "functional random sampling generators function return_types",
     "linalg",
     "func masked special nn optim amp utils distributed serialization cpu cuda profiling backends testing doctor "
-    "pytest_plugin version",
+    "pytest_plugin drawing version",
     "distributions fft signal downloads hub jit compiler multiprocessing onnx accelerator vision sklearn",
     "scripts",
     "__init__ __main__",
