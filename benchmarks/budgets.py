@@ -32,7 +32,7 @@ from tritensor import cuda, settings
 from tritensor.drivers import selection
 from tritensor.drivers.compiled import CompiledSimulator
 from tritensor.profiling import Card, Launch, card
-from tritensor.profiling.report import duration
+from tritensor.runtime.log import duration
 
 __all__ = ["count", "differences", "documented", "shortfalls", "stored"]
 

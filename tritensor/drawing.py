@@ -66,26 +66,23 @@ class Graph:
         text = {"dot": self.dot, "txt": str(self)}.get(kind)
         Path(path).write_bytes(self.rendered(kind) if text is None else text.encode())
 
-    def __str__(self) -> str:
-        used = Counter(each for _, _, below in self.nodes for each in below)
-        waiting = [(at, 0) for at in reversed(range(len(self.nodes))) if self.nodes[at][1] == "output"]
-        lines: dict[int, str] = {}
-        again = -1
+    def __repr__(self) -> str:
+        left = Counter(each for _, _, below in self.nodes for each in below)
+        shared = {at for at, count in left.items() if count > 1}
+        waiting = [(at, "") for at in reversed(range(len(self.nodes))) if self.nodes[at][1] == "output"]
+        lines: list[str] = []
         while waiting:
-            at, level = waiting.pop()
+            at, margin = waiting.pop()
             label, _, below = self.nodes[at]
-            line = f"{'  ' * min(level, 40)}{label}{f' #{at}' if used[at] > 1 else ''}"
-            if at in lines:
-                lines[again], again = f"{line}, see above", again - 1
-                continue
+            left[at] -= 1
             ends = ", ".join(self.nodes[each][0] for each in below if self.nodes[each][1] != "step")
-            lines[at] = f"{line} <- {ends}" if ends else line
-            steps = [each for each in reversed(below) if self.nodes[each][1] == "step"]
-            # of a chain all have one indentation, so that a deep graph is not a wide one
-            waiting += [(each, level + (len(steps) > 1)) for each in steps]
-        return "\n".join(lines.values())
-
-    __repr__ = __str__
+            more = ", see below" if left[at] > 0 else f" <- {ends}" if ends else ""
+            lines.append(f"{margin}{label}{f' #{at}' if at in shared else ''}{more}")
+            # the last goes on without a margin of its own, so that a deep graph is not a wide one
+            steps = [each for each in below if self.nodes[each][1] == "step"] if left[at] <= 0 else []
+            rest = margin.replace("├", "│")[:80]
+            waiting += reversed([(each, rest + "├ " * (place < len(steps))) for place, each in enumerate(steps, 1)])
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         drawn = len(self.nodes) <= _DRAWN and shutil.which("dot") is not None

@@ -168,11 +168,11 @@ class Module(ModuleTree):
 
         >>> from tritensor import nn
         >>> nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU()).summary((2, 1, 8, 8))
-        module  class             inputs       outputs  parameters      bytes   FLOPs  notes
-        -       Sequential  (2, 1, 8, 8)  (2, 4, 6, 6)          40  160 bytes  20,736
-          0     Conv2d      (2, 1, 8, 8)  (2, 4, 6, 6)          40  160 bytes  20,736
-          1     ReLU        (2, 4, 6, 6)  (2, 4, 6, 6)           0    0 bytes       0
-        40 parameters of 160 bytes, 40 trainable; 0 in buffers; 20,736 FLOPs, activations of 2.25 KiB
+        module  class       inputs        outputs       parameters      bytes  FLOPs  notes
+        -       Sequential  (2, 1, 8, 8)  (2, 4, 6, 6)          40  160 bytes  5,184
+          0     Conv2d      (2, 1, 8, 8)  (2, 4, 6, 6)          40  160 bytes  5,184
+          1     ReLU        (2, 4, 6, 6)  (2, 4, 6, 6)           0    0 bytes      0
+        40 parameters of 160 bytes, 40 trainable; 0 in buffers; 5,184 FLOPs, activations of 2.25 KiB
 
         Args:
             inputs: of `forward`; a tuple or list of ints is the shape of random numbers, which are made on the device

@@ -43,7 +43,7 @@ class Row:
 
     def cells(self) -> tuple[str, ...]:
         """The line of the table."""
-        shapes = [", ".join(map(str, each)) if self.calls else "-" for each in (self.inputs, self.outputs)]
+        shapes = [", ".join(map(str, each))[:60] if self.calls else "-" for each in (self.inputs, self.outputs)]
         frozen, flops = self.parameters - self.trainable, f"{self.flops:,}" if self.calls else "-"
         notes = [f"{self.calls} calls"] * (self.calls > 1) + [f"{frozen:,} frozen"] * (frozen > 0)
         counts = f"{self.parameters:,}", readable(self.nbytes)
@@ -67,13 +67,11 @@ class Summary:
     buffers: int
     activations: int = 0
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         table, total = [_HEADING, *(row.cells() for row in self.rows)], self.rows[0]
         held = f"{total.parameters:,} parameters of {readable(total.nbytes)}, {total.trainable:,} trainable"
         cost = f"{total.flops:,} FLOPs, activations of {readable(self.activations)}"
         return "\n".join([*aligned(table, right=range(4, 7)), f"{held}; {self.buffers:,} in buffers; {cost}"])
-
-    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return preformatted(str(self))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import update_wrapper
 from typing import Any, Self
 
 from ..tensor import Tensor
@@ -30,13 +31,14 @@ class GivesWay:
     """A method that PyTorch's Module does not have: a parameter, submodule or buffer of its name comes before it."""
 
     def __init__(self, method: Any) -> None:
-        self.method, method.gives_way = method, True
+        update_wrapper(self, method)  # type: ignore[arg-type]
+        method.gives_way = True
 
     def __get__(self, module: Any, owner: type) -> Any:
         try:
-            return ModuleTree.__getattr__(module, self.method.__name__)
+            return ModuleTree.__getattr__(module, self.__name__)  # type: ignore[attr-defined]
         except AttributeError:
-            return self.method.__get__(module, owner)
+            return self.__wrapped__.__get__(module, owner)  # type: ignore[attr-defined]
 
 
 class ModuleTree:
