@@ -94,7 +94,7 @@ def test_without_graphviz(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         graph.svg()
     assert "ExpBackward0 &lt;- leaf" in graph._repr_html_() and "<pre" in graph._repr_html_()
     graph.save(tmp_path / "graph.txt")
-    assert (tmp_path / "graph.txt").read_text() == str(graph)
+    assert (tmp_path / "graph.txt").read_text(encoding="utf-8") == str(graph)
 
 
 def test_deep_graphs() -> None:

@@ -64,7 +64,7 @@ class ModuleTree:
 
     def _has(self, name: str) -> bool:
         """Whether an attribute has the name, which is not a method that gives way."""
-        return hasattr(self, name) and not getattr(getattr(self, name), "gives_way", False)
+        return hasattr(self, name) and getattr(getattr(self, name), "gives_way", None) is not True
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Register a tensor that is part of the module's state and is not trained.
