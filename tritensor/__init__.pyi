@@ -54,6 +54,7 @@ from .compiler import compile as compile
 from .devices import device as device
 from .devices import get_default_device as get_default_device
 from .devices import set_default_device as set_default_device
+from .drawing import plot as plot
 from .dtypes import bfloat16 as bfloat16
 from .dtypes import bool_ as bool
 from .dtypes import complex128 as cdouble
@@ -1161,6 +1162,7 @@ __all__ = [
     "pinverse",
     "pixel_shuffle",
     "pixel_unshuffle",
+    "plot",
     "poisson",
     "poisson_nll_loss",
     "polar",
