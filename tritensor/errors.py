@@ -10,6 +10,7 @@ place, so that code written for PyTorch catches it:
     ├── KernelError, KernelMemoryError, CheckpointError        (RuntimeError)
     ├── DistError, DatasetError                                (RuntimeError)
     ├── DivisionError                     (RuntimeError and ZeroDivisionError)
+    ├── ExchangeError, InterfaceError     (BufferError and ValueError, AttributeError)
     ├── NumberError                                            (OverflowError)
     ├── ArgumentError                                          (TypeError)
     ├── RangeError                                             (IndexError)
@@ -40,7 +41,9 @@ __all__ = [
     "DistError",
     "DivisionError",
     "DtypeError",
+    "ExchangeError",
     "HostComputationWarning",
+    "InterfaceError",
     "KernelError",
     "KernelMemoryError",
     "KernelMismatchError",
@@ -115,6 +118,14 @@ class DistError(TritensorError, RuntimeError):
 
 class DivisionError(TritensorError, RuntimeError, ZeroDivisionError):
     """An integer divided by zero. PyTorch raises a RuntimeError whose message is ZeroDivisionError."""
+
+
+class ExchangeError(TritensorError, BufferError, ValueError):
+    """Memory that cannot go to another library, or come from one, as it is asked for."""
+
+
+class InterfaceError(TritensorError, AttributeError):
+    """What a tensor on this device does not have, so that `hasattr` is False."""
 
 
 class NumberError(TritensorError, OverflowError):

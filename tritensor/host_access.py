@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import dtypes
-from .errors import ArgumentError, AutogradError, DtypeError, ShapeError, explain
+from .errors import ArgumentError, AutogradError, DtypeError, ExchangeError, ShapeError, explain
 from .memory.array import DeviceArray
 from .memory.copies import to_host
 from .memory.lifted import Batched, Lifted
@@ -83,26 +83,10 @@ class HostAccess:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ExchangeError(f"Unable to avoid copy while creating an array as requested: of {self.dtype}.")
             return array.astype(dtype)
         return array.copy() if copy else array
-
-    def __dlpack__(self, **options: Any) -> Any:
-        """The CPU tensor's memory for another library, without a copy.
-
-        Raises:
-            ArgumentError: the tensor is on a CUDA device, whose memory is not exported.
-        """
-        if self.is_cuda:
-            raise ArgumentError(
-                explain(
-                    f"can't export a tensor on {self.device} through DLPack.",
-                    remedy="copy it to host memory first with Tensor.cpu()",
-                )
-            )
-        return self.numpy().__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (2, self.device.index) if self.is_cuda else (1, 0)
 
     def item(self) -> Any:
         """The only element as a Python number.

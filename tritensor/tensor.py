@@ -20,6 +20,7 @@ from .errors import AutogradError, RangeError, explain
 from .history import History
 from .host_access import HostAccess
 from .memory.array import DeviceArray
+from .memory.foreign import shared
 from .memory.lifted import Lifted, device_of
 from .memory.storage import copy_with_storage
 from .public import methods_of, public
@@ -102,8 +103,11 @@ class Tensor(HostAccess, History):
         """Store a fact about the elements on the tensor, until they change.
 
         A fact belongs to this object and its version: views, copies and pickles do not have it, and a change in place
-        drops it. Code that changes elements without counting a version must call `_forget`.
+        drops it. Code that changes elements without counting a version must call `_forget`. Nothing is stored of
+        memory on a device that another library may write to.
         """
+        if self._data.__class__ is DeviceArray and self._data.buffer in shared:
+            return
         version = 0 if self._counter is None else self._counter[0]
         known = self._remembered
         if known is None or known[0] != version:

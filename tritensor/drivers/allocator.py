@@ -346,7 +346,7 @@ class PinnedPool:
 
     def take(self, nbytes: int) -> PinnedBlock:
         """A block of at least `nbytes`."""
-        self._finish_copies()
+        self.finish_copies()
         size = 1 << max(nbytes - 1, 4095).bit_length()
         try:
             memory = self.bins[size].pop()
@@ -384,7 +384,7 @@ class PinnedPool:
             self.in_flight.append((mark, block, nbytes))
             self.bytes_in_flight += nbytes
 
-    def _finish_copies(self, wait: bool = False) -> None:
+    def finish_copies(self, wait: bool = False) -> None:
         """Release the blocks whose copies are done; wait for copies above the limit, with `wait` for all of them."""
         with self._lock:
             while self.in_flight:
@@ -398,5 +398,5 @@ class PinnedPool:
 
     def empty_cache(self, wait: bool = False) -> None:
         """Return cached memory to the system; with `wait`, also that of copies in flight, after waiting for them."""
-        self._finish_copies(wait)
+        self.finish_copies(wait)
         self.bins.clear()

@@ -29,6 +29,7 @@ __all__ = ["CudaDriver", "find"]
 
 NO_DRIVER = "Found no NVIDIA driver on your system."
 _OUT_OF_MEMORY, _NO_DEVICE, _NOT_READY = 2, 100, 600
+_UNTIMED, _ORDINAL = 2, 9  # an event that notes no time, which costs less; the attribute of an address
 _PORTABLE = 1  # pinned memory that every device may copy from
 _KEEP_EVERYTHING = 2**64 - 1
 
@@ -87,6 +88,7 @@ def _describe(bindings: Any, status: int) -> str:
 class CudaDriver(CudaKernels):
     """The driver of the CUDA devices of this machine. A queue is a cuda.core.Stream, a mark a cuda.core.Event."""
 
+    hidden = ""
     _alive: ClassVar[weakref.WeakSet[CudaDriver]] = weakref.WeakSet()
 
     def __init__(self, bindings: Any, core: Any, count: int) -> None:
@@ -313,6 +315,21 @@ class CudaDriver(CudaKernels):
     def elapsed(self, start: Any, end: Any) -> float:
         return float(end - start)
 
+    # -- other libraries
+
+    def holder(self, address: int) -> int:
+        """The ordinal of the device that an address of any library is on."""
+        self._somewhere()
+        return int(self._call("cuPointerGetAttribute", self._cuda.CUpointer_attribute(_ORDINAL), address))
+
+    def order(self, index: int, first: int, then: int) -> None:
+        """Have the stream `then` wait for what is now in the stream `first`; both are CUDA's pointers."""
+        self._here(index)
+        event = self._call("cuEventCreate", _UNTIMED)
+        self._call("cuEventRecord", event, first)
+        self._call("cuStreamWaitEvent", then, event, 0)
+        self._call("cuEventDestroy", event)  # CUDA keeps it until it has passed
+
     # -- graphs
 
     def begin_capture(self, queue: Any) -> None:
@@ -401,7 +418,7 @@ class _Forked(CudaDriver):
     def __getattribute__(self, name: str) -> Any:
         if name == "free":  # inherited tensors may be deleted; their memory belongs to the parent
             return lambda *_: None
-        if name in ("__class__", "is_simulated", "lacks_nccl", "checks_by_default"):
+        if name in ("__class__", "is_simulated", "lacks_nccl", "hidden", "checks_by_default"):
             return object.__getattribute__(self, name)
         raise DeviceError(
             explain(

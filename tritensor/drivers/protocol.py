@@ -59,6 +59,8 @@ class AbstractDriver(ABC):
     kind = "real"
     #: why NCCL cannot transfer the devices' tensors; empty where it can
     lacks_nccl = "NCCL carries tensors of NVIDIA's devices"
+    #: why no other library can use the devices' memory; empty where one can: by `CudaDriver.holder` and `order`
+    hidden = "no other library can use its memory"
     #: the default of checks that cost time at each call
     checks_by_default = False
 

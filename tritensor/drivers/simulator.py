@@ -153,6 +153,7 @@ class Simulator(Driver):
     is_simulated = True
     kind = "simulated in host memory"
     lacks_nccl = "the devices are simulated"
+    hidden = "the device is simulated: there is no memory of a card that another library could use"
     checks_by_default = True
 
     def __init__(

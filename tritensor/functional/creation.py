@@ -22,6 +22,7 @@ from ..public import method, public
 from ..scalars import converted, single
 from ..size import Size
 from ..tensor import Tensor, blank, wrap
+from .exchange import of_cuda_array
 from .refused_data import leaves, refusal
 from .strides import restrided, turned
 
@@ -184,6 +185,7 @@ def tensor(
     Raises:
         ValueError: a ragged sequence. DtypeError: an element that is not a number.
     """
+    data = of_cuda_array(data)
     if isinstance(data, Tensor):
         source = data.detach()
         made = source.to(device=device or source.device, dtype=dtype, copy=True)
@@ -250,6 +252,7 @@ def _converted(array: np.ndarray, kind: np.dtype, data: Any = None) -> np.ndarra
 @public("asarray", functional=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`data` as a tensor, sharing memory where no copy is needed; a tensor of this dtype and device is returned."""
+    data = of_cuda_array(data)
     if isinstance(data, Tensor):
         return data.to(device=data.device if device is None else device, dtype=dtype)
     wanted = None if dtype is None else numpy_dtype(dtype)
@@ -283,26 +286,6 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
 def _wrapped(self: Tensor, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
     """What NumPy makes of tensors, as a tensor: `np.sin(x)`. As in PyTorch answers of yes and no become uint8."""
     return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
-
-
-@public(functional=False)
-def from_dlpack(ext_tensor: Any) -> Tensor:
-    """A CPU tensor over the memory of another library's array that supports DLPack.
-
-    >>> import numpy as np
-    >>> import tritensor as torch
-    >>> torch.from_dlpack(np.arange(3.0)).dtype
-    tritensor.float64
-
-    Raises:
-        ArgumentError: the object does not support DLPack, or its memory is not on the CPU.
-    """
-    if isinstance(ext_tensor, Tensor):
-        return ext_tensor.detach()
-    try:
-        return from_numpy(np.from_dlpack(ext_tensor))
-    except (AttributeError, BufferError, RuntimeError, TypeError) as error:
-        raise ArgumentError(explain(f"from_dlpack(): cannot take a {type(ext_tensor).__name__}", str(error))) from error
 
 
 def filled(shape: tuple[int, ...], value: Any, kind: np.dtype, device: Any) -> Any:

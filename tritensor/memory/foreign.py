@@ -1,0 +1,177 @@
+"""Memory that tritensor and other libraries both use: DLPack's capsules, and arrays in memory of another owner.
+
+NumPy makes the capsules and owns those that are taken. Its deleters are C code that may run in any thread, after the
+interpreter's end, and for a capsule that nobody took. What NumPy does not know (bfloat16, devices, flags) is written
+into the capsule, or read from it, here. NumPy does not look at the memory, so an address may be that of a device.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from contextlib import suppress
+from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p, py_object
+from math import prod
+from types import SimpleNamespace
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from .. import dtypes, layout
+from ..drivers import selection
+from ..drivers.allocator import Arena, Block
+from ..errors import DeviceError, ExchangeError, explain
+from ..extents import MOST_DIMS
+from .array import DeviceArray
+from .buffer import Buffer
+
+__all__ = ["CUDA", "HOST", "MAX_VERSION", "Capsule", "array_over", "capsule_of", "reachable", "shared", "taken"]
+
+Capsule = type(np.empty(0).__dlpack__())
+# Before NumPy 2.1 there are only capsules without version and flags.
+MAX_VERSION = (1, 0) if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else None
+# Kinds of devices whose memory the CPU reads (its own, pinned), and CUDA's (a device's, managed).
+HOST, CUDA = (1, 3), (2, 13)
+_READ_ONLY, _COPIED = 1, 2
+_CODES = {"i": 0, "u": 1, "f": 2, "V": 4, "c": 5, "b": 6}
+_DTYPES = {(_CODES[kind.kind], 8 * kind.itemsize): kind for kind in (entry.numpy for entry in dtypes.ALL)}
+
+# Buffers of devices that other libraries may write to: no fact about their elements is kept (`Tensor._remember`).
+shared: WeakSet[Buffer] = WeakSet()
+
+
+class _Tensor(ctypes.Structure):  # DLTensor, which a capsule of the old kind begins with
+    _kinds: Any = c_void_p, c_int32, c_int32, c_int32, c_uint8, c_uint8, c_uint16, *[POINTER(c_int64)] * 2, c_uint64
+    _names = "data", "type", "id", "ndim", "code", "bits", "lanes", "shape", "strides", "byte_offset"
+    _fields_ = list(zip(_names, _kinds))
+
+
+_name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+_pointer_of = ctypes.PYFUNCTYPE(c_void_p, py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+# Where it is in a capsule, and flags and major version in one of DLPack 1.
+_PLACES, _FLAGS, _MAJOR = {b"dltensor": 0, b"dltensor_versioned": 32}, 24, 0
+
+
+def reachable(first: str, array: Any = None) -> Any:
+    """The driver (of an array, or the one in use), or an error if other libraries cannot use its devices' memory."""
+    found = array.buffer.driver if array.__class__ is DeviceArray else selection.require()
+    if found.hidden:
+        raise ExchangeError(explain(first, found.hidden, remedy="copy it to host memory first with Tensor.cpu()"))
+    return found
+
+
+def _plain(address: int, shape: Any, steps: Any, dtype: np.dtype[Any], locked: bool, keeper: Any) -> np.ndarray:
+    """An array of NumPy's over an address, its strides in bytes; of uint16 in place of bfloat16."""
+    kind = "<u2" if dtype.kind == "V" else dtype.str
+    facts = {"data": (address, locked), "shape": shape, "strides": steps, "typestr": kind, "version": 3}
+    return np.asarray(SimpleNamespace(__array_interface__=facts, keeper=keeper))  # which is the array's base
+
+
+def capsule_of(array: Any, versioned: bool, copied: bool) -> Any:
+    """A capsule, of DLPack 1 or an old one, with an array; read-only memory only in one of DLPack 1."""
+    dtype, plain, device = array.dtype, array, (1, 0)
+    if array.__class__ is DeviceArray:
+        shared.add(array.buffer)
+        steps, device = tuple(step * dtype.itemsize for step in array.strides), (2, array.device.index or 0)
+        plain = _plain(array.data_ptr(), array.shape, steps, dtype, False, array)
+    elif dtype.kind == "V":
+        plain = array.view(np.uint16)
+    try:
+        options = {"max_version": MAX_VERSION} if versioned and MAX_VERSION is not None else {}
+        capsule: Any = plain.__dlpack__(**options)
+    except (BufferError, RuntimeError) as error:
+        words = explain("can't export the memory through DLPack.", str(error), remedy="clone() the tensor first")
+        raise ExchangeError(words) from None
+    name = _name_of(capsule)
+    pointer = _pointer_of(capsule, name)
+    if options:
+        c_uint64.from_address(pointer + _FLAGS).value |= _COPIED * copied
+    tensor = _Tensor.from_address(pointer + _PLACES[name])
+    (tensor.type, tensor.id), tensor.code = device, _CODES[dtype.kind]
+    return capsule
+
+
+def taken(capsule: Any) -> tuple[Any, bool, bool]:
+    """The array in a capsule, which is consumed; whether it must not be written, and whether it was copied for this."""
+    first, flags, fact = "from_dlpack(): cannot take the memory of the capsule", 0, ""
+    name = (type(capsule) is Capsule and _name_of(capsule)) or b""
+    if name not in _PLACES:
+        fact = "it was consumed before" if name.startswith(b"used_") else f"it is {capsule!r}"
+        raise ExchangeError(explain(first, f"{fact}; there can be one 'dltensor' or 'dltensor_versioned', used once"))
+    pointer = _pointer_of(capsule, name)
+    if _PLACES[name]:
+        flags, major = (c_uint32.from_address(pointer + place).value for place in (_FLAGS, _MAJOR))
+        fact = "" if major == 1 else f"its version is {major}, and only 1 is known"
+    tensor = _Tensor.from_address(pointer + _PLACES[name])
+    kind, code, rank = tensor.type, tensor.code, tensor.ndim
+    dtype = _DTYPES.get((code, tensor.bits)) if tensor.lanes == 1 else None
+    if kind not in HOST + CUDA:
+        fact = fact or f"its device is of type {kind}; there are the CPU (1, 3) and CUDA devices (2, 13)"
+    elif dtype is None:
+        fact = fact or f"no dtype has elements of code {code} with {tensor.bits} bits and {tensor.lanes} lanes"
+    elif not 0 <= rank <= MOST_DIMS or (rank and not tensor.shape):
+        fact = (
+            fact or f"it has {rank} dimensions, {'with' if tensor.shape else 'without'} sizes, of {MOST_DIMS} at most"
+        )
+    if dtype is None or fact:
+        raise ExchangeError(explain(first, fact))
+    index = None if kind in HOST else reachable(first).check(tensor.id)
+    shape = tuple(tensor.shape[:rank]) if rank else ()
+    steps = [step * dtype.itemsize for step in tensor.strides[:rank]] if rank and tensor.strides else None
+    address, locked = (tensor.data or 0) + tensor.byte_offset, bool(flags & _READ_ONLY)
+    tensor.type, tensor.ndim, tensor.code, tensor.bits = 1, 0, 1, 8  # a byte of the host, which NumPy does not look at
+    try:
+        asked = SimpleNamespace(__dlpack__=lambda **_: capsule, __dlpack_device__=lambda: (1, 0))
+        owner = np.from_dlpack(asked)  # which consumes the capsule, and calls its deleter in the end
+    finally:
+        tensor.type, tensor.ndim, tensor.code, tensor.bits = kind, rank, code, 8 * dtype.itemsize
+    return array_over(first, address, shape, steps, dtype, index, locked, owner), locked, bool(flags & _COPIED)
+
+
+def array_over(
+    first: str, address: int, shape: Any, steps: Any, dtype: np.dtype, index: int | None, locked: bool, keeper: Any
+) -> Any:
+    """An array over an owner's memory on the host, or the device of that index; steps are strides in bytes, or None.
+
+    Raises:
+        ExchangeError: there is no such memory, which `first` begins to say; or a stride is negative.
+    """
+    fact, size, some, shape = "", dtype.itemsize, 0 not in shape, tuple(shape)
+    strides = layout.contiguous_strides(shape)
+    steps = tuple([step * size for step in strides] if steps is None or not some else steps)
+    if len(steps) != len(shape) or min(shape, default=0) < 0 or prod(n or 1 for n in shape) * size >= 1 << 62:
+        fact = "no tensor can have its shape"
+    elif min(steps, default=0) < 0:
+        fact = "a stride is negative, and tensors have none: copy the array first"
+    elif any(step % size for step in steps) or (index is not None and address % size):
+        fact = f"the elements are not aligned to their size, {size} bytes"
+    elif some and not 0 < address <= address + sum((n - 1) * step for n, step in zip(shape, steps)) < 1 << 62:
+        fact = f"there is no memory at the address {address:#x}, or as far as it reaches"
+    if fact:
+        raise ExchangeError(explain(first, fact, f"sizes {[*shape]}, strides {[*steps]} in bytes"))
+    if index is None:
+        return _plain(address, shape, steps, dtype, locked, keeper).view(dtype)
+    driver, strides = selection.require(), tuple(step // size for step in steps)
+    arena = _Borrowed(driver.heap(index), driver.current_stream(index).handle)
+    arena.keeper, nbytes = keeper, layout.span(shape, strides, 0)[1] * size
+    buffer: Buffer = object.__new__(Buffer)
+    buffer.address, buffer.arena, buffer.nbytes, buffer.block = address, arena, nbytes, Block(address, nbytes, [])
+    buffer.block.users = []
+    shared.add(buffer)
+    return DeviceArray.over(buffer, shape, strides, 0, dtype)
+
+
+class _Borrowed(Arena):
+    """Where one buffer of another library returns to: its owner is dropped when the work that uses it is done."""
+
+    __slots__ = ("keeper",)
+    keeper: Any
+
+    def give(self, block: Block) -> None:
+        if not sys.is_finalizing():
+            with suppress(DeviceError):  # the device is lost, and all its work with it
+                for each in (self, *(block.users or ())):
+                    self.driver.pinned.hold_until(self.keeper, self.driver.mark_behind(each.queue), counted=False)
+                self.keeper = None
+                self.driver.pinned.finish_copies()
