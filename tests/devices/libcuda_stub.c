@@ -182,8 +182,11 @@ int cuEventCreate(void **event, unsigned flags) {
   return made->device = current, made->flags = (int)flags, 0;
 }
 int cuEventDestroy_v2(void *event) { return 0; }
+/* 1 and 2 are CUDA's own streams, of the device and of the thread; here they are one, whose work runs at once. */
+static void *named(void *stream) { return (u64)stream < 3 ? NULL : stream; }
 int cuEventRecord(void *event, void *stream) {
   Event *it = event;
+  stream = named(stream);
   if (stream && ((Stream *)stream)->device != it->device) return 400;
   it->stream = stream;
   it->captured = stream ? ((Stream *)stream)->captured : NULL;
@@ -191,8 +194,10 @@ int cuEventRecord(void *event, void *stream) {
   return put(stream, (Work){.kind = RECORD, .event = it, .turn = ++it->recorded});
 }
 int cuStreamWaitEvent(void *waiting, void *event, unsigned flags) {
-  Stream *stream = waiting;
+  Stream *stream = named(waiting);
   Event *it = event;
+  if (!stream && it->stream && !it->captured)
+    while (it->done < it->recorded) step(it->stream);
   Graph *ours = stream ? stream->captured : NULL, *theirs = it->captured;
   if (!it->stream) return 0;
   if (!ours && !theirs) return put(stream, (Work){.kind = WAIT, .event = it, .turn = it->recorded, .other = it->stream});
@@ -320,6 +325,11 @@ int cuMemFreeHost(void *address) {
   if (!found || found->address != (u64)address || found->device >= 0) return 1;
   pinned -= found->bytes;
   return *found = spans[--taken], free(address), 0;
+}
+int cuPointerGetAttribute(void *found, int attribute, u64 address) { /* 9: the ordinal of the device */
+  Span *span = span_of(address, 1);
+  if (attribute != 9 || !span) return 1;
+  return *(int *)found = span->device < 0 ? 0 : span->device, 0;
 }
 int cuMemGetInfo_v2(size_t *available, size_t *all) { return *all = total(), *available = total() - *in_use(), 0; }
 int cuDeviceGetDefaultMemPool(void **pool, int device) { return *pool = (void *)(0x2000 + (u64)device), 0; }

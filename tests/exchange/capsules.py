@@ -59,9 +59,11 @@ def name_of(capsule: Any) -> str:
 
 
 def read(capsule: Any) -> Any:
-    """The structure in a capsule."""
+    """The structure in a capsule, which it keeps."""
     kind = Versioned if "versioned" in name_of(capsule) else Old
-    return kind.from_address(_pointer(capsule, name_of(capsule).encode()))
+    found: Any = kind.from_address(_pointer(capsule, name_of(capsule).encode()))
+    found.capsule = capsule
+    return found
 
 
 class Producer:

@@ -200,12 +200,13 @@ def of_cuda_array(data: Any) -> Any:
     first = f"cannot use the __cuda_array_interface__ of a {type(data).__name__}"
     with _errors_of(first):
         facts = {"strides": None, "stream": None, "mask": None, **data.__cuda_array_interface__}
-        (address, locked), kind, stream = facts["data"], _TYPES.get(facts["typestr"]), facts["stream"]
-        if facts["version"] not in (2, 3) or kind is None or facts["mask"] is not None:
+        (address, locked), kind, stream = map(int, facts["data"]), _TYPES.get(facts["typestr"]), facts["stream"]
+        shape, steps = (each if each is None else tuple(map(int, each)) for each in (facts["shape"], facts["strides"]))
+        if facts["version"] not in (2, 3) or kind is None or shape is None or facts["mask"] is not None:
             raise ValueError(f"versions 2 and 3 without a mask and with elements of a dtype are known, not {facts}")
     driver = foreign.reachable(first)
     index = driver.check(driver.holder(address) if address else devices.current_index())
-    found = wrap(foreign.array_over(first, address, facts["shape"], facts["strides"], kind, index, False, data))
+    found = wrap(foreign.array_over(first, address, shape, steps, kind, index, False, data))
     if stream is not None:
         _order(driver, index, stream, None)
     return found.clone() if locked else found
