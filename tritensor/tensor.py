@@ -103,10 +103,9 @@ class Tensor(HostAccess, History):
         """Store a fact about the elements on the tensor, until they change.
 
         A fact belongs to this object and its version: views, copies and pickles do not have it, and a change in place
-        drops it. Code that changes elements without counting a version must call `_forget`. Nothing is stored of
-        memory on a device that another library may write to.
+        drops it. Code that changes elements without counting a version must call `_forget`.
         """
-        if self._data.__class__ is DeviceArray and self._data.buffer in shared:
+        if self._data.__class__ is DeviceArray and self._data.buffer in shared:  # another library may write to it
             return
         version = 0 if self._counter is None else self._counter[0]
         known = self._remembered

@@ -1,4 +1,4 @@
-"""Programs on the driver of real devices, and what they say: run by `test_cuda.py` on the libcuda that a C compiler makes.
+"""Programs on the driver of real devices, run by `test_cuda.py` on the libcuda that a C compiler makes.
 
 There the devices' memory is the host's, so a program can look at it, and with STUB_LATE work waits until it has to run.
 """
@@ -9,6 +9,7 @@ import ctypes
 import gc
 import json
 import os
+import re
 import sys
 import traceback
 import weakref
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tritensor as torch
 from tritensor import cuda, drivers
@@ -55,12 +57,8 @@ def at(address: int, count: int, kind: Any = np.float32) -> np.ndarray:
 
 
 def refused(words: str, error: type[Exception], call: Callable[[], object]) -> None:
-    try:
+    with pytest.raises(error, match=re.escape(words)):
         call()
-    except error as found:
-        assert words in str(found), f"{words!r} is not in {found!s}"
-    else:
-        raise AssertionError(f"nothing refused: {words}")
 
 
 class Array:

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor import dtypes
 from tritensor.errors import ExchangeError
 
-DTYPES = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
+DTYPES = [each.name for each in dtypes.ALL if each is not torch.bfloat16]
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -43,14 +44,13 @@ def test_memoryview() -> None:
 
 
 def test_buffers_are_refused() -> None:
-    with pytest.raises(BufferError, match="no buffer has elements of tritensor.bfloat16"):
+    with pytest.raises(BufferError, match=r"no buffer has elements of tritensor\.bfloat16"):
         torch.ones(2, dtype=torch.bfloat16).__buffer__(0)  # type: ignore[attr-defined]
     for read in (lambda x: x.__buffer__(0), bytes):
         with pytest.raises(RuntimeError, match="requires grad"):
             read(torch.ones(2, requires_grad=True))
-        with pytest.raises(TypeError, match=r"can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu\(\)"):
-            with torch.cuda.simulate():
-                read(torch.ones(2, device="cuda"))
+        with torch.cuda.simulate(), pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy"):
+            read(torch.ones(2, device="cuda"))
 
 
 def test_a_buffer_keeps_the_memory() -> None:
@@ -86,11 +86,15 @@ def test_array_copies_as_numpy_2_asks() -> None:
     with torch.cuda.simulate():
         y = x.cuda()
         for made in (np.asarray, np.array, lambda x: np.add(x, 1), lambda x: np.asarray(x, np.float32)):
-            with pytest.raises(TypeError, match=r"can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu\(\)"):
+            with pytest.raises(
+                TypeError, match=r"can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu\(\)"
+            ):
                 made(y)
 
 
-@pytest.mark.parametrize("make", [bytearray, lambda data: array.array("b", data), lambda data: np.frombuffer(bytearray(data), np.uint8)])
+@pytest.mark.parametrize(
+    "make", [bytearray, lambda data: array.array("b", data), lambda data: np.frombuffer(bytearray(data), np.uint8)]
+)
 def test_frombuffer_shares_memory(make: Any) -> None:
     owner = make(bytes(range(8)))
     x = torch.frombuffer(owner, dtype=torch.int16, offset=2, count=2)

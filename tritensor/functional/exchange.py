@@ -26,17 +26,15 @@ def _dlpack(
     """A DLPack capsule over the tensor's memory, which other libraries' `from_dlpack` ask for.
 
     Args:
-        stream: the stream that is to wait for the tensor's: CUDA's pointer, 1 or None for its default stream, 2 for the
-            thread's, -1 for none.
+        stream: the stream that waits for the tensor's: CUDA's pointer, 1 or None its default, 2 the thread's, -1 none.
         max_version: from (1, 0) on the capsule has a version and flags.
         dl_device: the kind and number of the device that the memory shall be on; the tensor's own unless given.
         copy: True for memory of its own, False to raise where a copy is needed.
 
     Raises:
-        ExchangeError: the tensor requires grad, its device is simulated, a copy is needed and not allowed, or an old
-            capsule cannot say that the memory is read-only. ArgumentError: `stream` is no int.
+        ExchangeError: the tensor requires grad, is on a simulated device, or needs a copy. ArgumentError: no stream.
     """
-    x, place = _detached(self), self.device
+    place = self.device
     if stream is not None and type(stream) is not int:
         raise ArgumentError("stream must be ``int`` or ``none``")
     if dl_device is not None:
@@ -44,7 +42,7 @@ def _dlpack(
         if kind not in foreign.HOST + foreign.CUDA or index < 0:
             raise ExchangeError(f"can't export to the DLPack device ({kind}, {index}): it is no CPU or CUDA device")
         place = devices.cpu if kind in foreign.HOST else devices.cuda(index)
-    x = _placed(x, "(i.e. copy=False) tensor", place, copy)
+    x = _placed(self, "(i.e. copy=False) tensor", place, copy)
     if x._data.__class__ is DeviceArray:
         driver = foreign.reachable(f"can't export a tensor on {place} through DLPack.", x._data)
         if stream != -1:
@@ -53,8 +51,7 @@ def _dlpack(
     elif stream not in (None, -1) and place is self.device:
         raise ExchangeError(f"stream should be None on cpu. Got {stream}.")
     data = x._data if x._data.__class__ is DeviceArray else x._host_array()
-    versioned = max_version is not None and tuple(max_version) >= (1, 0)
-    return foreign.capsule_of(data, versioned, bool(copy) or place is not self.device)
+    return foreign.capsule_of(data, tuple(max_version or ()) >= (1, 0), bool(copy) or place is not self.device)
 
 
 @method("__dlpack_device__")
@@ -67,7 +64,7 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
 
 @public(functional=False)
 def to_dlpack(tensor: Tensor) -> Any:
-    """A DLPack capsule of the old kind over the tensor's memory. `from_dlpack` of the tensor itself needs none.
+    """A DLPack capsule of the old kind. `from_dlpack` of the tensor itself needs none.
 
     >>> import tritensor as torch
     >>> torch.from_dlpack(torch.to_dlpack(torch.ones(2)))
@@ -93,12 +90,12 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         copy: True for a copy in any case, False to raise where one is needed.
 
     Raises:
-        ArgumentError: the object does not support DLPack. ExchangeError: its memory cannot be used (its dtype, device,
-            strides or version of DLPack), or needs a copy that `copy` forbids. DeviceError: there is no driver.
+        ArgumentError: the object does not support DLPack. ExchangeError: no tensor can have its memory, or not without
+            a copy. DeviceError: there is no driver.
     """
     place = None if device is None else devices.resolve(device)
     if isinstance(ext_tensor, Tensor):
-        found, locked, copied = _detached(ext_tensor), False, False
+        found, locked, copied = ext_tensor, False, False
     else:
         data, locked, copied = foreign.taken(_capsule(ext_tensor, place, copy))
         found = wrap(data)
@@ -137,25 +134,20 @@ def _capsule(producer: Any, place: Any, copy: bool | None) -> Any:
 
 @contextmanager
 def _errors_of(first: str) -> Iterator[None]:
-    """Tell errors of another library as one of ours."""
     try:
         yield
     except Exception as error:
         raise ExchangeError(explain(first, f"{type(error).__name__}: {error}")) from error
 
 
-def _detached(x: Tensor) -> Tensor:
+def _placed(x: Tensor, what: str, place: devices.device, copy: bool | None) -> Tensor:
     if x._needs:
         raise ExchangeError("Can't export tensors that require gradient, use tensor.detach()")
-    return x.detach()
-
-
-def _placed(x: Tensor, what: str, place: devices.device, copy: bool | None) -> Tensor:
     if copy is False and place is not x.device:
         raise ExchangeError(
             f"cannot move {what} from {x.device} to {place} without copying. Set copy=None or copy=True."
         )
-    return x.to(place, copy=bool(copy))
+    return x.detach().to(place, copy=bool(copy))
 
 
 def _order(driver: Any, index: Any, first: Any, then: Any) -> None:
@@ -175,13 +167,9 @@ def _cuda_interface(self: Tensor) -> dict[str, Any]:
     if data.__class__ is not DeviceArray:
         words = "If CUDA data is required use tensor.cuda() to copy tensor to device memory."
         raise InterfaceError(f"{first} non-CUDA tensor type: {self.type()} {words}")
-    try:
-        driver = foreign.reachable(f"{first} a tensor on {self.device}.", data)
-    except ExchangeError as error:
-        raise InterfaceError(str(error)) from None
+    driver = foreign.reachable(f"{first} a tensor on {self.device}.", data, InterfaceError)
     if self._needs:
-        words = "If gradients aren't required, use var.detach() to get Variable that doesn't require grad."
-        raise AutogradError(f"{first} Variable that requires grad. {words}")
+        raise AutogradError(f"{first} Variable that requires grad. If gradients aren't required, use var.detach().")
     foreign.shared.add(data.buffer)
     self._forget()
     strides = None if data.is_contiguous() else tuple(step * data.itemsize for step in data.strides)

@@ -33,7 +33,6 @@ Capsule = type(np.empty(0).__dlpack__())
 MAX_VERSION = (1, 0) if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else None
 # Kinds of devices whose memory the CPU reads (its own, pinned), and CUDA's (a device's, managed).
 HOST, CUDA = (1, 3), (2, 13)
-_READ_ONLY, _COPIED = 1, 2
 _CODES = {"i": 0, "u": 1, "f": 2, "V": 4, "c": 5, "b": 6}
 _DTYPES = {(_CODES[kind.kind], 8 * kind.itemsize): kind for kind in (entry.numpy for entry in dtypes.ALL)}
 
@@ -49,16 +48,22 @@ class _Tensor(ctypes.Structure):  # DLTensor, which a capsule of the old kind be
 
 _name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, py_object)(("PyCapsule_GetName", ctypes.pythonapi))
 _pointer_of = ctypes.PYFUNCTYPE(c_void_p, py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
-# Where it is in a capsule, and flags and major version in one of DLPack 1.
-_PLACES, _FLAGS, _MAJOR = {b"dltensor": 0, b"dltensor_versioned": 32}, 24, 0
+# Where it is in a capsule; in one of DLPack 1 the places of flags and major version, and two flags.
+_PLACES, _FLAGS, _MAJOR, _READ_ONLY, _COPIED = {b"dltensor": 0, b"dltensor_versioned": 32}, 24, 0, 1, 2
 
 
-def reachable(first: str, array: Any = None) -> Any:
+def reachable(first: str, array: Any = None, error: type[Exception] = ExchangeError) -> Any:
     """The driver (of an array, or the one in use), or an error if other libraries cannot use its devices' memory."""
     found = array.buffer.driver if array.__class__ is DeviceArray else selection.require()
     if found.hidden:
-        raise ExchangeError(explain(first, found.hidden, remedy="copy it to host memory first with Tensor.cpu()"))
+        raise error(explain(first, found.hidden, remedy="copy it to host memory first with Tensor.cpu()"))
     return found
+
+
+def _refuse(first: str, facts: dict[str, Any], *more: str) -> None:
+    for fact, found in facts.items():
+        if found:
+            raise ExchangeError(explain(first, fact, *more))
 
 
 def _plain(address: int, shape: Any, steps: Any, dtype: np.dtype[Any], locked: bool, keeper: Any) -> np.ndarray:
@@ -94,28 +99,24 @@ def capsule_of(array: Any, versioned: bool, copied: bool) -> Any:
 
 def taken(capsule: Any) -> tuple[Any, bool, bool]:
     """The array in a capsule, which is consumed; whether it must not be written, and whether it was copied for this."""
-    first, flags, fact = "from_dlpack(): cannot take the memory of the capsule", 0, ""
+    first, flags = "from_dlpack(): cannot take the memory of the capsule", 0
     name = (type(capsule) is Capsule and _name_of(capsule)) or b""
-    if name not in _PLACES:
-        fact = "it was consumed before" if name.startswith(b"used_") else f"it is {capsule!r}"
-        raise ExchangeError(explain(first, f"{fact}; there can be one 'dltensor' or 'dltensor_versioned', used once"))
+    fact = "it was consumed before" if name.startswith(b"used_") else f"it is {capsule!r}"
+    _refuse(first, {f"{fact}; there can be one 'dltensor' or 'dltensor_versioned', used once": name not in _PLACES})
     pointer = _pointer_of(capsule, name)
     if _PLACES[name]:
         flags, major = (c_uint32.from_address(pointer + place).value for place in (_FLAGS, _MAJOR))
-        fact = "" if major == 1 else f"its version is {major}, and only 1 is known"
+        _refuse(first, {f"its version is {major}, and only 1 is known": major != 1})
     tensor = _Tensor.from_address(pointer + _PLACES[name])
     kind, code, rank = tensor.type, tensor.code, tensor.ndim
-    dtype = _DTYPES.get((code, tensor.bits)) if tensor.lanes == 1 else None
-    if kind not in HOST + CUDA:
-        fact = fact or f"its device is of type {kind}; there are the CPU (1, 3) and CUDA devices (2, 13)"
-    elif dtype is None:
-        fact = fact or f"no dtype has elements of code {code} with {tensor.bits} bits and {tensor.lanes} lanes"
-    elif not 0 <= rank <= MOST_DIMS or (rank and not tensor.shape):
-        fact = (
-            fact or f"it has {rank} dimensions, {'with' if tensor.shape else 'without'} sizes, of {MOST_DIMS} at most"
-        )
-    if dtype is None or fact:
-        raise ExchangeError(explain(first, fact))
+    dtype: Any = _DTYPES.get((code, tensor.bits)) if tensor.lanes == 1 else None
+    facts = {
+        f"its device is of type {kind}; there are the CPU (1, 3) and CUDA devices (2, 13)": kind not in HOST + CUDA,
+        f"no dtype has elements of code {code} with {tensor.bits} bits and {tensor.lanes} lanes": dtype is None,
+        f"it has {rank} dimensions; there can be {MOST_DIMS}": not 0 <= rank <= MOST_DIMS,
+        f"it has {rank} dimensions and no sizes": rank and not tensor.shape,
+    }
+    _refuse(first, facts)
     index = None if kind in HOST else reachable(first).check(tensor.id)
     shape = tuple(tensor.shape[:rank]) if rank else ()
     steps = [step * dtype.itemsize for step in tensor.strides[:rank]] if rank and tensor.strides else None
@@ -132,24 +133,19 @@ def taken(capsule: Any) -> tuple[Any, bool, bool]:
 def array_over(
     first: str, address: int, shape: Any, steps: Any, dtype: np.dtype, index: int | None, locked: bool, keeper: Any
 ) -> Any:
-    """An array over an owner's memory on the host, or the device of that index; steps are strides in bytes, or None.
-
-    Raises:
-        ExchangeError: there is no such memory, which `first` begins to say; or a stride is negative.
-    """
-    fact, size, some, shape = "", dtype.itemsize, 0 not in shape, tuple(shape)
+    """An array over an owner's memory on the host, or the device of that index; steps are strides in bytes, or None."""
+    size, some, shape = dtype.itemsize, 0 not in shape, tuple(shape)
     strides = layout.contiguous_strides(shape)
     steps = tuple([step * size for step in strides] if steps is None or not some else steps)
-    if len(steps) != len(shape) or min(shape, default=0) < 0 or prod(n or 1 for n in shape) * size >= 1 << 62:
-        fact = "no tensor can have its shape"
-    elif min(steps, default=0) < 0:
-        fact = "a stride is negative, and tensors have none: copy the array first"
-    elif any(step % size for step in steps) or (index is not None and address % size):
-        fact = f"the elements are not aligned to their size, {size} bytes"
-    elif some and not 0 < address <= address + sum((n - 1) * step for n, step in zip(shape, steps)) < 1 << 62:
-        fact = f"there is no memory at the address {address:#x}, or as far as it reaches"
-    if fact:
-        raise ExchangeError(explain(first, fact, f"sizes {[*shape]}, strides {[*steps]} in bytes"))
+    count = prod(n or 1 for n in shape) if len(steps) == len(shape) and min(shape, default=0) >= 0 else 1 << 62
+    end = address + sum((n - 1) * step for n, step in zip(shape, steps))
+    facts = {
+        "no tensor can have its shape": count * size >= 1 << 62,
+        "a stride is negative, and tensors have none: copy the array first": min(steps, default=0) < 0,
+        "its elements are not aligned": any(s % size for s in steps) or (index is not None and address % size),
+        f"there is no memory at {address:#x}, or as far as it reaches": some and not 0 < address <= end < 1 << 62,
+    }
+    _refuse(first, facts, f"sizes {[*shape]}, strides {[*steps]} in bytes")
     if index is None:
         return _plain(address, shape, steps, dtype, locked, keeper).view(dtype)
     driver, strides = selection.require(), tuple(step // size for step in steps)
