@@ -88,6 +88,19 @@ class HostAccess:
             return array.astype(dtype)
         return array.copy() if copy else array
 
+    def __buffer__(self, flags: int) -> memoryview:
+        """The CPU tensor's memory, which `memoryview(x)` asks for from Python 3.12 on; not of bfloat16."""
+        try:
+            return memoryview(self.numpy())  # type: ignore[arg-type]
+        except ValueError:
+            raise ExchangeError(f"no buffer has elements of {self.dtype}: view() the tensor as int16") from None
+
+    def __release_buffer__(self, buffer: memoryview) -> None:
+        buffer.release()
+
+    def __bytes__(self) -> bytes:
+        return self.numpy().tobytes()
+
     def item(self) -> Any:
         """The only element as a Python number.
 

@@ -1,4 +1,4 @@
-"""Memory shared with other libraries, without copies where there need be none: DLPack, CUDA's interface, buffers."""
+"""Memory shared with other libraries, without copies where there need be none: DLPack and CUDA's array interface."""
 
 from __future__ import annotations
 
@@ -198,16 +198,3 @@ def of_cuda_array(data: Any) -> Any:
     if stream is not None:
         _order(driver, index, stream, None)
     return found.clone() if locked else found
-
-
-@method("__buffer__")
-def _buffer(self: Tensor, flags: int) -> memoryview:
-    """The CPU tensor's memory, which `memoryview(x)` asks for from Python 3.12 on; not of bfloat16."""
-    try:
-        return memoryview(self.numpy())  # type: ignore[arg-type]
-    except ValueError:
-        raise ExchangeError(explain(f"no buffer has elements of {self.dtype}", remedy="view() it as int16")) from None
-
-
-method("__release_buffer__")(lambda self, buffer: buffer.release())
-method("__bytes__")(lambda self: self.numpy().tobytes())
