@@ -411,6 +411,23 @@ def memory_used_by_another_stream_too() -> None:
 
 
 @program
+def owners_go_with_a_device_that_is_lost() -> None:
+    owner = interface(torch.ones(4, device="cuda"))
+    gone, y, driver = weakref.ref(owner), torch.as_tensor(owner), drivers.require()
+
+    def lost(queue: Any) -> None:
+        raise DeviceError("the device is lost")
+
+    driver.mark_behind = lost  # type: ignore[method-assign]
+    try:
+        del owner, y
+        gc.collect()
+        assert gone() is None
+    finally:
+        del driver.mark_behind
+
+
+@program
 def many_exchanges_leave_nothing() -> None:
     x = torch.ones(256, device="cuda")
 

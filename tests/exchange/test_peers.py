@@ -156,11 +156,16 @@ def test_jax_and_back(jax: Any, name: str) -> None:
     x = torch.from_dlpack(theirs)
     assert (x.dtype, tuple(x.shape)) == (getattr(torch, name), (4, 6))
     assert x.data_ptr() == theirs.unsafe_buffer_pointer() and x.tolist() == theirs.tolist()
-    ours = torch.arange(4096).reshape(64, 64).to(getattr(torch, name))
-    back = jax.dlpack.from_dlpack(ours)
-    assert str(back.dtype) == name and back.tolist() == ours.tolist()
-    if ours.data_ptr() % 64 == 0:  # JAX copies what is not aligned as it aligns
-        assert back.unsafe_buffer_pointer() == ours.data_ptr()
+    memory = np.zeros(4096 * 8 + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    ours = torch.from_numpy(memory[start : start + 4096 * x.itemsize].view(x.dtype.numpy).reshape(64, 64))
+    ours.copy_(torch.arange(4096).reshape(64, 64))
+    for each in (ours, ours.t()):
+        back = jax.dlpack.from_dlpack(each)
+        assert str(back.dtype) == name and back.tolist() == each.tolist()
+        assert back.unsafe_buffer_pointer() == each.data_ptr()
+    offset = jax.dlpack.from_dlpack(ours.reshape(-1)[1:])  # JAX copies what is not aligned as it aligns
+    assert offset.tolist() == ours.reshape(-1)[1:].tolist()
 
 
 def test_jax_and_who_goes_first(jax: Any) -> None:
