@@ -226,6 +226,7 @@ def test_elements_may_be_misaligned_on_the_cpu() -> None:
         ({"shape": (2, -1)}, "no tensor can have its shape"),
         ({"shape": (1 << 40, 1 << 40)}, "no tensor can have its shape"),
         ({"strides": (1 << 62, 1)}, "as far as it reaches"),
+        ({"address": None, "offset": 8}, "there is no memory at 0x0"),
         ({"address": 0}, "there is no memory at 0x0"),
         ({"name": "used_dltensor"}, "it was consumed before"),
         ({"name": "used_dltensor_versioned", "version": (1, 0)}, "it was consumed before"),

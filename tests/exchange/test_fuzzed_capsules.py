@@ -48,28 +48,27 @@ def producers(draw: Any) -> Producer:
     )
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(producers(), st.sampled_from([None, False, True]), st.booleans())
 def test_a_capsule_is_taken_or_refused(producer: Producer, copy: bool | None, directly: bool) -> None:
     called = len(producer.deleted)
+    if producer.offset > 8 or any(each > 4 for each in (*(producer.shape or ()), *(producer.strides or ()))):
+        copy = None  # nobody can know that no memory is there, and a copy would read it
     try:
         x = torch.from_dlpack(producer.capsule() if directly else producer, copy=copy)
     except TritensorError:
         pass
     else:
-        count = max(x.numel(), 1)
         reach = sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True)) if x.numel() else 0
-        if x.numel() and reach * x.itemsize < 2048 and count < 4096 and producer.offset < 64:
-            assert torch.from_dlpack(x).tolist() == x.tolist()
-        else:
-            assert x.shape is not None
+        if reach * x.itemsize < 2048 and x.numel() < 4096 and producer.offset <= 8:
+            assert not any(x.reshape(-1).tolist())
         del x
         gc.collect()
         assert len(producer.deleted) == called + 1
     capsules.alive.clear()
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.data())
 def test_what_is_right_is_taken(data: Any) -> None:
     """Every layout that fits its memory, element by element as NumPy finds it there."""

@@ -120,14 +120,14 @@ def taken(capsule: Any) -> tuple[Any, bool, bool]:
     index = None if kind in HOST else reachable(first).check(tensor.id)
     shape = tuple(tensor.shape[:rank]) if rank else ()
     steps = [step * dtype.itemsize for step in tensor.strides[:rank]] if rank and tensor.strides else None
-    address, locked = (tensor.data or 0) + tensor.byte_offset, bool(flags & _READ_ONLY)
+    address, locked = tensor.data and tensor.data + tensor.byte_offset, bool(flags & _READ_ONLY)
     tensor.type, tensor.ndim, tensor.code, tensor.bits = 1, 0, 1, 8  # a byte of the host, which NumPy does not look at
     try:
         asked = SimpleNamespace(__dlpack__=lambda **_: capsule, __dlpack_device__=lambda: (1, 0))
         owner = np.from_dlpack(asked)  # which consumes the capsule, and calls its deleter in the end
     finally:
         tensor.type, tensor.ndim, tensor.code, tensor.bits = kind, rank, code, 8 * dtype.itemsize
-    return array_over(first, address, shape, steps, dtype, index, locked, owner), locked, bool(flags & _COPIED)
+    return array_over(first, address or 0, shape, steps, dtype, index, locked, owner), locked, bool(flags & _COPIED)
 
 
 def array_over(

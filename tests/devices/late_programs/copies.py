@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 
 import tritensor as torch
 from tritensor import cuda
 from tritensor.drivers import require
-from tritensor.memory import copies
+from tritensor.memory import copies, foreign
 from tritensor.tensor import Tensor
 
 from .late_device import CUDA0, CUDA1, LARGE, A, B, check, default, on_device, program, set_bytes
@@ -214,3 +216,18 @@ def memory_that_was_told_of_a_stream_is_kept_for_it() -> None:
     side.synchronize()
     check(y)
     check(z, B)
+
+
+@program
+def memory_of_another_owner_is_kept_until_the_work_on_it_is_done() -> None:
+    x, owner = on_device(), {"an owner"}
+    gone = weakref.ref(owner)
+    y = foreign.array_over("", x.data_ptr(), x.shape, None, x.dtype, 0, False, owner)
+    for _ in range(3):
+        set_bytes(default(), y, 0)
+    del owner, y
+    assert gone() is not None
+    require().synchronize(0)
+    require().pinned.finish_copies()
+    assert gone() is None
+    check(x, np.zeros(64, np.float32))
