@@ -579,13 +579,14 @@ from .functional.complex_views import view_as_complex as view_as_complex
 from .functional.complex_views import view_as_real as view_as_real
 from .functional.creation import as_tensor as as_tensor
 from .functional.creation import as_tensor as asarray
-from .functional.creation import from_dlpack as from_dlpack
 from .functional.creation import from_numpy as from_numpy
 from .functional.creation import scalar_tensor as scalar_tensor
 from .functional.creation import tensor as tensor
 from .functional.diagonals import tril_indices as tril_indices
 from .functional.diagonals import triu_indices as triu_indices
 from .functional.dropouts import native_dropout as native_dropout
+from .functional.exchange import from_dlpack as from_dlpack
+from .functional.exchange import to_dlpack as to_dlpack
 from .functional.likeness import empty_like as empty_like
 from .functional.likeness import full_like as full_like
 from .functional.likeness import ones_like as ones_like
@@ -1301,6 +1302,7 @@ __all__ = [
     "threshold",
     "threshold_",
     "tile",
+    "to_dlpack",
     "topk",
     "trace",
     "transpose",
