@@ -44,7 +44,7 @@ UNCALLED: dict[str, str] = {
         "made by the family of creation": """
             empty empty_like new_empty arange as_tensor asarray eye full full_like linspace logspace ones ones_like
             scalar_tensor tensor zeros zeros_like new_full new_ones new_tensor new_zeros from_numpy from_dlpack range
-            empty_permuted empty_strided new_empty_strided frombuffer tril_indices triu_indices""",
+            empty_permuted empty_strided new_empty_strided frombuffer to_dlpack tril_indices triu_indices""",
         "gets a function of Python": "apply_ map_ map2_",
         "tells where in memory elements are, which for results is not the same": """
             as_strided as_strided_ as_strided_copy as_strided_scatter""",
