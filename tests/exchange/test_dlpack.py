@@ -397,6 +397,31 @@ def test_deleters_are_called_in_any_thread() -> None:
     assert [len(producer.deleted) for producer in producers] == [50] * 8
 
 
+def test_of_threads_with_one_capsule_one_gets_it() -> None:
+    x, got = torch.ones(2), []
+
+    def take(capsule: Any) -> None:
+        try:
+            got.append(torch.from_dlpack(capsule))
+        except Exception as error:
+            got.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(200):
+            capsule = x.__dlpack__()
+            threads = [threading.Thread(target=take, args=(capsule,)) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(got) == 600 and sum(isinstance(each, torch.Tensor) for each in got) == 200
+    assert all(isinstance(each, (torch.Tensor, ExchangeError)) for each in got)
+
+
 def test_memory_may_outlive_the_interpreter() -> None:
     """A tensor, an array and a capsule that are never dropped, and a program that ends as if there were none."""
     code = """

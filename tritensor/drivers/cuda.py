@@ -315,8 +315,6 @@ class CudaDriver(CudaKernels):
     def elapsed(self, start: Any, end: Any) -> float:
         return float(end - start)
 
-    # -- other libraries
-
     def holder(self, address: int) -> int:
         """The ordinal of the device that an address of any library is on."""
         self._somewhere()

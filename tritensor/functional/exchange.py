@@ -9,6 +9,7 @@ from typing import Any
 from .. import devices, dtypes
 from ..drivers.refusals import ONE_STREAM, refused_by
 from ..errors import ArgumentError, AutogradError, ExchangeError, InterfaceError, explain
+from ..locks import lock
 from ..memory import foreign
 from ..memory.array import DeviceArray
 from ..public import method, public
@@ -16,6 +17,7 @@ from ..tensor import Tensor, wrap
 
 __all__ = ["from_dlpack", "of_cuda_array", "to_dlpack"]
 
+_taking = lock()  # of threads with the same capsule the second finds that it was consumed
 _TYPES = {entry.numpy.str: entry.numpy for entry in dtypes.ALL}  # bfloat16 is "<V2", as in PyTorch
 
 
@@ -97,7 +99,9 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     if isinstance(ext_tensor, Tensor):
         found, locked, copied = ext_tensor, False, False
     else:
-        data, locked, copied = foreign.taken(_capsule(ext_tensor, place, copy))
+        capsule = _capsule(ext_tensor, place, copy)
+        with _taking:
+            data, locked, copied = foreign.taken(capsule)
         found = wrap(data)
     must = locked and found.is_cuda  # any tensor on a device can be written
     if copy is False and (copied or must):
@@ -121,8 +125,7 @@ def _capsule(producer: Any, place: Any, copy: bool | None) -> Any:
     elif kind in foreign.CUDA:
         driver = foreign.reachable(first)
         options["stream"] = driver.current_stream(driver.check(index)).cuda_stream
-    if foreign.MAX_VERSION is not None:
-        options["max_version"] = foreign.MAX_VERSION
+    options |= {} if foreign.MAX_VERSION is None else {"max_version": foreign.MAX_VERSION}
     with _errors_of(first):
         for name in [name for name in ("max_version", "copy", "dl_device") if name in options]:
             try:

@@ -88,8 +88,7 @@ def capsule_of(array: Any, versioned: bool, copied: bool) -> Any:
     except (BufferError, RuntimeError) as error:
         words = explain("can't export the memory through DLPack.", str(error), remedy="clone() the tensor first")
         raise ExchangeError(words) from None
-    name = _name_of(capsule)
-    pointer = _pointer_of(capsule, name)
+    pointer = _pointer_of(capsule, name := _name_of(capsule))
     if options:
         c_uint64.from_address(pointer + _FLAGS).value |= _COPIED * copied
     tensor = _Tensor.from_address(pointer + _PLACES[name])
@@ -135,8 +134,7 @@ def array_over(
 ) -> Any:
     """An array over an owner's memory on the host, or the device of that index; steps are strides in bytes, or None."""
     size, some, shape = dtype.itemsize, 0 not in shape, tuple(shape)
-    strides = layout.contiguous_strides(shape)
-    steps = tuple([step * size for step in strides] if steps is None or not some else steps)
+    steps = tuple([step * size for step in layout.contiguous_strides(shape)] if steps is None or not some else steps)
     count = prod(n or 1 for n in shape) if len(steps) == len(shape) and min(shape, default=0) >= 0 else 1 << 62
     end = address + sum((n - 1) * step for n, step in zip(shape, steps))
     facts = {
