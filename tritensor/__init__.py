@@ -34,6 +34,7 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tritensor\."
 _LATER = (
     "accelerator",
     "amp",
+    "array_api",
     "backends",
     "compiler",
     "cpu",
@@ -65,6 +66,7 @@ __all__ = [
     "__version__",
     "accelerator",
     "amp",
+    "array_api",
     "autograd",
     "compile",
     "compiler",

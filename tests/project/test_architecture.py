@@ -40,7 +40,7 @@ LADDER = [
     "linalg",
     "func masked special nn optim amp utils distributed serialization cpu cuda profiling backends testing doctor "
     "pytest_plugin drawing version",
-    "distributions fft signal downloads hub jit compiler multiprocessing onnx accelerator vision sklearn",
+    "array_api distributions fft signal downloads hub jit compiler multiprocessing onnx accelerator vision sklearn",
     "scripts",
     "__init__ __main__",
 ]
