@@ -178,8 +178,8 @@ def of(numpy_dtype: Any) -> dtype:
 
 
 # Rows and columns are in the order of LATTICE; an entry is the smallest type that holds both by PyTorch's rules.
-# Unsigned integers wider than 8 bits promote with everything except other integers (in PyTorch with floating types
-# only).
+# Unsigned integers wider than 8 bits promote as in the array API standard, where PyTorch promotes them with floating
+# types only: with integers to the smallest type that holds both, which uint64 has none with signed ones.
 LATTICE = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
 _TABLE = """
         b1  u1  i1  i2  i4  i8  f2  bf  f4  f8  c8  c16
@@ -198,6 +198,9 @@ _TABLE = """
 """
 
 
+WIDE = (uint16, uint32, uint64)
+
+
 def _read_table() -> dict[tuple[dtype, dtype], dtype]:
     header, *rows = [line.split() for line in _TABLE.strip().splitlines()]
     short = dict(zip(header, LATTICE, strict=True))
@@ -207,11 +210,12 @@ def _read_table() -> dict[tuple[dtype, dtype], dtype]:
         for column, cell in zip(header, cells, strict=True):
             table[short[row[0]], short[column]] = short[cell]
             table[short[column], short[row[0]]] = short[cell]
-    for wide in (uint16, uint32, uint64):
-        table[wide, wide] = table[wide, bool_] = table[bool_, wide] = wide
-        for entry in LATTICE:
-            if entry.category >= FLOATING:
-                table[wide, entry] = table[entry, wide] = entry
+    for wide in WIDE:
+        table[wide, bool_] = table[bool_, wide] = wide
+        for entry in ALL[1:]:
+            found = entry if entry.category >= FLOATING else of(np.promote_types(wide.numpy, entry.numpy))
+            if found.category == max(INTEGER, entry.category):
+                table[wide, entry] = table[entry, wide] = found
     return table
 
 
@@ -220,7 +224,7 @@ PROMOTION = _read_table()
 
 @public(functional=False)
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """The smallest dtype that holds both, by PyTorch's table.
+    """The smallest dtype that holds both, by PyTorch's table; operators have more, see `common`.
 
     >>> import tritensor
     >>> tritensor.promote_types(tritensor.float16, tritensor.bfloat16)
@@ -229,16 +233,30 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     Raises:
         DtypeError: an unsigned integer of 16, 32 or 64 bits with another integer type.
     """
+    if type1 is not type2 and (type1 in WIDE or type2 in WIDE) and type1.category == type2.category:
+        raise _unsupported(type1, type2)
+    return common(type1, type2)
+
+
+def common(type1: dtype, type2: dtype) -> dtype:
+    """The dtype that operators compute two tensors in that count equally.
+
+    Raises:
+        DtypeError: uint64 with a signed integer.
+    """
     found = PROMOTION.get((type1, type2))
     if found is None:
-        raise DtypeError(
-            explain(
-                f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {type1} and "
-                f"{type2}",
-                remedy="convert one of them first, as in x.to(tritensor.int64)",
-            )
-        )
+        raise _unsupported(type1, type2)
     return found
+
+
+def _unsupported(type1: dtype, type2: dtype) -> DtypeError:
+    return DtypeError(
+        explain(
+            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {type1} and {type2}",
+            remedy="convert one of them first, as in x.to(tritensor.int64)",
+        )
+    )
 
 
 _default = float32
@@ -298,7 +316,7 @@ def result_dtype(operands: list[tuple[dtype, bool]], scalars: list[Any]) -> dtyp
         group: dtype | None = None
         for entry, has_dims in operands:
             if has_dims is rank:
-                group = entry if group is None else promote_types(group, entry)
+                group = entry if group is None else common(group, entry)
         if group is not None and (result is None or group.category > result.category):
             result = group if result is None else _above(result, group)
     for value in scalars:

@@ -127,7 +127,7 @@ KNOWN: tuple[Known, ...] = (
         "Dtypes for which PyTorch has no kernel",
         ACCEPTED,
         r"not implemented for '|not supported for|inputs not supported|does not support|not support dtype|"
-        r"only supports floating-point|tensor is not supported",
+        r"only supports floating-point|tensor is not supported|uint64 types is not supported",
         "One kernel is compiled for every dtype that an operator's rule takes: uint16, uint32 and uint64 among them.",
         "torch.ones(2, dtype=torch.uint16) + 1",
     ),

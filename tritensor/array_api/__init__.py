@@ -3,8 +3,9 @@
     xp = tensor.__array_namespace__()
     xp.sum(x, axis=(0, 1), keepdims=True)
 
-The namespace has the standard's names, parameters and rules of promotion; the tensor's own functions and operators keep
-PyTorch's. [The page](../../docs/array_api.md) says where the two differ.
+The namespace has the standard's names, parameters and rules of promotion; tensors and their operators keep PyTorch's.
+Arrays that it makes of no tensor (`xp.asarray([1.0])`, `xp.zeros(3)`), and results with them, are of the class `Array`,
+a Tensor whose operators follow the standard. docs/array_api.md says where the two differ.
 """
 
 from __future__ import annotations
@@ -19,20 +20,25 @@ from . import fft, linalg
 from . import manipulation as _manipulation
 from . import searching as _searching
 from . import statistics as _statistics
-from .info import __array_namespace_info__
-from .linalg import matmul, matrix_transpose, tensordot, vecdot
+from .arrays import Array
+from .info import Info as _Info
 
 __array_api_version__ = "2024.12"
 
 e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
 newaxis = None
-_NAMED = {name: getattr(module, name) for module in (
-    _creation, _data_types, _elementwise, _manipulation, _searching, _statistics) for name in module.__all__}
-globals().update(_NAMED, **__array_namespace_info__().dtypes())
 
-__all__ = [
-    *("__array_api_version__", "__array_namespace_info__", "__version__", "e", "fft", "inf", "linalg", "matmul"),
-    *("matrix_transpose", "nan", "newaxis", "pi", "tensordot", "vecdot"),
-    *__array_namespace_info__().dtypes(),
-    *_NAMED,
-]
+
+def __array_namespace_info__() -> _Info:
+    """Functions that say which devices and dtypes there are, and what is supported."""
+    return _Info()
+
+
+_named = _Info().dtypes()
+for _module in (_creation, _data_types, _elementwise, _manipulation, _searching, _statistics):
+    _named |= {name: getattr(_module, name) for name in _module.__all__}
+_named |= {name: getattr(linalg, name) for name in ("matmul", "matrix_transpose", "tensordot", "vecdot")}
+globals().update(_named)
+
+__all__ = ["Array", "__array_api_version__", "__array_namespace_info__", "__version__", "e", "fft", "inf", "linalg"]
+__all__ += ["nan", "newaxis", "pi", *_named]

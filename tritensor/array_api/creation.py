@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from .. import dtypes, functional
-from ..arguments import check_tensor
+from .. import functional
 from ..dtypes import dtype
 from ..errors import explain
 from ..functional import creation, likeness, ranges
 from ..tensor import Tensor
-from .data_types import promoted
-
-__all__ = [
-    "arange",
-    "asarray",
-    "empty",
-    "empty_like",
-    "eye",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "linspace",
-    "meshgrid",
-    "ones",
-    "ones_like",
-    "tril",
-    "triu",
-    "zeros",
-    "zeros_like",
-]
-
-Shape = int | Sequence[int]
+from .arrays import declared
 
 
 def asarray(obj: Any, /, *, dtype: dtype | None = None, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -48,7 +25,7 @@ def asarray(obj: Any, /, *, dtype: dtype | None = None, device: Any = None, copy
     """
     if copy:
         if isinstance(obj, Tensor):
-            return obj.detach().to(obj.device if device is None else device, dtype, copy=True)  # type: ignore[no-any-return]
+            return obj.to(obj.device if device is None else device, dtype, copy=True)  # type: ignore[no-any-return]
         return creation.tensor(obj, dtype=dtype, device=device)
     found = creation.as_tensor(obj, dtype=dtype, device=device)
     if copy is None or found is obj or (isinstance(obj, np.ndarray) and found.data_ptr() == obj.ctypes.data):
@@ -71,27 +48,17 @@ def arange(
     device: Any = None,
 ) -> Tensor:
     """The numbers from `start` (0 if it is the only bound) below `stop`, `step` apart; none if `step` leads away."""
-    if stop is None:
-        start, stop = 0, start
-    if (stop - start) * (1 if step > 0 else -1) <= 0:
-        stop = start
-    return ranges.arange(start, stop, step, dtype=dtype, device=device)
+    start, stop = (0, start) if stop is None else (start, stop)
+    away = (stop - start) * (1 if step > 0 else -1) <= 0
+    return ranges.arange(start, start if away else stop, step, dtype=dtype, device=device)
 
 
 def linspace(
-    start: complex,
-    stop: complex,
-    /,
-    num: int,
-    *,
-    dtype: dtype | None = None,
-    device: Any = None,
-    endpoint: bool = True,
+    start: complex, stop: complex, /, num: int, *, dtype: dtype | None = None, device: Any = None, endpoint: bool = True
 ) -> Tensor:
     """`num` numbers evenly apart from `start` to `stop`, which `endpoint` includes."""
-    if endpoint:
-        return ranges.linspace(start, stop, num, dtype=dtype, device=device)
-    return ranges.linspace(start, stop, num + 1, dtype=dtype, device=device)[:-1]  # type: ignore[no-any-return]
+    found = ranges.linspace(start, stop, num + (not endpoint), dtype=dtype, device=device)
+    return found if endpoint else found[:-1]  # type: ignore[no-any-return]
 
 
 def eye(
@@ -104,65 +71,54 @@ def eye(
     return made
 
 
-def _size(shape: Shape) -> Sequence[int]:
+def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> list[Tensor]:
+    """The coordinates of a grid, a tensor for each of the one-dimensional tensors; "xy" swaps the first dimensions."""
+    return list(functional.meshgrid(*arrays, indexing=indexing)) if arrays else []
+
+
+def _size(shape: Any) -> Any:
     return (shape,) if isinstance(shape, int) else shape
 
 
-def empty(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of any elements."""
-    return creation.empty(_size(shape), dtype=dtype, device=device)
+_TEXTS = """
+empty: A tensor of any elements.
+zeros: A tensor of zeros.
+ones: A tensor of ones.
+full: A tensor of one number, of the default dtype of its kind unless `dtype` is given.
+empty_like: A tensor of any elements with the shape of `x`, and its dtype and device unless they are given.
+zeros_like: A tensor of zeros with the shape of `x`, and its dtype and device unless they are given.
+ones_like: A tensor of ones with the shape of `x`, and its dtype and device unless they are given.
+full_like: A tensor of one number with the shape of `x`, and its dtype and device unless they are given.
+tril: The elements of matrices on and below the `k`-th diagonal, zeros elsewhere.
+triu: The elements of matrices on and above the `k`-th diagonal, zeros elsewhere.
+"""
 
 
-def zeros(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of zeros."""
-    return creation.zeros(_size(shape), dtype=dtype, device=device)
+def _of_shape(make: Any) -> Any:
+    return lambda shape, *, dtype=None, device=None: make(_size(shape), dtype=dtype, device=device)
 
 
-def ones(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of ones."""
-    return creation.ones(_size(shape), dtype=dtype, device=device)
+def _like(make: Any) -> Any:
+    return lambda x, /, *, dtype=None, device=None: make(x, dtype=dtype, device=device)
 
 
-def full(shape: Shape, fill_value: complex, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of one number, of the default dtype of its kind unless `dtype` is given."""
-    return creation.full(_size(shape), fill_value, dtype=dtype, device=device)
+_made = declared(
+    __name__,
+    {
+        **{each.__name__: each for each in (asarray, from_dlpack, arange, linspace, eye, meshgrid)},
+        **{name: _of_shape(getattr(creation, name)) for name in ("empty", "zeros", "ones")},
+        **{name: _like(getattr(likeness, name)) for name in ("empty_like", "zeros_like", "ones_like")},
+        "full": lambda shape, fill_value, *, dtype=None, device=None: creation.full(
+            _size(shape), fill_value, dtype=dtype, device=device
+        ),
+        "full_like": lambda x, /, fill_value, *, dtype=None, device=None: likeness.full_like(
+            x, fill_value, dtype=dtype, device=device
+        ),
+        "tril": lambda x, /, *, k=0: functional.tril(x, k),
+        "triu": lambda x, /, *, k=0: functional.triu(x, k),
+    },
+    _TEXTS,
+)
+globals().update(_made)
 
-
-def empty_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of any elements with the shape of `x`, and its dtype and device if not given."""
-    return likeness.empty_like(x, dtype=dtype, device=device)
-
-
-def zeros_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of zeros with the shape of `x`, and its dtype and device if not given."""
-    return likeness.zeros_like(x, dtype=dtype, device=device)
-
-
-def ones_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of ones with the shape of `x`, and its dtype and device if not given."""
-    return likeness.ones_like(x, dtype=dtype, device=device)
-
-
-def full_like(x: Tensor, /, fill_value: complex, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of one number with the shape of `x`, and its dtype and device if not given."""
-    return likeness.full_like(x, fill_value, dtype=dtype, device=device)
-
-
-def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The elements of matrices on and below the `k`-th diagonal, zeros elsewhere."""
-    return functional.tril(x, k)
-
-
-def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The elements of matrices on and above the `k`-th diagonal, zeros elsewhere."""
-    return functional.triu(x, k)
-
-
-def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
-    """The coordinates of a grid, a tensor for each of the one-dimensional tensors; "xy" swaps the first dimensions."""
-    for place, x in enumerate(arrays):
-        check_tensor("meshgrid", "arrays", place + 1, x)
-    return functional.meshgrid(*arrays, indexing=indexing) if arrays else ()
-
-
-_ = dtypes, promoted
+__all__ = list(_made)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
-from ..arguments import check_tensor
 from ..dtypes import dtype
 from ..errors import ArgumentError, explain
 from ..functional.creation import full
 from ..tensor import Tensor
+from .arrays import declared
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -20,6 +20,7 @@ _KINDS = {
     "complex floating": (dtypes.COMPLEX,),
     "numeric": (dtypes.INTEGER, dtypes.FLOATING, dtypes.COMPLEX),
 }
+_NUMBERS = (bool, int, float, complex)
 
 
 def result_type(*arrays_and_dtypes: Tensor | dtype | complex) -> dtype:
@@ -33,12 +34,12 @@ def result_type(*arrays_and_dtypes: Tensor | dtype | complex) -> dtype:
         ArgumentError: neither a tensor nor a dtype is among them. DtypeError: uint64 with a signed integer.
     """
     kinds = [value if isinstance(value, dtype) else getattr(value, "dtype", None) for value in arrays_and_dtypes]
-    numbers = [value for value, kind in zip(arrays_and_dtypes, kinds, strict=True) if kind is None]
-    wrong = next((value for value in numbers if not isinstance(value, (bool, int, float, complex))), None)
-    if len(numbers) == len(kinds) or wrong is not None:
+    found = [kind for kind in kinds if isinstance(kind, dtype)]
+    numbers = [value for value in arrays_and_dtypes if isinstance(value, _NUMBERS)]
+    if not found or len(found) + len(numbers) < len(kinds):
         got = ", ".join(type(value).__name__ for value in arrays_and_dtypes)
-        raise ArgumentError(f"result_type() takes tensors, dtypes and numbers, of which not all are numbers - got ({got})")
-    return dtypes.result_dtype([(kind, True) for kind in kinds if kind is not None], numbers)
+        raise ArgumentError(f"result_type() takes tensors and dtypes, and numbers beside them - got ({got})")
+    return dtypes.result_dtype([(kind, True) for kind in found], numbers)
 
 
 def promoted(call: str, *values: Any, to: dtype | None = None) -> list[Tensor]:
@@ -47,20 +48,14 @@ def promoted(call: str, *values: Any, to: dtype | None = None) -> list[Tensor]:
     Raises:
         ArgumentError: something is neither a tensor nor a number, or all are numbers.
     """
-    found = [value for value in values if isinstance(value, Tensor)]
-    if not found or any(not isinstance(value, (Tensor, bool, int, float, complex)) for value in values):
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    if not tensors or not all(isinstance(value, (Tensor, *_NUMBERS)) for value in values):
         got = ", ".join(type(value).__name__ for value in values)
         raise ArgumentError(explain(f"{call}() takes tensors, and numbers beside them - got ({got})"))
     kind = to or result_type(*values)
     return [
         value.to(kind) if isinstance(value, Tensor) else full((), value, dtype=kind, device="cpu") for value in values
     ]
-
-
-def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """The elements of `x` converted to `dtype`, on `device` or its own; `x` itself only with `copy=False`."""
-    check_tensor("astype", "x", 1, x)
-    return x.to(x.device if device is None else device, dtype, copy=copy)  # type: ignore[no-any-return]
 
 
 def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
@@ -102,3 +97,11 @@ class iinfo(dtypes.iinfo):
         kind = type.dtype if isinstance(type, Tensor) else type
         super().__init__(kind)
         self.dtype: Any = kind
+
+
+def _astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """The elements of `x` converted to `dtype`, on `device` or its own; `x` itself only with `copy=False`."""
+    return x.to(x.device if device is None else device, dtype, copy=copy)  # type: ignore[no-any-return]
+
+
+globals().update(declared(__name__, {"astype": _astype}))

@@ -2,58 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import fft as transforms
-from ..dtypes import dtype
-from ..tensor import Tensor
+from .arrays import declared
 
-__all__ = [
-    *("fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn"),
-    *("rfft", "rfftfreq", "rfftn"),
-]
+_TEXTS = """
+fftfreq: The frequencies of the `n` numbers that `fft` gives, in cycles per unit of the sample distance `d`.
+fftshift: The frequency 0 moved to the middle of axes, or of all.
+ifftshift: The inverse of `fftshift`.
+rfftfreq: The frequencies of the `n // 2 + 1` numbers that `rfft` gives for `n`; see `fftfreq`.
+"""
+_ALONG = "The transform of `tritensor.fft` by this name, along an axis: of `n` points, or as many as `x` has."
+_OVER = "The transform of `tritensor.fft` by this name, over axes: of `s` points along them, or as many as `x` has."
 
 
-def _declared(name: str) -> Callable[..., Tensor]:
+def _along(name: str) -> Any:
     compute: Any = getattr(transforms, name)
-    if name.endswith("n"):
-
-        def function(
-            x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
-        ) -> Tensor:
-            return compute(x, s, axes, norm)  # type: ignore[no-any-return]
-
-    else:
-
-        def function(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:  # type: ignore[misc]
-            return compute(x, n, axis, norm)  # type: ignore[no-any-return]
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = compute.__doc__
-    return function
+    return lambda x, /, *, n=None, axis=-1, norm="backward": compute(x, n, axis, norm)
 
 
-fft, fftn, ifft, ifftn = (_declared(name) for name in ("fft", "fftn", "ifft", "ifftn"))
-rfft, rfftn, irfft, irfftn = (_declared(name) for name in ("rfft", "rfftn", "irfft", "irfftn"))
-hfft, ihfft = _declared("hfft"), _declared("ihfft")
+def _over(name: str) -> Any:
+    compute: Any = getattr(transforms, name)
+    return lambda x, /, *, s=None, axes=None, norm="backward": compute(x, s, axes, norm)
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """The frequencies of the `n` numbers that `fft` gives, in cycles per unit of the sample distance `d`."""
-    return transforms.fftfreq(n, d, dtype=dtype, device=device)
+def _frequencies(compute: Any) -> Any:
+    return lambda n, /, *, d=1.0, dtype=None, device=None: compute(n, d, dtype=dtype, device=device)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """The frequencies of the `n // 2 + 1` numbers that `rfft` gives for `n`; see `fftfreq`."""
-    return transforms.rfftfreq(n, d, dtype=dtype, device=device)
+def _shifted(compute: Any) -> Any:
+    return lambda x, /, *, axes=None: compute(x, axes)
 
 
-def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
-    """The frequency 0 moved to the middle of axes, or of all."""
-    return transforms.fftshift(x, axes)
+_LINES, _GRIDS = ("fft", "hfft", "ifft", "ihfft", "irfft", "rfft"), ("fftn", "ifftn", "irfftn", "rfftn")
+_made = declared(__name__, {name: _along(name) for name in _LINES}, "\n".join(f"{name}: {_ALONG}" for name in _LINES))
+_made |= declared(__name__, {name: _over(name) for name in _GRIDS}, "\n".join(f"{name}: {_OVER}" for name in _GRIDS))
+_made |= declared(
+    __name__,
+    {
+        **{name: _frequencies(getattr(transforms, name)) for name in ("fftfreq", "rfftfreq")},
+        **{name: _shifted(getattr(transforms, name)) for name in ("fftshift", "ifftshift")},
+    },
+    _TEXTS,
+)
+globals().update(_made)
 
-
-def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
-    """The inverse of `fftshift`."""
-    return transforms.ifftshift(x, axes)
+__all__ = list(_made)

@@ -10,9 +10,7 @@ from ..dtypes import dtype
 from ..extents import MOST_DIMS
 from .data_types import isdtype
 
-_NAMES = (
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"  # of the standard
-)
+_OTHERS = (dtypes.float16, dtypes.bfloat16)  # which the standard does not have
 
 
 class Info:
@@ -28,25 +26,15 @@ class Info:
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, dtype]:
         """The dtypes of new tensors made from Python numbers, by kind; they are the same on all devices."""
-        real = dtypes.get_default_dtype()
-        return {
-            "real floating": real,
-            "complex floating": dtypes.of_scalar(0j),
-            "integral": dtypes.int64,
-            "indexing": dtypes.int64,
-        }
+        found = {"real floating": dtypes.of_scalar(0.0), "complex floating": dtypes.of_scalar(0j)}
+        return {**found, "integral": dtypes.int64, "indexing": dtypes.int64}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, dtype]:
         """The standard's dtypes by name, all or those of a kind or a tuple of kinds; the same on all devices."""
-        found = {entry.name: entry for entry in dtypes.ALL if entry.name in _NAMES.split()}
+        found = {entry.name: entry for entry in dtypes.ALL if entry not in _OTHERS}
         return found if kind is None else {name: entry for name, entry in found.items() if isdtype(entry, kind)}
 
     def devices(self) -> list[devices.device]:
         """The CPU, and the CUDA devices that there are."""
         driver = selection.active()
         return [devices.cpu, *(devices.cuda(index) for index in range(driver.device_count() if driver else 0))]
-
-
-def __array_namespace_info__() -> Info:
-    """Functions that say which devices and dtypes there are, and what is supported."""
-    return Info()

@@ -158,7 +158,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     blocks = [x if x.ndim == 2 else x.reshape(1, -1) for x in tensors]
     if not blocks:
         return place(np.empty((1, 0), dtypes.get_default_dtype().numpy), None)
-    kind = reduce(dtypes.promote_types, [x.dtype for x in blocks])
+    kind = reduce(dtypes.common, [x.dtype for x in blocks])
     rows, cols = (sum(x._data.shape[dim] for x in blocks) for dim in (0, 1))
     made = blocks[0].new_zeros((rows, cols), dtype=kind)
     row = col = 0

@@ -108,7 +108,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     product = outer(vec1, vec2)
     layout.broadcast_strides(tuple(input.shape), (0,) * input.ndim, tuple(product.shape))
     if beta == 0:
-        kind = dtypes.promote_types(input.dtype, product.dtype)
+        kind = dtypes.common(input.dtype, product.dtype)
         return called("AddrBackward0", add(product.new_zeros((), dtype=kind), product, alpha=alpha))  # type: ignore[no-any-return]
     return called("AddrBackward0", add(input if beta == 1 else input * beta, product, alpha=alpha))  # type: ignore[no-any-return]
 

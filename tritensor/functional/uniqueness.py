@@ -9,7 +9,7 @@ import numpy as np
 from .. import dtypes, layout
 from ..arguments import check_tensor
 from ..autograd.mode import no_grad
-from ..dtypes import promote_types
+from ..dtypes import common
 from ..errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain
 from ..kernels.indexing.searching import searchsorted
 from ..outputs import takes_out
@@ -136,7 +136,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
             each.detach() if isinstance(each, Tensor) else wrap(np.asarray(each)).to(given.device)
             for each in (elements, test_elements)
         )
-        kind = promote_types(x.dtype, among.dtype)
+        kind = common(x.dtype, among.dtype)
         if kind.is_complex:
             raise DtypeError(f"Unsupported input type encountered for isin(): {kind.legacy}")
         kind = dtypes.uint8 if kind is dtypes.bool_ else kind
