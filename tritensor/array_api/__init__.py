@@ -14,31 +14,32 @@ import math as _math
 
 from ..version import __version__
 from . import creation as _creation
-from . import data_types as _data_types
 from . import elementwise as _elementwise
 from . import fft, linalg
 from . import manipulation as _manipulation
-from . import searching as _searching
 from . import statistics as _statistics
 from .arrays import Array
+from .data_types import astype, can_cast, finfo, iinfo, isdtype, result_type
 from .info import Info as _Info
 
 __array_api_version__ = "2024.12"
-
 e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
 newaxis = None
+__array_namespace_info__ = _Info
 
-
-def __array_namespace_info__() -> _Info:
-    """Functions that say which devices and dtypes there are, and what is supported."""
-    return _Info()
-
-
-_named = _Info().dtypes()
-for _module in (_creation, _data_types, _elementwise, _manipulation, _searching, _statistics):
-    _named |= {name: getattr(_module, name) for name in _module.__all__}
+_named = _Info().dtypes() | _creation.FUNCTIONS | _elementwise.FUNCTIONS | _manipulation.FUNCTIONS
+_named |= _statistics.FUNCTIONS
 _named |= {name: getattr(linalg, name) for name in ("matmul", "matrix_transpose", "tensordot", "vecdot")}
 globals().update(_named)
 
-__all__ = ["Array", "__array_api_version__", "__array_namespace_info__", "__version__", "e", "fft", "inf", "linalg"]
-__all__ += ["nan", "newaxis", "pi", *_named]
+__all__ = [
+    "Array",
+    "__array_api_version__",
+    "__array_namespace_info__",
+    "__version__",
+    "astype",
+    "can_cast",
+    "e",
+    "fft",
+]
+__all__ += ["finfo", "iinfo", "inf", "isdtype", "linalg", "nan", "newaxis", "pi", "result_type", *_named]

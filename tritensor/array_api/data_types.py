@@ -5,22 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
+from ..arguments import check_tensor
 from ..dtypes import dtype
 from ..errors import ArgumentError, explain
 from ..functional.creation import full
 from ..tensor import Tensor
-from .arrays import declared
+from .arrays import kept
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
-_KINDS = {
-    "bool": (dtypes.BOOLEAN,),
-    "integral": (dtypes.INTEGER,),
-    "real floating": (dtypes.FLOATING,),
-    "complex floating": (dtypes.COMPLEX,),
-    "numeric": (dtypes.INTEGER, dtypes.FLOATING, dtypes.COMPLEX),
-}
-_NUMBERS = (bool, int, float, complex)
+_KINDS = ("bool", "integral", "real floating", "complex floating")  # the categories, in their order
+NUMBERS = (bool, int, float, complex)
 
 
 def result_type(*arrays_and_dtypes: Tensor | dtype | complex) -> dtype:
@@ -33,13 +28,17 @@ def result_type(*arrays_and_dtypes: Tensor | dtype | complex) -> dtype:
     Raises:
         ArgumentError: neither a tensor nor a dtype is among them. DtypeError: uint64 with a signed integer.
     """
-    kinds = [value if isinstance(value, dtype) else getattr(value, "dtype", None) for value in arrays_and_dtypes]
-    found = [kind for kind in kinds if isinstance(kind, dtype)]
-    numbers = [value for value in arrays_and_dtypes if isinstance(value, _NUMBERS)]
-    if not found or len(found) + len(numbers) < len(kinds):
-        got = ", ".join(type(value).__name__ for value in arrays_and_dtypes)
-        raise ArgumentError(f"result_type() takes tensors and dtypes, and numbers beside them - got ({got})")
-    return dtypes.result_dtype([(kind, True) for kind in found], numbers)
+    found = [getattr(value, "dtype", value) for value in arrays_and_dtypes]
+    kinds = [(kind, True) for kind in found if isinstance(kind, dtype)]
+    numbers = [value for value in found if isinstance(value, NUMBERS)]
+    if not kinds or len(kinds) + len(numbers) < len(found):
+        raise _no_tensors("result_type", arrays_and_dtypes)
+    return dtypes.result_dtype(kinds, numbers)
+
+
+def _no_tensors(call: str, values: Any) -> ArgumentError:
+    got = ", ".join(type(value).__name__ for value in values)
+    return ArgumentError(f"{call}() takes tensors, and numbers beside them - got ({got})")
 
 
 def promoted(call: str, *values: Any, to: dtype | None = None) -> list[Tensor]:
@@ -49,18 +48,21 @@ def promoted(call: str, *values: Any, to: dtype | None = None) -> list[Tensor]:
         ArgumentError: something is neither a tensor nor a number, or all are numbers.
     """
     tensors = [value for value in values if isinstance(value, Tensor)]
-    if not tensors or not all(isinstance(value, (Tensor, *_NUMBERS)) for value in values):
-        got = ", ".join(type(value).__name__ for value in values)
-        raise ArgumentError(explain(f"{call}() takes tensors, and numbers beside them - got ({got})"))
+    if not tensors or not all(isinstance(value, (Tensor, *NUMBERS)) for value in values):
+        raise _no_tensors(call, values)
     kind = to or result_type(*values)
-    return [
-        value.to(kind) if isinstance(value, Tensor) else full((), value, dtype=kind, device="cpu") for value in values
-    ]
+    return [x.to(kind) if isinstance(x, Tensor) else full((), x, dtype=kind, device="cpu") for x in values]
+
+
+def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """The elements of `x` converted to `dtype`, on `device` or its own; `x` itself only with `copy=False`."""
+    check_tensor("astype", "x", 1, x)
+    return kept(x.to(x.device if device is None else device, dtype, copy=copy), (x,))  # type: ignore[no-any-return]
 
 
 def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
     """Whether every element of a dtype, or of a tensor's, is one of dtype `to` by the rules of promotion."""
-    return dtypes.PROMOTION.get((from_.dtype if isinstance(from_, Tensor) else from_, to)) is to
+    return dtypes.PROMOTION.get((getattr(from_, "dtype", from_), to)) is to
 
 
 def isdtype(dtype: dtype, kind: dtype | str | tuple[dtype | str, ...]) -> bool:
@@ -69,39 +71,28 @@ def isdtype(dtype: dtype, kind: dtype | str | tuple[dtype | str, ...]) -> bool:
     Raises:
         ValueError: `kind` is another text.
     """
-    if isinstance(kind, tuple):
-        return any(isdtype(dtype, each) for each in kind)
     if not isinstance(kind, str):
-        return dtype is kind
+        return any(isdtype(dtype, each) for each in kind) if isinstance(kind, tuple) else dtype is kind
     if kind in ("signed integer", "unsigned integer"):
         return dtype.category == dtypes.INTEGER and dtype.is_signed is (kind == "signed integer")
-    if kind not in _KINDS:
-        known = ", ".join(repr(each) for each in (*_KINDS, "signed integer", "unsigned integer"))
+    if kind not in (*_KINDS, "numeric"):
+        known = ", ".join((*_KINDS, "numeric", "signed integer", "unsigned integer"))
         raise ValueError(explain(f"isdtype: unknown kind {kind!r}", remedy=f"write one of {known}"))
-    return dtype.category in _KINDS[kind]
+    return _KINDS[dtype.category] == kind or (kind == "numeric" and dtype.category > dtypes.BOOLEAN)
 
 
-class finfo(dtypes.finfo):
-    """The limits and the precision of a floating dtype, or of a tensor's; `dtype` is that of the (real) numbers."""
-
-    def __init__(self, type: dtype | Tensor, /) -> None:
-        kind = type.dtype if isinstance(type, Tensor) else type
-        super().__init__(kind)
-        self.dtype: Any = dtypes.real_of(kind)
+def finfo(type: dtype | Tensor, /) -> dtypes.finfo:
+    """The limits and the precision of a floating dtype, or of a tensor's; its `dtype` is that of the (real) numbers."""
+    return _limits(dtypes.finfo, type)  # type: ignore[no-any-return]
 
 
-class iinfo(dtypes.iinfo):
+def iinfo(type: dtype | Tensor, /) -> dtypes.iinfo:
     """The limits of an integer dtype, or of a tensor's."""
-
-    def __init__(self, type: dtype | Tensor, /) -> None:
-        kind = type.dtype if isinstance(type, Tensor) else type
-        super().__init__(kind)
-        self.dtype: Any = kind
+    return _limits(dtypes.iinfo, type)  # type: ignore[no-any-return]
 
 
-def _astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """The elements of `x` converted to `dtype`, on `device` or its own; `x` itself only with `copy=False`."""
-    return x.to(x.device if device is None else device, dtype, copy=copy)  # type: ignore[no-any-return]
-
-
-globals().update(declared(__name__, {"astype": _astype}))
+def _limits(info: Any, type: dtype | Tensor) -> Any:
+    kind = getattr(type, "dtype", type)
+    found = info(kind)
+    found.dtype = dtypes.real_of(kind)  # PyTorch has its name there
+    return found

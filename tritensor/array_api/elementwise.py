@@ -13,100 +13,41 @@ from .. import dtypes, functional
 from ..functional.complex_numbers import complex
 from ..public import PACKAGE
 from ..tensor import Tensor
-from .arrays import declared, operator
-from .data_types import promoted
+from .arrays import Array
+from .data_types import NUMBERS, promoted
+from .declaring import declared
 
-_ONE = """
-abs: The absolute value of numbers; real for complex ones.
-acos: The arc cosine.
-acosh: The inverse hyperbolic cosine.
-asin: The arc sine.
-asinh: The inverse hyperbolic sine.
-atan: The arc tangent.
-atanh: The inverse hyperbolic tangent.
-bitwise_invert: Every bit of integers inverted; the negation of booleans.
-ceil: The smallest integer that is not less, in the dtype of `x`.
-conj: The complex conjugate.
-cos: The cosine of radians.
-cosh: The hyperbolic cosine.
-exp: e to the power of `x`.
-expm1: e to the power of `x`, minus 1, exact near 0.
-floor: The greatest integer that is not greater, in the dtype of `x`.
-imag: The imaginary part of complex numbers.
-isfinite: Whether an element is neither infinite nor NaN.
-isinf: Whether an element is infinite.
-isnan: Whether an element is NaN.
-log: The natural logarithm.
-log10: The logarithm to the base 10.
-log1p: The logarithm of 1 + `x`, exact near 0.
-log2: The logarithm to the base 2.
-logical_not: The negation of booleans.
-negative: The number of the other sign.
-positive: A copy of numbers.
-real: The real part of complex numbers.
-reciprocal: 1 / `x`.
-round: The nearest integer, of two the even one, in the dtype of `x`.
-sign: -1, 0 or 1, and NaN for NaN; `x / abs(x)` for complex numbers.
-signbit: Whether the sign bit is set, as it is in -0.0.
-sin: The sine of radians.
-sinh: The hyperbolic sine.
-sqrt: The principal square root.
-square: `x` times `x`.
-tan: The tangent of radians.
-tanh: The hyperbolic tangent.
-trunc: The nearest integer that is not farther from 0, in the dtype of `x`.
-"""
-_TWO = """
-add: `x1 + x2`.
-atan2: The angle of the points (`x2`, `x1`) in radians.
-bitwise_and: The bits that are set in both.
-bitwise_left_shift: The bits of `x1` shifted left by `x2`.
-bitwise_or: The bits that are set in either.
-bitwise_right_shift: The bits of `x1` shifted right by `x2`; copies of the sign move in.
-bitwise_xor: The bits that are set in one of them.
-copysign: `x1` with the sign of `x2`.
-divide: `x1 / x2`, floating or complex.
-equal: Whether `x1 == x2`.
-floor_divide: The greatest integer that is not greater than `x1 / x2`, infinite if that is.
-greater: Whether `x1 > x2`.
-greater_equal: Whether `x1 >= x2`.
-hypot: The square root of the sum of squares, without overflow.
-less: Whether `x1 < x2`.
-less_equal: Whether `x1 <= x2`.
-logaddexp: The logarithm of `exp(x1) + exp(x2)`.
-logical_and: Whether both are true.
-logical_or: Whether either is true.
-logical_xor: Whether one of them is true.
-maximum: The greater one, NaN if either is.
-minimum: The smaller one, NaN if either is.
-multiply: `x1 * x2`.
-nextafter: The next number after `x1` in the direction of `x2`.
-not_equal: Whether `x1 != x2`.
-pow: `x1` to the power of `x2`.
-remainder: What `floor_divide` leaves, of the sign of `x2` even where it is 0.
-subtract: `x1 - x2`.
-"""
-_OTHER_NAMES = {"bitwise_invert": "bitwise_not", "equal": "eq", "conj": "conj_physical"}
+_ONE = """abs, acos, acosh, asin, asinh, atan, atanh, bitwise_invert = bitwise_not, ceil, conj = conj_physical, cos,
+    cosh, exp, expm1, floor, imag, isfinite, isinf, isnan, log, log10, log1p, log2, logical_not, negative, positive, real,
+    reciprocal, round, sign, signbit, sin, sinh, sqrt, square, tan, tanh, trunc"""
+_TWO = """add, atan2, bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift, bitwise_xor, copysign,
+    divide, equal = eq, floor_divide, greater, greater_equal, hypot, less, less_equal, logaddexp, logical_and, logical_or,
+    logical_xor, maximum, minimum, multiply, nextafter, not_equal, pow, remainder, subtract"""
 _OPERATORS = """add add, bitwise_and and, bitwise_left_shift lshift, bitwise_or or, bitwise_right_shift rshift,
     bitwise_xor xor, divide truediv, equal eq, floor_divide floordiv, greater gt, greater_equal ge, less lt,
     less_equal le, multiply mul, not_equal ne, pow pow, remainder mod, subtract sub"""
 
 
-def _integral(name: str) -> Callable[[Tensor], Tensor]:
-    """Of a function that rounds numbers to integers, the one that copies integers and booleans."""
-    compute = PACKAGE[name]
-    return lambda x: compute(x) if x.dtype.category >= dtypes.FLOATING else x.clone()
-
-
 def _round(x: Tensor) -> Tensor:
-    return complex(functional.round(x.real), functional.round(x.imag)) if x.is_complex() else _integral("round")(x)
+    """The nearest integer, of two the even one; the parts of complex numbers are rounded each."""
+    return complex(functional.round(x.real), functional.round(x.imag)) if x.is_complex() else functional.round(x)
 
 
 def _sign(x: Tensor) -> Tensor:
-    return functional.sgn(x) if x.is_complex() else functional.where(x != x, x, functional.sign(x))  # type: ignore[no-any-return]
+    """-1, 0 or 1, and NaN for NaN; x / abs(x) for complex numbers."""
+    if x.is_complex():
+        return functional.sgn(x) + 0  # the sign of a zero goes
+    return functional.where(x != x, x, functional.sign(x))  # type: ignore[no-any-return]
+
+
+def _expm1(x: Tensor) -> Tensor:
+    """exp(x) - 1, exact near 0."""
+    found = functional.expm1(x)
+    return functional.where(x.isfinite(), found, x.exp() - 1) if x.is_complex() else found  # type: ignore[no-any-return]
 
 
 def _floor_divide(x1: Tensor, x2: Tensor) -> Tensor:
+    """The largest integer that is not above x1 / x2; infinite if that is, where PyTorch's is NaN."""
     found = functional.floor_divide(x1, x2)
     if found.dtype.category < dtypes.FLOATING:
         return found
@@ -114,51 +55,51 @@ def _floor_divide(x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def _remainder(x1: Tensor, x2: Tensor) -> Tensor:
+    """What x1 leaves when divided by x2, with the sign of x2, which a 0 has too."""
     found = functional.remainder(x1, x2)
     if found.dtype.category < dtypes.FLOATING:
         return found
     return functional.where(found == 0, functional.copysign(found, x2), found)  # type: ignore[no-any-return]
 
 
-_OWN: dict[str, Callable[..., Tensor]] = {
-    **{name: _integral(name) for name in ("ceil", "floor", "trunc")},
-    "floor_divide": _floor_divide,
-    "positive": lambda x: x.clone(),
-    "remainder": _remainder,
-    "round": _round,
-    "sign": _sign,
-}
-
-
-def _compute(name: str) -> Callable[..., Any]:
-    return _OWN.get(name) or PACKAGE[_OTHER_NAMES.get(name, name)]  # type: ignore[no-any-return]
-
-
-def _of_one(name: str) -> Callable[..., Any]:
-    compute = _compute(name)
-    return lambda x, /: compute(x)
-
-
-def _of_two(name: str) -> Callable[..., Any]:
-    compute = _compute(name)
-    return lambda x1, x2, /: compute(*promoted(name, x1, x2))
-
-
-def _clip(x: Tensor, /, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
-    """`x` with the elements below `min` and above `max` replaced by these, in the dtype of `x`."""
+def _clip(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """x with the elements below `min` and above `max` replaced by these, in the dtype of x."""
     found = x
     for bound, nearer in ((min, functional.maximum), (max, functional.minimum)):
         if bound is not None:
             found = nearer(*promoted("clip", found, bound, to=x.dtype))
-    return found.clone() if found is x else found
+    return found.clone() if found is x else found  # type: ignore[no-any-return]
 
 
-_made = declared(__name__, {line.split(":")[0]: _of_one(line.split(":")[0]) for line in _ONE.split("\n")[1:-1]}, _ONE)
-_made |= declared(__name__, {line.split(":")[0]: _of_two(line.split(":")[0]) for line in _TWO.split("\n")[1:-1]}, _TWO)
-_made |= declared(__name__, {"clip": _clip})
+def _table(names: str, parameters: str) -> str:
+    pairs = [entry.strip().partition(" = ") for entry in names.split(",")]
+    return "\n".join(f"{name}({parameters}) = {target or name}" for name, _, target in pairs)
+
+
+_OWN = {"clip": _clip, "expm1": _expm1, "floor_divide": _floor_divide}
+_OWN |= {"remainder": _remainder, "round": _round, "sign": _sign}
+_all = f"{_table(_ONE, 'x, /')}\n{_table(_TWO, 'x1, x2, /')}\nclip(x, /, min=None, max=None)"
+FUNCTIONS = declared(__name__, _all, PACKAGE | _OWN)
+
+
+def _operator(name: str, function: Callable[..., Any]) -> None:
+    """Let a function compute an operator of arrays, its reflected form and, where the results differ, that in place."""
+
+    def method(form: str, place: int) -> Any:
+        plain = getattr(Tensor, form)
+
+        def call(self: Any, other: Any) -> Any:
+            usual = isinstance(other, (Tensor, *NUMBERS))
+            return function(*(self, other)[::place]) if usual else plain(self, other)
+
+        return call
+
+    setattr(Array, f"__{name}__", method(f"__{name}__", 1))
+    if hasattr(Tensor, f"__r{name}__"):
+        setattr(Array, f"__r{name}__", method(f"__r{name}__", -1))
+    if name in ("floordiv", "mod"):
+        setattr(Array, f"__i{name}__", lambda self, other: self.copy_(function(self, other)))
+
+
 for _pair in _OPERATORS.split(","):
-    _name, _short = _pair.split()
-    operator(_short, _made[_name])
-globals().update(_made)
-
-__all__ = list(_made)
+    _operator(_pair.split()[1], FUNCTIONS[_pair.split()[0]])

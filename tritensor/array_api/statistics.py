@@ -1,33 +1,49 @@
-"""Reductions and running sums of the standard; `axis` is one, a tuple of them (which may be empty), or None for all."""
+"""Reductions and running sums of the standard, and its functions that search, sort, and treat arrays as sets.
+
+`axis` of a reduction is one, a tuple of them (which may be empty), or None for all.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from .. import dtypes, functional, layout
-from ..dtypes import dtype
 from ..errors import explain
+from ..public import PACKAGE
 from ..tensor import Tensor
-from .arrays import declared
+from .declaring import declared
 
-_FLAT = frozenset(["prod", "argmax", "argmin"])  # those that go along one dimension
-_TEXTS = """
-all: Whether all elements along axes are true, or not zero; bool.
-any: Whether an element along axes is true, or not zero; bool.
-cumulative_prod: The products of the elements up to each along an axis, after 1 if `include_initial`; dtypes as in `prod`.
-cumulative_sum: The sums of the elements up to each along an axis, after 0 if `include_initial`; dtypes as in `sum`.
-diff: The differences of neighbours along an axis, `n` times, with `prepend` and `append` at its ends.
-max: The greatest element along axes, NaN if one is.
-mean: The mean of floating or complex numbers along axes.
-min: The smallest element along axes, NaN if one is.
-prod: The product along axes; of integers int64, of unsigned ones uint64, unless `dtype` is given.
-std: The standard deviation of floating numbers along axes, see `var`.
-sum: The sum along axes; of integers int64, of unsigned ones uint64, unless `dtype` is given.
-var: The variance of floating numbers along axes: squares of distances divided by their number less `correction`.
+_TABLE = """
+all(x, /, *, axis=None, keepdims=False): Whether all elements along axes are true, or not zero; bool.
+any(x, /, *, axis=None, keepdims=False): Whether an element along axes is true, or not zero; bool.
+argmax(x, /, *, axis=None, keepdims=False): The place of the greatest element along an axis, or among all; int64.
+argmin(x, /, *, axis=None, keepdims=False): The place of the smallest element along an axis, or among all; int64.
+argsort(x, /, *, axis=-1, descending=False, stable=True): The places that put elements in order along an axis; int64.
+count_nonzero(x, /, *, axis=None, keepdims=False): How many elements are not zero along axes, or among all; int64.
+cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False): The products up to each element, 1 first.
+cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False): The sums up to each element, 0 first.
+diff(x, /, *, axis=-1, n=1, prepend=None, append=None): The differences of neighbours along an axis, `n` times.
+max(x, /, *, axis=None, keepdims=False) = amax: The greatest element along axes, NaN if one is.
+mean(x, /, *, axis=None, keepdims=False): The mean of floating or complex numbers along axes.
+min(x, /, *, axis=None, keepdims=False) = amin: The smallest element along axes, NaN if one is.
+nonzero(x, /)
+prod(x, /, *, axis=None, dtype=None, keepdims=False): The product along axes; of integers int64, of unsigned uint64.
+searchsorted(x1, x2, /, *, side='left', sorter=None): Where `x2` belongs in `x1`, which is sorted, or by `sorter`.
+sort(x, /, *, axis=-1, descending=False, stable=True): The elements in order along an axis.
+std(x, /, *, axis=None, correction=0.0, keepdims=False): The standard deviation along axes, see `var`.
+sum(x, /, *, axis=None, dtype=None, keepdims=False): The sum along axes; of integers int64, of unsigned ones uint64.
+unique_all(x, /)
+unique_counts(x, /): The distinct elements in order, and how often each is there. Every NaN is distinct.
+unique_inverse(x, /): The distinct elements in order, and which of them each element is. Every NaN is distinct.
+unique_values(x, /) = unique: The distinct elements in order. Every NaN is distinct.
+var(x, /, *, axis=None, correction=0.0, keepdims=False): The squares of distances over their number less `correction`.
+where(condition, x1, x2, /): `x1` where `condition` is true, `x2` elsewhere, in the dtype that both promote to.
 """
+_FLAT = frozenset(["prod", "argmax", "argmin"])  # those that go along one dimension
 
 
-def reduced(name: str, x: Tensor, axis: int | tuple[int, ...] | None, keepdims: bool, **options: Any) -> Tensor:
+def _reduced(name: str, x: Tensor, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
     """What a reduction makes of the elements along axes, which stay with extent 1 if `keepdims`."""
     axes = layout.normalize_dims(axis, x.ndim)
     kept = [1 if dim in axes else extent for dim, extent in enumerate(x.shape)]
@@ -42,62 +58,85 @@ def reduced(name: str, x: Tensor, axis: int | tuple[int, ...] | None, keepdims: 
     return found.reshape(kept) if keepdims else found  # type: ignore[no-any-return]
 
 
-def _summed(name: str, x: Tensor, axis: Any, dtype: dtype | None, keepdims: bool) -> Tensor:
-    return reduced(name, x, axis, keepdims, dtype=_sum_dtype(x, dtype))
-
-
-def _sum_dtype(x: Tensor, dtype: dtype | None) -> dtype | None:
+def _sum_dtype(x: Tensor, dtype: Any) -> Any:
     if dtype is not None or x.dtype.category != dtypes.INTEGER:
         return dtype
     return dtypes.int64 if x.dtype.is_signed else dtypes.uint64
 
 
-def _running(name: str, x: Tensor, axis: int | None, dtype: dtype | None, first: int | None) -> Tensor:
+def _summed(name: str) -> Callable[..., Tensor]:
+    return lambda x, *, dtype=None, **named: _reduced(name, x, dtype=_sum_dtype(x, dtype), **named)
+
+
+def one_axis(name: str, x: Tensor, axis: int | None) -> int:
+    """The axis along which a function goes, which only 1-dim tensors may leave out.
+
+    Raises:
+        ValueError: it is None for a tensor of another number of axes.
+    """
     if axis is None and x.ndim != 1:
         raise ValueError(explain(f"{name}: which axis of {x.ndim}?", remedy="pass axis"))
-    along = layout.normalize_dim(axis or 0, x.ndim)
-    found = getattr(functional, name)(x, along, dtype=_sum_dtype(x, dtype))
-    if first is None:
-        return found  # type: ignore[no-any-return]
-    begin = found.new_full([1 if dim == along else extent for dim, extent in enumerate(x.shape)], first)
-    return functional.cat([begin, found], along)
+    return layout.normalize_dim(axis or 0, x.ndim)
 
 
-def _extreme(name: str) -> Any:
-    return lambda x, /, *, axis=None, keepdims=False: reduced(name, x, axis, keepdims)
+def _running(name: str, first: int) -> Callable[..., Tensor]:
+    def call(x: Tensor, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
+        along = one_axis(name, x, axis)
+        found = getattr(functional, name)(x, along, dtype=_sum_dtype(x, dtype))
+        if not include_initial:
+            return found  # type: ignore[no-any-return]
+        begin = found.new_full([1 if dim == along else extent for dim, extent in enumerate(x.shape)], first)
+        return functional.cat([begin, found], along)
+
+    return call
 
 
-def _truth(name: str) -> Any:
-    return lambda x, /, *, axis=None, keepdims=False: reduced(name, x, axis, keepdims).bool()
+def _reduction(name: str) -> Callable[..., Tensor]:
+    return lambda x, **named: _reduced(name, x, **named)
 
 
-def _sum(name: str) -> Any:
-    return lambda x, /, *, axis=None, dtype=None, keepdims=False: _summed(name, x, axis, dtype, keepdims)
+def _nonzero(x: Tensor) -> Any:
+    """The places of the elements that are not zero: a 1-dim int64 tensor for each axis.
+
+    Raises:
+        ValueError: `x` has no axes.
+    """
+    if not x.ndim:
+        raise ValueError(explain("nonzero: a 0-dim tensor has no places", remedy="compare it with 0"))
+    return functional.nonzero(x, as_tuple=True)
 
 
-def _spread(name: str) -> Any:
-    return lambda x, /, *, axis=None, correction=0.0, keepdims=False: reduced(
-        name, x, axis, keepdims, correction=correction
-    )
+_ALL = ("values", "indices", "inverse_indices", "counts")
+UniqueAll = NamedTuple("UniqueAll", [(name, Tensor) for name in _ALL])  # type: ignore[misc]
+UniqueCounts = NamedTuple("UniqueCounts", [("values", Tensor), ("counts", Tensor)])  # noqa: UP014
+UniqueInverse = NamedTuple("UniqueInverse", [("values", Tensor), ("inverse_indices", Tensor)])  # noqa: UP014
 
 
-def _up_to(name: str, first: int) -> Any:
-    return lambda x, /, *, axis=None, dtype=None, include_initial=False: _running(
-        name, x, axis, dtype, first if include_initial else None
-    )
+def _unique_all(x: Tensor) -> UniqueAll:
+    """The distinct elements in order, the first place of each in row-major order, which of them each element of `x` is,
+    and how often each is there. Every NaN is distinct."""
+    values, inverse, counts = functional.unique(x, return_inverse=True, return_counts=True)
+    order = functional.argsort(inverse.reshape(-1))
+    return UniqueAll(values, order[counts.cumsum(0) - counts], inverse, counts)
 
 
-_made = declared(
-    __name__,
-    {
-        **{"all": _truth("all"), "any": _truth("any")},
-        **{"cumulative_prod": _up_to("cumprod", 1), "cumulative_sum": _up_to("cumsum", 0)},
-        "diff": lambda x, /, *, axis=-1, n=1, prepend=None, append=None: functional.diff(x, n, axis, prepend, append),
-        **{"max": _extreme("amax"), "mean": _extreme("mean"), "min": _extreme("amin")},
-        **{"prod": _sum("prod"), "std": _spread("std"), "sum": _sum("sum"), "var": _spread("var")},
-    },
-    _TEXTS,
-)
-globals().update(_made)
-
-__all__ = list(_made)
+_sum = _summed("sum")
+_OWN = {
+    **{name: _reduction(name) for name in ("all", "any", "amax", "amin", "argmax", "argmin", "mean")},
+    "count_nonzero": lambda x, **named: _reduced("sum", x != 0, **named),
+    "cumulative_prod": _running("cumprod", 1),
+    "cumulative_sum": _running("cumsum", 0),
+    "nonzero": _nonzero,
+    "prod": _summed("prod"),
+    "searchsorted": lambda x1, x2, *, side="left", sorter=None: functional.searchsorted(
+        x1, x2, side=side, sorter=None if sorter is None else sorter.long()
+    ),
+    "sort": lambda x, *, axis=-1, **named: functional.sort(x, axis, **named).values,
+    "std": lambda x, *, correction=0.0, **named: _reduced("std", x, correction=correction, **named),
+    "sum": _sum,
+    "unique_all": _unique_all,
+    "unique_counts": lambda x: UniqueCounts(*functional.unique(x, return_counts=True)),
+    "unique_inverse": lambda x: UniqueInverse(*functional.unique(x, return_inverse=True)),
+    "var": lambda x, *, correction=0.0, **named: _reduced("var", x, correction=correction, **named),
+}
+FUNCTIONS = declared(__name__, _TABLE, PACKAGE | _OWN)

@@ -21,27 +21,23 @@ def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> A
     >>> xp.sum(xp.ones((2, 3)), axis=(0, 1), keepdims=True)
     tensor([[6.]])
 
-    Args:
-        api_version: a version of the standard that the caller needs, None for any.
-
     Raises:
-        ValueError: it is another than 2021.12, 2022.12, 2023.12 and 2024.12.
+        ValueError: `api_version` is none of 2021.12, 2022.12, 2023.12 and 2024.12.
     """
     if api_version not in (None, *_VERSIONS):
-        facts = f"tritensor has {', '.join(_VERSIONS)}"
-        raise ValueError(explain(f"__array_namespace__: no version {api_version!r} of the array API", facts))
+        raise ValueError(
+            explain(f"__array_namespace__: no version {api_version!r}", f"there are {', '.join(_VERSIONS)}")
+        )
     return importlib.import_module("tritensor.array_api")
 
 
 @method()
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """The tensor on another device (itself if it is there), as `to` does it; a name of the array API standard.
+    """The tensor on a device, itself if it is there, as by `to`; of the array API.
 
     Raises:
-        ArgumentError: `stream` is not None: enter `tritensor.cuda.stream` around the call.
+        ArgumentError: `stream` is not None.
     """
     if stream is not None:
-        raise ArgumentError(
-            explain("to_device: a stream is not taken", remedy="use `with tritensor.cuda.stream(s):` around the call")
-        )
+        raise ArgumentError(explain("to_device: takes no stream", remedy="use `with tritensor.cuda.stream(stream):`"))
     return self.to(device)  # type: ignore[no-any-return]
