@@ -10,36 +10,24 @@ a Tensor whose operators follow the standard. docs/array_api.md says where the t
 
 from __future__ import annotations
 
-import math as _math
+from math import e, inf, nan, pi
 
 from ..version import __version__
 from . import creation as _creation
+from . import data_types as _data_types
 from . import elementwise as _elementwise
 from . import fft, linalg
-from . import manipulation as _manipulation
 from . import statistics as _statistics
 from .arrays import Array
-from .data_types import astype, can_cast, finfo, iinfo, isdtype, result_type
-from .info import Info as _Info
 
 __array_api_version__ = "2024.12"
-e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
+__array_namespace_info__ = _data_types.Info
 newaxis = None
-__array_namespace_info__ = _Info
 
-_named = _Info().dtypes() | _creation.FUNCTIONS | _elementwise.FUNCTIONS | _manipulation.FUNCTIONS
-_named |= _statistics.FUNCTIONS
+_named = {name: getattr(_data_types, name) for name in _data_types.__all__}
+_named |= _data_types.Info().dtypes() | _creation.FUNCTIONS | _elementwise.FUNCTIONS | _statistics.FUNCTIONS
 _named |= {name: getattr(linalg, name) for name in ("matmul", "matrix_transpose", "tensordot", "vecdot")}
 globals().update(_named)
 
-__all__ = [
-    "Array",
-    "__array_api_version__",
-    "__array_namespace_info__",
-    "__version__",
-    "astype",
-    "can_cast",
-    "e",
-    "fft",
-]
-__all__ += ["finfo", "iinfo", "inf", "isdtype", "linalg", "nan", "newaxis", "pi", "result_type", *_named]
+__all__ = ["Array", "__array_api_version__", "__array_namespace_info__", "__version__", *_named]
+__all__ += ["e", "fft", "inf", "linalg", "nan", "newaxis", "pi"]

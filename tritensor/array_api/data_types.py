@@ -1,13 +1,15 @@
-"""Data types of the standard: its rules of promotion, conversions, and limits."""
+"""Data types of the standard: its rules of promotion, conversions, limits; and what the namespace says of itself."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .. import dtypes
+from .. import devices, dtypes
 from ..arguments import check_tensor
+from ..drivers import selection
 from ..dtypes import dtype
 from ..errors import ArgumentError, explain
+from ..extents import MOST_DIMS
 from ..functional.creation import full
 from ..tensor import Tensor
 from .arrays import kept
@@ -28,17 +30,17 @@ def result_type(*arrays_and_dtypes: Tensor | dtype | complex) -> dtype:
     Raises:
         ArgumentError: neither a tensor nor a dtype is among them. DtypeError: uint64 with a signed integer.
     """
-    found = [getattr(value, "dtype", value) for value in arrays_and_dtypes]
+    return _common("result_type", arrays_and_dtypes)
+
+
+def _common(call: str, values: Any) -> dtype:
+    found = [getattr(value, "dtype", value) for value in values]
     kinds = [(kind, True) for kind in found if isinstance(kind, dtype)]
     numbers = [value for value in found if isinstance(value, NUMBERS)]
     if not kinds or len(kinds) + len(numbers) < len(found):
-        raise _no_tensors("result_type", arrays_and_dtypes)
+        got = ", ".join(type(value).__name__ for value in values)
+        raise ArgumentError(f"{call}() takes tensors, and numbers beside them - got ({got})")
     return dtypes.result_dtype(kinds, numbers)
-
-
-def _no_tensors(call: str, values: Any) -> ArgumentError:
-    got = ", ".join(type(value).__name__ for value in values)
-    return ArgumentError(f"{call}() takes tensors, and numbers beside them - got ({got})")
 
 
 def promoted(call: str, *values: Any, to: dtype | None = None) -> list[Tensor]:
@@ -47,10 +49,7 @@ def promoted(call: str, *values: Any, to: dtype | None = None) -> list[Tensor]:
     Raises:
         ArgumentError: something is neither a tensor nor a number, or all are numbers.
     """
-    tensors = [value for value in values if isinstance(value, Tensor)]
-    if not tensors or not all(isinstance(value, (Tensor, *NUMBERS)) for value in values):
-        raise _no_tensors(call, values)
-    kind = to or result_type(*values)
+    kind = to or _common(call, values)
     return [x.to(kind) if isinstance(x, Tensor) else full((), x, dtype=kind, device="cpu") for x in values]
 
 
@@ -96,3 +95,30 @@ def _limits(info: Any, type: dtype | Tensor) -> Any:
     found = info(kind)
     found.dtype = dtypes.real_of(kind)  # PyTorch has its name there
     return found
+
+
+class Info:
+    """`__array_namespace_info__()`: which devices and dtypes there are, and what is supported."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Whether masks may index and shapes may depend on elements, and the most dimensions of an array."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MOST_DIMS}
+
+    def default_device(self) -> devices.device:
+        """The device of new tensors for which none is named."""
+        return devices.resolve(None)
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, dtype]:
+        """The dtypes of new tensors made from Python numbers, by kind; they are the same on all devices."""
+        found = {"real floating": dtypes.of_scalar(0.0), "complex floating": dtypes.of_scalar(0j)}
+        return {**found, "integral": dtypes.int64, "indexing": dtypes.int64}
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, dtype]:
+        """The standard's dtypes by name, all or those of a kind or a tuple of kinds; the same on all devices."""
+        found = {entry.name: entry for entry in dtypes.ALL if "float16" not in entry.name}
+        return found if kind is None else {name: entry for name, entry in found.items() if isdtype(entry, kind)}
+
+    def devices(self) -> list[devices.device]:
+        """The CPU, and the CUDA devices that there are."""
+        driver = selection.active()
+        return [devices.cpu, *(devices.cuda(index) for index in range(driver.device_count() if driver else 0))]

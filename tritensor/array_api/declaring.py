@@ -12,18 +12,10 @@ from .data_types import promoted
 
 __all__ = ["declared"]
 
-_ANNOTATIONS = {
-    "x": "Tensor",
-    "x1": "Tensor | complex",
-    "x2": "Tensor | complex",
-    "arrays": "Sequence[Tensor]",
-    "axis": "int | tuple[int, ...] | None",
-    "axes": "Sequence[int] | None",
-    "device": "device | str | None",
-    "dtype": "dtype | None",
-    "keepdims": "bool",
-    "shape": "int | Sequence[int]",
-}
+_ANNOTATIONS = """x: Tensor; x1: Tensor | complex; x2: Tensor | complex; arrays: Sequence[Tensor];
+    axes: Sequence[int] | None; axis: int | tuple[int, ...] | None; device: device | str | None; dtype: dtype | None; keepdims: bool;
+    shape: int | Sequence[int]"""
+_KINDS = dict(entry.strip().split(": ") for entry in _ANNOTATIONS.split(";"))
 
 
 def declared(module: str, table: str, functions: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,18 +33,16 @@ def declared(module: str, table: str, functions: Mapping[str, Any]) -> dict[str,
         name, _, parameters = described.removesuffix(")").partition("(")
         target, _, renamed = target.removesuffix(")").partition("(")
         compute = functions[target or name]
-        own = compute.__module__ == module
-        text = text or (compute.__doc__ if own else compute.__doc__.partition("\n\n")[0])
-        names = {} if own else {"axis": "dim", "keepdims": "keepdim"}
+        names = {} if compute.__module__ == module else {"axis": "dim", "keepdims": "keepdim"}
         names |= dict(pair.split("=") for pair in renamed.split(", ") if pair)
         made[name] = _function(name, compute, parameters, names)
-        made[name].__module__, made[name].__doc__ = module, text
+        made[name].__module__, made[name].__doc__ = module, text or compute.__doc__.partition("\n\n")[0]
     return made
 
 
 def _function(name: str, compute: Callable[..., Any], parameters: str, names: dict[str, str]) -> Callable[..., Any]:
     found = inspect.signature(eval(f"lambda {parameters}: 0")).parameters.values()  # of this package's own text
-    shown = inspect.Signature([each.replace(annotation=_ANNOTATIONS.get(each.name, "Any")) for each in found])
+    shown = inspect.Signature([each.replace(annotation=_KINDS.get(each.name, "Any")) for each in found])
     positional = [each.name for each in found if each.kind < each.VAR_POSITIONAL]
     needed = sum(each.default is each.empty for each in found if each.name in positional)
     named_so = {each.name: names.get(each.name, each.name) for each in found if each.kind > each.POSITIONAL_ONLY}
@@ -61,7 +51,7 @@ def _function(name: str, compute: Callable[..., Any], parameters: str, names: di
 
     def call(*args: Any, **named: Any) -> Any:
         if not needed <= len(args) or (len(args) > len(positional) and not many) or not named.keys() <= named_so.keys():
-            shown.bind(*args, **named)
+            shown.bind(*args, **named)  # raises, unless they are passed by name
         given = args
         if first is not None:
             given = (*args[:first], *promoted(name, *args[first : first + 2]), *args[first + 2 :])

@@ -18,11 +18,11 @@ from .data_types import NUMBERS, promoted
 from .declaring import declared
 
 _ONE = """abs, acos, acosh, asin, asinh, atan, atanh, bitwise_invert = bitwise_not, ceil, conj = conj_physical, cos,
-    cosh, exp, expm1, floor, imag, isfinite, isinf, isnan, log, log10, log1p, log2, logical_not, negative, positive, real,
-    reciprocal, round, sign, signbit, sin, sinh, sqrt, square, tan, tanh, trunc"""
+    cosh, exp, expm1, floor, imag, isfinite, isinf, isnan, log, log10, log1p, log2, logical_not, negative, positive,
+    real, reciprocal, round, sign, signbit, sin, sinh, sqrt, square, tan, tanh, trunc"""
 _TWO = """add, atan2, bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift, bitwise_xor, copysign,
-    divide, equal = eq, floor_divide, greater, greater_equal, hypot, less, less_equal, logaddexp, logical_and, logical_or,
-    logical_xor, maximum, minimum, multiply, nextafter, not_equal, pow, remainder, subtract"""
+    divide, equal = eq, floor_divide, greater, greater_equal, hypot, less, less_equal, logaddexp, logical_and,
+    logical_or, logical_xor, maximum, minimum, multiply, nextafter, not_equal, pow, remainder, subtract"""
 _OPERATORS = """add add, bitwise_and and, bitwise_left_shift lshift, bitwise_or or, bitwise_right_shift rshift,
     bitwise_xor xor, divide truediv, equal eq, floor_divide floordiv, greater gt, greater_equal ge, less lt,
     less_equal le, multiply mul, not_equal ne, pow pow, remainder mod, subtract sub"""
@@ -43,7 +43,7 @@ def _sign(x: Tensor) -> Tensor:
 def _expm1(x: Tensor) -> Tensor:
     """exp(x) - 1, exact near 0."""
     found = functional.expm1(x)
-    return functional.where(x.isfinite(), found, x.exp() - 1) if x.is_complex() else found  # type: ignore[no-any-return]
+    return functional.where(x.isfinite(), found + 0, x.exp() - 1) if x.is_complex() else found  # type: ignore[no-any-return]
 
 
 def _floor_divide(x1: Tensor, x2: Tensor) -> Tensor:

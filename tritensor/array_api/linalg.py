@@ -14,7 +14,7 @@ from ..functional.views import broadcast_tensors
 from ..tensor import Tensor
 from .arrays import Array
 from .declaring import declared
-from .statistics import _sum
+from .statistics import reduction
 
 _TABLE = """
 cholesky(x, /, *, upper=False)
@@ -38,7 +38,7 @@ svd(x, /, *, full_matrices=True)
 svdvals(x, /): The singular values of matrices, in falling order.
 tensordot(x1, x2, /, *, axes=2) = tensordot(axes=dims): Sums of products over the last axes of `x1`, the first of `x2`.
 trace(x, /, *, offset=0, dtype=None): The sums of the diagonals of matrices, in the dtype of `sum`.
-vecdot(x1, x2, /, *, axis=-1)
+vecdot(x1, x2, /, *, axis=-1): The dot products of vectors along an axis, with the conjugate of `x1`.
 vector_norm(x, /, *, axis=None, keepdims=False, ord=2): The norms of order `ord` of vectors along axes, or of all.
 """
 
@@ -49,11 +49,6 @@ def _solve(x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def _vecdot(x1: Tensor, x2: Tensor, *, axis: int = -1) -> Tensor:
-    """The dot products of vectors along an axis, with the conjugate of `x1`, in the common dtype.
-
-    Raises:
-        ShapeError: the extents of the axis differ.
-    """
     if x1.shape[axis] != x2.shape[axis]:
         raise ShapeError(explain("vecdot: vectors of different lengths", f"{x1.shape[axis]} and {x2.shape[axis]}"))
     return (functional.conj_physical(x1) * x2).sum(axis, dtype=x1.dtype)  # type: ignore[no-any-return]
@@ -69,7 +64,7 @@ _OWN = {
     "cross": lambda x1, x2, *, axis=-1: linalg.cross(*broadcast_tensors(x1, x2), dim=axis),
     "matrix_transpose": lambda x: x.mT,
     "solve": _solve,
-    "trace": lambda x, *, offset=0, **named: _sum(functional.diagonal(x, offset, -2, -1), axis=-1, **named),
+    "trace": lambda x, *, offset=0, **named: reduction("sum")(functional.diagonal(x, offset, -2, -1), axis=-1, **named),
     "vecdot": _vecdot,
     "vector_norm": _vector_norm,
 }

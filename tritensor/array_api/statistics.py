@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from .. import dtypes, functional, layout
 from ..errors import explain
+from ..functional.complex_views import view_as_complex, view_as_real
 from ..public import PACKAGE
 from ..tensor import Tensor
 from .declaring import declared
@@ -27,27 +28,30 @@ diff(x, /, *, axis=-1, n=1, prepend=None, append=None): The differences of neigh
 max(x, /, *, axis=None, keepdims=False) = amax: The greatest element along axes, NaN if one is.
 mean(x, /, *, axis=None, keepdims=False): The mean of floating or complex numbers along axes.
 min(x, /, *, axis=None, keepdims=False) = amin: The smallest element along axes, NaN if one is.
-nonzero(x, /)
+nonzero(x, /): The places of the elements that are not 0, a 1-dim int64 tensor for each axis; ValueError for 0-dim x.
 prod(x, /, *, axis=None, dtype=None, keepdims=False): The product along axes; of integers int64, of unsigned uint64.
 searchsorted(x1, x2, /, *, side='left', sorter=None): Where `x2` belongs in `x1`, which is sorted, or by `sorter`.
 sort(x, /, *, axis=-1, descending=False, stable=True): The elements in order along an axis.
 std(x, /, *, axis=None, correction=0.0, keepdims=False): The standard deviation along axes, see `var`.
 sum(x, /, *, axis=None, dtype=None, keepdims=False): The sum along axes; of integers int64, of unsigned ones uint64.
-unique_all(x, /)
+unique_all(x, /): The distinct elements in order, their first places, which of them each element is, and their counts.
 unique_counts(x, /): The distinct elements in order, and how often each is there. Every NaN is distinct.
 unique_inverse(x, /): The distinct elements in order, and which of them each element is. Every NaN is distinct.
-unique_values(x, /) = unique: The distinct elements in order. Every NaN is distinct.
+unique_values(x, /): The distinct elements in order. Every NaN is distinct.
 var(x, /, *, axis=None, correction=0.0, keepdims=False): The squares of distances over their number less `correction`.
 where(condition, x1, x2, /): `x1` where `condition` is true, `x2` elsewhere, in the dtype that both promote to.
 """
 _FLAT = frozenset(["prod", "argmax", "argmin"])  # those that go along one dimension
+_OPTIONS: dict[str, dict[str, Any]] = {"std": {"correction": 0.0}, "var": {"correction": 0.0}}
 
 
 def _reduced(name: str, x: Tensor, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
-    """What a reduction makes of the elements along axes, which stay with extent 1 if `keepdims`."""
     axes = layout.normalize_dims(axis, x.ndim)
     kept = [1 if dim in axes else extent for dim, extent in enumerate(x.shape)]
-    function = getattr(functional, name)
+    function, options = getattr(functional, name), _OPTIONS.get(name, {}) | options
+    if name in ("sum", "prod"):
+        options["dtype"] = _sum_dtype(x, options.get("dtype"))
+    x = x.bool() if name in ("all", "any") else x  # PyTorch's are uint8 for uint8
     if not axes:  # PyTorch takes no axes for all of them
         found = function(x.unsqueeze(-1), -1, **options)
     elif len(axes) > 1 and name in _FLAT:
@@ -62,10 +66,6 @@ def _sum_dtype(x: Tensor, dtype: Any) -> Any:
     if dtype is not None or x.dtype.category != dtypes.INTEGER:
         return dtype
     return dtypes.int64 if x.dtype.is_signed else dtypes.uint64
-
-
-def _summed(name: str) -> Callable[..., Tensor]:
-    return lambda x, *, dtype=None, **named: _reduced(name, x, dtype=_sum_dtype(x, dtype), **named)
 
 
 def one_axis(name: str, x: Tensor, axis: int | None) -> int:
@@ -91,19 +91,23 @@ def _running(name: str, first: int) -> Callable[..., Tensor]:
     return call
 
 
-def _reduction(name: str) -> Callable[..., Tensor]:
+def reduction(name: str) -> Callable[..., Tensor]:
+    """A reduction along axes, by PyTorch's name."""
     return lambda x, **named: _reduced(name, x, **named)
 
 
 def _nonzero(x: Tensor) -> Any:
-    """The places of the elements that are not zero: a 1-dim int64 tensor for each axis.
-
-    Raises:
-        ValueError: `x` has no axes.
-    """
     if not x.ndim:
         raise ValueError(explain("nonzero: a 0-dim tensor has no places", remedy="compare it with 0"))
     return functional.nonzero(x, as_tuple=True)
+
+
+def _unique(x: Tensor) -> Any:
+    if not x.is_complex():
+        return functional.unique(x, return_inverse=True, return_counts=True)
+    pairs = view_as_real(x.reshape(-1))  # PyTorch puts complex numbers in no order
+    values, inverse, counts = functional.unique(pairs, dim=0, return_inverse=True, return_counts=True)
+    return view_as_complex(values), inverse.reshape(x.shape), counts
 
 
 _ALL = ("values", "indices", "inverse_indices", "counts")
@@ -113,30 +117,25 @@ UniqueInverse = NamedTuple("UniqueInverse", [("values", Tensor), ("inverse_indic
 
 
 def _unique_all(x: Tensor) -> UniqueAll:
-    """The distinct elements in order, the first place of each in row-major order, which of them each element of `x` is,
-    and how often each is there. Every NaN is distinct."""
-    values, inverse, counts = functional.unique(x, return_inverse=True, return_counts=True)
+    values, inverse, counts = _unique(x)
     order = functional.argsort(inverse.reshape(-1))
     return UniqueAll(values, order[counts.cumsum(0) - counts], inverse, counts)
 
 
-_sum = _summed("sum")
+_REDUCTIONS = ("all", "any", "amax", "amin", "argmax", "argmin", "mean", "prod", "std", "sum", "var")
 _OWN = {
-    **{name: _reduction(name) for name in ("all", "any", "amax", "amin", "argmax", "argmin", "mean")},
+    **{name: reduction(name) for name in _REDUCTIONS},
     "count_nonzero": lambda x, **named: _reduced("sum", x != 0, **named),
     "cumulative_prod": _running("cumprod", 1),
     "cumulative_sum": _running("cumsum", 0),
     "nonzero": _nonzero,
-    "prod": _summed("prod"),
     "searchsorted": lambda x1, x2, *, side="left", sorter=None: functional.searchsorted(
         x1, x2, side=side, sorter=None if sorter is None else sorter.long()
     ),
     "sort": lambda x, *, axis=-1, **named: functional.sort(x, axis, **named).values,
-    "std": lambda x, *, correction=0.0, **named: _reduced("std", x, correction=correction, **named),
-    "sum": _sum,
     "unique_all": _unique_all,
-    "unique_counts": lambda x: UniqueCounts(*functional.unique(x, return_counts=True)),
-    "unique_inverse": lambda x: UniqueInverse(*functional.unique(x, return_inverse=True)),
-    "var": lambda x, *, correction=0.0, **named: _reduced("var", x, correction=correction, **named),
+    "unique_counts": lambda x: UniqueCounts(*_unique(x)[::2]),
+    "unique_inverse": lambda x: UniqueInverse(*_unique(x)[:2]),
+    "unique_values": lambda x: _unique(x)[0],
 }
 FUNCTIONS = declared(__name__, _TABLE, PACKAGE | _OWN)

@@ -6,6 +6,7 @@ comes back on the source's device and in its dtype.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -463,3 +464,32 @@ def _conversion(name: str, dtype: dtypes.dtype) -> Any:
 
 for _name, _target in _SHORT.items():
     method(_name)(_conversion(_name, _target))
+
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # of the array API; each contains those before it
+
+
+@method()
+def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """`tritensor.array_api`, the functions of the Python array API standard.
+
+    >>> import tritensor as torch
+    >>> xp = torch.tensor([[1.0, 2.0]]).__array_namespace__()
+    >>> xp.sum(xp.ones((2, 3)), axis=(0, 1), keepdims=True)
+    tensor([[6.]])
+
+    Raises:
+        ValueError: `api_version` is none of 2021.12, 2022.12, 2023.12 and 2024.12.
+    """
+    if api_version not in (None, *_VERSIONS):
+        known = ", ".join(_VERSIONS)
+        raise ValueError(explain(f"__array_namespace__: no version {api_version!r}", f"there are {known}"))
+    return importlib.import_module("tritensor.array_api")
+
+
+@method()
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The tensor on a device, itself if it is there; the array API's `to`, for which `stream` is None."""
+    if stream is not None:
+        raise ArgumentError(explain("to_device: takes no stream", remedy="use `with tritensor.cuda.stream(stream):`"))
+    return self.to(device)  # type: ignore[no-any-return]

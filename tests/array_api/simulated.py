@@ -1,0 +1,12 @@
+"""tritensor.array_api with a simulated CUDA device as the default one, for the runner of the standard's suite."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("TRITENSOR_SIMULATE_CUDA", "1")
+
+import tritensor
+from tritensor.array_api import *  # noqa: F403
+
+tritensor.set_default_device("cuda")
