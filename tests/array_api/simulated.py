@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("TRITENSOR_SIMULATE_CUDA", "1")
-
 import tritensor
 from tritensor.array_api import *  # noqa: F403
 
+tritensor.settings.simulate_cuda.value = 1
 tritensor.set_default_device("cuda")

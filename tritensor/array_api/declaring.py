@@ -12,8 +12,8 @@ from .data_types import promoted
 
 __all__ = ["declared"]
 
-_ANNOTATIONS = """x: Tensor; x1: Tensor | complex; x2: Tensor | complex; arrays: Sequence[Tensor];
-    axes: Sequence[int] | None; axis: int | tuple[int, ...] | None; device: device | str | None; dtype: dtype | None; keepdims: bool;
+_ANNOTATIONS = """x: Tensor; x1: Tensor | complex; x2: Tensor | complex; arrays: Sequence[Tensor]; keepdims: bool;
+    axes: Sequence[int] | None; axis: int | tuple[int, ...] | None; device: device | str | None; dtype: dtype | None;
     shape: int | Sequence[int]"""
 _KINDS = dict(entry.strip().split(": ") for entry in _ANNOTATIONS.split(";"))
 
