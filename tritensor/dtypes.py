@@ -198,7 +198,7 @@ _TABLE = """
 """
 
 
-WIDE = (uint16, uint32, uint64)
+WIDE = {uint16, uint32, uint64}
 
 
 def _read_table() -> dict[tuple[dtype, dtype], dtype]:
@@ -233,30 +233,22 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     Raises:
         DtypeError: an unsigned integer of 16, 32 or 64 bits with another integer type.
     """
-    if type1 is not type2 and (type1 in WIDE or type2 in WIDE) and type1.category == type2.category:
-        raise _unsupported(type1, type2)
-    return common(type1, type2)
-
-
-def common(type1: dtype, type2: dtype) -> dtype:
-    """The dtype that operators compute two tensors in that count equally.
-
-    Raises:
-        DtypeError: uint64 with a signed integer.
-    """
     found = PROMOTION.get((type1, type2))
-    if found is None:
-        raise _unsupported(type1, type2)
+    refused = type1 is not type2 and type1.category == type2.category and {type1, type2} & WIDE
+    if found is None or refused:
+        raise DtypeError(
+            explain(
+                f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {type1} and "
+                f"{type2}",
+                remedy="convert one of them first, as in x.to(tritensor.int64)",
+            )
+        )
     return found
 
 
-def _unsupported(type1: dtype, type2: dtype) -> DtypeError:
-    return DtypeError(
-        explain(
-            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {type1} and {type2}",
-            remedy="convert one of them first, as in x.to(tritensor.int64)",
-        )
-    )
+def common(type1: dtype, type2: dtype) -> dtype:
+    """The dtype that operators compute in, which have one for all pairs but uint64 and signed integers."""
+    return PROMOTION.get((type1, type2)) or promote_types(type1, type2)
 
 
 _default = float32

@@ -44,11 +44,7 @@ def _common(call: str, values: Any) -> dtype:
 
 
 def promoted(call: str, *values: Any, to: dtype | None = None) -> list[Tensor]:
-    """Tensors and numbers as tensors of the dtype that they promote to, or of `to`; numbers become 0-dim CPU tensors.
-
-    Raises:
-        ArgumentError: something is neither a tensor nor a number, or all are numbers.
-    """
+    """Tensors and numbers as tensors of the dtype that they promote to, or of `to`; numbers become 0-dim CPU tensors."""
     kind = to or _common(call, values)
     return [x.to(kind) if isinstance(x, Tensor) else full((), x, dtype=kind, device="cpu") for x in values]
 

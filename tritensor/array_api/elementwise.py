@@ -1,8 +1,4 @@
-"""The elementwise functions of the standard, and the operators of arrays, which are the same.
-
-Functions of `x1` and `x2` take two tensors of any shapes that broadcast, or one and a number, and compute in the dtype
-that both promote to.
-"""
+"""The elementwise functions of the standard, and the operators of arrays, which are the same."""
 
 from __future__ import annotations
 

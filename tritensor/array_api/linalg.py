@@ -1,8 +1,4 @@
-"""Linear algebra of the standard: products, which the namespace has too, and what `tritensor.linalg` computes.
-
-Matrices are the last two axes, and all others a stack of them. Tuples are PyTorch's named ones, whose names are the
-standard's.
-"""
+"""Linear algebra of the standard: products, which the namespace has too, and what `tritensor.linalg` computes."""
 
 from __future__ import annotations
 

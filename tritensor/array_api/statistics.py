@@ -69,11 +69,7 @@ def _sum_dtype(x: Tensor, dtype: Any) -> Any:
 
 
 def one_axis(name: str, x: Tensor, axis: int | None) -> int:
-    """The axis along which a function goes, which only 1-dim tensors may leave out.
-
-    Raises:
-        ValueError: it is None for a tensor of another number of axes.
-    """
+    """The axis along which a function goes, which only 1-dim tensors may leave out."""
     if axis is None and x.ndim != 1:
         raise ValueError(explain(f"{name}: which axis of {x.ndim}?", remedy="pass axis"))
     return layout.normalize_dim(axis or 0, x.ndim)

@@ -167,15 +167,27 @@ def complex_replace_nonfinite(xr, xi, nan, _nan, high, _high, low, _low):
     return _finite(xr, nan, high, low), _finite(xi, nan, high, low)
 
 
-# ---- exponentials, logarithms and roots -----------------------------------------------------------------------
+# ---- exponentials, logarithms and roots; of what is not finite what C's standard says -----------------------------
+
+
+@device_function
+def _zeros(x, y):
+    """x * y, 0 where either is."""
+    return tl.where(y == 0, y, tl.where((x == 0) & (y != y), x, x * y))
+
+
+@device_function
+def _endless(x, y):
+    """x * y, 0 where either is, and infinite where x is."""
+    return tl.where((tl.abs(x) == float("inf")) & (y != y), x, _zeros(x, y))
 
 
 @device_function
 def complex_exp(xr, xi):
     """In two factors, so that it overflows only where the result does."""
     half = libdevice.exp(xr * 0.5)
-    im = half * libdevice.sin(xi) * half
-    return tl.where(half == 0, half, half * libdevice.cos(xi) * half), tl.where((xi == 0) | (half == 0), xi * 0, im)
+    im = tl.where(half == 0, half, half * libdevice.sin(xi) * half)
+    return _endless(half, libdevice.cos(xi)) * half, tl.where(xi == 0, xi, im)
 
 
 def complex_exp2(xr, xi):
@@ -255,13 +267,13 @@ def complex_pow(xr, xi, yr, yi):
 @device_function
 def complex_sinh(xr, xi):
     """sinh(xr) complex_cos(xi) + i complex_cosh(xr) sin(xi)."""
-    return libdevice.sinh(xr) * libdevice.cos(xi), libdevice.cosh(xr) * libdevice.sin(xi)
+    return _endless(libdevice.sinh(xr), libdevice.cos(xi)), _zeros(libdevice.cosh(xr), libdevice.sin(xi))
 
 
 @device_function
 def complex_cosh(xr, xi):
     """cosh(xr) complex_cos(xi) + i complex_sinh(xr) sin(xi)."""
-    return libdevice.cosh(xr) * libdevice.cos(xi), libdevice.sinh(xr) * libdevice.sin(xi)
+    return _endless(libdevice.cosh(xr), libdevice.cos(xi)), _zeros(libdevice.sinh(xr), libdevice.sin(xi))
 
 
 def complex_cos(xr, xi):
@@ -277,7 +289,18 @@ def complex_tanh(xr, xi):
     beta = 1 + tangent * tangent
     below = 1 + beta * sine * sine
     re = beta * libdevice.sqrt(1 + sine * sine) * sine / below
-    return tl.where(inside == xr, re, inside / 20), tangent / below
+    endless = tl.abs(xr) == float("inf")
+    re = tl.where((inside == xr) | (xr != xr), re + xr * 0, inside / 20 + tl.where(endless, 0.0, tangent * 0))
+    im = tl.where(xi == 0, xi, tangent / below + xr * 0)
+    return tl.where(xr == 0, xr, re), tl.where(endless, libdevice.copysign(0.0, xi), im)
+
+
+@device_function
+def _special(xr, xi, re, im, at_infinity_re, at_infinity_im, beside_nan):
+    """The result, its values where a part is infinite, and its real part for a real part of 0 beside NaN."""
+    endless = (tl.abs(xr) == float("inf")) | (tl.abs(xi) == float("inf"))
+    re = tl.where((xr == 0) & (xi != xi), beside_nan, re)
+    return tl.where(endless, at_infinity_re, re), tl.where(endless, at_infinity_im, im)
 
 
 @device_function
@@ -285,19 +308,26 @@ def complex_asin(xr, xi):
     """Of both roots' product, and of one times the other's conjugate."""
     ar, ai = complex_sqrt(1 - xr, -xi)
     br, bi = complex_sqrt(1 + xr, xi)
-    return libdevice.atan2(xr, ar * br - ai * bi), libdevice.asinh(ar * bi - ai * br)
+    re, im = libdevice.atan2(xr, ar * br - ai * bi), libdevice.asinh(ar * bi - ai * br)
+    return _special(xr, xi, re, im, libdevice.atan2(xr, tl.abs(xi)), libdevice.copysign(float("inf"), xi), xr)
 
 
+@device_function
 def complex_acos(xr, xi):
+    """As `complex_asin`."""
     ar, ai = complex_sqrt(1 - xr, -xi)
     br, bi = complex_sqrt(1 + xr, xi)
-    return 2 * libdevice.atan2(ar, br), libdevice.asinh(br * ai - bi * ar)
+    re, im = 2 * libdevice.atan2(ar, br), libdevice.asinh(br * ai - bi * ar)
+    endless = -libdevice.copysign(float("inf"), xi)
+    return _special(xr, xi, re, im, libdevice.atan2(tl.abs(xi), xr), endless, 1.5707963267948966)
 
 
 def complex_acosh(xr, xi):
     ar, ai = complex_sqrt(xr - 1, xi)
     br, bi = complex_sqrt(xr + 1, xi)
-    return libdevice.asinh(ar * br + ai * bi), 2 * libdevice.atan2(ai, br)
+    re, im = libdevice.asinh(ar * br + ai * bi), 2 * libdevice.atan2(ai, br)
+    im, re = _special(xr, xi, im, re, libdevice.atan2(xi, xr), float("inf"), 1.5707963267948966)
+    return re, im
 
 
 @device_function
@@ -305,7 +335,9 @@ def complex_atanh(xr, xi):
     """The logarithm's real part without cancellation."""
     square = xi * xi
     re = 0.25 * libdevice.log1p(4 * xr / ((1 - xr) * (1 - xr) + square))
-    return re, 0.5 * libdevice.atan2(2 * xi, (1 - xr) * (1 + xr) - square)
+    im = 0.5 * libdevice.atan2(2 * xi, (1 - xr) * (1 + xr) - square)
+    right = tl.where(xi != xi, xi, libdevice.copysign(1.5707963267948966, xi))
+    return _special(xr, xi, re, im, libdevice.copysign(0.0, xr), right, xr)
 
 
 def _turned(function: Any) -> Any:

@@ -17,6 +17,7 @@ from .family import elementwise
 
 if TYPE_CHECKING:
     import triton.language as tl
+    from triton.language.extra import libdevice
 
 
 class RealSign(Rule):
@@ -48,7 +49,7 @@ def signbit(x):
 @signbit.kernel
 def _(x):
     if x.dtype.is_floating():
-        return (x < 0) | ((x == 0) & (1 / x < 0))
+        return libdevice.signbit(x) != 0
     elif x.dtype == tl.int1:
         return x != x
     else:
