@@ -7,8 +7,6 @@ from typing import Any
 
 from ..tensor import Tensor
 
-__all__ = ["Array", "kept"]
-
 
 class Array(Tensor):
     """A tensor whose operators promote, and treat infinite numbers, as the array API standard says.
@@ -22,8 +20,8 @@ class Array(Tensor):
 
 def kept(found: Any, args: Iterable[Any]) -> Any:
     """The results of a function of `args`, as arrays where an argument is one, or none is a tensor."""
-    tensors = [value for each in args for value in (each if isinstance(each, (list, tuple)) else (each,))]
-    tensors = [value for value in tensors if isinstance(value, Tensor)]
+    flat = [value for each in args for value in (each if isinstance(each, (list, tuple)) else (each,))]
+    tensors = [value for value in flat if isinstance(value, Tensor)]
     if not tensors or any(isinstance(value, Array) for value in tensors):
         for value in found if isinstance(found, (list, tuple)) else (found,):
             if type(value) is Tensor and not any(value is each for each in tensors):
@@ -33,8 +31,8 @@ def kept(found: Any, args: Iterable[Any]) -> Any:
 
 def _stay(name: str) -> None:
     """Let what a member of Tensor gives be arrays, of arrays."""
-    member = getattr(Tensor, name)
-    compute = member.fget if isinstance(member, property) else member
+    member: Any = getattr(Tensor, name)
+    compute: Any = member.fget if isinstance(member, property) else member
 
     def call(self: Any, *args: Any, **named: Any) -> Any:
         return kept(compute(self, *args, **named), (self,))

@@ -1,7 +1,6 @@
 """Functions of the standard that make arrays, or others of them: of other shapes, joined, of elements by their places.
 
-`device` is a device or its name, None for the default one. What has `copy` raises ValueError if that is False and a
-copy is necessary.
+What takes `copy` raises ValueError if that is False and a copy is necessary.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def _common(call: str, values: Any) -> dtype:
 
 
 def promoted(call: str, *values: Any, to: dtype | None = None) -> list[Tensor]:
-    """Tensors and numbers as tensors of the dtype that they promote to, or of `to`; numbers become 0-dim CPU tensors."""
+    """Tensors and numbers as tensors of the dtype that they promote to, or of `to`; numbers on the CPU."""
     kind = to or _common(call, values)
     return [x.to(kind) if isinstance(x, Tensor) else full((), x, dtype=kind, device="cpu") for x in values]
 
@@ -55,7 +55,7 @@ def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None)
     return kept(x.to(x.device if device is None else device, dtype, copy=copy), (x,))  # type: ignore[no-any-return]
 
 
-def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
+def can_cast(from_: Any, to: dtype, /) -> bool:
     """Whether every element of a dtype, or of a tensor's, is one of dtype `to` by the rules of promotion."""
     return dtypes.PROMOTION.get((getattr(from_, "dtype", from_), to)) is to
 
@@ -86,7 +86,7 @@ def iinfo(type: dtype | Tensor, /) -> dtypes.iinfo:
     return _limits(dtypes.iinfo, type)  # type: ignore[no-any-return]
 
 
-def _limits(info: Any, type: dtype | Tensor) -> Any:
+def _limits(info: Any, type: Any) -> Any:
     kind = getattr(type, "dtype", type)
     found = info(kind)
     found.dtype = dtypes.real_of(kind)  # PyTorch has its name there

@@ -10,8 +10,6 @@ from ..arguments import check_tensor
 from .arrays import kept
 from .data_types import promoted
 
-__all__ = ["declared"]
-
 _ANNOTATIONS = """x: Tensor; x1: Tensor | complex; x2: Tensor | complex; arrays: Sequence[Tensor]; keepdims: bool;
     axes: Sequence[int] | None; axis: int | tuple[int, ...] | None; device: device | str | None; dtype: dtype | None;
     shape: int | Sequence[int]"""

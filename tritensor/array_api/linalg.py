@@ -67,5 +67,3 @@ _OWN = {
 _named = declared(__name__, _TABLE, {**vars(functional), **vars(linalg), **_OWN})
 globals().update(_named)
 Array.__matmul__ = lambda self, other: _named["matmul"](self, other)
-
-__all__ = list(_named)

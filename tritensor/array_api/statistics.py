@@ -106,8 +106,9 @@ def _unique(x: Tensor) -> Any:
     return view_as_complex(values), inverse.reshape(x.shape), counts
 
 
-_ALL = ("values", "indices", "inverse_indices", "counts")
-UniqueAll = NamedTuple("UniqueAll", [(name, Tensor) for name in _ALL])  # type: ignore[misc]
+UniqueAll = NamedTuple(  # noqa: UP014
+    "UniqueAll", [("values", Tensor), ("indices", Tensor), ("inverse_indices", Tensor), ("counts", Tensor)]
+)
 UniqueCounts = NamedTuple("UniqueCounts", [("values", Tensor), ("counts", Tensor)])  # noqa: UP014
 UniqueInverse = NamedTuple("UniqueInverse", [("values", Tensor), ("inverse_indices", Tensor)])  # noqa: UP014
 

@@ -482,14 +482,13 @@ def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> A
         ValueError: `api_version` is none of 2021.12, 2022.12, 2023.12 and 2024.12.
     """
     if api_version not in (None, *_VERSIONS):
-        known = ", ".join(_VERSIONS)
-        raise ValueError(explain(f"__array_namespace__: no version {api_version!r}", f"there are {known}"))
+        raise ValueError(explain(f"__array_namespace__: no version {api_version!r}", f"there are {_VERSIONS}"))
     return importlib.import_module("tritensor.array_api")
 
 
 @method()
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """The tensor on a device, itself if it is there; the array API's `to`, for which `stream` is None."""
+    """The tensor on a device, itself if it is there: `to` of the array API, where `stream` has to be None."""
     if stream is not None:
         raise ArgumentError(explain("to_device: takes no stream", remedy="use `with tritensor.cuda.stream(stream):`"))
     return self.to(device)  # type: ignore[no-any-return]

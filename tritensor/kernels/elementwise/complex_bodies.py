@@ -177,17 +177,19 @@ def _zeros(x, y):
 
 
 @device_function
-def _endless(x, y):
-    """x * y, 0 where either is, and infinite where x is."""
-    return tl.where((tl.abs(x) == float("inf")) & (y != y), x, _zeros(x, y))
+def _endless(x, y, real):
+    """x * y, 0 where either is, and infinite where a real part is."""
+    return tl.where((tl.abs(real) == float("inf")) & (y != y), x, _zeros(x, y))
 
 
 @device_function
 def complex_exp(xr, xi):
     """In two factors, so that it overflows only where the result does."""
     half = libdevice.exp(xr * 0.5)
-    im = tl.where(half == 0, half, half * libdevice.sin(xi) * half)
-    return _endless(half, libdevice.cos(xi)) * half, tl.where(xi == 0, xi, im)
+    cosine, sine = libdevice.cos(xi), libdevice.sin(xi)
+    re = tl.where((tl.abs(xr) == float("inf")) & (cosine != cosine), half, half * cosine * half)
+    im = tl.where((xr == float("-inf")) & (sine != sine), half, half * sine * half)
+    return re, tl.where(xi == 0, xi, im)
 
 
 def complex_exp2(xr, xi):
@@ -267,13 +269,13 @@ def complex_pow(xr, xi, yr, yi):
 @device_function
 def complex_sinh(xr, xi):
     """sinh(xr) complex_cos(xi) + i complex_cosh(xr) sin(xi)."""
-    return _endless(libdevice.sinh(xr), libdevice.cos(xi)), _zeros(libdevice.cosh(xr), libdevice.sin(xi))
+    return _endless(libdevice.sinh(xr), libdevice.cos(xi), xr), _zeros(libdevice.cosh(xr), libdevice.sin(xi))
 
 
 @device_function
 def complex_cosh(xr, xi):
     """cosh(xr) complex_cos(xi) + i complex_sinh(xr) sin(xi)."""
-    return _endless(libdevice.cosh(xr), libdevice.cos(xi)), _zeros(libdevice.sinh(xr), libdevice.sin(xi))
+    return _endless(libdevice.cosh(xr), libdevice.cos(xi), xr), _zeros(libdevice.sinh(xr), libdevice.sin(xi))
 
 
 def complex_cos(xr, xi):

@@ -88,7 +88,7 @@ def _(x, y):
     smallest = one.to(x.dtype, bitcast=True)
     moved = tl.where((y > x) == (x > 0), bits + one, bits - one).to(x.dtype, bitcast=True)
     moved = tl.where(x == 0, tl.where(y > 0, smallest, -smallest), moved)
-    return tl.where((x != x) | (y != y), x + y, tl.where(x == y, y, moved))
+    return tl.where(x != x, x, tl.where(y != y, y, tl.where(x == y, y, moved)))  # of a number, y != y is no block
 
 
 def _frexp(x: Any) -> Any:
