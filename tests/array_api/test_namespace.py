@@ -22,7 +22,9 @@ LINES += [("fft", line) for line in standard.FFT.strip().splitlines()]
 
 
 def shown(function: Any) -> list[tuple[str, Any, Any]]:
-    return [(each.name, each.kind, each.default) for each in inspect.signature(function).parameters.values()]
+    """The parameters, without the names of those that have none for the caller."""
+    found = inspect.signature(function).parameters.values()
+    return [(each.name if each.kind > each.POSITIONAL_ONLY else "", each.kind, each.default) for each in found]
 
 
 @pytest.mark.parametrize("module", ["", "linalg", "fft"])
@@ -53,7 +55,7 @@ def test_a_tensor_has_the_namespace() -> None:
         assert x.__array_namespace__(api_version=version) is xp
     assert torch.array_api is xp and xp.asarray(1.0).__array_namespace__() is xp
     for version in ("2025.12", "1.0", 2024.12):
-        with pytest.raises(ValueError, match="there are .*2024.12"):
+        with pytest.raises(ValueError, match=r"there are .*2024\.12"):
             x.__array_namespace__(api_version=version)
 
 

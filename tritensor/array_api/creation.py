@@ -28,7 +28,7 @@ empty_like(x, /, *, dtype=None, device=None)
 expand_dims(x, /, axis) = unsqueeze: `x` with a new axis of extent 1, as a view.
 eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None): A matrix of ones on the `k`-th diagonal, zeros elsewhere.
 flip(x, /, *, axis=None): The elements in reverse order along axes, or along all.
-from_dlpack(x, /, *, device=None, copy=None): A tensor over the memory of another library's array that has DLPack.
+from_dlpack(array, /, *, device=None, copy=None): A tensor over the memory of another library's array that has DLPack.
 full(shape, fill_value, *, dtype=None, device=None): A tensor of one number, of its default dtype unless that is given.
 full_like(x, /, fill_value, *, dtype=None, device=None)
 linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True): `num` numbers evenly apart.
