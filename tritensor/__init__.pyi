@@ -7,6 +7,7 @@ from builtins import str as _str
 
 from . import accelerator as accelerator
 from . import amp as amp
+from . import array_api as array_api
 from . import autograd as autograd
 from . import compiler as compiler
 from . import cpu as cpu
@@ -749,6 +750,7 @@ __all__ = [
     "argmin",
     "argsort",
     "argwhere",
+    "array_api",
     "as_strided",
     "as_strided_",
     "as_strided_copy",

@@ -1159,6 +1159,8 @@ class Tensor:
         """`repeat`, where missing leading counts are 1."""
     def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: _Bool = False, copy: _Bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
         """The tensor on another device, in another dtype, or both; the tensor itself when neither differs."""
+    def to_device(self, device: Any, *, stream: Any = None) -> Tensor:
+        """The tensor on a device, itself if it is there: `to` of the array API, where `stream` has to be None."""
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers (a number for a 0-dimensional tensor)."""
     def topk(self, k: _Int, dim: _Int = -1, largest: _Bool = True, sorted: _Bool = True) -> TopkResult:
@@ -1238,6 +1240,8 @@ class Tensor:
     def __and__(self, other: Any) -> Any:
         """The bits that x and y both have."""
     def __array__(self, dtype: Any = None, copy: _Bool | None = None) -> np.ndarray: ...
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """`tritensor.array_api`, the functions of the Python array API standard."""
     def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: _Bool = False) -> Tensor:
         """What NumPy makes of tensors, as a tensor: `np.sin(x)`. As in PyTorch answers of yes and no become uint8."""
     def __bool__(self) -> _Bool: ...
