@@ -32,6 +32,7 @@ from .expanded import collapsed
 from .strides import new_strides, restrided
 
 _SMALL = 65504  # every floating dtype holds the numbers up to it
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # of the array API; each contains those before it
 
 _SIGNATURES = (
     "(device device = None, dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
@@ -464,9 +465,6 @@ def _conversion(name: str, dtype: dtypes.dtype) -> Any:
 
 for _name, _target in _SHORT.items():
     method(_name)(_conversion(_name, _target))
-
-
-_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # of the array API; each contains those before it
 
 
 @method()

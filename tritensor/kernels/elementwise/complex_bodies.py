@@ -283,6 +283,12 @@ def complex_cos(xr, xi):
 
 
 @device_function
+def _signed(size, x):
+    """A number with the sign and of the dtype of x."""
+    return libdevice.copysign(tl.minimum(tl.maximum(tl.abs(x), size), size), x)
+
+
+@device_function
 def complex_tanh(xr, xi):
     """Beyond 20 it is 1 or -1 in every dtype, and squares would overflow."""
     inside = tl.minimum(tl.maximum(xr, -20.0), 20.0)
@@ -294,7 +300,7 @@ def complex_tanh(xr, xi):
     endless = tl.abs(xr) == float("inf")
     re = tl.where((inside == xr) | (xr != xr), re + xr * 0, inside / 20 + tl.where(endless, 0.0, tangent * 0))
     im = tl.where(xi == 0, xi, tangent / below + xr * 0)
-    return tl.where(xr == 0, xr, re), tl.where(endless, libdevice.copysign(0.0, xi), im)
+    return tl.where(xr == 0, xr, re), tl.where(endless, _signed(0.0, xi), im)
 
 
 @device_function
@@ -311,17 +317,14 @@ def complex_asin(xr, xi):
     ar, ai = complex_sqrt(1 - xr, -xi)
     br, bi = complex_sqrt(1 + xr, xi)
     re, im = libdevice.atan2(xr, ar * br - ai * bi), libdevice.asinh(ar * bi - ai * br)
-    return _special(xr, xi, re, im, libdevice.atan2(xr, tl.abs(xi)), libdevice.copysign(float("inf"), xi), xr)
+    return _special(xr, xi, re, im, libdevice.atan2(xr, tl.abs(xi)), _signed(float("inf"), xi), xr)
 
 
-@device_function
 def complex_acos(xr, xi):
-    """As `complex_asin`."""
     ar, ai = complex_sqrt(1 - xr, -xi)
     br, bi = complex_sqrt(1 + xr, xi)
     re, im = 2 * libdevice.atan2(ar, br), libdevice.asinh(br * ai - bi * ar)
-    endless = -libdevice.copysign(float("inf"), xi)
-    return _special(xr, xi, re, im, libdevice.atan2(tl.abs(xi), xr), endless, 1.5707963267948966)
+    return _special(xr, xi, re, im, libdevice.atan2(tl.abs(xi), xr), -_signed(float("inf"), xi), 1.5707963267948966)
 
 
 def complex_acosh(xr, xi):
@@ -338,8 +341,7 @@ def complex_atanh(xr, xi):
     square = xi * xi
     re = 0.25 * libdevice.log1p(4 * xr / ((1 - xr) * (1 - xr) + square))
     im = 0.5 * libdevice.atan2(2 * xi, (1 - xr) * (1 + xr) - square)
-    right = tl.where(xi != xi, xi, libdevice.copysign(1.5707963267948966, xi))
-    return _special(xr, xi, re, im, libdevice.copysign(0.0, xr), right, xr)
+    return _special(xr, xi, re, im, _signed(0.0, xr), tl.where(xi != xi, xi, _signed(1.5707963267948966, xi)), xr)
 
 
 def _turned(function: Any) -> Any:
