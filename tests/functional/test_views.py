@@ -132,6 +132,8 @@ def q() -> torch.Tensor:
         (lambda x: x.permute(0, 1), RuntimeError, "permute: number of dimensions in the tensor input does not match"),
         (lambda x: x.permute(0, 0, 1), RuntimeError, r"permute\(\): duplicate dims are not allowed"),
         (lambda x: x.transpose(0, 3), IndexError, r"Dimension out of range \(expected to be in range of \[-3, 2\]"),
+        (lambda x: x.transpose(1), TypeError, r"transpose\(\): argument 'dim1' is missing"),
+        (lambda x: x.transpose((0, 1)), RuntimeError, "permute: number of dimensions in the tensor input"),
         (lambda x: x.t(), RuntimeError, r"t\(\) expects a tensor with <= 2 dimensions, but self is 3D"),
         (lambda x: x[0, 0].mT, RuntimeError, r"tensor\.mT is only supported on matrices"),
         (lambda x: x.expand(3, 4), RuntimeError, r"expand\(.*the number of sizes provided \(2\) must be greater"),
@@ -234,6 +236,13 @@ def test_broadcast_tensors_returns_what_has_the_shape_as_it_is():
     for name in ("view_as", "reshape_as", "expand_as"):
         with pytest.raises(TypeError, match=rf"{name}\(\): argument 'other' \(position 1\) must be Tensor, not int"):
             getattr(x, name)(2)
+
+
+def test_a_transpose_of_all_dimensions_is_numpys() -> None:
+    x = torch.arange(24).reshape(2, 3, 4)
+    for made in (torch.transpose(x, (2, 0, 1)), x.transpose([2, 0, 1])):
+        np.testing.assert_array_equal(made.numpy(), np.transpose(x.numpy(), (2, 0, 1)))
+        assert made.data_ptr() == x.data_ptr()
 
 
 def test_the_transpose_of_a_tensor_without_dimensions_is_itself():

@@ -176,7 +176,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
 
 
 @public(out=takes_out())
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, axes: Any = None) -> Tensor:
     """The sum of products over several dimensions of both tensors.
 
     >>> import tritensor as torch
@@ -185,6 +185,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
     Args:
         dims: how many: the last of `a` with the first of `b`; or two lists, of the dimensions of `a` and of `b`.
+        axes: `dims` by NumPy's name, which libraries use that call the `tensordot` of any array library.
 
     Raises:
         ShapeError: lists of different lengths, or dimensions of different sizes. RangeError: no such dimension.
@@ -192,6 +193,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """
     check_tensor("tensordot", "a", 1, a)
     check_tensor("tensordot", "b", 2, b)
+    dims = dims if axes is None else axes
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if not isinstance(dims, (tuple, list)):

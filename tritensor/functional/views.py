@@ -210,15 +210,21 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
 
 
 @public("swapaxes", "swapdims", functional=False, method=True)
-def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Dimensions `dim0` and `dim1` exchanged."""
+def transpose(input: Tensor, dim0: Any, dim1: Any = None) -> Tensor:
+    """Dimensions `dim0` and `dim1` exchanged; of one tuple, the dimensions in that order, as in NumPy."""
     data = input._data
     rank = data.ndim
     try:
         if rank == 2 and type(data) is ndarray and -2 <= dim0 < 2 and -2 <= dim1 < 2 and dim0 % 2 != dim1 % 2:
             return _transpose.attach(input, data.shape, data.T, ((1, 0),))
     except (TypeError, ShapeError):
-        pass  # no dimensions, which the code below refuses
+        pass  # no two dimensions: all of them, or what the code below refuses
+    if dim1 is None:
+        if isinstance(dim0, (tuple, list)):
+            return permute(input, dim0)
+        raise ArgumentError(
+            explain("transpose(): argument 'dim1' is missing", remedy="name two dimensions, or give a tuple of all")
+        )
     first, second = layout.normalize_dim(dim0, rank), layout.normalize_dim(dim1, rank)
     order = list(range(rank))
     if rank:

@@ -57,6 +57,7 @@ def test_products_over_dimensions(device) -> None:
     for dims in (([0, 2], [0, 1]), torch.tensor([[0, 2], [0, 1]]), ([-3, 2], [0, -2])):
         made = torch.tensordot(x, y, dims)
         np.testing.assert_allclose(made.cpu().numpy(), np.tensordot(A, B, ([0, 2], [0, 1])), rtol=1e-4, atol=1e-5)
+    assert torch.equal(torch.tensordot(x, y, axes=dims), made)
     assert torch.tensordot(x, y, 0).shape == (2, 3, 4, 2, 4, 5)
     one = torch.tensordot(x, torch.ones(1, 5, device=device), ([2], [0]))
     np.testing.assert_allclose(one.cpu().numpy(), np.repeat(A.sum(2)[..., None], 5, 2), rtol=1e-4, atol=1e-5)
