@@ -22,6 +22,7 @@ from ..public import method, public
 from ..scalars import converted, single
 from ..size import Size
 from ..tensor import Tensor, blank, wrap
+from .columns import read
 from .exchange import of_cuda_array
 from .refused_data import leaves, refusal
 from .strides import restrided, turned
@@ -173,9 +174,9 @@ def _check_flags(requires_grad: Any, pin_memory: Any) -> None:
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
-    """A new tensor with a copy of `data`: numbers, nested sequences, NumPy arrays, tensors.
+    """A new tensor with a copy of `data`: numbers, nested sequences, NumPy arrays, tensors, columns and tables.
 
-    Floats become the default dtype, integers int64; arrays and tensors keep theirs.
+    Floats become the default dtype, integers int64; arrays, tensors, columns (pandas, Polars, PyArrow) keep theirs.
 
     >>> import tritensor as torch
     >>> torch.tensor([[1, 2], [3, 4]])
@@ -183,14 +184,14 @@ def tensor(
             [3, 4]])
 
     Raises:
-        ValueError: a ragged sequence. DtypeError: an element that is not a number.
+        ValueError: a ragged sequence. DtypeError: an element that is not a number, or a value that is missing.
     """
     data = of_cuda_array(data)
     if isinstance(data, Tensor):
         source = data.detach()
         made = source.to(device=device or source.device, dtype=dtype, copy=True)
         return made.requires_grad_() if requires_grad else made
-    wanted = None if dtype is None else numpy_dtype(dtype)
+    wanted, data = None if dtype is None else numpy_dtype(dtype), read(data)
     array = _as_array(data, wanted) if not isinstance(data, np.ndarray) else data
     kind = dtypes.of(array.dtype).numpy if wanted is None else wanted
     copied = _cast(array, kind) if array is data else _converted(array, kind, data)
@@ -255,7 +256,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     data = of_cuda_array(data)
     if isinstance(data, Tensor):
         return data.to(device=data.device if device is None else device, dtype=dtype)
-    wanted = None if dtype is None else numpy_dtype(dtype)
+    wanted, data = None if dtype is None else numpy_dtype(dtype), read(data)
     array = data if isinstance(data, np.ndarray) else _as_array(data, wanted)
     kind = dtypes.of(array.dtype).numpy if wanted is None else wanted
     return place(_cast(array, kind) if array is data else _converted(array, kind, data), device)
@@ -269,7 +270,8 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         ArgumentError: not an array, a dtype without counterpart, or negative strides.
     """
     if not isinstance(ndarray, np.ndarray):
-        raise ArgumentError(f"expected np.ndarray (got {type(ndarray).__name__})")
+        remedy = "as_tensor takes it" if hasattr(ndarray, "__array__") else ""
+        raise ArgumentError(explain(f"expected np.ndarray (got {type(ndarray).__name__})", remedy=remedy))
     if any(stride < 0 for stride in ndarray.strides):
         raise ValueError(
             explain(
