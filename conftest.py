@@ -12,5 +12,9 @@ if "tritensor" not in {entry.name for entry in entry_points(group="pytest11")}:
     pytest_plugins = ["tritensor.pytest_plugin"]
 
 # what needs an extra that is not installed
-_NEED = {"PIL": ["tritensor/vision", "tests/vision"], "sklearn": ["tritensor/sklearn.py", "tests/sklearn_estimators"]}
+_NEED = {
+    "PIL": ["tritensor/vision", "tests/vision"],
+    "einops": ["tritensor/backends/einops.py"],
+    "sklearn": ["tritensor/sklearn.py", "tests/sklearn_estimators"],
+}
 collect_ignore = [path for name, paths in _NEED.items() if find_spec(name) is None for path in paths]
