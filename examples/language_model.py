@@ -3,15 +3,18 @@
     python examples/language_model.py
     python examples/language_model.py --device cuda --graph --steps 2000 --width 256 --layers 6
     TRITENSOR_SIMULATE_CUDA=1 python examples/language_model.py --device cuda --graph --steps 3 --batch 2 --write 20
+    python examples/language_model.py --tokenizer 1000
 
 The text is that of `help()` about the language: 450 KB that are part of Python. With --graph the training step is
-captured once as a CUDA graph and replayed, so that the host's part of a step is one call.
+captured once as a CUDA graph and replayed, so that the host's part of a step is one call. With --tokenizer the model
+writes pieces of words in place of letters: a vocabulary that Hugging Face's package tokenizers learns from the text.
 """
 
 import argparse
 import math
 import sys
 import time
+from importlib.util import find_spec
 from pydoc_data.topics import topics
 
 from tqdm import tqdm
@@ -108,14 +111,32 @@ class GPT(nn.Module):
         return numbers
 
 
-def load_text():
-    """The manual as numbers of letters, and the letters: training text, test text, letters."""
+def load_text(vocabulary=0):
+    """The manual as numbers of letters, and the letters: training text, test text, letters.
+
+    With a vocabulary, a "letter" is one of that many frequent pieces of words, the single letters among them.
+    """
     text = "\n\n".join(topics[name] for name in sorted(topics))
-    letters = sorted(set(text))
-    number = {letter: i for i, letter in enumerate(letters)}
-    numbers = torch.tensor([number[letter] for letter in text])
+    if vocabulary:
+        tokenizer = learn_pieces(text, vocabulary)
+        letters = [tokenizer.id_to_token(i) for i in range(tokenizer.get_vocab_size())]
+        numbers = torch.tensor(tokenizer.encode(text).ids)
+    else:
+        letters = sorted(set(text))
+        number = {letter: i for i, letter in enumerate(letters)}
+        numbers = torch.tensor([number[letter] for letter in text])
     held_out = len(numbers) // 10
     return numbers[:-held_out], numbers[-held_out:], letters
+
+
+def learn_pieces(text, vocabulary):
+    """A tokenizer by byte pair encoding, whose pieces are within a word, the space before it, or between two words."""
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"\s?\w+|\s+|[^\s\w]+"), "isolated")
+    tokenizer.train_from_iterator([text], trainers.BpeTrainer(vocab_size=vocabulary, show_progress=False))
+    return tokenizer
 
 
 def draw_batch(text, batch, context):
@@ -200,6 +221,7 @@ def parse_arguments():
         ("layers", 2, "of attention"),
         ("heads", 4, "in each"),
         ("write", 400, "letters to write at the end"),
+        ("tokenizer", 0, "pieces of words in place of letters; 0 for letters"),
     ):
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"{text} ({value})")
     parser.add_argument("--lr", type=float, default=3e-3, metavar="RATE", help="learning rate (0.003)")
@@ -207,6 +229,8 @@ def parse_arguments():
     arguments = parser.parse_args()
     if arguments.graph and arguments.device == "cpu":
         parser.error("--graph: there are CUDA graphs on CUDA devices only (--device cuda)")
+    if arguments.tokenizer and find_spec("tokenizers") is None:
+        parser.error("--tokenizer: pip install tokenizers")
     if arguments.width % arguments.heads:
         parser.error(f"--width {arguments.width} cannot be shared out to {arguments.heads} heads")
     return arguments
@@ -234,7 +258,7 @@ def main():
     arguments = parse_arguments()
     device = torch.device(arguments.device)
     torch.manual_seed(0)
-    text = load_text()
+    text = load_text(arguments.tokenizer)
     model = GPT(len(text[2]), arguments.context, arguments.width, arguments.layers, arguments.heads, arguments.dropout)
     teach(model.to(device), text, arguments, device, train, loss_on)
 

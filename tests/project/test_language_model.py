@@ -42,6 +42,20 @@ def test_it_learns_and_writes(tmp_path: Path) -> None:
     assert written.startswith("T") and len(written.rstrip("\n")) <= 13 + 1
 
 
+@pytest.mark.peer
+def test_it_learns_pieces_of_words(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    text, held_out, pieces = program("tritensor").load_text(300)
+    whole, _, letters = program("tritensor").load_text()
+    assert len(pieces) == 300 and set(letters) < set(pieces) and any(len(piece) > 3 for piece in pieces)
+    again = "".join(pieces[i] for i in text.tolist() + held_out.tolist())
+    assert again.startswith("".join(letters[i] for i in whole.tolist())) and len(text) < 0.7 * len(whole)
+    done = run_example("--steps", "60", "--write", "12", "--tokenizer", "300", *SMALL, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    before, after = losses_of(done.stdout)
+    assert before == pytest.approx(np.log(300), abs=0.2) and after < before - 0.5
+
+
 @needs_triton
 @pytest.mark.slow
 def test_it_learns_on_a_simulated_device_by_replays(tmp_path: Path) -> None:
@@ -67,6 +81,15 @@ def test_it_learns_on_a_simulated_device_by_replays(tmp_path: Path) -> None:
 def test_it_says_what_it_cannot_do(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
     done = run_example(*arguments, folder=tmp_path)
     assert done.returncode != 0 and words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_it_says_what_tokenizers_need(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    parse = program("tritensor").parse_arguments
+    monkeypatch.setattr("sys.argv", ["language_model.py", "--tokenizer", "300"])
+    monkeypatch.setitem(parse.__globals__, "find_spec", lambda name: None if name == "tokenizers" else 1 / 0)
+    with pytest.raises(SystemExit):
+        parse()
+    assert "--tokenizer: pip install tokenizers" in capsys.readouterr().err
 
 
 def program(library: str) -> SimpleNamespace:
