@@ -168,7 +168,7 @@ def q() -> torch.Tensor:
         (lambda x: x[:, -4], IndexError, "index -4 is out of bounds for dimension 1 with size 3"),
         (lambda x: x[0, 0, 0, 0], IndexError, "too many indices for tensor of dimension 3"),
         (lambda x: x[0, 0, 0][0], IndexError, "invalid index of a 0-dim tensor"),
-        (lambda x: x[::-1], ValueError, "step must be greater than zero"),
+        (lambda x: x[::0], ValueError, "step must be greater than zero"),
         (lambda x: x["a"], IndexError, "only integers, slices"),
     ],
 )

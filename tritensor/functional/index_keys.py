@@ -74,7 +74,11 @@ def resolve(x: Tensor, key: Any) -> Places:
         if part.ndim == 0 and part.dtype is dtypes.bool_:
             basic.append(None)
         dim += max(part.ndim, 1) if part.dtype is dtypes.bool_ else 1
-    view = x if all(part.__class__ is slice and part == _ALL for part in basic) else basic_index(x, tuple(basic))
+    view = (
+        x
+        if all(part.__class__ is slice and part == _ALL for part in basic)
+        else basic_index(x, tuple(basic), to_write=True)
+    )
     if not advanced:
         return Places(view if view is not x else basic_index(x, ...))
     return _locate(view, advanced)

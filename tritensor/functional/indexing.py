@@ -33,6 +33,8 @@ _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 def getitem(self: Tensor, key: Any) -> Tensor:
     """`x[key]`: a view for integers, slices, None and Ellipsis, a copy for tensors, masks, lists and arrays.
 
+    A slice may go backwards (`x[::-1]`), as in NumPy and the array API standard; then the result is a copy.
+
     Index tensors of a CUDA tensor may be on the CPU. For one on the device, the host waits once per version of the
     index to check the bounds; for a mask it waits for the number of elements.
 
@@ -46,7 +48,9 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     if found is not None:
         return found
     view, positions, dims, _ = resolve(self, key)
-    return view if positions is None else kernels.index(view, positions, dims=dims)
+    if positions is None:
+        return view if min(view.stride(), default=0) >= 0 else view.clone()
+    return kernels.index(view, positions, dims=dims)
 
 
 @method("__setitem__")
@@ -72,7 +76,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         if not key:
             return
         key, basic = None, True
-    places = Places(basic_index(self, key)) if basic else resolve(self, key)
+    places = Places(basic_index(self, key, to_write=True)) if basic else resolve(self, key)
     if places.positions is None:
         _assign(places.view, value)
     else:

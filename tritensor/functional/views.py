@@ -222,9 +222,7 @@ def transpose(input: Tensor, dim0: Any, dim1: Any = None) -> Tensor:
     if dim1 is None:
         if isinstance(dim0, (tuple, list)):
             return permute(input, dim0)
-        raise ArgumentError(
-            explain("transpose(): argument 'dim1' is missing", remedy="name two dimensions, or give a tuple of all")
-        )
+        raise ArgumentError(explain("transpose(): argument 'dim1' is missing", remedy="name two, or a tuple of all"))
     first, second = layout.normalize_dim(dim0, rank), layout.normalize_dim(dim1, rank)
     order = list(range(rank))
     if rank:
@@ -453,11 +451,11 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return _unbind.pieces(input, [(*before, place, Ellipsis) for place in range(input._data.shape[dim])], dim)
 
 
-def basic_index(input: Tensor, key: Any) -> Tensor:
-    """`input[key]` for integers, slices, None and Ellipsis: a view.
+def basic_index(input: Tensor, key: Any, to_write: bool = False) -> Tensor:
+    """`input[key]` for integers, slices, None and Ellipsis: a view; with a negative step a copy, but not `to_write`.
 
     Raises:
-        RangeError: an index out of bounds or one index too many. ValueError: a step that is not positive.
+        RangeError: an index out of bounds or one index too many. ValueError: a step of 0.
     """
     data = input._data
     kind = type(key)
@@ -469,9 +467,12 @@ def basic_index(input: Tensor, key: Any) -> Tensor:
         except IndexError:
             pass
     keys: tuple[Any, ...] = key if kind is tuple else (key,)
+    backwards = False
     for part in keys:
         if part.__class__ is slice and part.step is not None and part.step <= 0:
-            raise ValueError("step must be greater than zero")
+            if not part.step:
+                raise ValueError("step must be greater than zero")
+            backwards = not to_write  # no view with negative strides leaves the library
     if Ellipsis not in keys:
         # without the ellipsis NumPy returns a number instead of a view when every dimension is indexed
         keys = (*keys, Ellipsis)
@@ -479,7 +480,7 @@ def basic_index(input: Tensor, key: Any) -> Tensor:
         rest = keys.index(...) + 1  # others cover no dimensions
         keys = (*keys[:rest], *[part for part in keys[rest:] if part is not Ellipsis])
     try:
-        return _slice(input, keys)
+        return _slice(input, keys).clone() if backwards else _slice(input, keys)
     except IndexError:
         layout.index(tuple(data.shape), (0,) * data.ndim, 0, key)
         raise

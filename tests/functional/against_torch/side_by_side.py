@@ -48,6 +48,7 @@ DIFFERENT: dict[str, str] = {
     "r = s.reshape()": NO_SIZES,
     "r = s.permute()": NO_SIZES,
     "r = q.movedim(0, (1, 2))": "one message for all dims that do not match, the one PyTorch has for two tuples",
+    "r = x[::-1]": "a slice may go backwards, as in NumPy and in the array API standard",
     'r = x["a"]': "the IndexError that PyTorch raises for every other bad index, not the accident of this one",
     "r = torch.device(1)": "a device can be named where there is none; PyTorch does that for 'cuda:1' too",
     "r = torch.tensor([v, v])": "tensors of one shape are stacked, as arrays are",
