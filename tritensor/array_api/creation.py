@@ -124,7 +124,9 @@ _OWN = {
     "eye": _eye,
     "flip": lambda x, *, axis=None: functional.flip(x, layout.normalize_dims(axis, x.ndim)),
     "from_dlpack": lambda x, **wanted: _asarray(creation.from_dlpack(x), **wanted),
-    "full": lambda shape, value, **made: creation.full((shape,) if isinstance(shape, int) else shape, value, **made),
+    "full": lambda shape, fill_value, **made: creation.full(
+        (shape,) if isinstance(shape, int) else shape, fill_value, **made
+    ),
     "linspace": lambda start, stop, num, *, endpoint=True, **made: ranges.linspace(
         start, stop, num + (not endpoint), **made
     )[:num],

@@ -64,8 +64,10 @@ def isdtype(dtype: dtype, kind: dtype | str | tuple[dtype | str, ...]) -> bool:
     """Whether a dtype is `kind`: a dtype, the standard's name for a kind ("integral", ...), or one of several of these.
 
     Raises:
-        ValueError: `kind` is another text.
+        ValueError: `kind` is another text. ArgumentError: `dtype` is none of tritensor's, such as one of NumPy.
     """
+    if dtypes.of_argument(dtype) is not dtype:
+        raise ArgumentError(f"isdtype(): argument 'dtype' must be tritensor.dtype, not {dtype!r}")
     if not isinstance(kind, str):
         return any(isdtype(dtype, each) for each in kind) if isinstance(kind, tuple) else dtype is kind
     if kind in ("signed integer", "unsigned integer"):

@@ -51,12 +51,14 @@ def _function(name: str, compute: Callable[..., Any], parameters: str, names: di
         if not needed <= len(args) or (len(args) > len(positional) and not many) or not named.keys() <= named_so.keys():
             shown.bind(*args, **named)  # raises, unless they are passed by name
         given = args
-        if first is not None:
+        if first is not None and len(args) > first:
             given = (*args[:first], *promoted(name, *args[first : first + 2]), *args[first + 2 :])
         elif positional[:1] == ["arrays"]:
             given = (promoted(name, *args[0]), *args[1:])
         elif positional[:1] == ["x"]:
             check_tensor(name, "x", 1, args[0])
+        if isinstance(named.get("shape"), int):
+            named["shape"] = (named["shape"],)
         return kept(compute(*given, **{named_so[key]: value for key, value in named.items()}), args)
 
     call.__name__ = call.__qualname__ = name

@@ -24,7 +24,7 @@ argsort(x, /, *, axis=-1, descending=False, stable=True): The places that put el
 count_nonzero(x, /, *, axis=None, keepdims=False): How many elements are not zero along axes, or among all; int64.
 cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False): The products up to each element, 1 first.
 cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False): The sums up to each element, 0 first.
-diff(x, /, *, axis=-1, n=1, prepend=None, append=None): The differences of neighbours along an axis, `n` times.
+diff(x, /, n=1, axis=-1, *, prepend=None, append=None): The differences of neighbours along an axis, `n` times.
 max(x, /, *, axis=None, keepdims=False) = amax: The greatest element along axes, NaN if one is.
 mean(x, /, *, axis=None, keepdims=False): The mean of floating or complex numbers along axes.
 min(x, /, *, axis=None, keepdims=False) = amin: The smallest element along axes, NaN if one is.
@@ -39,7 +39,7 @@ unique_counts(x, /): The distinct elements in order, and how often each is there
 unique_inverse(x, /): The distinct elements in order, and which of them each element is. Every NaN is distinct.
 unique_values(x, /): The distinct elements in order. Every NaN is distinct.
 var(x, /, *, axis=None, correction=0.0, keepdims=False): The squares of distances over their number less `correction`.
-where(condition, x1, x2, /): `x1` where `condition` is true, `x2` elsewhere, in the dtype that both promote to.
+where(condition, x1=None, x2=None, /): `x1` where `condition` holds, `x2` elsewhere, as they promote; alone `nonzero`.
 """
 _FLAT = frozenset(["prod", "argmax", "argmin"])  # those that go along one dimension
 _OPTIONS: dict[str, dict[str, Any]] = {"std": {"correction": 0.0}, "var": {"correction": 0.0}}
