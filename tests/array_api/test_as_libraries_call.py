@@ -44,3 +44,9 @@ def test_where_of_a_condition_is_nonzero_and_diff_takes_the_order_by_position() 
 def test_isdtype_refuses_a_dtype_of_numpy() -> None:
     with pytest.raises(TypeError, match=r"isdtype\(\): argument 'dtype' must be tritensor.dtype, not <class 'numpy"):
         xp.isdtype(np.float64, "numeric")
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    x = xp.asarray([1, 2], dtype=xp.float32)
+    assert xp.less(x, np.float64(1.5)).tolist() == [True, False]
+    assert xp.result_type(x, np.float64(1.5)) is xp.float32 and xp.where(x > 1, np.float64(0.0), x).dtype is xp.float32

@@ -34,7 +34,8 @@ def result_type(*arrays_and_dtypes: Tensor | dtype | complex) -> dtype:
 
 
 def _common(call: str, values: Any) -> dtype:
-    found = [getattr(value, "dtype", value) for value in values]
+    # NumPy's float64 and complex128 have a dtype, and are Python numbers
+    found = [value if isinstance(value, NUMBERS) else getattr(value, "dtype", value) for value in values]
     kinds = [(kind, True) for kind in found if isinstance(kind, dtype)]
     numbers = [value for value in found if isinstance(value, NUMBERS)]
     if not kinds or len(kinds) + len(numbers) < len(found):
