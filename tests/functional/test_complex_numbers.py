@@ -27,6 +27,13 @@ def test_parts_are_views() -> None:
     assert torch.real(real) is real and torch.isreal(x * 0 + 1).all() and torch.isreal(real).dtype is torch.bool
 
 
+def test_the_imaginary_part_of_a_real_tensor_is_zero_and_cannot_be_written() -> None:
+    x = torch.tensor([1.0, 2.0])
+    assert x.imag.tolist() == [0, 0] and x.imag.dtype is torch.float32
+    with pytest.raises(DtypeError, match="imag is not implemented"):
+        x.imag = 3.0
+
+
 def test_gradients_of_parts() -> None:
     x = torch.tensor([1 + 2j], dtype=torch.complex128, requires_grad=True)
     assert (x.real.grad_fn.name(), torch.view_as_real(x).grad_fn.name()) == ("SelectBackward0", "ViewAsRealBackward0")
@@ -63,7 +70,7 @@ def test_numbers_of_two_parts() -> None:
     ("call", "error", "words"),
     [
         (lambda: torch.view_as_real(torch.ones(1)), DtypeError, "view_as_real is only supported for complex"),
-        (lambda: torch.ones(1).imag, DtypeError, "imag is not implemented for tensors with non-complex"),
+        (lambda: torch.imag(torch.ones(1)), DtypeError, "imag is not implemented for tensors with non-complex"),
         (lambda: torch.view_as_complex(torch.ones(2).long()), DtypeError, "only supported for half, float and double"),
         (lambda: torch.view_as_complex(torch.ones(())), ShapeError, "Input tensor must have one or more"),
         (lambda: torch.view_as_complex(torch.ones(3)), ShapeError, "a last dimension of size 2"),

@@ -47,6 +47,6 @@ def device(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def on(device: str, result: Tensor) -> Tensor:
     """The result, after a check that it is a tensor there."""
-    assert type(result) is Tensor
+    assert isinstance(result, Tensor)
     assert str(result.device) == device
     return result
