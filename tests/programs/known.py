@@ -132,6 +132,21 @@ KNOWN: tuple[Known, ...] = (
         "torch.ones(2, dtype=torch.uint16) + 1",
     ),
     Known(
+        "Slices that go backwards",
+        ACCEPTED,
+        "step must be greater than zero",
+        "NumPy and the array API standard have them, and libraries use them. What is read so is a copy.",
+        "x[::-1]",
+    ),
+    Known(
+        "The imaginary part of a real tensor",
+        ACCEPTED,
+        "imag is not implemented for tensors with non-complex dtypes",
+        "As an attribute it is zero, as NumPy's: libraries ask every array for it. `torch.imag(x)` raises.",
+        "x.imag",
+        r"\.imag",
+    ),
+    Known(
         "A bias without a weight in native_layer_norm",
         ACCEPTED,
         "Expected a proper Tensor but got None",
