@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import functional, layout
 from ..errors import explain
-from ..functional import creation, ranges, views
+from ..functional import creation, exchange, ranges, views
 from ..public import PACKAGE
 from ..tensor import Tensor
 from .declaring import declared
@@ -123,7 +123,7 @@ _OWN = {
     ),
     "eye": _eye,
     "flip": lambda x, *, axis=None: functional.flip(x, layout.normalize_dims(axis, x.ndim)),
-    "from_dlpack": lambda x, **wanted: _asarray(creation.from_dlpack(x), **wanted),
+    "from_dlpack": exchange.from_dlpack,
     "full": lambda shape, fill_value, **made: creation.full(
         (shape,) if isinstance(shape, int) else shape, fill_value, **made
     ),
