@@ -550,8 +550,7 @@ class Tensor:
     def igammac_(self, other: Tensor) -> Tensor:
         """`igammac` in the tensor's own memory."""
     @property
-    def imag(self) -> Tensor:
-        """The imaginary parts, a view."""
+    def imag(self) -> Tensor: ...
     @imag.setter
     def imag(self, value: Any) -> None: ...
     def index_add(self, dim: _Int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
@@ -1127,13 +1126,13 @@ class Tensor:
         """The sum over the dimensions that were expanded from `size` to the shape of `input`: the gradient of `expand`."""
     def svd(self, some: _Bool = True, compute_uv: _Bool = True) -> Any:
         """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`."""
-    def swapaxes(self, dim0: _Int, dim1: _Int) -> Tensor:
-        """Dimensions `dim0` and `dim1` exchanged."""
-    def swapaxes_(self, dim0: _Int, dim1: _Int) -> Tensor:
+    def swapaxes(self, dim0: Any, dim1: Any = None) -> Tensor:
+        """Dimensions `dim0` and `dim1` exchanged; of one tuple, the dimensions in that order, as in NumPy."""
+    def swapaxes_(self, dim0: Any, dim1: Any = None) -> Tensor:
         """`swapaxes` of the tensor itself, whose memory it keeps."""
-    def swapdims(self, dim0: _Int, dim1: _Int) -> Tensor:
-        """Dimensions `dim0` and `dim1` exchanged."""
-    def swapdims_(self, dim0: _Int, dim1: _Int) -> Tensor:
+    def swapdims(self, dim0: Any, dim1: Any = None) -> Tensor:
+        """Dimensions `dim0` and `dim1` exchanged; of one tuple, the dimensions in that order, as in NumPy."""
+    def swapdims_(self, dim0: Any, dim1: Any = None) -> Tensor:
         """`swapdims` of the tensor itself, whose memory it keeps."""
     def symeig(self, *args: Any, **options: Any) -> Any:
         """Removed from PyTorch, as a call says: see `linalg.eigh`."""
@@ -1167,9 +1166,9 @@ class Tensor:
         """The `k` largest (or smallest) elements along `dim`, sorted, and their indices."""
     def trace(self) -> Tensor:
         """The sum of a matrix's diagonal."""
-    def transpose(self, dim0: _Int, dim1: _Int) -> Tensor:
-        """Dimensions `dim0` and `dim1` exchanged."""
-    def transpose_(self, dim0: _Int, dim1: _Int) -> Tensor:
+    def transpose(self, dim0: Any, dim1: Any = None) -> Tensor:
+        """Dimensions `dim0` and `dim1` exchanged; of one tuple, the dimensions in that order, as in NumPy."""
+    def transpose_(self, dim0: Any, dim1: Any = None) -> Tensor:
         """`transpose` of the tensor itself, whose memory it keeps."""
     def triangular_solve(self, A: Tensor, upper: _Bool = True, transpose: _Bool = False, unitriangular: _Bool = False) -> Any:
         """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
