@@ -37,9 +37,8 @@ pytest.register_assert_rewrite(
     )
 )
 
-# Programs that mpiexec runs, not tests: importing one starts a process group. And what the emulated libcuda imports, and
-# the namespace whose import simulates a device for the rest of the process.
-collect_ignore = ["distributed/programs", "devices/emulated.py", "array_api/simulated.py"]
+# Programs that mpiexec runs, not tests: importing one starts a process group. And what the emulated libcuda imports.
+collect_ignore = ["distributed/programs", "devices/emulated.py"]
 
 try:
     import hypothesis

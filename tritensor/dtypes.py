@@ -65,11 +65,6 @@ class dtype:
         """What C++ calls it, as PyTorch does in some of its messages."""
         return _CPP.get(self.name, self.name)
 
-    @property
-    def kind(self) -> str:
-        """NumPy's letter for what the elements are: b, i, u, f or c. Libraries such as xarray ask for it."""
-        return "u" if self.category == INTEGER and not self.is_signed else "bifc"[self.category]
-
 
 BOOLEAN, INTEGER, FLOATING, COMPLEX = range(4)
 
