@@ -119,9 +119,11 @@ class DistributedDataParallel(Module):
     def no_sync(self) -> Iterator[None]:
         """Do not average the gradients of forward passes in the block: they add up until the first pass after it.
 
-        with model.no_sync():
-            loss_of(model(first)).backward()
-        loss_of(model(second)).backward()  # the averages of both
+        ::
+
+            with model.no_sync():
+                loss_of(model(first)).backward()
+            loss_of(model(second)).backward()  # the averages of both
         """
         before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
         try:
