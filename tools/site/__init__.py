@@ -1,0 +1,39 @@
+"""What the documentation's site is made of besides the pages in `docs/`: a page for each public operator, pages for the
+modules' names, and the pages of figures. `docs/conf.py` calls `write` before it reads the pages.
+
+Imports NumPy and tritensor; Sphinx is not needed to make the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["FOLDERS", "texts", "write"]
+
+#: the folders of `docs/` that hold nothing else, and that git ignores
+FOLDERS = ("operators", "reference", "benchmarks")
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """The names of the files that are made, relative to `docs/`, and their texts."""
+    from . import api, figures, operators
+
+    for folder, module in zip(FOLDERS, (operators, api, figures), strict=True):
+        for name, text in module.pages():
+            yield f"{folder}/{name}", text
+
+
+def write(docs: Path) -> None:
+    """Write the files that changed, and remove those that are made no more."""
+    kept = set()
+    for name, text in texts():
+        path = docs / name
+        kept.add(path)
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+    for folder in FOLDERS:
+        for path in (docs / folder).iterdir():
+            if path not in kept:
+                path.unlink()
