@@ -14,15 +14,17 @@ CHECK := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 HAS_TRITON = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("triton") is None)'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types tests format docs clean
+.PHONY: help demo test lint types tests format docs site-test links clean
 
 help:
-	@echo "make demo     train on real digits on the CPU, then on a simulated CUDA device"
-	@echo "make test     lint, type-check and test, as continuous integration does"
-	@echo "make lint | types | tests     one of the three"
-	@echo "make format   format the code, sort the imports, write the type stubs anew"
-	@echo "make docs     build the documentation as a site, into build/docs"
-	@echo "make clean    remove .venv and everything built"
+	@echo "make demo       train on real digits on the CPU, then on a simulated CUDA device"
+	@echo "make test       lint, type-check and test, as continuous integration does"
+	@echo "make lint | types | tests       one of the three"
+	@echo "make format     format the code, sort the imports, write the type stubs anew"
+	@echo "make docs       run what the documentation shows and build it as a site, into build/docs"
+	@echo "make site-test  look at the site in Chromium"
+	@echo "make links      look whether the links to other sites lead somewhere"
+	@echo "make clean      remove .venv and everything built"
 
 $(BIN)/python:
 	@for candidate in $(CANDIDATES); do \
@@ -79,9 +81,25 @@ format: $(VENV)/dev.installed
 	$(BIN)/ruff format .
 	$(BIN)/python -m tools.generate
 
-docs: $(BIN)/python
+$(VENV)/docs.installed: pyproject.toml | $(BIN)/python
+	@echo "Installing tritensor with what its site needs"
 	@$(INSTALL) --editable '.[docs]'
-	$(BIN)/mkdocs build
+	@touch $@
+
+$(VENV)/site.installed: pyproject.toml | $(BIN)/python
+	@$(INSTALL) --editable '.[site]'
+	@touch $@ $(VENV)/docs.installed
+
+docs: $(VENV)/docs.installed
+	$(BIN)/python -m pytest -q tests/documentation
+	$(BIN)/python -m sphinx -b html -W --keep-going -n -q -j auto docs build/docs
+	@echo "The site is build/docs/index.html; to read it: $(BIN)/python -m http.server --directory build/docs"
+
+site-test: $(VENV)/site.installed docs
+	DOCS_BUILT=build/docs $(BIN)/python -m pytest -q -rs -m site tests/documentation
+
+links: $(VENV)/docs.installed
+	$(BIN)/python -m sphinx -b linkcheck -q docs build/links
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

@@ -1,5 +1,5 @@
-"""Write the files that are made from the registry of operators: type stubs and the documentation's page of operators;
-and the page of differences from PyTorch, from the table of the random programs.
+"""Write the files that are made from the registry of operators: type stubs; and the page of differences from PyTorch,
+from the table of the random programs. The site's pages of operators are made when it is built (`tools/site`).
 
 python -m tools.generate            # write the files that changed
 python -m tools.generate --check    # fail if one would change
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import sys
 
-from . import differences, operators, stub
+from . import differences, stub
 
 
 def main() -> None:
     """Write the files, or with --check say which are stale."""
-    made = {**stub.texts(), **operators.texts(), **differences.texts()}
+    made = {**stub.texts(), **differences.texts()}
     stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv:
         sys.exit(f"stale: {', '.join(map(str, stale))}; run `python -m tools.generate`" if stale else 0)

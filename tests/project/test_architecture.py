@@ -266,7 +266,7 @@ def test_tensor_methods_are_documented() -> None:
 
 
 def test_generated_files_are_fresh() -> None:
-    """`python -m tools.generate` writes the type stubs and the page of operators."""
+    """`python -m tools.generate` writes the type stubs and the page of differences."""
     command = [sys.executable, "-m", "tools.generate", "--check"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     checked = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
