@@ -101,6 +101,12 @@ assert {"bounded", "sum_of_squares"} <= {*torch.__all__} & {*torch.functional.__
 print("all of it")
 """
 
+PAGES = """
+from tools.site import operators
+wanted = ("torch.bounded", "torch.sum_of_squares")
+print("".join(text for _, text in operators.pages(lambda each: each.shown in wanted)))
+"""
+
 
 class Checkout:
     """A copy of the project with the two files added."""
@@ -146,13 +152,14 @@ def test_it_is_a_public_function_and_methods(checkout: Checkout) -> None:
     assert checkout.run("-c", CALLS) == "all of it\n"
 
 
-def test_it_is_in_the_stubs_and_on_the_page_of_operators(checkout: Checkout) -> None:
+def test_it_is_in_the_stubs_and_has_a_page(checkout: Checkout) -> None:
     checkout.run("-m", "tools.generate")
     functions, package = (
         checkout.text("tritensor", "functional", "__init__.pyi"),
         checkout.text("tritensor", "__init__.pyi"),
     )
-    tensor, page = checkout.text("tritensor", "tensor.pyi"), checkout.text("docs", "operators.md")
+    tensor = checkout.text("tritensor", "tensor.pyi")
+    page = checkout.run("-c", PAGES)
     bounded = '"""x / (1 + |x|): between -1 and 1."""'
     squares = '"""The sum of the squares of all elements, or along `dim`."""'
     assert f"def bounded(input: Tensor, *, out: Tensor | None = None) -> Tensor:\n    {bounded}\n" in functions
@@ -165,8 +172,10 @@ def test_it_is_in_the_stubs_and_on_the_page_of_operators(checkout: Checkout) -> 
     assert f"    def bounded(self) -> Tensor:\n        {bounded}\n" in tensor
     assert f"    def bounded_(self) -> Tensor:\n        {bounded}\n" in tensor
     assert "    def sum_of_squares(self, dim: _Int | Sequence[_Int] | None = None" in tensor
-    assert "| `bounded(x)` | x / (1 + \\|x\\|): between -1 and 1. |" in page and "`bounded_`" in page
-    assert "| `sum_of_squares(x, dim=None, keepdim=False)` | The sum of the squares" in page
+    assert ":doc:`torch.bounded`\n     - x / (1 + \\|x\\|): between -1 and 1.\n     - ``.bounded_``" in page
+    assert ".. autofunction:: tritensor.bounded\n" in page and "return x / (1 + tl.abs(x))" in page
+    assert ">>> torch.bounded(x)\n   tensor([[0.3333, 0.2000],\n" in page and ">>> torch.sum_of_squares(x)\n" in page
+    assert ":doc:`torch.sum_of_squares`\n     - The sum of the squares" in page
 
 
 @needs_triton

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import re
 import weakref
-from pathlib import Path
 
 import pytest
 
@@ -283,12 +281,3 @@ def test_transfers_of_a_replay():
 def test_without_a_device_nothing_is_captured(monkeypatch):
     monkeypatch.setattr("tritensor.cuda.graphs.active", lambda: None)
     assert cuda.is_current_stream_capturing() is False
-
-
-def test_the_page_about_graphs_runs():
-    text = (Path(__file__).parents[3] / "docs" / "graphs.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) >= 2
-    names: dict = {}
-    for block in blocks:
-        exec(compile(block, "docs/graphs.md", "exec"), names)

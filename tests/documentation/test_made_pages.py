@@ -1,0 +1,243 @@
+"""The pages that are made from the package and from the figures: what is on them, and what is kept off them."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import tritensor
+from benchmarks.compare import RESULTS, duration
+from tools.site import api, figures, functions, mermaid, operators, sources, versions, write
+from tritensor import nn
+from tritensor.operator import registry
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@cache
+def pages() -> dict[str, str]:
+    return dict(operators.pages())
+
+
+def examples(text: str) -> str:
+    """The sessions on a page."""
+    return "\n".join(line.strip() for line in text.split("\n") if line.startswith("   ")) if ">>>" in text else ""
+
+
+def test_every_public_function_of_tensors_has_a_page() -> None:
+    named = {name for each in functions.functions() for name in (each.shown, *each.also, *each.in_place)}
+    for space, module in (("torch", tritensor), ("F", nn.functional), ("torch.linalg", tritensor.linalg)):
+        public = {name for name in module.__all__ if functions._is_function(getattr(module, name))}
+        missing = {name for name in public if f"{space}.{name}" not in named}
+        assert {name for name in missing if not functions.SETTINGS.search(name)} == set()
+    assert {"torch.absolute", "Tensor.abs_", "F.relu", "Tensor.expand", "torch.special.expit"} <= named
+    assert set(pages()) == {"index.rst"} | {f"{each.shown}.rst" for each in functions.functions()}
+
+
+def test_internal_operators_have_no_page() -> None:
+    inner = {"bent_error", "add_scaled", "average", "relu_gradient", "copy", "max_pool_backward", "squared_error"}
+    assert inner <= set(registry)
+    assert [name for name in pages() if name.removesuffix(".rst").rpartition(".")[2] in inner] == []
+    assert [name for name in inner if re.search(rf"[.`]{name}`", pages()["index.rst"])] == []
+
+
+def test_every_page_has_an_example() -> None:
+    """In the docstring, which the doctests run, or on the page, where running it made it."""
+    bare = [
+        each.shown
+        for each in functions.functions()
+        if ">>>" not in pages()[f"{each.shown}.rst"] and ">>>" not in (each.value.__doc__ or "")
+    ]
+    assert bare == ["Tensor.cuda", "Tensor.pin_memory", "Tensor.record_stream"]  # which need a device
+
+
+@pytest.mark.parametrize("name", ["F.huber_loss", "torch.std_mean", "Tensor.register_hook", "torch.special.zeta"])
+def test_an_example_prints_what_the_page_says(name: str) -> None:
+    text = pages()[f"{name}.rst"]
+    session = re.search(r"code-block:: pycon\n\n(.*?)\n\n[^ ]", text + "\n\nend", re.DOTALL)
+    assert session is not None
+    example = doctest.DocTestParser().get_doctest(session[1] + "\n", {}, name, name, 0)
+    assert len(example.examples) >= 3
+    assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example).failed == 0
+
+
+def test_a_page_shows_the_declaration() -> None:
+    text = pages()["F.silu.rst"]
+    assert ".. autofunction:: tritensor.nn.functional.silu\n" in text
+    assert "**NumPy reference**" in text and "**Triton kernel**" in text
+    assert "def silu(x):" in text and "@silu.kernel" in text and "silu.gradient(" in text
+    assert re.search(r"tritensor/kernels/elementwise/activations.py:\d+", text)
+    add = pages()["torch.add.rst"]
+    assert "np.add" in add and "``Tensor.add_``" in add and ".. py:method:: tritensor.Tensor.add_(other" in add
+    assert "takes a tensor for the result" in add and "not taken" in text
+    assert "``float32``, ``float64``, ``complex64``, ``complex128``: the same" in add
+    argmax = pages()["torch.argmax.rst"]
+    assert "     - no\n" in argmax and "``int64``" in argmax
+    assert "family *fourier*" in operators.page(_fourier(), {})
+
+
+def _fourier() -> functions.Function:
+    return next(each for each in functions.functions() if each.shown == "torch.fft.fft")._replace(
+        own=registry["fft_c2c"], operators=(registry["fft_c2c"],)
+    )
+
+
+def test_a_composition_names_its_operators() -> None:
+    text = pages()["F.huber_loss.rst"]
+    assert "Operators that it calls: :doc:`torch.sum`, :doc:`torch.mean`." in text
+    assert "Of the operator behind it:" in text and "def bent_error(" in text
+    assert "Of :doc:`torch.cat`:" in pages()["torch.stack.rst"]
+    assert "Composed of other functions" in pages()["torch.reshape.rst"]
+
+
+def test_every_operator_has_a_text_of_reference_and_kernel() -> None:
+    for operator in registry.values():
+        assert sources.reference_of(operator) is not None, operator.name
+        assert sources.kernels_of(operator) or operator.family in operators.HOSTED, operator.name
+        assert bool(sources.gradients_of(operator)) == operator.differentiable, operator.name
+
+
+def test_families_are_described() -> None:
+    assert {operator.family for operator in registry.values()} == set(operators.FAMILIES)
+
+
+def test_every_module_with_public_names_is_in_the_reference() -> None:
+    made = dict(api.pages())
+    assert {"index.rst", "torch.rst", "Tensor.rst", "nn.rst", "nn.Linear.rst", "optim.Adam.rst", "cuda.rst"} <= set(
+        made
+    )
+    assert ".. autoclass:: tritensor.nn.Linear" in made["nn.Linear.rst"]
+    assert ".. autofunction:: tritensor.set_num_threads" in made["torch.rst"]
+    assert ".. autoattribute:: tritensor.Tensor.grad" in made["Tensor.rst"]
+    assert ":doc:`abs </operators/torch.abs>`" in made["Tensor.rst"]
+
+
+def test_escaped_sentences() -> None:
+    assert operators.escaped("a * b_ | `x * y` end") == "a \\* b\\_ \\| ``x * y`` end"
+    assert operators.escaped("one ` alone") == "one ' alone"
+
+
+# ---- figures -------------------------------------------------------------------------------------------------------
+
+
+def test_figures_are_the_stored_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8"))
+    text = figures.cpu()
+    for name, case in stored["cases"].items():
+        assert f'id="{name}"' in text
+        for entry in case["speed"].values():
+            assert f">{entry['ratio']:.2f}<" in text and duration(entry["theirs_us"]) in text
+    assert stored["machine"]["processor"] in text and stored["commit"][:10] in text
+    assert all(f"{name} {version}" in text for name, version in stored["versions"].items())
+
+    stored["cases"]["add_10"]["speed"]["numpy"]["ratio"] = 123.456
+    stored["cases"]["add_10"]["accuracy"]["accurate"] = False
+    (tmp_path / "cpu.json").write_text(json.dumps(stored))
+    monkeypatch.setattr(figures, "RESULTS", tmp_path)
+    assert ">123.46<" in figures.cpu() and "<b>inaccurate</b>" in figures.cpu()
+    assert ">123.46<" in figures.front()
+
+
+def test_bars() -> None:
+    assert 'class="faster" style="left:25.0%;width:25.0%"' in figures.bar(0.25)
+    assert 'class="slower" style="left:50.0%;width:50.0%"' in figures.bar(1000.0)
+
+
+def test_the_page_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures.table, "gpu_figures", lambda: None)
+    assert "none is shown" in figures.gpu()
+    speed = {"torch": {"ours_us": 10.0, "theirs_us": 20.0, "ratio": 2.0}, "cupy": {"error": "none"}}
+    found = {"gpu": "Card", "date": "2026-01-01", "versions": {"torch": "3"}, "rows": {"copy": {"title": "x < y"}}}
+    found["rows"]["copy"]["speed"] = speed  # type: ignore[index]
+    monkeypatch.setattr(figures.table, "gpu_figures", lambda: found)
+    text = figures.gpu()
+    assert "Card" in text and "torch 3" in text and "x &lt; y" in text and ">2.00<" in text and "cupy" not in text
+
+
+# ---- pictures ------------------------------------------------------------------------------------------------------
+
+
+def test_the_pictures_are_those_of_their_texts() -> None:
+    assert list(mermaid.pictures()) and mermaid.stale() == []
+
+
+def test_a_flowchart_in_graphviz() -> None:
+    graph = mermaid.graph_of('flowchart TD\n a["one<br>two"] -- yes --> b{"three?"} --> c\n node --> a')
+    assert '"a" [label="one\\ntwo", style=rounded];' in graph and '"b" [label="three?", shape=hexagon];' in graph
+    assert '"a" -> "b" [label="yes"];' in graph and '"b" -> "c" [label=""];' in graph and '"node" -> "a"' in graph
+    with pytest.raises(ValueError, match="only flowcharts"):
+        mermaid.graph_of("sequenceDiagram\n a --> b")
+    for line in ("a --> ((b))", 'a["x"] ? b'):
+        with pytest.raises(ValueError, match="not understood"):
+            mermaid.graph_of(f"flowchart TD\n {line}")
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="needs Graphviz")
+def test_a_picture_takes_the_colours_of_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mermaid, "DOCS", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["mermaid"])
+    page, picture = tmp_path / "page.md", tmp_path / "pictures" / "page-1.svg"
+    page.write_text('```mermaid\nflowchart TD\n    a["x < y"] --> b\n```\n')
+    assert mermaid.stale() == [picture]
+    mermaid.main()
+    text = picture.read_text()
+    assert 'stroke="currentColor"' in text and "black" not in text and "x &lt; y" in text and "<!DOCTYPE" not in text
+    monkeypatch.setattr(sys, "argv", ["mermaid", "--check"])
+    with pytest.raises(SystemExit) as ended:
+        mermaid.main()
+    assert ended.value.code == 0
+    page.write_text("no picture\n")
+    with pytest.raises(SystemExit, match="stale"):
+        mermaid.main()
+    monkeypatch.setattr(sys, "argv", ["mermaid"])
+    mermaid.main()
+    assert not picture.exists()
+
+
+# ---- the folder ----------------------------------------------------------------------------------------------------
+
+
+def test_pages_are_written_once_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [("operators/a.rst", "a"), ("reference/b.rst", "b"), ("benchmarks/c.rst", "c")]
+    monkeypatch.setattr("tools.site.texts", lambda: iter(made))
+    write(tmp_path)
+    (tmp_path / "operators" / "old.rst").write_text("of an operator that is gone")
+    before = (tmp_path / "operators" / "a.rst").stat().st_mtime_ns
+    write(tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*.rst")) == ["a.rst", "b.rst", "c.rst"]
+    assert (tmp_path / "operators" / "a.rst").stat().st_mtime_ns == before
+    ignored = ["docs/operators/a.rst", "docs/reference/b.rst", "docs/benchmarks/c.rst"]
+    if (ROOT / ".git").exists():
+        found = subprocess.run(["git", "check-ignore", *ignored], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert found.stdout.split() == ignored
+
+
+def test_published_versions(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="no folder with a site"):
+        versions.write(tmp_path, "https://example.org/x")
+    for name in ("dev", "0.9.0", "0.10.0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").touch()
+    (tmp_path / "pictures").mkdir()  # no version
+    versions.write(tmp_path, "https://example.org/x/")
+    listed = json.loads((tmp_path / "switcher.json").read_text())
+    assert [(each["version"], each.get("preferred")) for each in listed] == [
+        ("dev", None),
+        ("0.10.0", True),
+        ("0.9.0", False),
+    ]
+    assert (
+        listed[1]["url"] == "https://example.org/x/0.10.0/" and "url=0.10.0/" in (tmp_path / "index.html").read_text()
+    )
+    shutil.rmtree(tmp_path / "0.10.0")
+    shutil.rmtree(tmp_path / "0.9.0")
+    versions.write(tmp_path, "https://example.org/x")
+    assert "url=dev/" in (tmp_path / "index.html").read_text()
