@@ -126,7 +126,7 @@ def jit(fn: Callable[..., Any]) -> UserKernel:
 
     A tensor arrives as a pointer to its first element; parameters annotated `tl.constexpr` are constants of the
     compilation. The launch is not recorded: for a gradient, use it in an `autograd.Function`. The first launch imports
-    Triton.
+    Triton. ::
 
         @torch.cuda.jit
         def double(out_ptr, x_ptr, n, BLOCK: tl.constexpr):
