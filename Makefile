@@ -92,7 +92,8 @@ $(VENV)/site.installed: pyproject.toml | $(BIN)/python
 
 docs: $(VENV)/docs.installed
 	$(BIN)/python -m pytest -q tests/documentation
-	$(BIN)/python -m sphinx -b html -W --keep-going -n -q -j auto docs build/docs
+	@rm -rf build/docs # pages that are gone; what was read stays
+	$(BIN)/python -m sphinx -b html -W --keep-going -n -q -j auto -d build/doctrees docs build/docs
 	@echo "The site is build/docs/index.html; to read it: $(BIN)/python -m http.server --directory build/docs"
 
 site-test: $(VENV)/site.installed docs
@@ -102,4 +103,4 @@ links: $(VENV)/docs.installed
 	$(BIN)/python -m sphinx -b linkcheck -q docs build/links
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks docs/operators docs/reference docs/benchmarks
