@@ -113,7 +113,7 @@ def mend_signature(
     app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, result: str | None
 ) -> Any:
     """Defaults without a name are shown as `...`: their address in memory is of no use."""
-    return (re.sub(r"<[\w.]+ (object )?at 0x\w+>", "...", signature), result) if signature else None
+    return (re.sub(r"<[\w. ]+>", "...", signature), result) if signature else None
 
 
 def mend_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

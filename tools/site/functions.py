@@ -93,11 +93,11 @@ def _is_function(value: Any) -> bool:
 def _base(value: Any) -> Any:
     """What two names of one function share: the operator that it is made from, or the function itself."""
     value = sources.plain(value)
-    if isinstance(value, Operator):
-        return value.name
-    cells = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
-    made = [cell for cell in cells if isinstance(cell, Operator)]
-    return made[0].name if made and value.__name__ == "made" else value
+    made = isinstance(value, Operator) or value.__module__ == "tritensor.functional"
+    return _MADE.get(value.__name__, value) if made else value
+
+
+_MADE = {name: operator.name for operator in registry.values() for name in getattr(operator, "methods", ())}
 
 
 @cache
@@ -117,7 +117,7 @@ def functions() -> tuple[Function, ...]:
             key = by_name.get(plain, base)
             pages.setdefault(key, []).append((space, name))
             by_name.setdefault(plain, key)
-    found = [_function(names) for names in pages.values()]
+    found = [_function(sorted(names, key=lambda each: each[1] != key)) for key, names in pages.items()]
     return tuple(sorted(found, key=lambda each: (each.name.lower(), each.shown)))
 
 
