@@ -13,7 +13,7 @@ from tritensor.tensor import Tensor
 from .functions import Function, functions, settings
 from .operators import escaped, heading
 
-__all__ = ["MODULES", "pages"]
+__all__ = ["ELSEWHERE", "MODULES", "pages"]
 
 # Module: its title. In the order of the contents.
 MODULES = {
@@ -56,6 +56,16 @@ MODULES = {
     "vision.utils": "Grids of pictures",
     "profiling": "What kernels ask of a card",
     "testing": "Testing",
+    "compiler": "Compilers, which change nothing",
+    "jit": "Scripts, which change nothing",
+}
+#: modules of the package that are not listed, and why
+ELSEWHERE = {
+    **dict.fromkeys(("functional", "linalg", "fft", "special"), "their functions have pages among the operators"),
+    **dict.fromkeys(("cpu", "onnx"), "hold one name each, for programs that ask"),
+    "return_types": "results with names, which the functions' pages show",
+    "settings": "what the `TRITENSOR_*` variables set; the guides name those for users",
+    "version": "the version",
 }
 _TYPES = ("dtype", "device", "Size", "Generator", "memory_format", "layout", "finfo", "iinfo", "Function")
 
