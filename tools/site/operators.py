@@ -6,9 +6,13 @@ dtype and with gradients. Reference, kernel and gradient are the source.
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import doctest
 import inspect
+import io
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import tritensor
@@ -82,6 +86,9 @@ class Called:
         if self.arguments is None and not told and function.own is not None and function.own.family in SHAPES:
             self.arguments = ", ".join("xyu"[: len(function.own.inputs)])
         if self.arguments is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.shapes = self._shapes_of_docstring(function)
             return
         self.setup = examples.setup_of(self.arguments)
         self.call = f"{_spelled(function)}({self.arguments})"
@@ -114,6 +121,7 @@ class Called:
             exec(statement, names)
         operands = {name: value for name, value in names.items() if isinstance(value, Tensor)}
         if not operands:
+            self.shapes = _arrow([], _tensors(self._result(names)))
             return
         floating = [name for name, value in operands.items() if value.is_floating_point() or value.is_complex()]
         outcomes: dict[str, list[str]] = {}
@@ -132,11 +140,31 @@ class Called:
         )
         results = self._result({**names, **{name: value.clone() for name, value in operands.items()}})
         if not isinstance(results, Exception):
-            given = ", ".join(str(tuple(value.shape)) for value in operands.values())
-            self.shapes = f"{given} → {', '.join(str(tuple(each.shape)) for each in results) or 'no tensor'}"
+            self.shapes = _arrow(operands.values(), results)
         needing = {name: operands[name].clone().requires_grad_() * 1 for name in floating}
         results = self._result({**names, **needing})
         self.gradient = not isinstance(results, Exception) and any(each.requires_grad for each in results)
+
+    def _shapes_of_docstring(self, function: Function) -> str:
+        """The shapes of the tensors in the last call of the docstring's example, and of its results."""
+        names: dict[str, Any] = {}
+        found = ""
+        for example in doctest.DocTestParser().get_examples(inspect.getdoc(function.value) or ""):
+            calls = [node for node in ast.walk(ast.parse(example.source)) if isinstance(node, ast.Call)]
+            for call in calls:
+                if getattr(call.func, "attr", "") in (function.name, *(name.split(".")[-1] for name in function.also)):
+                    before = tritensor.get_rng_state()
+                    passed = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+                    passed += [*call.args, *(keyword.value for keyword in call.keywords)]
+                    with contextlib.suppress(Exception):  # a call that shows what is refused
+                        values = [
+                            eval(ast.unparse(each), names) for each in passed if not isinstance(each, ast.Starred)
+                        ]
+                        found = _arrow(_tensors(values), _tensors(eval(ast.unparse(call), names)))
+                    tritensor.set_rng_state(before)
+            with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
+                exec(example.source, names)
+        return found
 
     def _result(self, names: dict[str, Any]) -> list[Tensor] | Exception:
         """The tensors that the call returns, or what it raises."""
@@ -144,6 +172,12 @@ class Called:
             return list(_tensors(eval(self.call, names)))
         except Exception as error:  # which one is the operator's affair: here it means that the dtype is refused
             return error
+
+
+def _arrow(given: Iterable[Tensor], results: Iterable[Tensor]) -> str:
+    """Shapes of operands and results: `(2, 2), (2,) → (2, 2)`."""
+    left, right = (", ".join(str(tuple(each.shape)) for each in tensors) for tensors in (given, results))
+    return f"{left} → {right or 'no tensor'}" if left else f"the result has {right}" if right else ""
 
 
 def _outcome(kind: str) -> str:

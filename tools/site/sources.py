@@ -180,7 +180,7 @@ def kernels_of(operator: Operator) -> list[Source]:
         found = _walk(type(operator).launch, Kernel, within, 5)
         word = operator.name.split("_")[0]
         later = re.compile("backward|gradient|weight|descri|depthwise|keys")
-        found.sort(key=lambda each: (bool(later.search(each.__name__)), word not in each.__name__, len(each.__name__)))
+        found.sort(key=lambda each: (bool(later.search(each.__name__)), word not in each.__name__))  # else the nearest
         found = found[:1] or [type(operator).launch] * (type(operator).launch is not Operator.launch)
     return [source for source in map(source_of, found) if source is not None]
 
