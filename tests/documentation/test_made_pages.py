@@ -63,6 +63,14 @@ def test_every_page_has_an_example() -> None:
     assert bare == ["Tensor.cuda", "Tensor.pin_memory", "Tensor.record_stream"]  # which need a device
 
 
+def test_pages_tell_the_shapes_of_their_example() -> None:
+    assert "For example (8, 3, 7, 7), (4, 3, 3, 3) → (8, 4, 7, 7)" in pages()["torch.conv2d.rst"]  # of the docstring
+    assert "For example (2, 2), (2, 2) → ()" in pages()["F.huber_loss.rst"]
+    assert "the result has (4,)" in pages()["torch.arange.rst"]
+    without = [name for name, text in pages().items() if "   * - Shapes\n" not in text]
+    assert len(without) <= 11, without  # which have none: hooks, numbers, devices, and the list of all
+
+
 @pytest.mark.parametrize("name", ["F.huber_loss", "torch.std_mean", "Tensor.register_hook", "torch.special.zeta"])
 def test_an_example_prints_what_the_page_says(name: str) -> None:
     text = pages()[f"{name}.rst"]
