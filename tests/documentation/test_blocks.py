@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib.util
 import io
 import re
 import subprocess
@@ -46,6 +47,12 @@ def source(page: str) -> str:
     return (DOCS / f"{page}.md").read_text(encoding="utf-8")
 
 
+def missing(code: str) -> list[str]:
+    """The libraries that the blocks of a page import and that this machine lacks."""
+    names = dict.fromkeys(re.findall(r"^(?:>>> |\.\.\. )?\s*(?:import|from) (\w+)", code, re.MULTILINE))
+    return [name for name in names if importlib.util.find_spec(name) is None]
+
+
 def run(page: str, text: str, folder: Path) -> None:
     """Run the blocks of a page; an error names the page and the block's line.
 
@@ -81,6 +88,8 @@ def test_the_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     code = "".join(block.text for block in blocks_of(text))
     if not HAS_TRITON and re.search("cuda|triton", code):
         pytest.skip("the page's devices need Triton")
+    if missing(code):
+        pytest.skip(f"the page uses {', '.join(missing(code))}, which is not installed")
     if page in APART:
         call = f"run({page!r}, source({page!r}), Path({str(tmp_path)!r}))"
         program = f"from pathlib import Path; from tests.documentation.test_blocks import run, source; {call}"
@@ -93,6 +102,11 @@ def test_the_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with cuda.simulate(devices=2) if "cuda" in code and "simulate" not in code else contextlib.nullcontext():
         run(page, text, tmp_path)
     tritensor.set_rng_state(state)
+
+
+def test_libraries_that_a_page_lacks() -> None:
+    code = "import numpy as np\n>>> from gone.part import x\n    import also_gone\nfrom pathlib import Path\n"
+    assert missing(code) == ["gone", "also_gone"]
 
 
 def test_a_block_that_fails_is_named(tmp_path: Path) -> None:
