@@ -20,11 +20,15 @@ class Array(Tensor):
 
 def kept(found: Any, args: Iterable[Any]) -> Any:
     """The results of a function of `args`, as arrays where an argument is one, or none is a tensor."""
-    flat = [value for each in args for value in (each if isinstance(each, (list, tuple)) else (each,))]
-    tensors = [value for value in flat if isinstance(value, Tensor)]
-    if not tensors or any(isinstance(value, Array) for value in tensors):
-        for value in found if isinstance(found, (list, tuple)) else (found,):
-            if type(value) is Tensor and not any(value is each for each in tensors):
+    tensors = []
+    for value in args:
+        if isinstance(value, Tensor):
+            tensors.append(value)
+        elif isinstance(value, (list, tuple)):
+            tensors += [each for each in value if isinstance(each, Tensor)]
+    if not tensors or Array in [value.__class__ for value in tensors]:
+        for value in (found,) if isinstance(found, Tensor) else found if isinstance(found, (list, tuple)) else ():
+            if value.__class__ is Tensor and not any(value is each for each in tensors):
                 value.__class__ = Array
     return found
 

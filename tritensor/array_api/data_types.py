@@ -46,6 +46,9 @@ def _common(call: str, values: Any) -> dtype:
 
 def promoted(call: str, *values: Any, to: dtype | None = None) -> list[Tensor]:
     """Tensors and numbers as tensors of the dtype that they promote to, or of `to`; numbers on the CPU."""
+    first = values[0].dtype if values and isinstance(values[0], Tensor) else None
+    if first is not None and all(isinstance(x, Tensor) and x.dtype is first for x in values) and to in (None, first):
+        return list(values)  # most calls: the rule takes 4 times as long as the sum of two small tensors
     kind = to or _common(call, values)
     return [x.to(kind) if isinstance(x, Tensor) else full((), x, dtype=kind, device="cpu") for x in values]
 

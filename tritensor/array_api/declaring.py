@@ -59,7 +59,7 @@ def _function(name: str, compute: Callable[..., Any], parameters: str, names: di
             check_tensor(name, "x", 1, args[0])
         if isinstance(named.get("shape"), int):
             named["shape"] = (named["shape"],)
-        return kept(compute(*given, **{named_so[key]: value for key, value in named.items()}), args)
+        return kept(compute(*given, **({named_so[key]: named[key] for key in named} if named else named)), args)
 
     call.__name__ = call.__qualname__ = name
     call.__signature__ = shown  # type: ignore[attr-defined]
