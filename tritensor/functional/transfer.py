@@ -486,7 +486,15 @@ def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> A
 
 @method()
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """The tensor on a device, itself if it is there: `to` of the array API, where `stream` has to be None."""
+    """The tensor on a device, itself if it is there: `to` of the array API, where `stream` has to be None.
+
+    >>> import tritensor as torch
+    >>> torch.ones(2).to_device("cpu").device
+    device(type='cpu')
+
+    Raises:
+        ArgumentError: a stream.
+    """
     if stream is not None:
         raise ArgumentError(explain("to_device: takes no stream", remedy="use `with tritensor.cuda.stream(stream):`"))
     return self.to(device)  # type: ignore[no-any-return]
