@@ -54,6 +54,7 @@ MODULES = {
     "vision.models": "Models for pictures",
     "vision.io": "Files of pictures",
     "vision.utils": "Grids of pictures",
+    "sklearn": "Estimators for scikit-learn",
     "profiling": "What kernels ask of a card",
     "testing": "Testing",
     "compiler": "Compilers, which change nothing",
@@ -61,6 +62,7 @@ MODULES = {
 }
 #: modules of the package that are not listed, and why
 ELSEWHERE = {
+    "array_api": "the standard has a page for each of its functions; a guide says what differs",
     **dict.fromkeys(("functional", "linalg", "fft", "special"), "their functions have pages among the operators"),
     **dict.fromkeys(("cpu", "onnx"), "hold one name each, for programs that ask"),
     "return_types": "results with names, which the functions' pages show",
