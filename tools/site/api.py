@@ -152,6 +152,10 @@ def _class(shown: str, full: str, value: type) -> list[str]:
     lines = [*heading(shown), f".. autoclass:: {full}", "   :members:", "   :member-order: bysource"]
     if not value.__module__.startswith("tritensor.vision.datasets"):
         lines += ["   :show-inheritance:"]
+    # scikit-learn's metaclass adds methods whose documentation links to pages of its own
+    foreign = [name for name, member in vars(value).items() if type(member).__module__.startswith("sklearn.")]
+    if foreign:
+        lines += [f"   :exclude-members: {', '.join(foreign)}"]
     return [*lines, ""]
 
 
