@@ -10,7 +10,7 @@ from tritensor import cuda
 from tritensor.autograd import grad
 from tritensor.errors import AutogradError
 
-from ..needs import HAS_TRITON
+from ..needs import needs_triton
 from ..runtime.interpreted_device import interpreted_device
 from ..sampling import some
 
@@ -30,7 +30,7 @@ CUTS = {
 USED = {"all": slice(None), "first": slice(1), "last": slice(-1, None), "every other": slice(0, None, 2)}
 
 
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not HAS_TRITON, reason="runs kernels"))])
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_triton)])
 def device(request):
     with cuda.simulate():
         yield request.param
@@ -98,7 +98,7 @@ def test_pieces_within_transformations():
     np.testing.assert_array_equal(torch.func.jacfwd(cubes)(x[0]).numpy(), np.diag(second))
 
 
-@pytest.mark.skipif(not HAS_TRITON, reason="runs kernels")
+@needs_triton
 @pytest.mark.parametrize(("used", "launches"), [(3, 3), (2, 1 + 2), (1, 1 + 1)])
 def test_launches_of_the_backward_pass_of_pieces(used, launches):
     """One join, which copies each piece; a fill, a copy and a sum for each of three pieces would be eight."""

@@ -16,10 +16,10 @@ import pytest
 import tritensor
 from tritensor import Tensor
 
-from ..needs import HAS_TRITON
+from ..needs import needs_triton
 
 HERE = Path(__file__).parent
-SIMULATED = pytest.param("cuda:0", marks=pytest.mark.skipif(not HAS_TRITON, reason="simulated devices need Triton"))
+SIMULATED = pytest.param("cuda:0", marks=needs_triton)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -9,7 +9,7 @@ import tritensor as torch
 import tritensor.nn.functional as F
 from tritensor import cuda
 
-from ...needs import HAS_TRITON
+from ...needs import needs_triton
 
 N = np.arange(1, 3000, dtype=np.float32)
 EXACT = {
@@ -27,7 +27,7 @@ EXACT = {
 }
 
 
-@pytest.mark.skipif(not HAS_TRITON, reason="runs kernels")
+@needs_triton
 @pytest.mark.parametrize("name", EXACT)
 def test_compiled_kernels_are_exact(name):
     function, expected = EXACT[name]
