@@ -137,8 +137,11 @@ class History:
                 )
             if value.device != self.device:
                 raise AutogradError(
-                    f"assigned grad has data located on a different device: {value.device}, the tensor is on "
-                    f"{self.device}\n  To mend it: move the gradient with .to({str(self.device)!r})"
+                    explain(
+                        f"assigned grad has data located on a different device: {value.device}, the tensor is on "
+                        f"{self.device}",
+                        remedy=f"move the gradient with .to({str(self.device)!r})",
+                    )
                 )
             if value.shape != self.shape:
                 raise AutogradError(
