@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..autograd.mode import no_grad
+from ..autograd.mode import enable_grad, no_grad, recording
+from ..autograd.precision import state
 from ..functional.creation import tensor
 from ..functional.views import broadcast_tensors
 from ..rules import Number
@@ -14,12 +14,38 @@ from ..size import Size
 from ..tensor import Tensor
 from . import constraints
 
-__all__ = ["Distribution", "Weighted", "stated", "tiny"]
+__all__ = ["Distribution", "Weighted", "lazy", "stated", "tiny"]
 
 
 def stated(formula: str, compute: Any) -> Any:
     """A property by its formula, for moments and the like."""
     return property(compute, doc=formula)
+
+
+class lazy(property):
+    """A property that is computed when it is first read, always with recording on, and then is a plain attribute.
+
+    `sample` reads it without recording, and gradients flow through it later. In inference mode and under autocast it is
+    computed anew, because outside of them that value would have no graph, or another dtype.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        kept = vars(instance)
+        if self.name in kept:
+            return kept[self.name]
+        if recording.inference or state.types:
+            return super().__get__(instance, owner)
+        with enable_grad():
+            kept[self.name] = super().__get__(instance, owner)
+        return kept[self.name]
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)[self.name] = value
 
 
 def tiny(x: Tensor) -> float:
@@ -227,13 +253,13 @@ class Weighted(Distribution):
         """What was passed."""
         return getattr(self, "probs" if "probs" in vars(self) else "logits")  # type: ignore[no-any-return]
 
-    @cached_property
+    @lazy
     def logits(self) -> Tensor:
         """The logarithms of the odds, or of the probabilities of all events."""
         kept = self.probs.clamp(tiny(self.probs), 1 - tiny(self.probs))
         return kept.log() - (-kept).log1p() if self.binary else kept.log()
 
-    @cached_property
+    @lazy
     def probs(self) -> Tensor:
         """The probabilities."""
         return self.logits.sigmoid() if self.binary else self.logits.softmax(-1)

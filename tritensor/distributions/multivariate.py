@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from math import log, pi
 
 from ..functional.ranges import eye
@@ -13,7 +12,7 @@ from ..special import digamma, gammaln
 from ..tensor import Tensor
 from . import constraints
 from .continuous import standard_gamma
-from .distribution import Distribution, stated
+from .distribution import Distribution, lazy, stated
 
 __all__ = ["Dirichlet", "MultivariateNormal"]
 
@@ -106,17 +105,17 @@ class MultivariateNormal(Distribution):
             upper = turned.flip((-2, -1)).mT
             self._factor = linalg.solve_triangular(upper, eye(n, dtype=loc.dtype, device=loc.device), upper=False)
 
-    @cached_property
+    @lazy
     def scale_tril(self) -> Tensor:
         """The Cholesky factor of the covariance."""
         return self._factor
 
-    @cached_property
+    @lazy
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
         return self._factor @ self._factor.mT
 
-    @cached_property
+    @lazy
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         from .. import linalg

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...autograd.mode import no_grad
+from ...autograd.mode import no_grad, recording
+from ...autograd.precision import state
 from ...tensor import Tensor
 from ..containers import ModuleDict, ModuleList
 from ..module import Module
@@ -24,8 +26,16 @@ __all__ = [
 ]
 
 
-# Computed values by module and name, one entry for each `cached` that is entered; all are the outermost one's.
-_caches: list[dict[tuple[int, str], Tensor]] = []
+class _Computed(NamedTuple):
+    """A value, what it was computed from (`functional_call` replaces that for a call), and whether it has a graph."""
+
+    originals: list[Tensor]
+    recorded: bool
+    value: Tensor
+
+
+# Values by module, name and autocast, one entry for each `cached` that is entered; all are the outermost one's.
+_caches: list[dict[Any, _Computed]] = []
 
 
 @contextmanager
@@ -167,12 +177,18 @@ def _parametrized_class(kind: type) -> type:
 
 def _property(name: str) -> property:
     def get(self: Any) -> Any:
+        made = self.parametrizations[name]
         if not _caches:
-            return self.parametrizations[name]()
-        key = id(self), name
-        if key not in _caches[0]:
-            _caches[0][key] = self.parametrizations[name]()
-        return _caches[0][key]
+            return made()
+        key, originals = (id(self), name, state.types), made._originals()
+        found = _caches[0].get(key)
+        if (
+            found is None
+            or found.recorded < recording.enabled
+            or not all(map(operator.is_, found.originals, originals))
+        ):
+            found = _caches[0][key] = _Computed(originals, recording.enabled, made())
+        return found.value
 
     def put(self: Any, value: Tensor) -> None:
         self.parametrizations[name].right_inverse(value)
