@@ -136,9 +136,11 @@ def test_gradients_flow_through_samples(name: str) -> None:
     torch.manual_seed(3)
     made = CONTINUOUS[name]()
     assert made.has_rsample
-    base = made.base_dist if hasattr(made, "base_dist") else made
-    leaves = [vars(base)[key].requires_grad_() for key in base.arg_constraints if key in vars(base)]
-    found = torch.autograd.grad(made.rsample((20_000,)).mean(), leaves, allow_unused=True)
+    base = made.base_dist if type(made) is d.TransformedDistribution else made
+    given = {key: getattr(base, key).detach().clone().requires_grad_() for key in base.arg_constraints}
+    leaves, base = list(given.values()), type(base)(**given)
+    made = d.TransformedDistribution(base, made.transforms) if type(made) is d.TransformedDistribution else base
+    found = torch.autograd.grad(made.rsample((20_000,)).mean(), leaves, retain_graph=True, allow_unused=True)
     assert all(part is not None and part.isfinite() for part in found)
     if name in ("transformed", "Cauchy"):  # which have no mean, or none that is known
         return
@@ -363,7 +365,7 @@ TRANSFORMS = {
 def test_transforms(name: str) -> None:
     transform, x = TRANSFORMS[name], t(0.3, 0.7, 1.5).requires_grad_()
     y = transform(x)
-    assert torch.allclose(transform.inverse(y), x) and torch.allclose(transform.inv(y), x)
+    assert torch.allclose(transform.inv(y), x)
     assert transform.inv.inv == transform and transform != d.AffineTransform(0.0, 3.0)
     (slope,) = torch.autograd.grad(y.sum(), x)
     assert torch.allclose(transform.log_abs_det_jacobian(x, y), slope.abs().log())

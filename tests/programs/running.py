@@ -17,7 +17,17 @@ from .drawing import Draw, Finished
 from .kinds import DECIDED_BY_ROUNDING
 from .session import OUTCOMES, REFUSED, VALUE, Changed, Difference, Session, Unsuitable
 
-FAMILIES = ("indexing", "views", "numbers", "reductions", "creation", "optimizers", "printing", "refusals")
+FAMILIES = (
+    "indexing",
+    "views",
+    "numbers",
+    "reductions",
+    "creation",
+    "optimizers",
+    "printing",
+    "refusals",
+    "distributions",
+)
 
 
 @dataclass(frozen=True)

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from . import constraints, kl, transforms
-from .composed import Independent, LogNormal, MixtureSameFamily, TransformedDistribution
+from .composed import HalfNormal, Independent, LogNormal, MixtureSameFamily, TransformedDistribution, Weibull
 from .continuous import (
-    Beta,
     Cauchy,
     Chi2,
     Exponential,
     Gamma,
     Gumbel,
-    HalfNormal,
     Laplace,
     Normal,
     StudentT,
     Uniform,
-    Weibull,
 )
 from .discrete import Bernoulli, Binomial, Categorical, Geometric, Multinomial, OneHotCategorical, Poisson
 from .distribution import Distribution
 from .kl import kl_divergence, register_kl
-from .multivariate import Dirichlet, MultivariateNormal
+from .multivariate import Beta, Dirichlet, MultivariateNormal
 from .transforms import (
+    AbsTransform,
     AffineTransform,
     ComposeTransform,
     ExpTransform,
@@ -33,6 +31,7 @@ from .transforms import (
 )
 
 __all__ = [
+    "AbsTransform",
     "AffineTransform",
     "Bernoulli",
     "Beta",

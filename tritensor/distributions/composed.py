@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log, pi, sqrt
 from typing import Any
 
 from ..autograd.mode import no_grad
+from ..functional.likeness import ones_like, zeros_like
+from ..functional.pointwise import where
+from ..special import gammaln
 from ..tensor import Tensor
 from . import constraints
-from .continuous import Normal
+from .continuous import Exponential, Normal, euler
 from .discrete import Categorical
-from .distribution import Distribution, stated
-from .transforms import ComposeTransform, ExpTransform, Transform
+from .distribution import Distribution, broadcast_all, stated, sum_rightmost
+from .transforms import AbsTransform, AffineTransform, ComposeTransform, ExpTransform, PowerTransform, Transform
 
-__all__ = ["Independent", "LogNormal", "MixtureSameFamily", "TransformedDistribution"]
-
-
-def _total(x: Tensor, count: int) -> Tensor:
-    return x.sum(tuple(range(-count, 0))) if count else x
+__all__ = ["HalfNormal", "Independent", "LogNormal", "MixtureSameFamily", "TransformedDistribution", "Weibull"]
 
 
 class Independent(Distribution):
@@ -33,7 +33,8 @@ class Independent(Distribution):
         self.base_dist, self.reinterpreted_batch_ndims = base_distribution, count
         own = (*shape[len(shape) - count :], *base_distribution.event_shape)
         super().__init__(shape[: len(shape) - count], own, validate_args)
-        self.has_rsample, self.has_enumerate_support = base_distribution.has_rsample, False
+        self.has_rsample = base_distribution.has_rsample
+        self.has_enumerate_support = not count and base_distribution.has_enumerate_support
 
     @property
     def support(self) -> Any:
@@ -52,10 +53,15 @@ class Independent(Distribution):
         return self.base_dist.rsample(sample_shape)  # type: ignore[no-any-return]
 
     def log_prob(self, value: Tensor) -> Tensor:
-        return _total(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+        return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
     def entropy(self) -> Tensor:
-        return _total(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+        return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        if self.reinterpreted_batch_ndims:
+            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+        return self.base_dist.enumerate_support(expand)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"Independent({self.base_dist!r}, {self.reinterpreted_batch_ndims})"
@@ -65,43 +71,130 @@ class TransformedDistribution(Distribution):
     """Samples of a distribution, transformed."""
 
     def __init__(self, base_distribution: Any, transforms: Any, validate_args: bool | None = None) -> None:
-        given = [transforms] if isinstance(transforms, Transform) else list(transforms)
-        if not all(isinstance(each, Transform) for each in given):
+        given = [transforms] if isinstance(transforms, Transform) else transforms
+        if not isinstance(given, list):
             raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
-        self.base_dist, self.transforms = base_distribution, given
-        self._whole = ComposeTransform(given)
-        more = max(0, self._whole.event_dim - len(base_distribution.event_shape))
-        if more:
-            self.base_dist = Independent(base_distribution, more)
-        super().__init__(self.base_dist.batch_shape, self.base_dist.event_shape, validate_args)
-        self.has_rsample = base_distribution.has_rsample
+        if not all(isinstance(each, Transform) for each in given):
+            raise ValueError("transforms must be a Transform or a list of Transforms")
+        whole, own = ComposeTransform(given), len(base_distribution.event_shape)
+        base_shape, dims = base_distribution._extended_shape(), whole.domain.event_dim
+        if len(base_shape) < dims:
+            words = f"base_distribution needs to have shape with size at least {dims}, but got {base_shape}."
+            raise ValueError(words)
+        shape = whole.forward_shape(base_shape)
+        before = whole.inverse_shape(shape)
+        if before != base_shape:
+            base_distribution = base_distribution.expand(before[: len(before) - own])
+        self.base_dist = Independent(base_distribution, dims - own) if dims > own else base_distribution
+        self.transforms = given
+        cut = len(shape) - max(whole.codomain.event_dim, own + whole.codomain.event_dim - dims)
+        super().__init__(shape[:cut], shape[cut:], validate_args)
+
+    has_rsample = stated("Whether the base has.", lambda self: self.base_dist.has_rsample)
 
     @property
     def support(self) -> Any:
         """Where the last transform leads."""
-        found, count = self._whole.codomain, len(self._event_shape)
-        return constraints.independent(found, count) if count > found.event_dim else found
+        if not self.transforms:
+            return self.base_dist.support
+        found, count = self.transforms[-1].codomain, len(self._event_shape)
+        return constraints.independent(found, count - found.event_dim) if count > found.event_dim else found
+
+    def _transformed(self, x: Tensor) -> Tensor:
+        for transform in self.transforms:
+            x = transform(x)
+        return x
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
-            return self._whole(self.base_dist.sample(sample_shape))
+            return self._transformed(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self._whole(self.base_dist.rsample(sample_shape))
+        return self._transformed(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        x = self._whole.inverse(value)
-        slope = self._whole.log_abs_det_jacobian(x, value)
-        return self.base_dist.log_prob(x) - _total(slope, len(self._event_shape) - self._whole.event_dim)  # type: ignore[no-any-return]
+        found: Any = 0.0
+        y, dims = value, len(self._event_shape)
+        for transform in reversed(self.transforms):
+            x, own = transform.inv(y), transform.domain.event_dim
+            dims += own - transform.codomain.event_dim
+            found, y = found - sum_rightmost(transform.log_abs_det_jacobian(x, y), dims - own), x
+        return found + sum_rightmost(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))  # type: ignore[no-any-return]
+
+    def _monotone(self, share: Tensor) -> Tensor:
+        sign = ComposeTransform(self.transforms).sign
+        return share if isinstance(sign, int) and sign == 1 else sign * (share - 0.5) + 0.5
+
+    def cdf(self, value: Tensor) -> Tensor:
+        for transform in reversed(self.transforms):
+            value = transform.inv(value)
+        return self._monotone(self.base_dist.cdf(value))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self._transformed(self.base_dist.icdf(self._monotone(value)))
+
+
+class HalfNormal(TransformedDistribution):
+    """The absolute value of a normal number of mean 0."""
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        super().__init__(Normal(0, scale, False), AbsTransform(), validate_args)
+
+    scale = stated("Of the normal number.", lambda self: self.base_dist.scale)
+    mean = stated("scale sqrt(2 / pi).", lambda self: self.scale * sqrt(2 / pi))
+    mode = stated("0.", lambda self: zeros_like(self.scale))
+    variance = stated("scale^2 (1 - 2 / pi).", lambda self: self.scale**2 * (1 - 2 / pi))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        return where(value >= 0, self.base_dist.log_prob(value) + log(2), -float("inf"))
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        found = self.base_dist.cdf(self._whole.inverse(value))
-        return self._whole.sign * (found - 0.5) + 0.5  # type: ignore[no-any-return]
+        return 2 * self.base_dist.cdf(value) - 1  # type: ignore[no-any-return]
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self._whole(self.base_dist.icdf(self._whole.sign * (value - 0.5) + 0.5))
+        return self.base_dist.icdf((value + 1) / 2)  # type: ignore[no-any-return]
+
+    def entropy(self) -> Tensor:
+        return self.base_dist.entropy() - log(2)  # type: ignore[no-any-return]
+
+
+class Weibull(TransformedDistribution):
+    """The Weibull distribution: (x / scale)^concentration is exponential."""
+
+    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
+    support = constraints.positive
+
+    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.scale, self.concentration = broadcast_all(scale, concentration)
+        self.concentration_reciprocal = self.concentration.reciprocal()
+        parts = [PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale)]
+        super().__init__(Exponential(ones_like(self.scale), validate_args), parts, validate_args)
+
+    def _moment(self, order: int) -> Tensor:
+        return gammaln(1 + order * self.concentration_reciprocal).exp()
+
+    mean = stated("scale Gamma(1 + 1 / concentration).", lambda self: self.scale * self._moment(1))
+
+    @property
+    def mode(self) -> Tensor:
+        """scale ((k - 1) / k)^(1 / k)."""
+        k = self.concentration
+        return self.scale * ((k - 1) / k) ** k.reciprocal()
+
+    @property
+    def variance(self) -> Tensor:
+        """The second moment, less the square of the mean."""
+        return self.scale**2 * (self._moment(2) - (2 * gammaln(1 + self.concentration_reciprocal)).exp())
+
+    def entropy(self) -> Tensor:
+        inverse = self.concentration_reciprocal
+        return euler * (1 - inverse) + (self.scale * inverse).log() + 1
 
 
 class LogNormal(TransformedDistribution):
@@ -136,17 +229,26 @@ class MixtureSameFamily(Distribution):
             words = " The Mixture distribution needs to be an  instance of torch.distributions.Categorical"
             raise ValueError(words)
         if not isinstance(component_distribution, Distribution):
-            words = "The Component distribution need to be an instance of torch.distributions.Distribution"
+            words = "The Component distribution needs to be an instance of torch.distributions.Distribution"
             raise ValueError(words)
-        shape = component_distribution.batch_shape
-        if mixture_distribution.probs.shape[-1] != shape[-1]:
-            raise ValueError("`mixture_distribution component` does not equal `component_distribution.batch_shape[-1]`")
+        batch, shape = mixture_distribution.batch_shape, component_distribution.batch_shape
+        if any(1 != one != other != 1 for one, other in zip(reversed(batch), reversed(shape[:-1]), strict=False)):
+            raise ValueError(
+                f"`mixture_distribution.batch_shape` ({batch}) is not compatible with `component_distribution."
+                f"batch_shape`({shape[:-1]})"
+            )
+        count = mixture_distribution.logits.shape[-1]
+        if count != shape[-1]:
+            words = (
+                f"`mixture_distribution component` ({count}) does not equal `component_distribution.batch_shape[-1]`"
+            )
+            raise ValueError(f"{words} ({shape[-1]})")
         self._mixture, self._components = mixture_distribution, component_distribution
         super().__init__(shape[:-1], component_distribution.event_shape, validate_args)
 
     mixture_distribution = stated("The Categorical.", lambda self: self._mixture)
     component_distribution = stated("The components.", lambda self: self._components)
-    support = stated("The components'.", lambda self: self._components.support)
+    support = stated("The components'.", lambda self: constraints.MixtureSameFamilyConstraint(self._components.support))
 
     def _weights(self) -> Tensor:
         return self._mixture.probs.reshape(*self._mixture.probs.shape, *(1,) * len(self._event_shape))  # type: ignore[no-any-return]
@@ -161,10 +263,9 @@ class MixtureSameFamily(Distribution):
         """Within the components, and between them."""
         dim, weights = -1 - len(self._event_shape), self._weights()
         away = self._components.mean - self.mean.unsqueeze(dim)
-        return (weights * (self._components.variance + away.square())).sum(dim)  # type: ignore[no-any-return]
+        return (weights * self._components.variance).sum(dim) + (weights * away.square()).sum(dim)  # type: ignore[no-any-return]
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
         return (self._components.cdf(value.unsqueeze(-1)) * self._mixture.probs).sum(-1)  # type: ignore[no-any-return]
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from ..tensor import Tensor
 
 __all__ = [
     "Constraint",
+    "MixtureSameFamilyConstraint",
     "boolean",
     "dependent",
     "greater_than",
@@ -174,6 +175,25 @@ class independent(Constraint):
 
     def __repr__(self) -> str:
         return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """Where the components' events lie: in the regions of all of them."""
+
+    def __init__(self, base_constraint: Constraint) -> None:
+        self.base_constraint = base_constraint
+        self.is_discrete, self.event_dim = base_constraint.is_discrete, base_constraint.event_dim
+
+    def check(self, value: Tensor) -> Tensor:
+        """Whether each event is in the region."""
+        good = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        kept = value.ndim - self.event_dim
+        if kept < 0:
+            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.ndim}")
+        return good.reshape(*good.shape[:kept], -1).all(-1)
+
+    def __repr__(self) -> str:
+        return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
 
 
 def is_dependent(constraint: Any) -> bool:

@@ -10,6 +10,8 @@ from math import log, pi, sqrt
 from typing import Any
 
 from ..function import Function
+from ..functional.creation import as_tensor
+from ..functional.likeness import full_like, zeros_like
 from ..functional.pointwise import where
 from ..random import rand, randn
 from ..special import digamma, gammaln
@@ -18,10 +20,10 @@ from . import constraints
 from .distribution import Distribution, stated, tiny
 
 __all__ = [
-    *("Beta", "Cauchy", "Chi2", "Exponential", "Gamma", "Gumbel", "HalfNormal", "Laplace", "Normal", "StudentT"),
-    *("Uniform", "Weibull"),
+    *("Cauchy", "Chi2", "Exponential", "Gamma", "Gumbel", "Laplace", "Normal", "StudentT", "Uniform"),
+    *("euler", "standard_gamma"),
 ]
-_EULER = 0.57721566490153286
+euler = 0.57721566490153286
 _ROOT = log(sqrt(2 * pi))
 
 
@@ -66,10 +68,12 @@ class Normal(_Located):
         return self.loc + self.scale * _like(randn, self, self.loc, sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        return -self._standard(value).square() / 2 - self.scale.log() - _ROOT
+        self._validate_sample(value)
+        return -((value - self.loc) ** 2) / (2 * self.scale**2) - self.scale.log() - _ROOT
 
     def cdf(self, value: Tensor) -> Tensor:
-        return 0.5 * (1 + (self._standard(value) / sqrt(2)).erf())
+        self._validate_sample(value)
+        return 0.5 * (1 + ((value - self.loc) * self.scale.reciprocal() / sqrt(2)).erf())
 
     def icdf(self, value: Tensor) -> Tensor:
         return self.loc + self.scale * (2 * value - 1).erfinv() * sqrt(2)
@@ -82,17 +86,20 @@ class Laplace(_Located):
     """The Laplace distribution, exp(-|x - loc| / scale) / (2 scale)."""
 
     variance = stated("2 scale^2.", lambda self: 2 * self.scale**2)
+    stddev = stated("sqrt(2) scale.", lambda self: sqrt(2) * self.scale)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         u = 2 * _uniform(self, self.loc, sample_shape) - 1
         return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        return -(2 * self.scale).log() - self._standard(value).abs()
+        self._validate_sample(value)
+        return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
 
     def cdf(self, value: Tensor) -> Tensor:
-        z = self._standard(value)
-        return 0.5 - 0.5 * z.sign() * (-z.abs()).expm1()
+        self._validate_sample(value)
+        away = value - self.loc
+        return 0.5 - 0.5 * away.sign() * (-away.abs() / self.scale).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
         term = value - 0.5
@@ -105,8 +112,8 @@ class Laplace(_Located):
 class Cauchy(_Located):
     """The Cauchy distribution, which has no mean."""
 
-    mean = stated("NaN.", lambda self: self.loc * float("nan"))
-    variance = stated("Infinite, as PyTorch says.", lambda self: self.loc * 0 + float("inf"))
+    mean = stated("NaN.", lambda self: full_like(self.loc, float("nan")))
+    variance = stated("Infinite, as PyTorch says.", lambda self: full_like(self.loc, float("inf")))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.icdf(_uniform(self, self.loc, sample_shape))
@@ -127,7 +134,7 @@ class Cauchy(_Located):
 class Gumbel(_Located):
     """The distribution of the largest of many numbers."""
 
-    mean = stated("loc + scale times Euler's constant.", lambda self: self.loc + self.scale * _EULER)
+    mean = stated("loc + scale times Euler's constant.", lambda self: self.loc + self.scale * euler)
     variance = stated("(pi scale)^2 / 6.", lambda self: self.stddev**2)
     stddev = stated("pi scale / sqrt(6).", lambda self: pi / sqrt(6) * self.scale)
 
@@ -135,7 +142,8 @@ class Gumbel(_Located):
         return self.icdf(_uniform(self, self.loc, sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        y = -self._standard(value)
+        self._validate_sample(value)
+        y = (self.loc - value) / self.scale
         return y - y.exp() - self.scale.log()
 
     def cdf(self, value: Tensor) -> Tensor:
@@ -145,40 +153,7 @@ class Gumbel(_Located):
         return self.loc - self.scale * (-value.log()).log()
 
     def entropy(self) -> Tensor:
-        return self.scale.log() + 1 + _EULER
-
-
-class HalfNormal(Distribution):
-    """The absolute value of a normal number of mean 0."""
-
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
-
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        self._set(validate_args, scale=scale)
-
-    mean = stated("scale sqrt(2 / pi).", lambda self: self.scale * sqrt(2 / pi))
-    mode = stated("0.", lambda self: self.scale * 0)
-    variance = stated("scale^2 (1 - 2 / pi).", lambda self: self.scale**2 * (1 - 2 / pi))
-
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return (self.scale * _like(randn, self, self.scale, sample_shape)).abs()
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        found = log(2) - (value / self.scale).square() / 2 - self.scale.log() - _ROOT
-        return where(value >= 0, found, -float("inf"))
-
-    def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        return (value / self.scale / sqrt(2)).erf()
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return self.scale * sqrt(2) * value.erfinv()
-
-    def entropy(self) -> Tensor:
-        return 0.5 + _ROOT + self.scale.log() - log(2)
+        return self.scale.log() + 1 + euler
 
 
 class Uniform(Distribution):
@@ -197,6 +172,7 @@ class Uniform(Distribution):
     support = stated("From low to high.", lambda self: constraints.interval(self.low, self.high))
     mean = stated("The middle.", lambda self: (self.high + self.low) / 2)
     mode = stated("NaN: all are alike.", lambda self: self.high * float("nan"))
+    stddev = stated("(high - low) / sqrt(12).", lambda self: (self.high - self.low) / 12**0.5)
     variance = stated("(high - low)^2 / 12.", lambda self: (self.high - self.low) ** 2 / 12)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
@@ -229,7 +205,7 @@ class Exponential(Distribution):
         self._set(validate_args, rate=rate)
 
     mean = stated("1 / rate.", lambda self: self.rate.reciprocal())
-    mode = stated("0.", lambda self: self.rate * 0)
+    mode = stated("0.", lambda self: zeros_like(self.rate))
     stddev = stated("1 / rate.", lambda self: self.rate.reciprocal())
     variance = stated("1 / rate^2.", lambda self: self.rate**-2)
 
@@ -310,8 +286,9 @@ class Gamma(Distribution):
         return standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
         a, rate = self.concentration, self.rate
+        value = as_tensor(value, dtype=rate.dtype, device=rate.device)
+        self._validate_sample(value)
         return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - gammaln(a)
 
     def cdf(self, value: Tensor) -> Tensor:
@@ -331,54 +308,9 @@ class Chi2(Gamma):
     arg_constraints = {"df": constraints.positive}
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
-        self._set(validate_args, concentration=df, rate=df)
-        half: Tensor = vars(self)["concentration"] / 2
-        self.concentration, self.rate = half, half * 0 + 0.5
+        super().__init__(0.5 * df, 0.5, validate_args)
 
     df = stated("The degrees of freedom.", lambda self: self.concentration * 2)
-
-
-class Beta(Distribution):
-    """x^(a - 1) (1 - x)^(b - 1) / B(a, b), with a = concentration1 and b = concentration0."""
-
-    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
-    support = constraints.unit_interval
-    has_rsample = True
-
-    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
-        self._set(validate_args, concentration1=concentration1, concentration0=concentration0)
-
-    mean = stated("a / (a + b).", lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
-
-    @property
-    def mode(self) -> Tensor:
-        """(a - 1) / (a + b - 2) where both are above 1, else the end with the larger density, or NaN."""
-        a, b = self.concentration1, self.concentration0
-        inner = (a - 1) / (a + b - 2)
-        ends = where(a == b, float("nan"), (a > b).to(a.dtype))
-        return where((a > 1) & (b > 1), inner, where((a < 1) & (b < 1), float("nan"), ends))
-
-    @property
-    def variance(self) -> Tensor:
-        """a b / ((a + b)^2 (a + b + 1))."""
-        a, b = self.concentration1, self.concentration0
-        return a * b / ((a + b) ** 2 * (a + b + 1))
-
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        a, b = (standard_gamma(each.expand(shape)) for each in (self.concentration1, self.concentration0))
-        return (a / (a + b)).clamp(tiny(a) / 2, 1 - tiny(a) / 2)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        a, b = self.concentration1, self.concentration0
-        return (a - 1).xlogy(value) + (b - 1).xlogy(1 - value) + gammaln(a + b) - gammaln(a) - gammaln(b)
-
-    def entropy(self) -> Tensor:
-        a, b = self.concentration1, self.concentration0
-        total = a + b
-        found = gammaln(a) + gammaln(b) - gammaln(total) - (a - 1) * digamma(a) - (b - 1) * digamma(b)
-        return found + (total - 2) * digamma(total)
 
 
 class StudentT(Distribution):
@@ -396,7 +328,8 @@ class StudentT(Distribution):
     @property
     def variance(self) -> Tensor:
         """scale^2 df / (df - 2) for df above 2, infinite down to 1, NaN below."""
-        found = where(self.df > 2, self.scale**2 * self.df / (self.df - 2), float("inf"))
+        df = where(self.df > 2, self.df, 3)  # elsewhere its gradient would be NaN
+        found = where(self.df > 2, self.scale**2 * df / (df - 2), float("inf"))
         return where(self.df > 1, found, float("nan"))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
@@ -414,46 +347,3 @@ class StudentT(Distribution):
         half = self.df / 2
         beta = gammaln(half) + gammaln(half * 0 + 0.5) - gammaln(half + 0.5)
         return self.scale.log() + (half + 0.5) * (digamma(half + 0.5) - digamma(half)) + 0.5 * self.df.log() + beta
-
-
-class Weibull(Distribution):
-    """The Weibull distribution: (x / scale)^concentration is exponential."""
-
-    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
-    support = constraints.positive
-    has_rsample = True
-
-    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
-        self._set(validate_args, scale=scale, concentration=concentration)
-
-    def _moment(self, order: int) -> Tensor:
-        return self.scale**order * gammaln(1 + order / self.concentration).exp()
-
-    mean = stated("scale Gamma(1 + 1 / concentration).", lambda self: self._moment(1))
-
-    @property
-    def mode(self) -> Tensor:
-        """scale ((k - 1) / k)^(1 / k)."""
-        k = self.concentration
-        return self.scale * ((k - 1) / k) ** (1 / k)
-
-    @property
-    def variance(self) -> Tensor:
-        """The second moment, less the square of the mean."""
-        return self._moment(2) - self._moment(1) ** 2
-
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.scale * (-_uniform(self, self.scale, sample_shape).log()) ** (1 / self.concentration)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        ratio, k = value / self.scale, self.concentration
-        return k.log() - self.scale.log() + (k - 1) * ratio.log() - ratio**k
-
-    def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        return 1 - (-((value / self.scale) ** self.concentration)).exp()
-
-    def entropy(self) -> Tensor:
-        k = self.concentration
-        return _EULER * (1 - 1 / k) + (self.scale / k).log() + 1

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import lgamma
 from typing import Any
 
 from ..autograd.mode import no_grad
+from ..dtypes import finfo
+from ..functional.likeness import full_like, zeros_like
+from ..functional.lookup import one_hot
 from ..functional.pointwise import where
-from ..functional.ranges import arange, eye
+from ..functional.ranges import arange
+from ..functional.views import broadcast_tensors
+from ..nn.functional import binary_cross_entropy_with_logits
 from ..random import bernoulli, multinomial, rand
 from ..sampling import binomial, poisson
 from ..special import gammaln
 from ..tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Weighted, stated, tiny
+from .distribution import Distribution, Weighted, broadcast_all, stated, tiny
 
 __all__ = ["Bernoulli", "Binomial", "Categorical", "Geometric", "Multinomial", "OneHotCategorical", "Poisson"]
-
-
-def _softplus(logits: Tensor) -> Tensor:
-    """log(1 + exp(logits)), without overflow."""
-    return logits.clamp(min=0) + (-logits.abs()).exp().log1p()
 
 
 class _Binary(Weighted):
@@ -58,10 +59,11 @@ class Bernoulli(_Binary):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return value * self.logits - _softplus(self.logits)
+        logits, value = broadcast_all(self.logits, value)
+        return -binary_cross_entropy_with_logits(logits, value, reduction="none")
 
     def entropy(self) -> Tensor:
-        return _softplus(self.logits) - self.probs * self.logits
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._values_of_axis(arange(2, dtype=self._weight.dtype, device=self._weight.device), expand)
@@ -82,7 +84,7 @@ class Geometric(_Binary):
             )
 
     mean = stated("1 / p - 1.", lambda self: 1 / self.probs - 1)
-    mode = stated("0.", lambda self: self.probs * 0)
+    mode = stated("0.", lambda self: zeros_like(self.probs))
     variance = stated("(1 / p - 1) / p.", lambda self: (1 / self.probs - 1) / self.probs)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
@@ -93,11 +95,12 @@ class Geometric(_Binary):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        rest = where((self.probs == 1) & (value == 0), 0, self.probs)
+        value, probs = broadcast_all(value, self.probs)
+        rest = where((probs == 1) & (value == 0), 0, probs)
         return value * (-rest).log1p() + self.probs.log()
 
     def entropy(self) -> Tensor:
-        return (_softplus(self.logits) - self.probs * self.logits) / self.probs
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
 
 
 class Binomial(_Binary):
@@ -132,9 +135,10 @@ class Binomial(_Binary):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        n = self.total_count
-        ways = gammaln(n + 1) - gammaln(value + 1) - gammaln(n - value + 1)
-        return ways + value * self.logits - n * _softplus(self.logits)
+        n, logits = self.total_count, self.logits
+        above = (logits.clamp(min=0) + logits - logits.clamp(max=0)) / 2  # whose gradient at 0 is a half
+        rest = n * above + n * (-logits.abs()).exp().log1p() - gammaln(n + 1)
+        return value * logits - gammaln(value + 1) - gammaln(n - value + 1) - rest
 
     def entropy(self) -> Tensor:
         counts = self.enumerate_support(expand=False)
@@ -167,7 +171,8 @@ class Poisson(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return value.xlogy(self.rate) - self.rate - gammaln(value + 1)
+        rate, value = broadcast_all(self.rate, value)
+        return value.xlogy(rate) - rate - gammaln(value + 1)  # type: ignore[no-any-return]
 
 
 class Categorical(Weighted):
@@ -181,15 +186,13 @@ class Categorical(Weighted):
         self._set_weights(probs, logits, validate_args)
         self._event_shape = type(self._event_shape)(())
 
-    param_shape = stated("The shape of the weights.", lambda self: self._weight.shape)
-
     @property
     def _num_events(self) -> int:
         return int(self._weight.shape[-1])
 
     support = stated("The numbers of the classes.", lambda self: constraints.integer_interval(0, self._num_events - 1))
-    mean = stated("NaN: classes have no mean.", lambda self: self.probs[..., 0] * float("nan"))
-    mode = stated("The most likely class.", lambda self: self._weight.argmax(-1))
+    mean = stated("NaN: classes have no mean.", lambda self: full_like(self.probs[..., 0].detach(), float("nan")))
+    mode = stated("The most likely class.", lambda self: self.probs.argmax(-1))
     variance = stated("NaN.", lambda self: self.mean)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
@@ -205,52 +208,46 @@ class Categorical(Weighted):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        places = value.long().unsqueeze(-1)
-        logits = self.logits - self.logits.logsumexp(-1, True)
-        batch = logits.expand(*_joined(places.shape[:-1], logits.shape[:-1]), logits.shape[-1])
-        return batch.gather(-1, places.expand(*batch.shape[:-1], 1)).squeeze(-1)
+        places, logits = broadcast_tensors(value.long().unsqueeze(-1), self.logits)
+        return logits.gather(-1, places[..., :1]).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        logits = self.logits - self.logits.logsumexp(-1, True)
-        return -(self.probs * logits.clamp(min=_least(logits))).sum(-1)
+        return -(self.logits.clamp(min=finfo(self.logits.dtype).min) * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._values_of_axis(arange(self._num_events, device=self._weight.device), expand)
 
 
-def _least(x: Tensor) -> float:
-    from ..dtypes import finfo
+class _OfClasses(Distribution):
+    """Events that are vectors, an element for each class of a Categorical."""
 
-    return float(finfo(x.dtype).min)
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _categorical: Categorical
+
+    def _set_classes(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
+        self._categorical = found = Categorical(probs, logits)
+        super().__init__(found.batch_shape, found.param_shape[-1:], validate_args)
+
+    probs = stated("The probabilities.", lambda self: self._categorical.probs)
+    logits = stated("Their logarithms.", lambda self: self._categorical.logits)
+    param_shape = stated("The shape of the weights.", lambda self: self._categorical.param_shape)
 
 
-def _joined(*shapes: Any) -> tuple[int, ...]:
-    from ..layout import broadcast_shapes
-
-    return tuple(broadcast_shapes(*shapes))
-
-
-class OneHotCategorical(Weighted):
+class OneHotCategorical(_OfClasses):
     """A class as a vector of zeros and a one."""
 
-    binary = False
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._set_weights(probs, logits, validate_args)
-        self._categorical = Categorical(probs, logits, validate_args)
-
-    def __repr__(self) -> str:
-        return "OneHotCategorical()"
+        self._set_classes(probs, logits, validate_args)
 
     mean = stated("probs.", lambda self: self.probs)
     mode = stated("The most likely class.", lambda self: self._hot(self.probs.argmax(-1)))
     variance = stated("p (1 - p).", lambda self: self.probs * (1 - self.probs))
 
     def _hot(self, classes: Tensor) -> Tensor:
-        return eye(self._event_shape[0], dtype=self.probs.dtype, device=self.probs.device)[classes]
+        return one_hot(classes, self._event_shape[0]).to(self.probs.dtype)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._hot(self._categorical.sample(sample_shape))
@@ -263,16 +260,11 @@ class OneHotCategorical(Weighted):
         return self._categorical.entropy()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        n = self._event_shape[0]
-        found = self._hot(arange(n, device=self.probs.device)).reshape(n, *(1,) * len(self._batch_shape), n)
-        return found.expand(n, *self._batch_shape, n) if expand else found
+        return self._hot(self._categorical.enumerate_support(expand))
 
 
-class Multinomial(Weighted):
+class Multinomial(_OfClasses):
     """How often each class came in `total_count` draws."""
-
-    binary = False
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
     def __init__(
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -280,11 +272,7 @@ class Multinomial(Weighted):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._set_weights(probs, logits, validate_args)
-        self._categorical = Categorical(probs, logits, validate_args)
-
-    def __repr__(self) -> str:
-        return "Multinomial()"
+        self._set_classes(probs, logits, validate_args)
 
     @property
     def support(self) -> Any:
@@ -301,17 +289,12 @@ class Multinomial(Weighted):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        logits = self.logits - self.logits.logsumexp(-1, True)
+        logits, value = broadcast_all(self.logits, value)
         terms = where((value == 0) & (logits == -float("inf")), 0, logits) * value
         return gammaln(value.sum(-1) + 1) - gammaln(value + 1).sum(-1) + terms.sum(-1)
 
     def entropy(self) -> Tensor:
-        n = self._probs_of_counts()
-        total = gammaln(self.probs.new_ones(()) * (self.total_count + 1))
-        counts = arange(1, self.total_count + 1, dtype=self.probs.dtype, device=self.probs.device)
-        weights = gammaln(counts + 1).reshape(-1, *(1,) * self.probs.ndim)
-        return self.total_count * self._categorical.entropy() - total + (n * weights).sum((0, -1))
-
-    def _probs_of_counts(self) -> Tensor:
         whole = Binomial(self.total_count, probs=self.probs)
-        return whole.log_prob(whole.enumerate_support(expand=False)[1:]).exp()
+        counts = whole.enumerate_support(expand=False)[1:]
+        weighted = (whole.log_prob(counts).exp() * gammaln(counts + 1)).sum((0, -1))
+        return self.total_count * self._categorical.entropy() - lgamma(self.total_count + 1) + weighted

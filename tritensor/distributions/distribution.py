@@ -14,7 +14,7 @@ from ..size import Size
 from ..tensor import Tensor
 from . import constraints
 
-__all__ = ["Distribution", "Weighted", "lazy", "stated", "tiny"]
+__all__ = ["Distribution", "Weighted", "broadcast_all", "lazy", "stated", "sum_rightmost", "tiny"]
 
 
 def stated(formula: str, compute: Any) -> Any:
@@ -85,7 +85,9 @@ class Distribution:
         if not self._validate_args:
             return
         for name, constraint in self.arg_constraints.items():
-            if constraints.is_dependent(constraint) or name not in vars(self):
+            if constraints.is_dependent(constraint):
+                continue
+            if name not in vars(self) and isinstance(getattr(type(self), name, None), lazy):
                 continue  # the other spelling of probabilities
             value = getattr(self, name)
             if not constraint.check(value).all():
@@ -96,7 +98,7 @@ class Distribution:
 
     def _set(self, validate_args: bool | None, event: int = 0, **parameters: Any) -> None:
         """Broadcast the parameters, whose last `event` dimensions are the event's, and check them."""
-        for name, value in zip(parameters, _broadcast(list(parameters.values())), strict=True):
+        for name, value in zip(parameters, broadcast_all(*parameters.values()), strict=True):
             setattr(self, name, value)
         shape = value.shape
         Distribution.__init__(self, shape[: len(shape) - event], shape[len(shape) - event :], validate_args)
@@ -221,7 +223,7 @@ class Distribution:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _broadcast(values: list[Any]) -> Any:
+def broadcast_all(*values: Any) -> Any:
     """Tensors of one shape, of numbers and tensors."""
     if not all(isinstance(value, (Tensor, *Number)) for value in values):
         raise ValueError(
@@ -231,6 +233,11 @@ def _broadcast(values: list[Any]) -> Any:
     like: dict[str, Any] = {"dtype": given[0].dtype, "device": given[0].device} if given else {}
     made = [value if isinstance(value, Tensor) else tensor(float(value), **like) for value in values]
     return broadcast_tensors(*made)
+
+
+def sum_rightmost(x: Tensor, count: int) -> Tensor:
+    """The sum over the last dimensions."""
+    return x.sum(tuple(range(-count, 0))) if count else x
 
 
 class Weighted(Distribution):
@@ -250,8 +257,10 @@ class Weighted(Distribution):
 
     @property
     def _weight(self) -> Tensor:
-        """What was passed."""
+        """One of the two, of which there is at least one."""
         return getattr(self, "probs" if "probs" in vars(self) else "logits")  # type: ignore[no-any-return]
+
+    param_shape = stated("The shape of the weights.", lambda self: self._weight.shape)
 
     @lazy
     def logits(self) -> Tensor:

@@ -10,6 +10,7 @@ from ..functional.pointwise import where
 from ..special import digamma, gammaln
 from ..tensor import Tensor
 from . import composed, continuous, discrete, multivariate
+from .distribution import sum_rightmost
 
 __all__ = ["kl_divergence", "register_kl"]
 
@@ -73,7 +74,7 @@ def _(p: Any, q: Any) -> Tensor:
     return -ratio.log() + away + euler * (ratio - 1) + (gammaln(ratio + 1) - away).exp() - 1
 
 
-@_same(continuous.HalfNormal)
+@_same(composed.HalfNormal)
 def _(p: Any, q: Any) -> Tensor:
     ratio = (p.scale / q.scale) ** 2
     return 0.5 * (ratio - 1 - ratio.log())
@@ -98,7 +99,7 @@ def _(p: Any, q: Any) -> Tensor:
     return found + (a - b) * digamma(a) + (q.rate - p.rate) * (a / p.rate)
 
 
-@_same(continuous.Beta)
+@_same(multivariate.Beta)
 def _(p: Any, q: Any) -> Tensor:
     a, b, c, d = p.concentration1, p.concentration0, q.concentration1, q.concentration0
     front = gammaln(c) + gammaln(d) + gammaln(a + b) - gammaln(c + d) - gammaln(a) - gammaln(b)
@@ -162,7 +163,7 @@ def _(p: Any, q: Any) -> Tensor:
 def _(p: Any, q: Any) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError
-    return composed._total(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
+    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
 @_same(composed.TransformedDistribution)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log, pi
+from typing import Any
 
+from ..functional.joining import stack
+from ..functional.lookup import one_hot
+from ..functional.pointwise import where
 from ..functional.ranges import eye
-from ..functional.views import broadcast_tensors
+from ..layout import broadcast_shapes
 from ..random import randn
 from ..special import digamma, gammaln
 from ..tensor import Tensor
 from . import constraints
 from .continuous import standard_gamma
-from .distribution import Distribution, lazy, stated
+from .distribution import Distribution, broadcast_all, lazy, stated
 
-__all__ = ["Dirichlet", "MultivariateNormal"]
+__all__ = ["Beta", "Dirichlet", "MultivariateNormal"]
 
 
 class Dirichlet(Distribution):
@@ -27,15 +31,17 @@ class Dirichlet(Distribution):
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.ndim < 1:
             raise ValueError("`concentration` parameter must be at least one-dimensional.")
-        self._set(validate_args, event=1, concentration=concentration)
+        self._set(validate_args, 1, concentration=concentration)
 
     mean = stated("a / sum(a).", lambda self: self.concentration / self.concentration.sum(-1, True))
 
     @property
     def mode(self) -> Tensor:
-        """(a - 1) / sum(a - 1), NaN where all are below 1."""
+        """(a - 1) / sum(a - 1), without what is below 0; where all are below 1 the first corner."""
         above = (self.concentration - 1).clamp(min=0)
-        return above / above.sum(-1, True)
+        found = above / above.sum(-1, True)
+        corner = one_hot(found.argmax(-1), found.shape[-1]).to(found.dtype)
+        return where((self.concentration < 1).all(-1, True), corner, found)
 
     @property
     def variance(self) -> Tensor:
@@ -57,6 +63,40 @@ class Dirichlet(Distribution):
         n = a.shape[-1]
         found = gammaln(a).sum(-1) - gammaln(s) - (n - s) * digamma(s)
         return found - ((a - 1) * digamma(a)).sum(-1)
+
+
+class Beta(Distribution):
+    """x^(a - 1) (1 - x)^(b - 1) / B(a, b), with a = concentration1 and b = concentration0."""
+
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
+        both = stack(broadcast_all(concentration1, concentration0), -1)
+        self._dirichlet = Dirichlet(both, validate_args)
+        super().__init__(both.shape[:-1], (), validate_args)
+
+    concentration1 = stated("a.", lambda self: self._dirichlet.concentration[..., 0])
+    concentration0 = stated("b.", lambda self: self._dirichlet.concentration[..., 1])
+    mean = stated("a / (a + b).", lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
+    mode = stated("(a - 1) / (a + b - 2), or an end.", lambda self: self._dirichlet.mode[..., 0])
+
+    @property
+    def variance(self) -> Tensor:
+        """a b / ((a + b)^2 (a + b + 1))."""
+        a, b = self.concentration1, self.concentration0
+        return a * b / ((a + b) ** 2 * (a + b + 1))
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self._dirichlet.rsample(sample_shape)[..., 0]
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        return self._dirichlet.log_prob(stack([value, 1.0 - value], -1))
+
+    def entropy(self) -> Tensor:
+        return self._dirichlet.entropy()
 
 
 class MultivariateNormal(Distribution):
@@ -91,19 +131,19 @@ class MultivariateNormal(Distribution):
         ((name, matrix),) = matrices
         if matrix.ndim < 2:
             raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
-        n = loc.shape[-1]
-        wide, matrix = broadcast_tensors(loc.unsqueeze(-1).expand(*loc.shape, n), matrix)
-        self.loc = wide[..., 0]
-        setattr(self, name, matrix)
-        super().__init__(self.loc.shape[:-1], self.loc.shape[-1:], validate_args)
+        n, batch = loc.shape[-1], broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        self.loc = loc.expand(*batch, -1)
+        setattr(self, name, matrix.expand(*batch, -1, -1))
+        super().__init__(batch, (n,), validate_args)
         if name == "scale_tril":
-            self._factor = matrix
+            factor = matrix
         elif name == "covariance_matrix":
-            self._factor = linalg.cholesky(matrix)
+            factor = linalg.cholesky(matrix)
         else:  # of the inverse, from the factor of the matrix whose rows and columns are reversed
             turned = linalg.cholesky(matrix.flip((-2, -1)))
             upper = turned.flip((-2, -1)).mT
-            self._factor = linalg.solve_triangular(upper, eye(n, dtype=loc.dtype, device=loc.device), upper=False)
+            factor = linalg.solve_triangular(upper, eye(n, dtype=loc.dtype, device=loc.device), upper=False)
+        self._factor = factor.expand(*batch, -1, -1)
 
     @lazy
     def scale_tril(self) -> Tensor:

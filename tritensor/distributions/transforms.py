@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 from typing import Any
 
+from ..autograd.mode import recording
+from ..dtypes import finfo
+from ..functional.likeness import full_like, zeros_like
+from ..layout import broadcast_shapes
 from ..nn.functional import softplus
+from ..rules import Number
+from ..size import Size
 from ..tensor import Tensor
 from . import constraints
+from .distribution import broadcast_all, sum_rightmost
 
 __all__ = [
+    "AbsTransform",
     "AffineTransform",
     "ComposeTransform",
     "ExpTransform",
@@ -21,22 +30,56 @@ __all__ = [
 
 
 class Transform:
-    """A function; `inv(y)` is its inverse.
+    """A function; `inv(y)` is its inverse. A subclass has `_call`, `_inverse` and `log_abs_det_jacobian`.
+
+    With `cache_size=1` the last argument and its result are kept: the inverse of that very result is exact.
 
     Attributes:
-        domain, codomain: where arguments and results lie. sign: of the derivative. event_dim: dimensions of an event.
+        domain, codomain: where arguments and results lie. sign: of the derivative. bijective: if there is an inverse.
     """
 
     domain: Any = constraints.real
     codomain: Any = constraints.real
     sign: Any = 1
-    event_dim = 0
+    bijective = True
+
+    def __init__(self, cache_size: int = 0) -> None:
+        if cache_size not in (0, 1):
+            raise ValueError("cache_size must be 0 or 1")
+        self._cache_size = cache_size
+        self._inv: Transform | None = None
+        self._kept: tuple[Any, Any, bool] = None, None, False
+
+    @property
+    def event_dim(self) -> int:
+        """The number of dimensions of an event."""
+        return self.domain.event_dim  # type: ignore[no-any-return]
 
     def __call__(self, x: Tensor) -> Tensor:
+        if self._cache_size and self._kept[0] is x and not self._lacks_graph():
+            return self._kept[1]  # type: ignore[no-any-return]
+        y = self._call(x)
+        if self._cache_size:
+            self._kept = x, y, recording.enabled
+        return y
+
+    def _inv_call(self, y: Tensor) -> Tensor:
+        if self._cache_size and self._kept[1] is y and not self._lacks_graph():
+            return self._kept[0]  # type: ignore[no-any-return]
+        x = self._inverse(y)
+        if self._cache_size:
+            self._kept = x, y, recording.enabled
+        return x
+
+    def _lacks_graph(self) -> bool:
+        """Whether what is kept was computed without recording, and parameters want gradients now."""
+        own = (value.requires_grad for value in vars(self).values() if isinstance(value, Tensor))
+        return recording.enabled and not self._kept[2] and any(own)
+
+    def _call(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def inverse(self, y: Tensor) -> Tensor:
-        """The argument whose result is `y`."""
+    def _inverse(self, y: Tensor) -> Tensor:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -46,10 +89,28 @@ class Transform:
     @property
     def inv(self) -> Transform:
         """The inverse as a transform."""
-        return _Inverse(self)
+        self._inv = self._inv or _InverseTransform(self)
+        return self._inv
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        """The same transform with another size of its cache."""
+        made = type(self).__new__(type(self))
+        vars(made).update(vars(self), _cache_size=cache_size, _inv=None, _kept=(None, None, False))
+        return self if self._cache_size == cache_size else made
+
+    def forward_shape(self, shape: Sequence[int]) -> Size:
+        """The shape of the result for an argument's shape."""
+        own = [value.shape for value in vars(self).values() if isinstance(value, Tensor)]
+        return Size(broadcast_shapes(tuple(shape), *own))
+
+    def inverse_shape(self, shape: Sequence[int]) -> Size:
+        """The shape of the argument for a result's shape."""
+        return self.forward_shape(shape)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and all(_same(value, vars(other)[name]) for name, value in vars(self).items())
+        return type(self) is type(other) and all(
+            _same(value, vars(other)[name]) for name, value in vars(self).items() if not name.startswith("_")
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -58,37 +119,38 @@ class Transform:
 
 
 def _same(one: Any, other: Any) -> bool:
-    return bool((one == other).all()) if isinstance(one, Tensor) else bool(one == other)
+    found = one == other
+    return bool(found.all()) if isinstance(found, Tensor) else bool(found)
 
 
-class _Inverse(Transform):
+class _InverseTransform(Transform):
     def __init__(self, of: Transform) -> None:
+        super().__init__(of._cache_size)
+        self._inv: Transform = of
         self.of = of
 
-    @property
-    def domain(self) -> Any:  # type: ignore[override]
-        return self.of.codomain
-
-    @property
-    def codomain(self) -> Any:  # type: ignore[override]
-        return self.of.domain
-
-    @property
-    def sign(self) -> Any:  # type: ignore[override]
-        return self.of.sign
-
-    @property
-    def inv(self) -> Transform:
-        return self.of
+    domain = property(lambda self: self.of.codomain)
+    codomain = property(lambda self: self.of.domain)
+    sign = property(lambda self: self.of.sign)
+    bijective = property(lambda self: self.of.bijective)  # type: ignore[assignment]
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self.of.inverse(x)
+        return self.of._inv_call(x)
 
-    def inverse(self, y: Tensor) -> Tensor:
+    def _inv_call(self, y: Tensor) -> Tensor:
         return self.of(y)
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        return self.of.with_cache(cache_size).inv
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -self.of.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape: Sequence[int]) -> Size:
+        return self.of.inverse_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"_InverseTransform({self.of!r})"
 
 
 class ExpTransform(Transform):
@@ -96,11 +158,10 @@ class ExpTransform(Transform):
 
     codomain = constraints.positive
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def _call(self, x: Tensor) -> Tensor:
         return x.exp()
 
-    def inverse(self, y: Tensor) -> Tensor:
-        """log(y)."""
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -113,14 +174,19 @@ class PowerTransform(Transform):
 
     domain = codomain = constraints.positive
 
-    def __init__(self, exponent: Any) -> None:
-        self.exponent = exponent
+    def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        (self.exponent,) = broadcast_all(exponent)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    @property
+    def sign(self) -> Any:  # type: ignore[override]
+        """Of the exponent."""
+        return self.exponent.sign()
+
+    def _call(self, x: Tensor) -> Tensor:
         return x**self.exponent
 
-    def inverse(self, y: Tensor) -> Tensor:
-        """The root."""
+    def _inverse(self, y: Tensor) -> Tensor:
         return y ** (1 / self.exponent)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -133,13 +199,11 @@ class SigmoidTransform(Transform):
 
     codomain = constraints.unit_interval
 
-    def __call__(self, x: Tensor) -> Tensor:
-        from .distribution import tiny
+    def _call(self, x: Tensor) -> Tensor:
+        return _inside(x.sigmoid())
 
-        return x.sigmoid().clamp(tiny(x) ** 4, 1 - tiny(x) / 2)
-
-    def inverse(self, y: Tensor) -> Tensor:
-        """log(y / (1 - y))."""
+    def _inverse(self, y: Tensor) -> Tensor:
+        y = _inside(y)
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -147,63 +211,106 @@ class SigmoidTransform(Transform):
         return -softplus(-x) - softplus(x)
 
 
+def _inside(y: Tensor) -> Tensor:
+    limits = finfo(y.dtype)
+    return y.clamp(limits.tiny, 1 - limits.eps)
+
+
 class TanhTransform(Transform):
     """tanh(x)."""
 
     codomain = constraints.interval(-1.0, 1.0)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def _call(self, x: Tensor) -> Tensor:
         return x.tanh()
 
-    def inverse(self, y: Tensor) -> Tensor:
-        """artanh(y)."""
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.atanh()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """2 (log 2 - x - softplus(-2 x)), which is exact where 1 - tanh(x)^2 is 0."""
-        return 2 * (0.6931471805599453 - x - softplus(-2 * x))
+        return 2 * (log(2) - x - softplus(-2 * x))
+
+
+class AbsTransform(Transform):
+    """|x|, whose inverse is taken to be positive."""
+
+    codomain = constraints.positive
+    bijective = False
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.abs()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y
 
 
 class AffineTransform(Transform):
     """loc + scale x."""
 
-    def __init__(self, loc: Any, scale: Any, event_dim: int = 0) -> None:
-        self.loc, self.scale, self.event_dim = loc, scale, event_dim
+    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+
+    @property
+    def domain(self) -> Any:  # type: ignore[override]
+        """Real numbers, or events of them."""
+        return constraints.independent(constraints.real, self._event_dim) if self._event_dim else constraints.real
+
+    codomain = domain
 
     @property
     def sign(self) -> Any:  # type: ignore[override]
         """Of the scale."""
         return self.scale.sign() if isinstance(self.scale, Tensor) else (self.scale > 0) - (self.scale < 0)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return self.loc + self.scale * x
+    def _call(self, x: Tensor) -> Tensor:
+        return self.loc + self.scale * x  # type: ignore[no-any-return]
 
-    def inverse(self, y: Tensor) -> Tensor:
-        """(y - loc) / scale."""
+    def _inverse(self, y: Tensor) -> Tensor:
         return (y - self.loc) / self.scale
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """log |scale|, summed over an event."""
-        found = (x * 0 + self.scale).abs().log()
-        return found.sum(tuple(range(-self.event_dim, 0))) if self.event_dim else found
+        scale, dims = self.scale, self._event_dim
+        found = full_like(x, log(abs(scale))) if isinstance(scale, Number) else scale.abs().log()
+        return sum_rightmost(found, dims).expand(x.shape[: x.ndim - dims])
 
 
 class ComposeTransform(Transform):
     """One transform after the other."""
 
-    def __init__(self, parts: Sequence[Transform]) -> None:
-        self.parts = list(parts)
-        self.event_dim = max([each.event_dim for each in self.parts], default=0)
+    def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
+
+    bijective = property(lambda self: all(part.bijective for part in self.parts))  # type: ignore[assignment]
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        """The same transforms with other sizes of their caches."""
+        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
 
     @property
     def domain(self) -> Any:  # type: ignore[override]
-        """Of the first."""
-        return self.parts[0].domain if self.parts else constraints.real
+        """Of the first, for events of the last."""
+        return self._region([part.domain for part in self.parts], -1)
 
     @property
     def codomain(self) -> Any:  # type: ignore[override]
-        """Of the last."""
-        return self.parts[-1].codomain if self.parts else constraints.real
+        """Of the last, for events of the first."""
+        return self._region([part.codomain for part in self.parts[::-1]], 1)
+
+    def _region(self, regions: list[Any], side: int) -> Any:
+        """The first of the regions at one end of each part, for events that are as large as any part needs them."""
+        if not regions:
+            return constraints.real
+        parts = self.parts[::side]
+        ends = [(part.domain.event_dim, part.codomain.event_dim)[::side] for part in parts]
+        dims = ends[0][0]
+        for before, after in ends:
+            dims = max(dims + after - before, after)
+        more = dims - regions[0].event_dim
+        return constraints.independent(regions[0], more) if more else regions[0]
 
     @property
     def sign(self) -> Any:  # type: ignore[override]
@@ -213,24 +320,38 @@ class ComposeTransform(Transform):
             found = found * part.sign
         return found
 
-    def __call__(self, x: Tensor) -> Tensor:
+    @property
+    def inv(self) -> Transform:
+        """The inverses, from the last to the first."""
+        if self._inv is None:
+            self._inv = ComposeTransform([part.inv for part in reversed(self.parts)])
+            self._inv._inv = self
+        return self._inv
+
+    def _call(self, x: Tensor) -> Tensor:
         for part in self.parts:
             x = part(x)
         return x
 
-    def inverse(self, y: Tensor) -> Tensor:
-        """The inverses, from the last to the first."""
-        for part in reversed(self.parts):
-            y = part.inverse(y)
-        return y
-
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """The sum of all."""
-        found: Any = 0
+        found: Any = 0 if self.parts else zeros_like(x)
+        dims = self.domain.event_dim
         for part in self.parts:
-            after = part(x)
-            term = part.log_abs_det_jacobian(x, after)
-            missing = self.event_dim - part.event_dim
-            found = found + (term.sum(tuple(range(-missing, 0))) if missing else term)
-            x = after
+            after = y if part is self.parts[-1] else part(x)
+            found = found + sum_rightmost(part.log_abs_det_jacobian(x, after), dims - part.domain.event_dim)
+            dims, x = dims + part.codomain.event_dim - part.domain.event_dim, after
         return found  # type: ignore[no-any-return]
+
+    def forward_shape(self, shape: Sequence[int]) -> Size:
+        """The shape of the result for an argument's shape."""
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return Size(shape)
+
+    def inverse_shape(self, shape: Sequence[int]) -> Size:
+        """The shape of the argument for a result's shape."""
+        return self.inv.forward_shape(shape)
+
+    def __repr__(self) -> str:
+        return "ComposeTransform(\n    {}\n)".format(",\n    ".join(map(repr, self.parts)))

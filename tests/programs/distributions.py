@@ -1,0 +1,347 @@
+"""Distributions and transforms: moments, densities and their gradients, read in any order, also after samples.
+
+Random numbers differ between the libraries. So of samples shape, dtype, graph and support are compared, and whether
+gradients of `rsample` are those that follow from the distribution function. A name beginning with `_` is not compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import torch as reference
+
+import tritensor
+
+from .drawing import FLOATS, Draw, words
+
+# What a parameter is drawn from: kinds of values by the parameter's name; two names of which one is given.
+KINDS: dict[str, dict[str, str]] = {
+    "Bernoulli": {"probs|logits": "unit|real"},
+    "Beta": {"concentration1": "positive", "concentration0": "positive"},
+    "Binomial": {"total_count": "count", "probs|logits": "unit|real"},
+    "Categorical": {"probs|logits": "weights|reals"},
+    "Cauchy": {"loc": "real", "scale": "positive"},
+    "Chi2": {"df": "positive"},
+    "Dirichlet": {"concentration": "positives"},
+    "Exponential": {"rate": "positive"},
+    "Gamma": {"concentration": "positive", "rate": "positive"},
+    "Geometric": {"probs|logits": "unit|real"},
+    "Gumbel": {"loc": "real", "scale": "positive"},
+    "HalfNormal": {"scale": "positive"},
+    "Laplace": {"loc": "real", "scale": "positive"},
+    "LogNormal": {"loc": "real", "scale": "positive"},
+    "Multinomial": {"total_count": "number", "probs|logits": "weights|reals"},
+    "MultivariateNormal": {"loc": "reals", "covariance_matrix|precision_matrix|scale_tril": "definite|definite|factor"},
+    "Normal": {"loc": "real", "scale": "positive"},
+    "OneHotCategorical": {"probs|logits": "weights|reals"},
+    "Poisson": {"rate": "positive"},
+    "StudentT": {"df": "positive", "loc": "real", "scale": "positive"},
+    "Uniform": {"low": "real", "high": "above"},
+    "Weibull": {"scale": "positive", "concentration": "positive"},
+}
+WIDE = words("Categorical Dirichlet Multinomial MultivariateNormal OneHotCategorical")  # whose parameters are vectors
+NUMBERS = {
+    "real": words("0 0.0 1 -1.5 2 0.25 -3.0 True"),
+    "positive": words("1 1.0 0.5 2 1.2 3.0 0.1 5"),
+    "unit": words("0.5 0.25 0.9 0.0 1.0 0 1"),
+    "count": words("1 3 5 0 10 4.0"),
+    "number": words("1 3 5 10 0"),
+    "above": words("4 5.5 10.0"),
+}
+ELEMENTS = {
+    **NUMBERS,
+    "real": words("0.0 1.0 -1.5 2.25 0.3 -0.7 5.0 -30.0 0.5"),
+    "positive": words("1.0 0.5 2.0 1.2 0.3 4.5 0.05 9.0 1.0"),
+    "unit": words("0.5 0.25 0.9 0.1 0.6 0.01 1.0 0.0 0.75"),
+    "count": words("1.0 3.0 5.0 0.0 10.0 4.0"),
+    "weights": words("0.1 0.5 0.2 1.0 0.0 2.0 0.3"),
+}
+ODD = {
+    "real": words("inf nan 1e30"),
+    "positive": words("0.0 -1.0 inf nan 1e-30 1e30 1e5"),
+    "unit": words("-0.5 1.5 nan 1e-30"),
+}
+READ = words(
+    "mean mean mode mode variance stddev batch_shape event_shape has_rsample has_enumerate_support entropy() entropy()"
+    " entropy() perplexity() enumerate_support() enumerate_support(expand=False) enumerate_support(False)"
+)
+COMPOSED = words("Independent TransformedDistribution MixtureSameFamily")
+TRANSFORMS = (
+    *("AffineTransform({real}, {scale})", "AffineTransform({real}, {scale}, event_dim={dim})", "ExpTransform()"),
+    *("PowerTransform({power})", "SigmoidTransform()", "TanhTransform()"),
+    *("ComposeTransform([{transform}, {transform}])", "{transform}.inv", "ComposeTransform([])"),
+)
+PLACES = {"{real}": NUMBERS["real"][:7], "{scale}": words("2.0 -0.5 3 1"), "{power}": words("2.0 0.5 3 -1.0")}
+
+
+def program(draw: Draw) -> None:
+    """Some distributions, and what is asked of them."""
+    reference.manual_seed(draw.integer(0, 2**40))  # of the places that are drawn for densities
+    if draw.chance(0.2):
+        draw.say("torch.set_default_dtype(torch.float64)")
+    if draw.chance(0.12):
+        transforms(draw)
+        return
+    kind = draw.one(sorted(KINDS))
+    batch = draw.shape(3, draw.integer(0, 2))
+    made = distribution(draw, kind, batch)
+    if not made:
+        return
+    if draw.chance(0.3):
+        made = composed(draw, made)
+    if draw.chance(0.2):
+        made = expanded(draw, made)
+    for _ in range(draw.integer(3, 8)):
+        step(draw, made, kind, batch)
+
+
+# ---- what is made --------------------------------------------------------------------------------------------------
+
+
+def dtype(draw: Draw) -> str:
+    return draw.one(FLOATS[2:]) if draw.chance(0.04) else "float32" if draw.chance(0.2) else "float64"
+
+
+def element(draw: Draw, kind: str, odd: bool) -> str:
+    return draw.one(ODD[kind]) if odd and kind in ODD and draw.chance(0.4) else draw.one(ELEMENTS[kind])
+
+
+def nested(draw: Draw, shape: Sequence[int], kind: str, odd: bool) -> str:
+    if not shape:
+        return element(draw, kind, odd)
+    return f"[{', '.join(nested(draw, shape[1:], kind, odd) for _ in range(shape[0]))}]"
+
+
+def tensor(draw: Draw, shape: Sequence[int], kind: str, of: str) -> str:
+    """The name of a new tensor of such values, which mostly requires gradients."""
+    name = draw.fresh("x")
+    odd = draw.chance(0.04)
+    if kind in ("definite", "factor"):
+        text = f"{values(draw, shape, 'real', False, of)}.tril(-1) * 0.3 + torch.eye({shape[-1]}, dtype=torch.{of})"
+        text = f"({text}) * {draw.one(('1.0', '0.5', '2.0'))}"
+        text = f"({text}).matmul(({text}).mT)" if kind == "definite" else text
+    else:
+        text = values(draw, shape, {"reals": "real", "positives": "positive"}.get(kind, kind), odd, of)
+    draw.say(f"{name} = {text}")
+    if draw.chance(0.85):
+        draw.say(f"{name}.requires_grad_()")
+    return name
+
+
+def values(draw: Draw, shape: Sequence[int], kind: str, odd: bool, of: str) -> str:
+    if 0 in shape:
+        return f"torch.ones({tuple(shape)!r}, dtype=torch.{of})"
+    return f"torch.tensor({nested(draw, shape, kind, odd)}, dtype=torch.{of})"
+
+
+def distribution(draw: Draw, kind: str, batch: Sequence[int], of: str = "", width: int = 0) -> str:
+    """The name of a new distribution; none if PyTorch refuses it."""
+    of = of or dtype(draw)
+    width = width or draw.integer(1, 4)
+    numbers = draw.chance(0.25) and kind not in WIDE
+    arguments = []
+    for names, kinds in KINDS[kind].items():
+        chosen = draw.integer(0, names.count("|"))
+        name, values_of = names.split("|")[chosen], kinds.split("|")[chosen]
+        if values_of == "number" or (values_of in NUMBERS and (numbers or draw.chance(0.15))):
+            value = draw.one(NUMBERS[values_of])
+        else:
+            shape = draw.fitting(batch) if draw.chance(0.3) else tuple(batch)
+            shape += (width,) * (values_of in ("weights", "reals", "positives", "definite", "factor"))
+            shape += (width,) * (values_of in ("definite", "factor"))
+            value = tensor(draw, shape, values_of, of if draw.chance(0.98) else dtype(draw))
+        arguments.append(f"{name}={value}" if draw.chance(0.5) or "|" in names or arguments else value)
+        if "=" in arguments[-1] and kind == "StudentT" and draw.chance(0.3):
+            break
+    if len(arguments) > 1 and "=" in arguments[0]:
+        arguments[1:] = [text if "=" in text else f"{list(KINDS[kind])[1]}={text}" for text in arguments[1:]]
+    if draw.chance(0.08):
+        arguments.append(f"validate_args={draw.one(('False', 'True', 'None'))}")
+    made = draw.fresh("d")
+    return made if draw.say(f"{made} = torch.distributions.{kind}({', '.join(arguments)})") else ""
+
+
+def composed(draw: Draw, base: str) -> str:
+    """A distribution that is made of another one."""
+    kind, made = draw.one(COMPOSED), draw.fresh("d")
+    theirs = draw.session.theirs[base]
+    if kind == "Independent":
+        call = f"{base}, {draw.integer(0, len(theirs.batch_shape) + draw.chance(0.05))}"
+    elif kind == "TransformedDistribution":
+        parts = ", ".join(transform(draw) for _ in range(draw.integer(0, 3)))
+        call = f"{base}, [{parts}]" if "," in parts or not parts or draw.chance(0.5) else f"{base}, {parts}"
+    elif not theirs.batch_shape:
+        return base
+    else:
+        of = str(getattr(theirs.mean, "dtype", "torch.float64")).rpartition(".")[2]
+        size = theirs.batch_shape[-1] + draw.chance(0.03)
+        mixture = distribution(draw, "Categorical", tuple(theirs.batch_shape[:-1]), of, size)
+        if not mixture:
+            return base
+        call = f"{mixture}, {base}"
+    return made if draw.say(f"{made} = torch.distributions.{kind}({call})") else base
+
+
+def expanded(draw: Draw, base: str) -> str:
+    """A distribution of a larger batch."""
+    shape = tuple(draw.integer(2, 3) if size == 1 else size for size in draw.session.theirs[base].batch_shape)
+    shape = (2, *shape) if draw.chance(0.6) else shape
+    made = draw.fresh("d")
+    return made if draw.say(f"{made} = {base}.expand({shape!r})") else base
+
+
+def transform(draw: Draw, depth: int = 0) -> str:
+    text = draw.one(TRANSFORMS if depth < 2 else TRANSFORMS[:6])
+    while "{transform}" in text:
+        text = text.replace("{transform}", transform(draw, depth + 1), 1)
+    tensors = draw.names(lambda t: t.is_floating_point() and t.ndim < 2)
+    for place, numbers in (
+        ("{real}", NUMBERS["real"][:7]),
+        ("{scale}", words("2.0 -0.5 3 1")),
+        ("{power}", words("2.0 0.5 3 -1.0")),
+    ):
+        while place in text:
+            tensor_is = tensors and draw.chance(0.3)
+            text = text.replace(place, draw.one(tensors) if tensor_is else draw.one(numbers), 1)
+    text = text.replace("{dim}", str(draw.integer(0, 1)))
+    return text if text.startswith("torch") else f"torch.distributions.{text}"
+
+
+def transforms(draw: Draw) -> None:
+    """A transform by itself: both ways, and the logarithm of its determinant."""
+    x = tensor(draw, draw.shape(3, draw.integer(0, 2)), draw.one(("real", "positive", "unit")), dtype(draw))
+    made = draw.fresh("t")
+    if not draw.say(f"{made} = {transform(draw)}"):
+        return
+    for _ in range(draw.integer(2, 6)):
+        result = draw.fresh()
+        text = draw.one(
+            (
+                *(f"{made}({x})", f"{made}.inv({x})", f"{made}.log_abs_det_jacobian({x}, {made}({x}))", f"{made}.sign"),
+                *(f"repr({made})", f"{made}.event_dim", f"repr({made}.domain)", f"repr({made}.codomain)"),
+                *(f"{made}.inv.inv is {made}", f"{made} == {made}", f"{made} == {transform(draw)}"),
+                *(f"{made}.inv.log_abs_det_jacobian({x}, {made}.inv({x}))", f"{made}.inv({made}({x}))"),
+            )
+        )
+        if draw.say(f"{result} = {text}"):
+            gradient(draw, result)
+
+
+# ---- what is asked -------------------------------------------------------------------------------------------------
+
+
+def step(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> None:
+    """One thing that programs do with a distribution."""
+    result = draw.fresh()
+    choice = draw.weighted(read=30, log_prob=22, sample=22, cdf=9, icdf=6, kl=8, attribute=8, text=3, change=2)
+    if choice == "sample":
+        samples(draw, made)
+        return
+    if choice == "read":
+        text = f"{made}.{draw.one(READ)}"
+    elif choice == "log_prob":
+        text = f"{made}.log_prob({value(draw, made)})"
+    elif choice == "cdf":
+        text = f"{made}.cdf({value(draw, made)})"
+    elif choice == "icdf":
+        shape = draw.fitting(tuple(draw.session.theirs[made].batch_shape))
+        text = f"{made}.icdf({values(draw, shape, 'unit', False, dtype_of(draw, made))})"
+    elif choice == "kl":
+        text = divergence(draw, made, kind, batch)
+    elif choice == "attribute":
+        names = [name for names in KINDS[kind] for name in names.split("|")]
+        text = f"{made}.{draw.one((*names, 'param_shape' if '|' in str(KINDS[kind]) else 'mean'))}"
+        if draw.chance(0.3):
+            draw.say(f"with torch.no_grad(): {draw.fresh()} = {text}")
+    elif choice == "text":
+        text = draw.one((f"repr({made})", f"repr({made}.support)", f"{made}.support.is_discrete"))
+    else:
+        draw.say(f"with torch.no_grad(): {made}.entropy()")
+        text = f"{made}.mean"
+    if text and draw.say(f"{result} = {text}"):
+        gradient(draw, result)
+
+
+def dtype_of(draw: Draw, made: str) -> str:
+    """The dtype of a distribution's numbers."""
+    names = draw.names(lambda t: t.is_floating_point())
+    return str(draw.value(names[0]).dtype).rpartition(".")[2] if names and draw.chance(0.97) else dtype(draw)
+
+
+def value(draw: Draw, made: str) -> str:
+    """A place to ask a density for; in the support, if that is not odd."""
+    theirs = draw.session.theirs[made]
+    try:
+        drawn = theirs.sample().detach()
+    except Exception:
+        drawn = None
+    event = tuple(theirs.event_shape)
+    shape = draw.fitting(tuple(theirs.batch_shape))
+    shape = (2, *shape) if draw.chance(0.3) else shape
+    of = dtype_of(draw, made)
+    if drawn is None or draw.chance(0.06) or not str(theirs.support):
+        return values(draw, (*shape, *event), draw.one(("real", "positive", "unit", "count")), draw.chance(0.1), of)
+    if drawn.dtype.is_floating_point is False:
+        return f"torch.tensor({whole(draw, shape, getattr(theirs.support, 'upper_bound', 1))})"
+    # places that PyTorch drew, as text, so that both get the same ones
+    if draw.chance(0.4):
+        drawn = theirs.expand((*shape[: -len(theirs.batch_shape)], *theirs.batch_shape)).sample()
+    text = repr(drawn.double().tolist()) if drawn.numel() else f"torch.ones({tuple(drawn.shape)!r}).tolist()"
+    return f"torch.tensor({text}, dtype=torch.{of})"
+
+
+def whole(draw: Draw, shape: Sequence[int], most: int) -> str:
+    """Nested lists of whole numbers."""
+    if not shape:
+        return str(draw.integer(0, most + draw.chance(0.02)))
+    return f"[{', '.join(whole(draw, shape[1:], most) for _ in range(shape[0]))}]"
+
+
+def samples(draw: Draw, made: str) -> None:
+    """Samples, and what the libraries must agree in: all but the numbers."""
+    method = draw.weighted(sample=5, rsample=4, sample_n=0.5)
+    shape = draw.one(("", "()", "(2,)", "torch.Size([2])", "(2, 1)", "(0,)", "[3]"))
+    shape = draw.one(("2", "0")) if method == "sample_n" else shape
+    drawn = draw.fresh("_s")
+    if not draw.say(f"{drawn} = {made}.{method}({shape})"):
+        return
+    inside = f"bool({made}.support.check({drawn}).all())"
+    draw.say(f"{draw.fresh('f')} = {drawn}.shape, {drawn}.dtype, {drawn}.requires_grad, {inside}")
+    if draw.chance(0.4):
+        draw.say(f"{draw.fresh('f')} = {made}.log_prob({drawn}).shape")
+    theirs = draw.session.theirs[drawn]
+    wide = theirs.is_floating_point() and theirs.dtype.itemsize == 8
+    leaves = draw.names(lambda t: t.requires_grad and t.is_leaf and t.dtype.itemsize == 8)
+    gamma = re.search(r"\b(Gamma|Chi2)\(", "\n".join(draw.session.statements))  # whose cdf has half of its gradients
+    if method == "rsample" and wide and leaves and not gamma and draw.chance(0.7):
+        leaf, moved, implied = draw.one(leaves), draw.fresh("_g"), draw.fresh("_g")
+        fixed = f"{drawn}.detach()"
+        draw.say(f"{moved} = torch.autograd.grad({drawn}.sum(), {leaf}, retain_graph=True)[0]")
+        density = f"{made}.log_prob({fixed}).exp().detach()"
+        if draw.say(f"{implied} = torch.autograd.grad(({made}.cdf({fixed}) / {density}).sum(), {leaf})[0]"):
+            draw.say(f"{draw.fresh('f')} = bool((({moved} + {implied}).abs() <= 1e-3 * (1 + {moved}.abs())).all())")
+
+
+def divergence(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> str:
+    """The divergence from another distribution."""
+    pairs = tritensor.distributions.kl._formulas
+    others = [other.__name__ for one, other in pairs if one.__name__ == kind and other.__name__ in KINDS]
+    theirs = draw.session.theirs[made]
+    if not others or type(theirs).__name__ != kind:
+        return f"torch.distributions.kl_divergence({made}, {made})"
+    width = theirs.event_shape[-1] if theirs.event_shape else draw.integer(1, 4)
+    if kind == "Categorical":
+        width = theirs._num_events
+    other = distribution(draw, draw.one(others), tuple(theirs.batch_shape), dtype_of(draw, made), width)
+    if not other:
+        return ""
+    pair = f"{made}, {other}" if draw.chance(0.7) or kind not in others else f"{other}, {made}"
+    return f"torch.distributions.kl_divergence({pair})"
+
+
+def gradient(draw: Draw, name: str) -> None:
+    """The gradients of a result, in most programs."""
+    theirs = draw.session.theirs.get(name)
+    if theirs is not None and getattr(theirs, "requires_grad", False) and draw.chance(0.7):
+        draw.say(f"{name}.sum().backward({draw.one(('', '', 'retain_graph=True'))})")
