@@ -312,9 +312,15 @@ def test_other_divergences() -> None:
             lambda: d.MixtureSameFamily(d.Normal(0.0, 1.0), d.Normal(0.0, 1.0)),
             "The Mixture distribution needs to be an",
         ),
-        (lambda: d.MixtureSameFamily(d.Categorical(torch.ones(2)), 1), "The Component distribution need to be an inst"),
+        (
+            lambda: d.MixtureSameFamily(d.Categorical(torch.ones(2)), 1),
+            "The Component distribution needs to be an inst",
+        ),
         (lambda: d.Geometric(0.0), r"Geometric\(probs: 0.0\) to be positive but found invalid values"),
-        (lambda: d.TransformedDistribution(d.Normal(0.0, 1.0), [1]), "transforms must be a Transform or list, but was"),
+        (
+            lambda: d.TransformedDistribution(d.Normal(0.0, 1.0), [1]),
+            "transforms must be a Transform or a list of Transforms",
+        ),
         (lambda: constraints.dependent.check(t(1.0)), "Cannot determine validity of dependent constraint"),
     ],
 )

@@ -17,16 +17,16 @@ from .drawing import FLOATS, Draw, words
 
 # What a parameter is drawn from: kinds of values by the parameter's name; two names of which one is given.
 KINDS: dict[str, dict[str, str]] = {
-    "Bernoulli": {"probs|logits": "unit|real"},
+    "Bernoulli": {"probs|logits": "unit|odds"},
     "Beta": {"concentration1": "positive", "concentration0": "positive"},
-    "Binomial": {"total_count": "count", "probs|logits": "unit|real"},
+    "Binomial": {"total_count": "count", "probs|logits": "unit|odds"},
     "Categorical": {"probs|logits": "weights|reals"},
     "Cauchy": {"loc": "real", "scale": "positive"},
     "Chi2": {"df": "positive"},
     "Dirichlet": {"concentration": "positives"},
     "Exponential": {"rate": "positive"},
     "Gamma": {"concentration": "positive", "rate": "positive"},
-    "Geometric": {"probs|logits": "unit|real"},
+    "Geometric": {"probs|logits": "unit|odds"},
     "Gumbel": {"loc": "real", "scale": "positive"},
     "HalfNormal": {"scale": "positive"},
     "Laplace": {"loc": "real", "scale": "positive"},
@@ -42,6 +42,7 @@ KINDS: dict[str, dict[str, str]] = {
 }
 WIDE = words("Categorical Dirichlet Multinomial MultivariateNormal OneHotCategorical")  # whose parameters are vectors
 NUMBERS = {
+    "odds": words("0 0.0 1 -1.5 2 0.25 -3.0"),
     "real": words("0 0.0 1 -1.5 2 0.25 -3.0 True"),
     "positive": words("1 1.0 0.5 2 1.2 3.0 0.1 5"),
     "unit": words("0.5 0.25 0.9 0.0 1.0 0 1"),
@@ -52,21 +53,22 @@ NUMBERS = {
 ELEMENTS = {
     **NUMBERS,
     "real": words("0.0 1.0 -1.5 2.25 0.3 -0.7 5.0 -30.0 0.5"),
+    "odds": words("0.0 1.0 -1.5 2.25 0.3 -0.7 5.0 0.5"),
     "positive": words("1.0 0.5 2.0 1.2 0.3 4.5 0.05 9.0 1.0"),
-    "unit": words("0.5 0.25 0.9 0.1 0.6 0.01 1.0 0.0 0.75"),
+    "unit": words("0.5 0.25 0.9 0.1 0.6 0.05 1.0 0.0 0.75"),
     "count": words("1.0 3.0 5.0 0.0 10.0 4.0"),
     "weights": words("0.1 0.5 0.2 1.0 0.0 2.0 0.3"),
 }
 ODD = {
     "real": words("inf nan 1e30"),
-    "positive": words("0.0 -1.0 inf nan 1e-30 1e30 1e5"),
+    "positive": words("0.0 -1.0 inf nan 1e-30 1e5"),
     "unit": words("-0.5 1.5 nan 1e-30"),
 }
 READ = words(
     "mean mean mode mode variance stddev batch_shape event_shape has_rsample has_enumerate_support entropy() entropy()"
     " entropy() perplexity() enumerate_support() enumerate_support(expand=False) enumerate_support(False)"
 )
-COMPOSED = words("Independent TransformedDistribution MixtureSameFamily")
+COMPOSED = words("TransformedDistribution Independent MixtureSameFamily")
 TRANSFORMS = (
     *("AffineTransform({real}, {scale})", "AffineTransform({real}, {scale}, event_dim={dim})", "ExpTransform()"),
     *("PowerTransform({power})", "SigmoidTransform()", "TanhTransform()"),
@@ -150,7 +152,7 @@ def distribution(draw: Draw, kind: str, batch: Sequence[int], of: str = "", widt
             shape = draw.fitting(batch) if draw.chance(0.3) else tuple(batch)
             shape += (width,) * (values_of in ("weights", "reals", "positives", "definite", "factor"))
             shape += (width,) * (values_of in ("definite", "factor"))
-            value = tensor(draw, shape, values_of, of if draw.chance(0.98) else dtype(draw))
+            value = tensor(draw, shape, values_of, of if kind in WIDE or draw.chance(0.98) else dtype(draw))
         arguments.append(f"{name}={value}" if draw.chance(0.5) or "|" in names or arguments else value)
         if "=" in arguments[-1] and kind == "StudentT" and draw.chance(0.3):
             break
@@ -164,17 +166,19 @@ def distribution(draw: Draw, kind: str, batch: Sequence[int], of: str = "", widt
 
 def composed(draw: Draw, base: str) -> str:
     """A distribution that is made of another one."""
-    kind, made = draw.one(COMPOSED), draw.fresh("d")
     theirs = draw.session.theirs[base]
+    kind, made = draw.one(COMPOSED[theirs.support.is_discrete :]), draw.fresh("d")  # an inverse is not exactly whole
     if kind == "Independent":
         call = f"{base}, {draw.integer(0, len(theirs.batch_shape) + draw.chance(0.05))}"
     elif kind == "TransformedDistribution":
-        parts = ", ".join(transform(draw) for _ in range(draw.integer(0, 3)))
+        parts = transform(draw, draw.integer(0, 2)) if draw.chance(0.9) else ""
+        if draw.chance(0.5) and parts:
+            parts += f", {transform(draw, 3)}".replace("Tanh", "Exp").replace("Sigmoid", "Exp")
         call = f"{base}, [{parts}]" if "," in parts or not parts or draw.chance(0.5) else f"{base}, {parts}"
     elif not theirs.batch_shape:
         return base
     else:
-        of = str(getattr(theirs.mean, "dtype", "torch.float64")).rpartition(".")[2]
+        of = dtype_of(draw, base)
         size = theirs.batch_shape[-1] + draw.chance(0.03)
         mixture = distribution(draw, "Categorical", tuple(theirs.batch_shape[:-1]), of, size)
         if not mixture:
@@ -205,12 +209,14 @@ def transform(draw: Draw, depth: int = 0) -> str:
             tensor_is = tensors and draw.chance(0.3)
             text = text.replace(place, draw.one(tensors) if tensor_is else draw.one(numbers), 1)
     text = text.replace("{dim}", str(draw.integer(0, 1)))
+    if text.count("Tanh") + text.count("Sigmoid") > 1:  # their inverses multiply rounding errors
+        return transform(draw, depth)
     return text if text.startswith("torch") else f"torch.distributions.{text}"
 
 
 def transforms(draw: Draw) -> None:
     """A transform by itself: both ways, and the logarithm of its determinant."""
-    x = tensor(draw, draw.shape(3, draw.integer(0, 2)), draw.one(("real", "positive", "unit")), dtype(draw))
+    x = tensor(draw, draw.shape(3, draw.integer(0, 2)), draw.one(("real", "positive", "unit")), "float64")
     made = draw.fresh("t")
     if not draw.say(f"{made} = {transform(draw)}"):
         return
@@ -240,6 +246,7 @@ def step(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> None:
         return
     if choice == "read":
         text = f"{made}.{draw.one(READ)}"
+        text += " * 1" * ("enumerate" in text or kind in WIDE)
     elif choice == "log_prob":
         text = f"{made}.log_prob({value(draw, made)})"
     elif choice == "cdf":
@@ -250,12 +257,13 @@ def step(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> None:
     elif choice == "kl":
         text = divergence(draw, made, kind, batch)
     elif choice == "attribute":
-        names = [name for names in KINDS[kind] for name in names.split("|")]
-        text = f"{made}.{draw.one((*names, 'param_shape' if '|' in str(KINDS[kind]) else 'mean'))}"
+        names = [name for names in KINDS[kind] for name in names.split("|") if name != "total_count"]
+        text = f"{made}.{draw.one((*names, 'stddev'))}{' * 1' * (kind in WIDE)}"  # of which strides are no matter
         if draw.chance(0.3):
             draw.say(f"with torch.no_grad(): {draw.fresh()} = {text}")
     elif choice == "text":
-        text = draw.one((f"repr({made})", f"repr({made}.support)", f"{made}.support.is_discrete"))
+        shape = f"{made}.param_shape" if kind in ("Bernoulli", "Categorical", "Multinomial") else f"repr({made})"
+        text = draw.one((shape, f"repr({made})", f"repr({made}.support)", f"{made}.support.is_discrete"))
     else:
         draw.say(f"with torch.no_grad(): {made}.entropy()")
         text = f"{made}.mean"
@@ -266,16 +274,16 @@ def step(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> None:
 def dtype_of(draw: Draw, made: str) -> str:
     """The dtype of a distribution's numbers."""
     names = draw.names(lambda t: t.is_floating_point())
-    return str(draw.value(names[0]).dtype).rpartition(".")[2] if names and draw.chance(0.97) else dtype(draw)
+    other = draw.chance(0.03) and not re.search(r"Bernoulli|Multivariate", "\n".join(draw.session.statements))
+    found = draw.value(names[0]).dtype if names else reference.get_default_dtype()
+    return dtype(draw) if other else str(found).rpartition(".")[2]
 
 
 def value(draw: Draw, made: str) -> str:
     """A place to ask a density for; in the support, if that is not odd."""
     theirs = draw.session.theirs[made]
-    try:
-        drawn = theirs.sample().detach()
-    except Exception:
-        drawn = None
+    larger = ".expand(({}))".format(", ".join(map(str, (2, *theirs.batch_shape)))) if draw.chance(0.3) else ""
+    drawn = draw.session.theirs["_v"] if draw.say(f"_v = {made}{larger}.sample()") else None
     event = tuple(theirs.event_shape)
     shape = draw.fitting(tuple(theirs.batch_shape))
     shape = (2, *shape) if draw.chance(0.3) else shape
@@ -285,10 +293,10 @@ def value(draw: Draw, made: str) -> str:
     if drawn.dtype.is_floating_point is False:
         return f"torch.tensor({whole(draw, shape, getattr(theirs.support, 'upper_bound', 1))})"
     # places that PyTorch drew, as text, so that both get the same ones
-    if draw.chance(0.4):
-        drawn = theirs.expand((*shape[: -len(theirs.batch_shape)], *theirs.batch_shape)).sample()
     text = repr(drawn.double().tolist()) if drawn.numel() else f"torch.ones({tuple(drawn.shape)!r}).tolist()"
-    return f"torch.tensor({text}, dtype=torch.{of})"
+    place = draw.fresh("p")
+    draw.say(f"{place} = torch.tensor({text}, dtype=torch.{of})")
+    return place
 
 
 def whole(draw: Draw, shape: Sequence[int], most: int) -> str:
@@ -306,15 +314,17 @@ def samples(draw: Draw, made: str) -> None:
     drawn = draw.fresh("_s")
     if not draw.say(f"{drawn} = {made}.{method}({shape})"):
         return
-    inside = f"bool({made}.support.check({drawn}).all())"
+    transformed = "TransformedDistribution(" in "\n".join(draw.session.statements)  # so that rounding leaves a support
+    mixed = type(draw.session.theirs[made]).__name__ == "MixtureSameFamily"  # whose check is of all components
+    inside = "0" if transformed or mixed else f"bool({made}.support.check({drawn}).all())"
     draw.say(f"{draw.fresh('f')} = {drawn}.shape, {drawn}.dtype, {drawn}.requires_grad, {inside}")
-    if draw.chance(0.4):
+    if draw.chance(0.4) and not transformed and not mixed:
         draw.say(f"{draw.fresh('f')} = {made}.log_prob({drawn}).shape")
     theirs = draw.session.theirs[drawn]
     wide = theirs.is_floating_point() and theirs.dtype.itemsize == 8
     leaves = draw.names(lambda t: t.requires_grad and t.is_leaf and t.dtype.itemsize == 8)
     gamma = re.search(r"\b(Gamma|Chi2)\(", "\n".join(draw.session.statements))  # whose cdf has half of its gradients
-    if method == "rsample" and wide and leaves and not gamma and draw.chance(0.7):
+    if method == "rsample" and wide and leaves and not gamma and not transformed and draw.chance(0.7):
         leaf, moved, implied = draw.one(leaves), draw.fresh("_g"), draw.fresh("_g")
         fixed = f"{drawn}.detach()"
         draw.say(f"{moved} = torch.autograd.grad({drawn}.sum(), {leaf}, retain_graph=True)[0]")
@@ -336,8 +346,7 @@ def divergence(draw: Draw, made: str, kind: str, batch: Sequence[int]) -> str:
     other = distribution(draw, draw.one(others), tuple(theirs.batch_shape), dtype_of(draw, made), width)
     if not other:
         return ""
-    pair = f"{made}, {other}" if draw.chance(0.7) or kind not in others else f"{other}, {made}"
-    return f"torch.distributions.kl_divergence({pair})"
+    return f"torch.distributions.kl_divergence({made}, {other})"
 
 
 def gradient(draw: Draw, name: str) -> None:

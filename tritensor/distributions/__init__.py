@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from . import constraints, kl, transforms
-from .composed import HalfNormal, Independent, LogNormal, MixtureSameFamily, TransformedDistribution, Weibull
+from .composed import Gumbel, HalfNormal, Independent, LogNormal, MixtureSameFamily, TransformedDistribution, Weibull
 from .continuous import (
     Cauchy,
     Chi2,
     Exponential,
     Gamma,
-    Gumbel,
     Laplace,
     Normal,
     StudentT,

@@ -7,17 +7,20 @@ from math import log, pi, sqrt
 from typing import Any
 
 from ..autograd.mode import no_grad
-from ..functional.likeness import ones_like, zeros_like
+from ..dtypes import finfo
+from ..functional.likeness import full_like, ones_like, zeros_like
 from ..functional.pointwise import where
 from ..special import gammaln
 from ..tensor import Tensor
 from . import constraints
-from .continuous import Exponential, Normal, euler
+from .continuous import Exponential, Normal, Uniform, euler
 from .discrete import Categorical
 from .distribution import Distribution, broadcast_all, stated, sum_rightmost
 from .transforms import AbsTransform, AffineTransform, ComposeTransform, ExpTransform, PowerTransform, Transform
 
-__all__ = ["HalfNormal", "Independent", "LogNormal", "MixtureSameFamily", "TransformedDistribution", "Weibull"]
+__all__ = [
+    *("Gumbel", "HalfNormal", "Independent", "LogNormal", "MixtureSameFamily", "TransformedDistribution", "Weibull"),
+]
 
 
 class Independent(Distribution):
@@ -129,6 +132,7 @@ class TransformedDistribution(Distribution):
     def cdf(self, value: Tensor) -> Tensor:
         for transform in reversed(self.transforms):
             value = transform.inv(value)
+        self.base_dist._validate_sample(value)
         return self._monotone(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -162,6 +166,33 @@ class HalfNormal(TransformedDistribution):
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() - log(2)  # type: ignore[no-any-return]
+
+
+class Gumbel(TransformedDistribution):
+    """The distribution of the largest of many numbers."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        limits, log_of = finfo(self.loc.dtype), ExpTransform().inv
+        base = Uniform(full_like(self.loc, limits.tiny), full_like(self.loc, 1 - limits.eps), False)
+        parts = [log_of, AffineTransform(0, -ones_like(self.scale)), log_of, AffineTransform(self.loc, -self.scale)]
+        super().__init__(base, parts, validate_args)
+
+    mean = stated("loc + scale times Euler's constant.", lambda self: self.loc + self.scale * euler)
+    mode = stated("loc.", lambda self: self.loc)
+    variance = stated("(pi scale)^2 / 6.", lambda self: self.stddev**2)
+    stddev = stated("pi scale / sqrt(6).", lambda self: pi / sqrt(6) * self.scale)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        y = (self.loc - value) / self.scale
+        return y - y.exp() - self.scale.log()
+
+    def entropy(self) -> Tensor:
+        return self.scale.log() + (1 + euler)  # type: ignore[no-any-return]
 
 
 class Weibull(TransformedDistribution):
@@ -249,6 +280,11 @@ class MixtureSameFamily(Distribution):
     mixture_distribution = stated("The Categorical.", lambda self: self._mixture)
     component_distribution = stated("The components.", lambda self: self._components)
     support = stated("The components'.", lambda self: constraints.MixtureSameFamilyConstraint(self._components.support))
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        made = super().expand(batch_shape, _instance)
+        made._mixture = self._mixture.expand(batch_shape)  # its batch may be shorter, or larger
+        return made
 
     def _weights(self) -> Tensor:
         return self._mixture.probs.reshape(*self._mixture.probs.shape, *(1,) * len(self._event_shape))  # type: ignore[no-any-return]

@@ -20,7 +20,7 @@ from . import constraints
 from .distribution import Distribution, stated, tiny
 
 __all__ = [
-    *("Cauchy", "Chi2", "Exponential", "Gamma", "Gumbel", "Laplace", "Normal", "StudentT", "Uniform"),
+    *("Cauchy", "Chi2", "Exponential", "Gamma", "Laplace", "Normal", "StudentT", "Uniform"),
     *("euler", "standard_gamma"),
 ]
 euler = 0.57721566490153286
@@ -129,31 +129,6 @@ class Cauchy(_Located):
 
     def entropy(self) -> Tensor:
         return log(4 * pi) + self.scale.log()
-
-
-class Gumbel(_Located):
-    """The distribution of the largest of many numbers."""
-
-    mean = stated("loc + scale times Euler's constant.", lambda self: self.loc + self.scale * euler)
-    variance = stated("(pi scale)^2 / 6.", lambda self: self.stddev**2)
-    stddev = stated("pi scale / sqrt(6).", lambda self: pi / sqrt(6) * self.scale)
-
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.icdf(_uniform(self, self.loc, sample_shape))
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        y = (self.loc - value) / self.scale
-        return y - y.exp() - self.scale.log()
-
-    def cdf(self, value: Tensor) -> Tensor:
-        return (-(-self._standard(value)).exp()).exp()
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return self.loc - self.scale * (-value.log()).log()
-
-    def entropy(self) -> Tensor:
-        return self.scale.log() + 1 + euler
 
 
 class Uniform(Distribution):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import lgamma
 from typing import Any
 
 from ..autograd.mode import no_grad
 from ..dtypes import finfo
+from ..functional.creation import tensor
 from ..functional.likeness import full_like, zeros_like
 from ..functional.lookup import one_hot
 from ..functional.pointwise import where
@@ -112,6 +112,7 @@ class Binomial(_Binary):
         self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._set_weights(probs, logits, validate_args, total_count=total_count)
+        self.total_count = self.total_count.to(self._weight.dtype)
 
     @property
     def arg_constraints(self) -> Any:
@@ -124,7 +125,7 @@ class Binomial(_Binary):
     @property
     def mode(self) -> Tensor:
         """floor((n + 1) p), at most n."""
-        return ((self.total_count + 1) * self.probs).floor().minimum(self.total_count)
+        return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
 
     variance = stated("n p (1 - p).", lambda self: self.total_count * self.probs * (1 - self.probs))
 
@@ -297,4 +298,4 @@ class Multinomial(_OfClasses):
         whole = Binomial(self.total_count, probs=self.probs)
         counts = whole.enumerate_support(expand=False)[1:]
         weighted = (whole.log_prob(counts).exp() * gammaln(counts + 1)).sum((0, -1))
-        return self.total_count * self._categorical.entropy() - lgamma(self.total_count + 1) + weighted
+        return self.total_count * self._categorical.entropy() - gammaln(tensor(self.total_count + 1)) + weighted

@@ -7,6 +7,7 @@ from math import log, pi
 from typing import Any
 
 from ..functional.pointwise import where
+from ..nn.functional import softplus
 from ..special import digamma, gammaln
 from ..tensor import Tensor
 from . import composed, continuous, discrete, multivariate
@@ -68,10 +69,10 @@ def _(p: Any, q: Any) -> Tensor:
     return ((p.scale + q.scale) ** 2 + (p.loc - q.loc) ** 2).log() - (4 * p.scale * q.scale).log()
 
 
-@_same(continuous.Gumbel)
+@_same(composed.Gumbel)
 def _(p: Any, q: Any) -> Tensor:
-    ratio, away, euler = p.scale / q.scale, (p.loc - q.loc) / q.scale, 0.57721566490153286
-    return -ratio.log() + away + euler * (ratio - 1) + (gammaln(ratio + 1) - away).exp() - 1
+    ratio, own, other, euler = p.scale / q.scale, p.loc / q.scale, q.loc / q.scale, 0.57721566490153286
+    return -ratio.log() - other + own + ratio * euler + (other + gammaln(1 + ratio) - own).exp() - (1 + euler)
 
 
 @_same(composed.HalfNormal)
@@ -102,14 +103,14 @@ def _(p: Any, q: Any) -> Tensor:
 @_same(multivariate.Beta)
 def _(p: Any, q: Any) -> Tensor:
     a, b, c, d = p.concentration1, p.concentration0, q.concentration1, q.concentration0
-    front = gammaln(c) + gammaln(d) + gammaln(a + b) - gammaln(c + d) - gammaln(a) - gammaln(b)
-    return front + (a - c) * digamma(a) + (b - d) * digamma(b) + (c + d - a - b) * digamma(a + b)
+    front = gammaln(c) + gammaln(d) + gammaln(a + b) - (gammaln(a) + gammaln(b) + gammaln(c + d))
+    return front + (a - c) * digamma(a) + (b - d) * digamma(b) + (c + d - (a + b)) * digamma(a + b)
 
 
 @_same(discrete.Bernoulli)
 def _(p: Any, q: Any) -> Tensor:
-    one = where(q.probs == 0, float("inf"), p.probs * (p.probs / q.probs).log())
-    other = where(q.probs == 1, float("inf"), (1 - p.probs) * ((1 - p.probs) / (1 - q.probs)).log())
+    one = where(q.probs == 0, float("inf"), p.probs * (softplus(-q.logits) - softplus(-p.logits)))
+    other = where(q.probs == 1, float("inf"), (1 - p.probs) * (softplus(q.logits) - softplus(p.logits)))
     return where(p.probs == 0, 0, one) + where(p.probs == 1, 0, other)
 
 
@@ -133,7 +134,7 @@ def _(p: Any, q: Any) -> Tensor:
 
 @_same(discrete.Categorical)
 def _(p: Any, q: Any) -> Tensor:
-    terms = p.probs * (p.logits.log_softmax(-1) - q.logits.log_softmax(-1))
+    terms = p.probs * (p.logits - q.logits)
     terms = where(q.probs == 0, float("inf"), terms)
     return where(p.probs == 0, 0, terms).sum(-1)
 
@@ -194,5 +195,6 @@ def _(p: Any, q: Any) -> Tensor:
 
 @register_kl(continuous.Laplace, continuous.Normal)
 def _(p: Any, q: Any) -> Tensor:
-    variance, mean_square = q.scale**2, 2 * p.scale**2 + (p.loc - q.loc) ** 2
-    return 0.5 * (2 * pi * variance).log() - (2 * p.scale).log() - 1 + 0.5 * mean_square / variance
+    variance = q.scale**2
+    ratio, away = p.scale**2 / variance, p.loc**2 / 2 - p.loc * q.loc + q.loc**2 / 2
+    return -0.5 * (2 * ratio / pi).log() + ratio + away / variance - 1
