@@ -187,10 +187,7 @@ class MixtureSameFamilyConstraint(Constraint):
     def check(self, value: Tensor) -> Tensor:
         """Whether each event is in the region."""
         good = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
-        kept = value.ndim - self.event_dim
-        if kept < 0:
-            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.ndim}")
-        return good.reshape(*good.shape[:kept], -1).all(-1)
+        return good.reshape(*good.shape[: value.ndim - self.event_dim], -1).all(-1)
 
     def __repr__(self) -> str:
         return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
