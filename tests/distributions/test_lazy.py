@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,26 @@ def read(made: Any, name: str, sample: Any) -> Any:
         return torch.zeros(())
 
 
+STATES = ("no_grad", "inference_mode", "autocast", "float64", "vmap", "jvp", "grad")
+
+
+def within(state: str, call: Callable[[], Any]) -> None:
+    """Call a function in a state on which values depend."""
+    if state in ("vmap", "grad"):
+        getattr(torch.func, state)(lambda x: (call(), x.sum())[1])(torch.zeros(2))
+    elif state == "jvp":
+        torch.func.jvp(lambda x: (call(), x)[1], (torch.zeros(2),), (torch.ones(2),))
+    elif state == "float64":
+        torch.set_default_dtype(torch.float64)
+        try:
+            call()
+        finally:
+            torch.set_default_dtype(torch.float32)
+    else:
+        with torch.autocast("cpu") if state == "autocast" else getattr(torch, state)():
+            call()
+
+
 def reads(made: Any) -> Iterator[str]:
     yield from READ
     yield from (name for name, value in inspect.getmembers(type(made)) if isinstance(value, lazy))
@@ -95,7 +115,7 @@ def test_the_registry_has_each_parametrization() -> None:
 
 
 @pytest.mark.parametrize(("kind", "arguments"), CASES)
-@pytest.mark.parametrize("state", ["no_grad", "inference_mode", "autocast", "sample"])
+@pytest.mark.parametrize("state", ["sample", *STATES])
 def test_gradients_are_those_of_a_distribution_that_nothing_was_read_of(kind: Any, arguments: Any, state: str) -> None:
     """For each class and parametrization, whatever was read before, in each state that values depend on."""
     sample = made(kind, arguments)[0].sample()
@@ -106,9 +126,7 @@ def test_gradients_are_those_of_a_distribution_that_nothing_was_read_of(kind: An
         if state == "sample":
             used.sample()
         else:
-            with torch.autocast("cpu") if state == "autocast" else getattr(torch, state)():
-                for each in reads(used):
-                    read(used, each, sample)
+            within(state, lambda: [read(used, each, sample) for each in reads(used)])  # noqa: B023
         found = read(used, name, sample)
         assert found.dtype is expected.dtype and found.requires_grad == expected.requires_grad, name
         assert torch.equal(found.nan_to_num(0.0), expected.nan_to_num(0.0)), name
@@ -158,12 +176,11 @@ def layer() -> Any:
     return parametrize.register_parametrization(nn.Linear(3, 2), "weight", Scaled(), unsafe=True)
 
 
-@pytest.mark.parametrize("state", ["no_grad", "inference_mode", "autocast"])
+@pytest.mark.parametrize("state", [state for state in STATES if state != "float64"])  # in which the layer fails
 def test_a_cached_parametrization_has_the_gradients_of_one_that_is_not(state: str) -> None:
     one, x = layer(), torch.ones(1, 3)
     with parametrize.cached():
-        with torch.autocast("cpu") if state == "autocast" else getattr(torch, state)():
-            one(x)
+        within(state, lambda: one(x))
         assert one.weight.dtype is torch.float32 and one.weight is one.weight
         one(x).sum().backward()
     assert one.parametrizations.weight.original.grad.tolist() == [[2.0] * 3] * 2

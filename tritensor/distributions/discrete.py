@@ -107,6 +107,7 @@ class Binomial(_Binary):
     """The number of successes in `total_count` trials."""
 
     has_enumerate_support = True
+    total_count: Tensor
 
     def __init__(
         self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None

@@ -11,7 +11,6 @@ from ..dtypes import finfo
 from ..functional.likeness import full_like, zeros_like
 from ..layout import broadcast_shapes
 from ..nn.functional import softplus
-from ..rules import Number
 from ..size import Size
 from ..tensor import Tensor
 from . import constraints
@@ -56,25 +55,22 @@ class Transform:
         return self.domain.event_dim  # type: ignore[no-any-return]
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self._cache_size and self._kept[0] is x and not self._lacks_graph():
-            return self._kept[1]  # type: ignore[no-any-return]
-        y = self._call(x)
-        if self._cache_size:
-            self._kept = x, y, recording.enabled
-        return y
+        return self._mapped(x, 0)
 
     def _inv_call(self, y: Tensor) -> Tensor:
-        if self._cache_size and self._kept[1] is y and not self._lacks_graph():
-            return self._kept[0]  # type: ignore[no-any-return]
-        x = self._inverse(y)
-        if self._cache_size:
-            self._kept = x, y, recording.enabled
-        return x
+        return self._mapped(y, 1)
 
-    def _lacks_graph(self) -> bool:
-        """Whether what is kept was computed without recording, and parameters want gradients now."""
-        own = (value.requires_grad for value in vars(self).values() if isinstance(value, Tensor))
-        return recording.enabled and not self._kept[2] and any(own)
+    def _mapped(self, given: Tensor, side: int) -> Tensor:
+        """The result of an argument, or with `side` 1 the argument of a result."""
+        kept: Any = self._kept
+        if kept[side] is given:
+            lacks_graph = recording.enabled and not kept[2]
+            if not (lacks_graph and any(isinstance(x, Tensor) and x.requires_grad for x in vars(self).values())):
+                return kept[1 - side]
+        made = self._inverse(given) if side else self._call(given)
+        if self._cache_size:
+            self._kept = (made, given, recording.enabled) if side else (given, made, recording.enabled)
+        return made
 
     def _call(self, x: Tensor) -> Tensor:
         raise NotImplementedError
@@ -273,7 +269,7 @@ class AffineTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """log |scale|, summed over an event."""
         scale, dims = self.scale, self._event_dim
-        found = full_like(x, log(abs(scale))) if isinstance(scale, Number) else scale.abs().log()
+        found = full_like(x, log(abs(scale))) if not isinstance(scale, Tensor) else scale.abs().log()
         return sum_rightmost(found, dims).expand(x.shape[: x.ndim - dims])
 
 
