@@ -82,6 +82,42 @@ class Double(d.Transform):
         return torch.full_like(x, math.log(2))
 
 
+class Column(d.Transform):
+    domain = d.constraints.real_vector
+    codomain = d.constraints.independent(d.constraints.real, 2)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = torch.ones(5)  # which says nothing of shapes
+
+    def _call(self, x: Any) -> Any:
+        return x.unsqueeze(-1)
+
+    def _inverse(self, y: Any) -> Any:
+        return y.squeeze(-1)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return torch.zeros(x.shape[:-1])
+
+    def forward_shape(self, shape: Any) -> Any:
+        return (*shape, 1)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return tuple(shape)[:-1]
+
+
+def test_a_transform_of_ones_own_may_change_the_event() -> None:
+    base = d.Normal(torch.zeros(2, 3), 1.0)
+    made = d.TransformedDistribution(base, [Column(), d.AffineTransform(0.0, 1.0)])
+    assert (made.batch_shape, made.event_shape) == ((2,), (3, 1)) and made.sample((4,)).shape == (4, 2, 3, 1)
+    value = torch.arange(3.0).unsqueeze(-1)
+    same(made.log_prob(value), base.log_prob(value[:, 0]).sum(-1).numpy())
+    assert made.transforms[0].inv.inverse_shape((2, 3)) == (2, 3, 1)
+    back = d.TransformedDistribution(made, [Column().inv])
+    assert back.event_shape == (3,) and back.sample().shape == (2, 3)
+    same(back.log_prob(value[:, 0]), made.log_prob(value).numpy())
+
+
 def test_a_transform_of_ones_own_has_two_directions_and_a_slope() -> None:
     transform = Double()
     assert transform.inv.inv is transform and transform.inv is transform.inv

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..autograd.mode import enable_grad, no_grad, recording
@@ -22,30 +23,21 @@ def stated(formula: str, compute: Any) -> Any:
     return property(compute, doc=formula)
 
 
-class lazy(property):
+class lazy(cached_property[Any]):
     """A property that is computed when it is first read, always with recording on, and then is a plain attribute.
 
     `sample` reads it without recording, and gradients flow through it later. In inference mode and under autocast it is
     computed anew, because outside of them that value would have no graph, or another dtype.
     """
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        kept = vars(instance)
-        if self.name in kept:
-            return kept[self.name]
         if recording.inference or state.types:
-            return super().__get__(instance, owner)
+            return self.func(instance)
         with enable_grad():
-            kept[self.name] = super().__get__(instance, owner)
-        return kept[self.name]
-
-    def __set__(self, instance: Any, value: Any) -> None:
-        vars(instance)[self.name] = value
+            value = vars(instance)[self.attrname] = self.func(instance)
+        return value
 
 
 def tiny(x: Tensor) -> float:

@@ -96,12 +96,11 @@ class Transform:
 
     def forward_shape(self, shape: Sequence[int]) -> Size:
         """The shape of the result for an argument's shape."""
-        own = [value.shape for value in vars(self).values() if isinstance(value, Tensor)]
-        return Size(broadcast_shapes(tuple(shape), *own))
+        return Size(shape)
 
     def inverse_shape(self, shape: Sequence[int]) -> Size:
         """The shape of the argument for a result's shape."""
-        return self.forward_shape(shape)
+        return Size(shape)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(
@@ -112,6 +111,11 @@ class Transform:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def _with_parameters(self: Any, shape: Sequence[int]) -> Size:
+    own = [value.shape for value in vars(self).values() if isinstance(value, Tensor)]
+    return Size(broadcast_shapes(tuple(shape), *own))
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -145,6 +149,9 @@ class _InverseTransform(Transform):
     def forward_shape(self, shape: Sequence[int]) -> Size:
         return self.of.inverse_shape(shape)
 
+    def inverse_shape(self, shape: Sequence[int]) -> Size:
+        return self.of.forward_shape(shape)
+
     def __repr__(self) -> str:
         return f"_InverseTransform({self.of!r})"
 
@@ -169,6 +176,7 @@ class PowerTransform(Transform):
     """x^exponent, of positive numbers."""
 
     domain = codomain = constraints.positive
+    forward_shape = inverse_shape = _with_parameters
 
     def __init__(self, exponent: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size)
@@ -243,6 +251,8 @@ class AbsTransform(Transform):
 
 class AffineTransform(Transform):
     """loc + scale x."""
+
+    forward_shape = inverse_shape = _with_parameters
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size)
