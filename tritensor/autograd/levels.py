@@ -18,7 +18,7 @@ from ..memory.lifted import Batched, Dual, Level, Lifted, open_levels
 from ..memory.pending import PendingArray
 from . import leaves
 from .mode import no_grad, recording
-from .tape import Gradient, Node, record
+from .tape import Gradient, Node, record, views_on
 
 __all__ = [
     "alias",
@@ -266,43 +266,66 @@ def write(x: Tensor, result: Tensor) -> None:
     Raises:
         ShapeError: `x` is the same for all samples, and `result` is not.
     """
-    wrap = leaves.wrap
-    if not isinstance(x._data, Lifted) and not isinstance(result._data, Lifted):
-        with no_grad():
-            wrap(x._data).copy_(wrap(result._data))
-        return
-    level = innermost((x, result))
-    source = lifted_to(level, wrap(_array(result)))._data
+    source = _array(result)
+    if _with_room(_array(x), source) is not _array(x):  # a new array, for all that view the old one
+        root = x._root()
+        root._data = _with_room(_array(root), source)
+        for each in (root, *views_on(x._counter or [])):
+            data = root._data
+            for view, arguments in each._chain():
+                data = view.of_array(data, arguments)
+            each._data = data
+            if isinstance(data, Dual):
+                data.level.members.append(ref(each))
+    _copied(_array(x), source)
+
+
+def _with_room(array: Any, source: Any, moving: bool = False) -> Any:
+    """`array` with the tangents and the batches that `source` has; tangents alone are given batches (`moving`)."""
+    if not isinstance(array, Lifted) and not isinstance(source, Lifted):
+        return array
+    level = innermost([leaves.wrap(each) for each in (array, source)])
+    own, given = (isinstance(each, Lifted) and each.level is level for each in (array, source))
+    value, other = array.array if own else array, source.array if given else source
     if level.size is not None:
-        if not at(level, x) or (source.whole and not x._data.whole):
-            raise ShapeError(
-                explain(
-                    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` "
-                    "in extra_args that has more elements than `self`. This happened due to `other` being vmapped over "
-                    "but `self` not being vmapped over in a vmap.",
-                    remedy="use the operator that is not in place, or make `self` with x.new_zeros(...)",
+        whole = own and array.whole
+        if given and source.whole and not whole:
+            if not moving:
+                raise ShapeError(
+                    explain(
+                        "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor "
+                        "`other` in extra_args that has more elements than `self`. This happened due to `other` being "
+                        "vmapped over but `self` not being vmapped over in a vmap.",
+                        remedy="use the operator that is not in place, or make `self` with x.new_zeros(...)",
+                    )
                 )
-            )
-        array = source.array if source.whole == x._data.whole else _left(source, level)
-        write(wrap(x._data.array), wrap(array))
+            with no_grad():
+                value, own, whole = leaves.wrap(_left(array, level)).clone()._data, True, True
+        room = _with_room(value, other, moving)
+        return array if room is getattr(array, "array", None) else Batched(room, level, whole) if own else room
+    tangent, change = array.tangent if own else None, source.tangent if given else None
+    room = _with_room(value, other, moving)
+    if change is not None:
+        tangent = _with_room(_zeros(room) if tangent is None else tangent, change, True)
+    if own and room is value and tangent is array.tangent:
+        return array
+    return Dual(room, tangent, level) if own or tangent is not None else room
+
+
+def _copied(array: Any, source: Any) -> None:
+    """Write the elements of `source` over those of `array`, which has room for them."""
+    if not isinstance(array, Lifted) and not isinstance(source, Lifted):
+        with no_grad():
+            leaves.wrap(array).copy_(leaves.wrap(source))
         return
-    if not at(level, x):
-        _made_dual(x, level)
-    write(wrap(x._data.array), wrap(source.array))
-    target = x._data
-    if target.tangent is None:
-        target.tangent = _zeros(target.array)
-    write(wrap(target.tangent), wrap(_zeros(source.array) if source.tangent is None else source.tangent))
-
-
-def _made_dual(x: Tensor, level: Level) -> None:
-    """Give a tensor, and that which it is a view of, a tangent of zeros."""
-    root = x._root()
-    if not at(level, root):
-        root._data = Dual(_array(root), _zeros(_array(root)), level)
-        level.members.append(ref(root))
-    data = root._data
-    for view, arguments in x._chain():
-        data = view.of_array(data, arguments)
-    x._data = data
-    level.members.append(ref(x))
+    level = innermost([leaves.wrap(each) for each in (array, source)])
+    if not at(level, leaves.wrap(array)):
+        _copied(array, source.array)
+    elif isinstance(array, Batched):
+        own = lifted_to(level, leaves.wrap(source))._data
+        _copied(array.array, own.array if own.whole == array.whole else _left(own, level))
+    else:
+        _copied(array.array, _part(source, level, False))
+        if array.tangent is not None:
+            change = _part(source, level, True)
+            _copied(array.tangent, _zeros(array.array) if change is None else change)

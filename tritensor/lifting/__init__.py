@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import operator as operators
-from ..autograd.levels import aligned, enter, enter_dual, innermost, levels_of, lifted_to, write
+from ..autograd.levels import aligned, enter, innermost, lifted_to, write
 from ..dtypes import FLOATING
 from ..memory.lifted import Lifted
 from ..tensor import Tensor, wrap
@@ -31,13 +31,17 @@ def apply(operator: Any, inputs: tuple[Any, ...], metadata: dict[str, Any]) -> A
     return results[0] if len(results) == 1 else results
 
 
-def like(made: Tensor, data: Lifted) -> Tensor:
-    """A new tensor with elements of its own for each sample, or with a tangent of zeros, as an array of a level has."""
-    for level in sorted(levels_of([wrap(data)]), key=lambda each: each.number):
-        if level.size is None:
-            made = enter_dual(made, made * 0, level) if made.dtype.category >= FLOATING else made
-        else:
-            made = enter(made.expand(level.size, *made.shape).clone(), level)
+def like(made: Tensor, data: Any) -> Tensor:
+    """A new tensor in the levels of an array's values, with elements of its own for each sample that these are of."""
+    path = []
+    while isinstance(data, Lifted):
+        path.append(data)
+        data = data.array
+    for each in reversed(path):
+        if getattr(each, "whole", False):
+            made = enter(made.expand(each.level.size, *made.shape).clone(), each.level)
+        elif each.level.size is not None or made.dtype.category >= FLOATING:
+            made = lifted_to(each.level, made)
     return made
 
 
