@@ -80,7 +80,7 @@ def _pushed(
             result = operator(*primals, **metadata)
             terms = [operator(*primals[:i], tangents[i], *primals[i + 1 : 2], **metadata) for i in moving]
             return (result,), terms[0] if len(terms) == 1 else terms[0] + terms[1]
-    real = not any(isinstance(x, Tensor) and x.is_complex() for x in primals)
+    real = not any(x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in primals)
     mask = tuple([tangent is not None for tangent in tangents])
     if operator.family == "elementwise" and real and operator.backward_for(mask) is not None:
         return _elementwise(operator, primals, tangents, metadata)
