@@ -137,9 +137,7 @@ def det(A):
 
 
 @det.gradient
-def _(grad, A, out):
-    if recording.enabled:
-        return (grad * out.conj())[..., None, None] * adjoint(inverse(A)[0])
+def _(grad, A):
     return grad[..., None, None] * cofactors(A)
 
 
@@ -154,10 +152,51 @@ def cofactors(A):
         except np.linalg.LinAlgError:
             pass
     u, s, vh = np.linalg.svd(A)
-    before = np.cumprod(np.concatenate([np.ones_like(s[..., :1]), s[..., :-1]], -1), -1)
-    after = np.cumprod(np.concatenate([np.ones_like(s[..., :1]), s[..., :0:-1]], -1), -1)[..., ::-1]
+    before, after = _products(s)
     turned = np.conj(np.linalg.det(u) * np.linalg.det(vh))
     return turned[..., None, None] * ((u * (before * after)[..., None, :]) @ vh)
+
+
+def _products(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The products of the elements before each along the last dimension, and of those after."""
+    ones = np.ones_like(s[..., :1])
+    before = np.cumprod(np.concatenate([ones, s[..., :-1]], -1), -1)
+    return before, np.cumprod(np.concatenate([ones, s[..., :0:-1]], -1), -1)[..., ::-1]
+
+
+@cofactors.gradient
+def _(grad, A):
+    return cofactors_moved(A, grad)
+
+
+@hosted(Matrices("lu_cpu"))
+def cofactors_moved(A, G):
+    """The conjugate of how the minors of conj(cofactors(A)) change as A does by conj(G): of determinants of two rows
+    and two columns less, so of any matrix."""
+    u, s, vh = np.linalg.svd(A)
+    before, after = _products(s)
+    rows = np.arange(s.shape[-1])
+    between = np.cumprod(np.where(rows > rows[:, None], s[..., None, :], 1), -1)
+    between = np.concatenate([np.ones_like(between[..., :1]), between[..., :-1]], -1)  # [i, j]: of s[i + 1 : j]
+    minors = np.triu(before[..., :, None] * between * after[..., None, :], 1)
+    minors = minors + minors.mT
+    change = vh @ _mh(G) @ u
+    found = -change * minors
+    found[..., rows, rows] = (minors @ change.diagonal(0, -2, -1)[..., None])[..., 0]
+    turned = np.conj(np.linalg.det(u) * np.linalg.det(vh))
+    return turned[..., None, None] * (u @ found @ vh)
+
+
+def _moved_twice(grad: Any, A: Any, G: Any) -> Any:
+    """The third derivative of the determinant, of regular matrices."""
+    k, size = inverse(A)[0].mT, det(A)[..., None, None]
+    g, h = ((k * x).sum((-2, -1), keepdim=True) for x in (G, grad))
+    kg, kh = (k @ x.mT @ k for x in (G, grad))
+    found = h * (g * k - kg) - (kh * G).sum((-2, -1), keepdim=True) * k - g * kh + kh @ G.mT @ k + k @ G.mT @ kh
+    return (size * found).conj()
+
+
+cofactors_moved.gradients(A=_moved_twice, G=lambda grad, A: cofactors_moved(A, grad))
 
 
 @hosted(
@@ -259,6 +298,12 @@ def _of_matrices(draw: Any) -> Iterator[tuple[Any, ...]]:
 
 for _operator in (inverse, det, cofactors, slogdet):
     _operator.samples(_of_matrices)
+
+
+@cofactors_moved.samples
+def _(draw):
+    for (matrix,), _ in _of_matrices(draw):
+        yield [matrix, draw(matrix.shape)], {}
 
 
 @solution.samples
