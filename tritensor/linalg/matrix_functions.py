@@ -20,10 +20,11 @@ from ..functional.linear_algebra import matmul
 from ..functional.pointwise import where
 from ..functional.products import chained, crossed
 from ..kernels.matmul.family import c_name
+from ..memory.lifted import Lifted
 from ..outputs import Into, takes_out
 from ..public import public
 from ..rules import is_half
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from . import solving
 from .matrices import adjoint, check, check_matrices, identity
 
@@ -113,7 +114,10 @@ def _exponential(A: Tensor) -> Tensor:
         for i in range(4):
             found = found + powers[i] * (1 / math.factorial(start + i))
         found = powers[4] @ found if start else found
-    for done in range(int(finite.max().item())):
+    most = finite._data
+    while isinstance(most, Lifted):  # of all samples
+        most = most.array
+    for done in range(int(wrap(most).max().item())):
         found = where((finite > done)[..., None, None], found @ found, found)
     return found
 

@@ -79,6 +79,8 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
             [0.0000, 1.0000]])
     """
     check_matrices("cholesky_inverse", input)
+    if getattr(input._data, "has_tangents", False):  # gradients are of the whole matrix, as PyTorch's; tangents are not
+        input = input.triu() if upper else input.tril()
     one = identity(input, input.shape[-1])[(None,) * (input.ndim - 2)]
     return called("CholeskyInverseBackward0", solvers.cholesky_solved(input, one, upper=upper))  # type: ignore[no-any-return]
 

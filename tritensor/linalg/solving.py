@@ -9,7 +9,7 @@ from typing import Any
 from .. import dtypes, layout, return_types
 from ..arguments import check_tensor
 from ..autograd.gradients import called
-from ..autograd.mode import recording
+from ..autograd.levels import followed
 from ..errors import DtypeError
 from ..functional.pointwise import where
 from ..outputs import Into, takes_out
@@ -251,7 +251,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     batch = layout.broadcast_shapes(tuple(A.shape[:-2]), tuple(b.shape[:-2]))
     a, b = (x.expand(*batch, *x.shape[-2:]) for x in (A, b))
     solution, residuals, rank, values = solvers.least_squares(a.detach(), b.detach(), rcond=bound)
-    node, moves = "LinalgLstsqBackward0", recording.enabled and (A._needs or B._needs)
+    node, moves = "LinalgLstsqBackward0", followed(A, B)
     if moves:  # PyTorch's derivative is that of the product with the pseudoinverse
         solution = called(node, solvers.pseudoinverse(a, 0.0, epsilon) @ b)
         residuals = called(node, (a @ solution - b).abs().square().sum(-2))
