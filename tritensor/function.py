@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import autograd, dtypes
-from .autograd.levels import aligned
+from .autograd.forward_ad import joined
+from .autograd.levels import aligned, below, enter, innermost, leave, primal_of, tangent_of
 from .autograd.mode import recording
 from .autograd.tape import Gradient, Node, Slot, record
 from .errors import ArgumentError, AutogradError, explain
 from .functional.creation import zeros
-from .memory.lifted import open_levels
+from .memory.lifted import Level, Lifted, open_levels
 from .tensor import Tensor, wrap
 
 __all__ = ["Function", "GradcheckError", "gradcheck", "gradgradcheck"]
@@ -34,7 +35,12 @@ class FunctionCtx:
     _outputs: dict[str, _Output]  # those that `forward` kept as attributes
     _no_gradient: frozenset[int] = frozenset()
     _dirty: tuple[Tensor, ...] = ()
+    _forward: tuple[Any, ...] | None = None  # until `jvp` was called
     materialize_grads = True
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for `jvp`, where `saved_tensors` are these."""
+        self._forward = tensors
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for `backward`."""
@@ -47,8 +53,8 @@ class FunctionCtx:
         Raises:
             AutogradError: the graph was freed, or one was changed in place since.
         """
-        if self._node is None:
-            return self._saved
+        if self._forward is not None or self._node is None:
+            return self._saved if self._forward is None else self._forward
         node = self._node()
         if node is None:
             raise AutogradError("the graph that this context belongs to is gone")
@@ -146,6 +152,13 @@ class _Backward(Gradient):
         return wanted
 
 
+class VmapInfo(NamedTuple):
+    """What a Function's `vmap` is told of a batch."""
+
+    batch_size: int
+    randomness: str
+
+
 class Function:
     """An operation with its own gradient: subclass it with static methods `forward(ctx, ...)` and `backward(ctx, ...)`.
 
@@ -166,6 +179,8 @@ class Function:
     tensor([2., 2.])
     """
 
+    generate_vmap_rule = False
+
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the outputs from `(ctx, *arguments)`, or from the arguments alone with `setup_context`."""
@@ -179,11 +194,94 @@ class Function:
             "backward mode AD."
         )
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Compute the tangents of the outputs from those of the arguments; without it, forward mode runs `forward`."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        """Compute all samples of a batch: the outputs and their dimensions of samples. `info` has `batch_size` and
+        `randomness`. Without it, or with `generate_vmap_rule`, `forward` runs on samples."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run `forward` and record it."""
-        if open_levels.stack:
-            args = tuple(aligned(args))
+        lifted = [x for x in args if isinstance(x, Tensor) and isinstance(x._data, Lifted)] if open_levels.stack else []
+        if lifted:
+            args, level = tuple(aligned(args)), innermost(lifted)
+            if level.size is None and cls.jvp is not Function.jvp:
+                return cls._pushed(level, args)
+            if level.size is not None and cls.vmap is not Function.vmap and not cls.generate_vmap_rule:
+                return cls._batched(level, args)
+        result, ctx = cls._recorded(args)
+        ctx._forward = None
+        return result
+
+    @classmethod
+    def _pushed(cls, level: Level, args: tuple[Any, ...]) -> Any:
+        """The outputs for the values, with the tangents that `jvp` makes."""
+        primals = tuple([primal_of(x, level) if isinstance(x, Tensor) else x for x in args])
+        tangents = [tangent_of(x, level) if isinstance(x, Tensor) else None for x in args]
+        if hasattr(cls, "setup_context"):
+            result, ctx = cls.apply(*primals), FunctionCtx()
+            with autograd.no_grad():
+                cls.setup_context(ctx, primals, result)
+        else:
+            result, ctx = cls._recorded(primals)
+        outputs = result if isinstance(result, tuple) else (result,)
+        if any(tangent is not None for tangent in tangents):
+            if ctx.materialize_grads:
+                tangents = [
+                    x.new_zeros(x.shape) if t is None and isinstance(x, Tensor) else t
+                    for x, t in zip(primals, tangents, strict=True)
+                ]
+            found = cls.jvp(ctx, *tangents)
+            moved = found if isinstance(found, tuple) else (found,)
+            if len(moved) != len(outputs):
+                count = f"expected {len(outputs)}, got {len(moved)}"
+                raise AutogradError(f"{cls.__name__}.jvp returned an incorrect number of forward gradients ({count})")
+            outputs = tuple([x if t is None else joined(x, t, level) for x, t in zip(outputs, moved, strict=True)])
+        ctx._forward = None
+        return outputs if isinstance(result, tuple) else outputs[0]
+
+    @classmethod
+    def _batched(cls, level: Level, args: tuple[Any, ...]) -> Any:
+        """What `vmap` makes of all samples."""
+        inside = [isinstance(x, Tensor) and isinstance(x._data, Lifted) and x._data.level is level for x in args]
+        # what all samples share has a gradient for each of them all the same
+        dims = tuple(
+            [
+                0 if y and (x._data.whole or (x._needs and recording.enabled)) else None
+                for x, y in zip(args, inside, strict=True)
+            ]
+        )
+        values = [
+            x if not y else leave(x, level) if d == 0 else below(x) for x, y, d in zip(args, inside, dims, strict=True)
+        ]
+        if all(each is None for each in dims):
+            return cls.apply(*values)
+        opened, open_levels.stack = open_levels.stack, [x for x in open_levels.stack if x.number < level.number]
+        try:
+            result, places = cls.vmap(VmapInfo(int(level.size or 0), level.randomness), dims, *values)
+        finally:
+            open_levels.stack = opened
+        outputs = result if isinstance(result, tuple) else (result,)
+        places = places if isinstance(places, tuple) else (places,) * len(outputs)
+        outputs = tuple(
+            [x if d is None else enter(x.movedim(d, 0), level) for x, d in zip(outputs, places, strict=True)]
+        )
+        return outputs if isinstance(result, tuple) else outputs[0]
+
+    @classmethod
+    def _recorded(cls, args: tuple[Any, ...]) -> tuple[Any, FunctionCtx]:
+        """The outputs of `forward`, recorded, and the context."""
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(value, Tensor) and value._needs for value in args)
         with autograd.no_grad():
@@ -193,7 +291,7 @@ class Function:
             else:
                 result = cls.forward(ctx, *args)
         if not (recording.enabled and any(ctx.needs_input_grad)):
-            return result
+            return result, ctx
         outputs = result if isinstance(result, tuple) else (result,)
         # an input that is returned unchanged becomes a new tensor, so that its own history is not overwritten
         own = tuple(
@@ -224,7 +322,7 @@ class Function:
                 continue
             out._node = node if len(tensors) == 1 else Slot(node, index)
             out._needs = True
-        return own if isinstance(result, tuple) else own[0]
+        return (own if isinstance(result, tuple) else own[0]), ctx
 
 
 class GradcheckError(RuntimeError):

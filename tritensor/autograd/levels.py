@@ -248,13 +248,22 @@ def primal_of(x: Tensor, level: Level) -> Tensor:
     def back(grad: Tensor) -> Tensor:
         return enter_dual(leaves.wrap(_zeros(_array(grad))), grad, level)
 
-    return _crossed(_part(_array(x), level, False), (x, back))
+    return _crossed(_beside(x, _part(_array(x), level, False), level), (x, back))
 
 
 def tangent_of(x: Tensor, level: Level) -> Tensor | None:
     """The tangent, None of a constant."""
     found = _part(_array(x), level, True)
-    return None if found is None else _crossed(found, (x, lambda grad: enter_dual(grad, None, level)))
+    if found is None:
+        return None
+    return _crossed(_beside(x, found, level), (x, lambda grad: enter_dual(grad, None, level)))
+
+
+def _beside(x: Tensor, part: Any, level: Level) -> Any:
+    """A part of `x` in all levels that `x` is in but this one, so that its gradient is one of each sample, too."""
+    if not (x._needs and recording.enabled):
+        return part
+    return in_all(leaves.wrap(part), _levels(_array(x)) - {level})._data
 
 
 # ---- changes in place -----------------------------------------------------------------------------------------------
