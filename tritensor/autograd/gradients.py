@@ -137,14 +137,17 @@ class OperatorGradient(Gradient):
         Gradient functions multiply by derivatives. Of a complex gradient the conjugate goes in and comes out, which
         multiplies by their conjugates: PyTorch's convention, https://pytorch.org/docs/stable/notes/autograd.html.
         """
+        data = None
         if gradient.__class__ is not list:
             data = gradient._data
             if data.dtype.kind == "c" and self.holomorphic:
                 return [part if part is None else part.conj() for part in self._parts(node, gradient.conj())]
-            if data.__class__ is not ndarray and not recording.enabled and getattr(data, "has_tangents", False):
-                # gradients of the form that can be differentiated again have tangents, fused ones have not
-                with enable_grad():
-                    return [part if part is None else part._without_node() for part in self._parts(node, gradient)]
+        elif not recording.enabled:
+            data = next((each._data for each in gradient if each is not None), None)
+        if data.__class__ is not ndarray and not recording.enabled and getattr(data, "has_tangents", False):
+            # gradients of the form that can be differentiated again have tangents, fused ones have not
+            with enable_grad():
+                return [part if part is None else part._without_node() for part in self._parts(node, gradient)]
         return self._parts(node, gradient)
 
     def _parts(self, node: Node, gradient: Any) -> Sequence[Any]:

@@ -14,7 +14,7 @@ from .. import operator as operators
 from ..autograd.levels import aligned, enter, innermost, lifted_to, write
 from ..dtypes import FLOATING
 from ..memory.lifted import Lifted
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor
 from . import batching, forward
 
 __all__ = ["apply", "like", "write"]

@@ -45,11 +45,11 @@ def call(operator: Any, level: Level, values: list[Any], call: Any) -> tuple[Any
             outputs.append(result)
             continue
         tangent = pushed[position] if position < len(pushed) else None
-        if tangent is None:
+        kind = call.results[position]  # an input that was expanded may have counted more than it does
+        if tangent is None and any(each is not None for each in tangents):
             with no_grad():
                 tangent = result.new_zeros(result.shape)
-        kind = call.results[position]  # an input that was expanded may have counted more than it does
-        outputs.append(enter_dual(result.to(kind), tangent.to(kind), level))
+        outputs.append(enter_dual(result.to(kind), tangent if tangent is None else tangent.to(kind), level))
     if recording.enabled:
         operator.record(tuple(outputs), values, call.metadata)
     return tuple(outputs)
@@ -82,7 +82,12 @@ def _pushed(
             return (result,), terms[0] if len(terms) == 1 else terms[0] + terms[1]
     real = not any(x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex) for x in primals)
     mask = tuple([tangent is not None for tangent in tangents])
-    if operator.family == "elementwise" and real and operator.backward_for(mask) is not None:
+    if (
+        operator.family == "elementwise"
+        and real
+        and len(operator.outputs) == 1
+        and operator.backward_for(mask) is not None
+    ):
         return _elementwise(operator, primals, tangents, metadata)
     with enable_grad():
         levels = levels_of([*primals, *tangents])
