@@ -91,7 +91,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     if followed(A) and not A._needs:
         return _exponential(A)
     with no_grad():
-        result = _exponential(A.detach())
+        result = _exponential(A._without_node())
     if recording.enabled and A._needs:
         result._node = record(_MatrixExpBackward(), (A._edge(),), (A,), (A._version,))
         result._needs = True

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..autograd.mode import recording
 from ..kernels.hosted.family import hosted
 from ..kernels.hosted.pivoting import eliminated
 from ..kernels.triangular.family import OfFactors, Triangular

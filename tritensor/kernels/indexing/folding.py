@@ -65,7 +65,7 @@ def _of_value(grad, x, index, value, out, dim, reduce, include_self):
     # which only the derivative is not 0, and of more nothing is left
     zero = value == 0
     zeros = scatter(grad.new_zeros(x.shape), index, zero.to(grad.dtype), dim=dim, accumulate=True)
-    count = gather(zeros, index, dim=dim)
+    count = abs(gather(zeros, index, dim=dim))
     few = zero & (count <= 2)
     rest = fold(x, index, value.masked_fill(few, 1), dim=dim, reduce=reduce, include_self=include_self)
     sums = scatter(grad.new_zeros(x.shape), index, value.masked_fill(~zero, 0), dim=dim, accumulate=True)

@@ -203,7 +203,7 @@ def _product_before(rows: Tensor, reverse: bool = False) -> Tensor:
 def shifted(x: Tensor, step: int, back: bool, dim: int = -1, fill: float = 1) -> Tensor:
     """Each element moved `step` places towards the end of `dim` (the start, if back), `fill` in the places left."""
     moved = x.new_full(x.shape, fill)
-    if x.ndim:
+    if x.ndim and x.shape[dim]:
         count = x.shape[dim] - step
         moved.narrow(dim, 0 if back else step, count).copy_(x.narrow(dim, step if back else 0, count))
     return moved
