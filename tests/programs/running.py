@@ -27,6 +27,7 @@ FAMILIES = (
     "printing",
     "refusals",
     "distributions",
+    "transforms",
 )
 
 
