@@ -33,6 +33,16 @@ def test_values() -> None:
     assert smooth.flatten().tolist() == pytest.approx([8 / 7, 24 / 7])
 
 
+def test_a_factor_that_is_not_the_ratio_of_sizes() -> None:
+    """In one and three dimensions "nearest" goes by the factor even where the size is doubled; filters copy."""
+    x = torch.tensor([[[1.0, 2.0]]])
+    assert F.interpolate(x, scale_factor=2.3).tolist() == [[[1, 1, 1, 2]]]
+    assert F.interpolate(x, scale_factor=2.3, recompute_scale_factor=True).tolist() == [[[1, 1, 2, 2]]]
+    assert F.interpolate(x[None], scale_factor=(1, 2.3)).tolist() == [[[[1, 1, 2, 2]]]]
+    assert F.interpolate(x[None, None], scale_factor=(1, 1, 2.3)).tolist() == [[[[[1, 1, 1, 2]]]]]
+    assert F.interpolate(x[None], scale_factor=1.01, mode="bicubic", antialias=True).tolist() == [x.tolist()]
+
+
 def test_constants_stay_constant(device) -> None:
     for rank, modes in MODES.items():
         x = torch.full((2, 3, *(5, 4, 3)[:rank]), 2.5, device=device)
@@ -209,3 +219,26 @@ def test_bytes_beside_torch() -> None:
             theirs = peer.nn.functional.interpolate(peer.from_numpy(x), size, mode=mode).numpy().astype(int)
             ours = F.interpolate(torch.from_numpy(x), size, mode=mode).numpy().astype(int)
             assert abs(ours - theirs).max() <= (0 if "nearest" in mode else 1)  # PyTorch computes in fixed point
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("rank", MODES)
+def test_factors_beside_torch(rank: int) -> None:
+    peer = pytest.importorskip("torch")
+    smooth = ["bilinear aa", "bicubic aa", "lanczos aa"] if rank == 2 else []
+    for mode, _, antialias in (each.partition(" ") for each in MODES[rank] + smooth):
+        for old, factor in ((2, 2.3), (3, 1.01), (70, 1.01), (5, 0.7), (3, 2), (5, 1.5), (4, 0.99), (65, 2.01)):
+            for channels in (1, 4):
+                array = np.random.default_rng(old).standard_normal((1, channels, *(3, 2)[: rank - 1], old))
+                made = []
+                for library in (torch, peer):
+                    x = library.from_numpy(array)
+                    if channels > 1 and rank > 1:
+                        x = x.contiguous(memory_format=(library.channels_last, library.channels_last_3d)[rank - 2])
+                    options = {"mode": mode, "antialias": bool(antialias)}
+                    made.append(
+                        library.nn.functional.interpolate(x, None, (*(1.5, 2.5)[: rank - 1], factor), **options)
+                    )
+                np.testing.assert_allclose(
+                    made[0].numpy(), made[1].numpy(), 1e-5, 1e-9, err_msg=f"{mode} {old} {factor}"
+                )

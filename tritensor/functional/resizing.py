@@ -142,19 +142,21 @@ def _interpolate(
     _check_sizes(tuple(x.shape), sizes, words)
     kind = "float64" if x.dtype is dtypes.float64 else "float32"
     maps = []
-    for dim, (new, scale) in enumerate(zip(sizes, scales, strict=True), 2):
+    by_sizes = mode == "nearest" and _goes_by_sizes(x, sizes)
+    for dim, (old, new, scale) in enumerate(zip(x._data.shape[2:], sizes, scales, strict=True), 2):
         how = rule("linear", bool(corners), scale, kind)
         if mode.startswith("nearest"):
-            how = rule("nearest", scale, mode == "nearest-exact")
+            how = rule("nearest", None if by_sizes and new in (old, 2 * old) else scale, mode == "nearest-exact")
         elif mode == "area":
             how = rule("area")
         elif smooth:
             how = rule("filtered", mode, bool(corners), scale, kind)
         elif mode == "bicubic":
             how = rule("cubic", bool(corners), scale, kind)
-        maps.append(Map(dim, x._data.shape[dim], new, how))
+        maps.append(Map(dim, old, new, how))
     if x.dtype is dtypes.uint8 and not mode.startswith("nearest"):
-        for each in reversed(maps):  # PyTorch and Pillow round to bytes in between
+        for each in reversed([each for each in maps if each.source != each.size]):
+            # PyTorch and Pillow round to bytes in between
             x = resized(x.float(), [each], words).add(0.5).floor().clamp(0, 255)
         return x.to(dtypes.uint8)
     if mode == "nearest-exact":
@@ -162,6 +164,13 @@ def _interpolate(
     if mode == "area" and rank == 1:
         words = "squeeze.1"  # as PyTorch's, which takes its means in two dimensions
     return resized(x, maps, f"{words}_aa" if smooth else words)
+
+
+def _goes_by_sizes(x: Tensor, sizes: list[int]) -> bool:
+    """Whether PyTorch's "nearest" leaves the factor of an equal or a doubled size aside: some of its kernels do."""
+    if x.shape[1] > 3 and suggested(tuple(x.shape), x.stride()) is not contiguous_format:
+        return True
+    return len(sizes) == 2 and sum(sizes) <= 128
 
 
 def _sizes(x: Tensor, size: Any, factor: Any, recompute: bool, mode: str) -> tuple[list[int], list[float | None]]:

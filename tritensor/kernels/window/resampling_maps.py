@@ -90,14 +90,8 @@ def _coordinates(source: int, size: int, corners: bool, scale: float | None, dty
 
 def _nearest(source: int, size: int, scale: float | None, exact: bool) -> Table:
     """The element that an element of the result starts in, or with `exact` that its centre is in."""
-    index = np.arange(size)
-    if source != size and (exact or size != 2 * source):  # PyTorch has these two without rounding
-        ratio = _ratio(source, size, False, scale, "float32")
-        start = index.astype(np.float32) + np.float32(0.5) * exact
-        index = np.floor(start * ratio).astype(np.int64).clip(0, source - 1)
-    elif size == 2 * source and not exact:
-        index = index >> 1
-    return index, None
+    start = np.arange(size, dtype=np.float32) + np.float32(0.5) * exact
+    return np.floor(start * _ratio(source, size, False, scale, "float32")).astype(np.int64).clip(0, source - 1), None
 
 
 def _linear(source: int, size: int, corners: bool, scale: float | None, dtype: str) -> Table:
@@ -138,6 +132,8 @@ _FILTERS: dict[str, tuple[float, Callable[[np.ndarray], np.ndarray]]] = {
 
 def _filtered(source: int, size: int, name: str, corners: bool, scale: float | None, dtype: str) -> Table:
     """All elements under a filter that is as wide as an element of the result, where that is the wider one."""
+    if source == size:
+        return np.arange(size), None
     ratio, (width, filter) = _ratio(source, size, corners, scale, dtype), _FILTERS[name]
     kind = np.dtype(dtype).type
     wide = max(ratio, kind(1))
