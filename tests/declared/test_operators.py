@@ -277,6 +277,29 @@ def test_result_dtype_follows_promotion(operator: Elementwise) -> None:
     assert operator(x, wide.expand(3), **metadata_of(operator)).dtype is (operator.rule.result or dtypes.float64)
 
 
+@pytest.mark.parametrize("operator", [each for each in ELEMENTWISE if len(each.inputs) == 2], ids=case_id)
+def test_a_number_counts_as_a_tensor_of_no_dimensions(operator: Elementwise) -> None:
+    """On either side: the dtype of the result, and the gradient of the other operand."""
+    name = operator.name.removeprefix("special_")
+    call = getattr(torch, name, None) or getattr(torch.special, name, None)
+    if call is None or operator.kinds or operator.metadata or name in ("hardshrink", "nextafter"):
+        pytest.skip("is no public function of two operands, or none of numbers")
+    for dtype in {dtypes.float32, dtypes.float64, dtypes.bfloat16}.intersection(dtypes_of(operator)):
+        for number, place in ((2.0, 0), (2, 0), (2.0, 1), (2, 1)):
+            x = torch.tensor([1.25, 1.5], dtype=dtype, requires_grad=True)
+            y, other = x.detach().clone().requires_grad_(), torch.tensor(2.0, dtype=dtype)
+            made, expected = (
+                call(*((x, number) if place else (number, x))),
+                call(*((y, other) if place else (other, y))),
+            )
+            assert made.dtype is expected.dtype and made.tolist() == expected.tolist()
+            assert made.requires_grad == expected.requires_grad
+            if made.requires_grad:
+                made.sum().backward()
+                expected.sum().backward()
+                assert x.grad.dtype is dtype and torch.allclose(x.grad, y.grad, 1e-2 if dtype.itemsize < 4 else 1e-5)
+
+
 @pytest.mark.parametrize("operator", [each for each in ELEMENTWISE if each.method is not None], ids=case_id)
 def test_methods_give_the_operators_dtype(operator: Elementwise) -> None:
     """Of tensors without dimensions NumPy's functions return numbers, whose dtype need not be the result's."""

@@ -6,6 +6,7 @@ power series and continued fraction, with Temme's uniform expansion (DLMF 8.12) 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ... import dtypes
@@ -251,7 +252,8 @@ def igammac(x, y):
 
 
 def _incomplete_slope(grad: Any, x: Any, y: Any) -> Any:
-    return grad * ((x - 1) * y.log() - y - lgamma(x)).exp()
+    of_shape = math.lgamma(x) if isinstance(x, (int, float)) else lgamma(x)
+    return grad * ((x - 1) * y.log() - y - of_shape).exp()
 
 
 igamma.gradients(x=not_differentiable("igamma: input"), y=_incomplete_slope)

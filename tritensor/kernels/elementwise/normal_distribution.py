@@ -114,7 +114,7 @@ def xlog1py(x, y):
 
 
 xlog1py.gradients(
-    x=lambda grad, x, y: where((x == 0) & (y <= -1), 0, grad * (y + 1).log()),
+    x=lambda grad, x, y: where((x == 0) & (y <= -1), 0, xlog1py(grad, y)),
     y=lambda grad, x, y: grad * x / (y + 1),
 )
 xlog1py.domain = {"y": (-0.9, 5)}

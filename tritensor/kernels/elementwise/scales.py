@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @elementwise(REAL_FLOAT)
 def xlogy(x, y):
     """x * log(y), and 0 where x is 0, unless y is NaN."""
-    return np.where(np.isnan(y), np.nan, np.where(np.equal(x, 0), 0, x * np.log(y)))
+    product = np.multiply(x, np.log(y), dtype=np.result_type(x, y))  # the logarithm of a number is float64
+    return np.where(np.isnan(y), np.nan, np.where(np.equal(x, 0), 0, product))
 
 
 xlogy.domain = {"y": (0, 50)}
