@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -18,7 +21,7 @@ from .functional.creation import zeros
 from .memory.lifted import Level, Lifted, open_levels
 from .tensor import Tensor, wrap
 
-__all__ = ["Function", "GradcheckError", "gradcheck", "gradgradcheck"]
+__all__ = ["Function", "FunctionCtx", "GradcheckError", "gradcheck", "gradgradcheck", "once_differentiable"]
 
 
 class FunctionCtx:
@@ -44,6 +47,12 @@ class FunctionCtx:
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for `backward`."""
+        for position, value in enumerate(tensors):
+            if not isinstance(value, Tensor) and value is not None:
+                kind = type(value).__name__
+                raise ArgumentError(
+                    f"save_for_backward can only save variables, but argument {position} is of type {kind}"
+                )
         self._saved = tensors
 
     @property
@@ -70,6 +79,10 @@ class FunctionCtx:
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Declare outputs that have no gradient."""
+        for value in tensors:
+            if not isinstance(value, Tensor):
+                words = "mark_non_differentiable only accepts variable arguments, but got"
+                raise AutogradError(f"{words} {type(value).__name__}")
         self._no_gradient = frozenset(id(tensor) for tensor in tensors)
 
     def mark_dirty(self, *tensors: Tensor) -> None:
@@ -77,7 +90,10 @@ class FunctionCtx:
         self._dirty = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` gets zeros (True) or None for outputs without a gradient."""
+        """Whether `backward` gets zeros (True) or None for outputs without a gradient; None for those that are no tensors."""
+        if not isinstance(value, bool):
+            words = f"set_materialize_grads received an invalid combination of arguments - got ({type(value).__name__})"
+            raise ArgumentError(f"{words}, but expected (bool)")
         self.materialize_grads = value
 
 
@@ -109,34 +125,43 @@ class _Backward(Gradient):
     ours = False
 
     def __init__(
-        self, function: type[Function], ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: Sequence[Tensor]
+        self, function: type[Function], ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: Sequence[Any]
     ) -> None:
         self.name = f"{function.__name__}Backward"
         self.function, self.ctx = function, ctx
         self.positions = [i for i, value in enumerate(inputs) if isinstance(value, Tensor) and value._needs]
-        self.shapes = [tuple(inputs[i].shape) for i in self.positions]
-        self.count = len(inputs)
-        self.outputs = [(tuple(out.shape), out.dtype, out.device) for out in outputs]
+        self.forms = [(tuple(inputs[i].shape), inputs[i].dtype) for i in self.positions]
+        self.tensors = [isinstance(value, Tensor) for value in inputs]
+        self.outputs = [
+            (tuple(out.shape), out.dtype, out.device) if isinstance(out, Tensor) else None for out in outputs
+        ]
 
     def run(self, node: Node, gradient: Any) -> list[Any]:
         """Call `backward` and check what it returns."""
         gradients = [gradient] if node.outputs == 1 else list(gradient)
         if self.ctx.materialize_grads:
             gradients = [
-                zeros(shape, dtype=dtype, device=device) if value is None else value
-                for value, (shape, dtype, device) in zip(gradients, self.outputs, strict=True)
+                zeros(form[0], dtype=form[1], device=form[2]) if value is None and form is not None else value
+                for value, form in zip(gradients, self.outputs, strict=True)
             ]
-        returned = self.function.backward(self.ctx, *gradients)
+        own = self.function.vjp is not Function.vjp
+        returned = (self.function.vjp if own else self.function.backward)(self.ctx, *gradients)
         parts = returned if isinstance(returned, tuple) else (returned,)
-        while len(parts) > self.count and parts[-1] is None:
+        count = len(self.tensors)
+        while len(parts) > count and parts[-1] is None:
             parts = parts[:-1]
-        if len(parts) != self.count:
+        if len(parts) != count:
             raise AutogradError(
-                f"function {self.name} returned an incorrect number of gradients (expected {self.count}, "
-                f"got {len(parts)})"
+                f"function {self.name} returned an incorrect number of gradients (expected {count}, got {len(parts)})"
             )
+        for position, (part, is_tensor) in enumerate(zip(parts, self.tensors, strict=True), 1):
+            if part is not None and not is_tensor:
+                raise AutogradError(
+                    f"function {self.name} returned a gradient different than None at position {position}, but the "
+                    "corresponding forward input was not a Variable"
+                )
         wanted = []
-        for position, shape in zip(self.positions, self.shapes, strict=True):
+        for position, (shape, dtype) in zip(self.positions, self.forms, strict=True):
             part = parts[position]
             if part is not None and not isinstance(part, Tensor):
                 raise ArgumentError(f"expected Variable or None (got {type(part).__name__})")
@@ -148,7 +173,7 @@ class _Backward(Gradient):
                         f"Function {self.name} returned an invalid gradient at index {position} - got "
                         f"{list(part.shape)} but expected shape compatible with {list(shape)}"
                     ) from None
-            wanted.append(part)
+            wanted.append(part if part is None or part.dtype is dtype else part.to(dtype))
         return wanted
 
 
@@ -194,6 +219,8 @@ class Function:
             "backward mode AD."
         )
 
+    vjp = backward  # its other name
+
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         """Compute the tangents of the outputs from those of the arguments; without it, forward mode runs `forward`."""
@@ -211,21 +238,25 @@ class Function:
         )
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Run `forward` and record it."""
+    def apply(cls, *args: Any, **named: Any) -> Any:
+        """Run `forward` and record it; for arguments by name `backward` returns nothing, unless with `setup_context`."""
+        if named and hasattr(cls, "setup_context"):
+            bound = inspect.signature(cls.forward).bind(*args, **named)
+            bound.apply_defaults()
+            args, named = bound.args, bound.kwargs
         lifted = [x for x in args if isinstance(x, Tensor) and isinstance(x._data, Lifted)] if open_levels.stack else []
         if lifted:
             args, level = tuple(aligned(args)), innermost(lifted)
             if level.size is None and cls.jvp is not Function.jvp:
-                return cls._pushed(level, args)
+                return cls._pushed(level, args, named)
             if level.size is not None and cls.vmap is not Function.vmap and not cls.generate_vmap_rule:
-                return cls._batched(level, args)
-        result, ctx = cls._recorded(args)
+                return cls._batched(level, args, named)
+        result, ctx = cls._recorded(args, named)
         ctx._forward = None
         return result
 
     @classmethod
-    def _pushed(cls, level: Level, args: tuple[Any, ...]) -> Any:
+    def _pushed(cls, level: Level, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The outputs for the values, with the tangents that `jvp` makes."""
         primals = tuple([primal_of(x, level) if isinstance(x, Tensor) else x for x in args])
         tangents = [tangent_of(x, level) if isinstance(x, Tensor) else None for x in args]
@@ -234,7 +265,7 @@ class Function:
             with autograd.no_grad():
                 cls.setup_context(ctx, primals, result)
         else:
-            result, ctx = cls._recorded(primals)
+            result, ctx = cls._recorded(primals, named)
         outputs = result if isinstance(result, tuple) else (result,)
         if any(tangent is not None for tangent in tangents):
             if ctx.materialize_grads:
@@ -252,7 +283,7 @@ class Function:
         return outputs if isinstance(result, tuple) else outputs[0]
 
     @classmethod
-    def _batched(cls, level: Level, args: tuple[Any, ...]) -> Any:
+    def _batched(cls, level: Level, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """What `vmap` makes of all samples."""
         inside = [isinstance(x, Tensor) and isinstance(x._data, Lifted) and x._data.level is level for x in args]
         # what all samples share has a gradient for each of them all the same
@@ -266,10 +297,10 @@ class Function:
             x if not y else leave(x, level) if d == 0 else below(x) for x, y, d in zip(args, inside, dims, strict=True)
         ]
         if all(each is None for each in dims):
-            return cls.apply(*values)
+            return cls.apply(*values, **named)
         opened, open_levels.stack = open_levels.stack, [x for x in open_levels.stack if x.number < level.number]
         try:
-            result, places = cls.vmap(VmapInfo(int(level.size or 0), level.randomness), dims, *values)
+            result, places = cls.vmap(VmapInfo(int(level.size or 0), level.randomness), dims, *values, **named)
         finally:
             open_levels.stack = opened
         outputs = result if isinstance(result, tuple) else (result,)
@@ -280,16 +311,16 @@ class Function:
         return outputs if isinstance(result, tuple) else outputs[0]
 
     @classmethod
-    def _recorded(cls, args: tuple[Any, ...]) -> tuple[Any, FunctionCtx]:
+    def _recorded(cls, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, FunctionCtx]:
         """The outputs of `forward`, recorded, and the context."""
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(value, Tensor) and value._needs for value in args)
         with autograd.no_grad():
             if hasattr(cls, "setup_context"):
-                result = cls.forward(*args)
+                result = cls.forward(*args, **named)
                 cls.setup_context(ctx, args, result)
             else:
-                result = cls.forward(ctx, *args)
+                result = cls.forward(ctx, *args, **named)
         if not (recording.enabled and any(ctx.needs_input_grad)):
             return result, ctx
         outputs = result if isinstance(result, tuple) else (result,)
@@ -302,27 +333,56 @@ class Function:
             else out
             for out in outputs
         )
-        tensors = [out for out in own if isinstance(out, Tensor)]
-        backward = _Backward(cls, ctx, args, tensors)
-        plain = [id(out) in ctx._no_gradient or out.dtype.category < dtypes.FLOATING for out in tensors]
+        backward = _Backward(cls, ctx, args, own)
+        plain = [
+            not isinstance(out, Tensor) or id(out) in ctx._no_gradient or out.dtype.category < dtypes.FLOATING
+            for out in own
+        ]
         kept = {
             id(out): _Output(out, None if plain[index] else index)
-            for index, out in enumerate(tensors)
-            if any(out is value for value in (*ctx._saved, *ctx.__dict__.values()))
+            for index, out in enumerate(own)
+            if isinstance(out, Tensor) and any(out is value for value in (*ctx._saved, *ctx.__dict__.values()))
         }
         saved = tuple(kept.get(id(value), value) for value in ctx._saved)
         versions = tuple(value._version if isinstance(value, (Tensor, _Output)) else None for value in saved)
-        node = record(backward, tuple(args[i]._edge() for i in backward.positions), saved, versions, None, len(tensors))
+        node = record(backward, tuple(args[i]._edge() for i in backward.positions), saved, versions, None, len(own))
         ctx._node, ctx._saved, ctx._dirty = weakref.ref(node), (), ()
         ctx._outputs = {name: kept[id(value)] for name, value in ctx.__dict__.items() if id(value) in kept}
         for name in ctx._outputs:
             del ctx.__dict__[name]
-        for index, out in enumerate(tensors):
+        for index, out in enumerate(own):
             if plain[index]:
                 continue
-            out._node = node if len(tensors) == 1 else Slot(node, index)
+            out._node = node if len(own) == 1 else Slot(node, index)
             out._needs = True
         return (own if isinstance(result, tuple) else own[0]), ctx
+
+
+class _Once(Function):
+    """Gradients as they are, which have none themselves; the first argument is there to require one."""
+
+    @staticmethod
+    def forward(ctx: Any, leaf: Tensor, *gradients: Any) -> Any:
+        return tuple([each.detach() if isinstance(each, Tensor) else each for each in gradients])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise AutogradError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator of a `backward` whose operations are not recorded: what it returns cannot be differentiated again."""
+
+    @functools.wraps(backward)
+    def once(ctx: Any, *gradients: Any) -> Any:
+        with autograd.no_grad():
+            made = backward(ctx, *gradients)
+        if not (recording.enabled and any(isinstance(each, Tensor) and each._needs for each in gradients)):
+            return made
+        several = _Once.apply(zeros(1, requires_grad=True), *(made if isinstance(made, tuple) else (made,)))
+        return several if isinstance(made, tuple) else several[0]
+
+    return once
 
 
 class GradcheckError(RuntimeError):
@@ -465,5 +525,6 @@ def gradgradcheck(
 
 
 autograd.Function = Function
+autograd.function = sys.modules[f"{autograd.__name__}.function"] = sys.modules[__name__]  # where PyTorch has it
 autograd.gradcheck = gradcheck
 autograd.gradgradcheck = gradgradcheck

@@ -37,6 +37,7 @@ __all__ = [
 
 # Defined in `tritensor.function`, which imports tensors and sets these names when it is imported.
 Function: Any
+function: Any
 gradcheck: Any
 gradgradcheck: Any
 
