@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .errors import ArgumentError, ShapeError, TritensorError, explain
+from .errors import ArgumentError, ShapeError, TritensorError, explain, warn
 from .public import guards_of
 
 __all__ = [
@@ -16,6 +16,9 @@ __all__ = [
     "check_number",
     "check_tensor",
     "check_tensors",
+    "number_in",
+    "number_of",
+    "older_order",
     "refuse_misuse",
     "whole",
     "wrong_type",
@@ -85,6 +88,51 @@ def whole(call: str, name: str, value: Any) -> int:
     if not -(1 << 63) <= number < 1 << 63:
         raise ValueError("Overflow when unpacking long long")
     return number
+
+
+def number_in(value: Any) -> Any:
+    """What a tensor without dimensions holds that needs no gradient; anything else as it is."""
+    return value.item() if hasattr(value, "_origin") and not value.ndim and not value._needs else value
+
+
+def number_of(call: str, name: str, value: Any) -> Any:
+    """A factor: a number, or a tensor that holds one."""
+    value = number_in(value)
+    if hasattr(value, "_origin") or value is None or isinstance(value, (str, list, tuple)):
+        raise wrong_type(call, name, "Number", value)
+    return value
+
+
+_warned: list[str] = []  # PyTorch warns of one older call in a process
+
+
+def older_order(call: str, factors: dict[str, Any], *values: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call with its factors by name, from PyTorch's older order: `addmm(beta, input, alpha, a, b)`.
+
+    A method has `input` before `beta`. The last two arguments, of `add` and `sub` the last, are no factors.
+
+    Raises:
+        ArgumentError: they are not in that order, or there are factors by name too.
+    """
+    count = 1 if call in ("add", "sub") else 2
+    front, last = list(values[:-count]), values[-count:]
+    first = front.pop(len(factors) == 2 and _is_number(front[0]))
+    if (
+        1 <= len(front) <= len(factors)
+        and all(map(_is_number, front))
+        and all(value == 1 for value in factors.values())
+    ):
+        if not _warned:
+            _warned.append(call)
+            named = ", ".join(f"{name}={name}" for name in factors)
+            warn(f"This overload of {call} is deprecated: pass the factors by name, as in {call}(..., {named})")
+        return (first, *last), dict(zip(factors, front))
+    raise ArgumentError(f"{call}() takes {count + 1} positional arguments but {len(values)} were given")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a factor may be this: a number, or a tensor without dimensions."""
+    return not value.ndim if hasattr(value, "ndim") else isinstance(value, (int, float, complex))
 
 
 @guards_of

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from . import devices, dtypes, errors, settings
-from .arguments import wrong_type
+from .arguments import number_of, older_order, wrong_type
 from .autocasting import cast, listed
 from .autograd.gradients import OperatorGradient, attach
 from .autograd.mode import recording
@@ -276,6 +276,10 @@ class Operator:
                             self.record(outputs, inputs + known.missing, known.tape(metadata), known.alike)
                             break
                 return result
+        if len(inputs) > len(self.inputs) and "value" in self.metadata:
+            factor = {"value": metadata.get("value", 1)}
+            inputs, factor = older_order(self.name, factor, *inputs)
+            return self(*inputs, **{**metadata, **factor})
         if key is None and any(isinstance(x, Tensor) and isinstance(x._data, Lifted) for x in inputs):
             return lifted_call(self, inputs, metadata)
         call = self.prepared(inputs, metadata)
@@ -377,7 +381,7 @@ class Operator:
         named: dict[int, Any] = {}
         for key, value in metadata.items():
             if key in bound:
-                bound[key] = value
+                bound[key] = number_of(self.name, key, value) if key in self.rule.held else value
                 continue
             name = {"input": 0, "other": 1}.get(key, self.inputs.index(key) if key in self.inputs else None)
             if name is None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import devices, dtypes
-from .arguments import whole
+from .arguments import number_in, whole
 from .autograd.mode import no_grad
 from .errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain
 from .formats import strided
@@ -287,6 +287,8 @@ def normal(
     """
     if layout not in (None, strided):
         raise ArgumentError(f"normal(): argument 'layout' must be torch.strided, not {layout}")
+    if size is not None:
+        mean, std = number_in(mean), number_in(std)
     tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
     if not isinstance(std, Tensor):
         if not std >= 0:

@@ -95,13 +95,13 @@ class Tensor:
         """The number at or above 0 whose hyperbolic cosine is x."""
     def acosh_(self) -> Tensor:
         """The number at or above 0 whose hyperbolic cosine is x."""
-    def add(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    def add(self, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """input + alpha * other."""
-    def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def add_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """`add` in the tensor's own memory."""
-    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """beta * input + alpha * (the sum of batch1[k] @ batch2[k]); a beta of 0 ignores the input."""
-    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """`addbmm` in the tensor's own memory."""
     def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
         """x + value * tensor1 / tensor2."""
@@ -111,17 +111,17 @@ class Tensor:
         """x + value * tensor1 * tensor2."""
     def addcmul_(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
         """x + value * tensor1 * tensor2."""
-    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def addmm(self, mat1: Tensor, mat2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
-    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """`addmm` in the tensor's own memory."""
-    def addmv(self, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def addmv(self, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """beta * input + alpha * (mat @ vec); a beta of 0 ignores the input."""
-    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def addmv_(self, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """`addmv` in the tensor's own memory."""
-    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def addr(self, vec1: Tensor, vec2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """beta * input + alpha * outer(vec1, vec2); a beta of 0 ignores the input. Dtypes are promoted."""
-    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def addr_(self, vec1: Tensor, vec2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """`addr` in the tensor's own memory."""
     def adjoint(self) -> Tensor:
         """Matrices transposed and conjugated; a tensor without dimensions as it is."""
@@ -205,9 +205,9 @@ class Tensor:
         """The number whose hyperbolic tangent is x."""
     def backward(self, gradient: Tensor | None = None, retain_graph: _Bool | None = None, create_graph: _Bool = False, inputs: Any = None) -> None:
         """Add the gradient of the tensor to the `.grad` of the leaves that it was computed from."""
-    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """beta * input + alpha * bmm(batch1, batch2); a beta of 0 ignores the input."""
-    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """`baddbmm` in the tensor's own memory."""
     def bernoulli(self, p: _Float | None = None, *, generator: Any = None) -> Tensor:
         """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
@@ -1088,7 +1088,7 @@ class Tensor:
         """Removed from PyTorch: `linalg.solve`, with its arguments in the other order, takes its place."""
     def sort(self, dim: _Int = -1, descending: _Bool = False, stable: _Bool = True) -> SortResult:
         """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order."""
-    def split(self, split_size_or_sections: _Int | Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
+    def split(self, split_size: _Int | Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
         """Views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes given."""
     def split_with_sizes(self, split_sizes: Sequence[_Int], dim: _Int = 0) -> tuple[Tensor, ...]:
         """`split` into pieces of these sizes."""
@@ -1112,13 +1112,13 @@ class Tensor:
         """How many elements lie before the first one in the memory that the tensor views."""
     def stride(self, dim: _Int | None = None) -> Any:
         """The distance in memory, in elements, between neighbours along each dimension (or along one)."""
-    def sub(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    def sub(self, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """input - alpha * other; the errors are those of `add`."""
-    def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def sub_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """`sub` in the tensor's own memory."""
-    def subtract(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    def subtract(self, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """input - alpha * other; the errors are those of `add`."""
-    def subtract_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def subtract_(self, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
         """`sub` in the tensor's own memory."""
     def sum(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The sum of all elements, or along `dim`; integers and booleans add up in int64."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes, layout
-from ..arguments import whole
+from ..arguments import number_in, whole
 from ..errors import DtypeError, RangeError, ShapeError
 from ..outputs import Into, takes_out
 from ..public import public
@@ -137,6 +137,7 @@ def _widths(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> Any:
         which = "`y`" if x is None else "`x` or `y`"
         raise ShapeError(f"{name}: received a bool input for {which}, but bool is not supported")
     if x is None:
+        dx = number_in(dx)
         if isinstance(dx, (bool, complex)) or not isinstance(dx, Number):
             raise ShapeError(f"{name}: Currently, we only support dx as a real number.")
         return dx

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from .. import layout
-from ..arguments import check_tensor, wrong_type
+from ..arguments import check_tensor, number_in, wrong_type
 from ..autograd.gradients import called
 from ..dtypes import FLOATING
 from ..errors import DtypeError, ShapeError, explain
@@ -134,6 +134,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = _MO
     check_tensor("cdist", "x2", 2, x2)
     if compute_mode is not None and compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    p = number_in(p)
     if not isinstance(p, (int, float)):
         raise wrong_type("cdist", "p", "float", p, 3)
     for name, x in (("X1", x1), ("X2", x2)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..arguments import check_tensor, whole, wrong_type
+from ..arguments import check_tensor, number_in, whole, wrong_type
 from ..errors import ShapeError, explain
 from ..inplace import in_place, in_place_form
 from ..kernels.elementwise import gamma_functions
@@ -27,6 +27,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     Raises:
         ArgumentError: n is no integer. ShapeError, which is a RuntimeError: n is negative.
     """
+    n = number_in(n)
     if type(n) is not int:
         raise wrong_type("polygamma", "n", "int", n, 1)
     check_tensor("polygamma", "input", 2, input)
@@ -44,6 +45,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
         ArgumentError: p is no integer. ShapeError, which is a RuntimeError: p is below 1 or above 65,536.
     """
     check_tensor("mvlgamma", "input", 1, input)
+    p = number_in(p)
     if type(p) is not int:
         raise wrong_type("mvlgamma", "p", "int", p, 2)
     if whole("mvlgamma", "p", p) < 1:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layout
-from ..arguments import check_tensor
+from ..arguments import check_tensor, number_of
 from ..autograd.gradients import called
 from ..autograd.levels import followed
 from ..autograd.mode import recording
@@ -215,7 +215,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     The order of the additions is fixed, so every run gives the same bits.
     """
     dim = check_slices("index_add_", input, dim, index, source)
-    alpha = converted(alpha, input.dtype)
+    alpha = converted(number_of("index_add", "alpha", alpha), input.dtype)
     value = source * alpha if alpha != 1 else source
     return called("IndexAddBackward0", _put_slices(input, dim, index, value, accumulate=True))
 

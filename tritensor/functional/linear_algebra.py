@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import layout
-from ..arguments import check_tensor
+from ..arguments import check_tensor, number_of, older_order
 from ..autograd.gradients import called
 from ..autograd.levels import followed
 from ..dtypes import INTEGER
@@ -139,8 +139,12 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 
 
 @public(method=True, out=takes_out(Into("same", "partly")))
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
+    if older:
+        values, factors = older_order("addmm", {"beta": beta, "alpha": alpha}, input, mat1, mat2, *older)
+        return addmm.plain(*values, **factors)  # type: ignore[no-any-return,attr-defined]
+    beta, alpha = number_of("addmm", "beta", beta), number_of("addmm", "alpha", alpha)
     check_tensor("addmm", "mat1", 2, mat1)
     check_tensor("addmm", "mat2", 3, mat2)
     for name, value in (("mat1", mat1), ("mat2", mat2)):

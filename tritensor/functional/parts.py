@@ -42,6 +42,12 @@ def _strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_
     return view_registry["as_strided"], (shape, strides, offset, input.stride())
 
 
+@method("split")
+def _split_method(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes given."""
+    return split(self, split_size, dim)
+
+
 @public(method=True)
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """A view of the memory of `input` with these sizes and strides, whichever elements `input` itself has.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..arguments import check_tensor, whole, wrong_type
+from ..arguments import check_tensor, number_in, number_of, older_order, whole, wrong_type
 from ..autograd.levels import followed
 from ..errors import ArgumentError, DtypeError, ShapeError, explain
 from ..inplace import in_place, in_place_form
@@ -28,7 +28,7 @@ from .search import nonzero
 
 
 @public(method=True)
-def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def add(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input + alpha * other.
 
     >>> import tritensor as torch
@@ -38,22 +38,30 @@ def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
     Raises:
         DtypeError: a fractional or boolean alpha for operands that are not, or one that the result's dtype cannot hold.
     """
+    if older:
+        values, factors = older_order("add", {"alpha": alpha}, input, other, *older)
+        return add(*values, **factors, out=out)
     if out is not None:
         return into(add, ELEMENTWISE, out, (input, other), {"alpha": alpha})  # type: ignore[no-any-return]
     if type(alpha) is int and alpha == 1:
         return _quick_add(input, other) if isinstance(input, Tensor) else arithmetic.add(input, other)
     _check_operands("add", input, other)
+    alpha = number_of("add", "alpha", alpha)
     return arithmetic.add_scaled(input, other, alpha=alpha)  # type: ignore[no-any-return]
 
 
 @public("subtract", method=True)
-def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def sub(input: Any, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input - alpha * other; the errors are those of `add`."""
+    if older:
+        values, factors = older_order("sub", {"alpha": alpha}, input, other, *older)
+        return sub(*values, **factors, out=out)
     if out is not None:
         return into(sub, ELEMENTWISE, out, (input, other), {"alpha": alpha})  # type: ignore[no-any-return]
     if type(alpha) is int and alpha == 1:
         return _quick_sub(input, other) if isinstance(input, Tensor) else arithmetic.sub(input, other)
     _check_operands("sub", input, other)
+    alpha = number_of("sub", "alpha", alpha)
     arithmetic.sub.rule("sub", (input, other))  # it refuses booleans
     return arithmetic.add_scaled(input, other, alpha=alpha if isinstance(alpha, bool) else -alpha)  # type: ignore[no-any-return]
 
@@ -152,6 +160,7 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neg
 
     Of complex numbers, both parts are replaced.
     """
+    nan, posinf, neginf = map(number_in, (nan, posinf, neginf))
     for name, value in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
         if value is not None and not isinstance(value, (int, float, np.number)):
             raise wrong_type("nan_to_num", name, "float", value)
@@ -274,10 +283,10 @@ def equal(input: Tensor, other: Tensor) -> bool:
 def _with_alpha(function: Callable[..., Tensor], plain: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """`add_` and `sub_`: without alpha they call the operator's own method, which writes to the memory directly."""
 
-    def call(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-        if type(alpha) is int and alpha == 1:
+    def call(self: Tensor, other: Any, *older: Any, alpha: Any = 1) -> Tensor:
+        if type(alpha) is int and alpha == 1 and not older:
             return plain(self, other)
-        return in_place(self, function, other, alpha=alpha)
+        return in_place(self, function, other, *older, alpha=alpha)
 
     call.__name__ = f"{function.__name__}_"
     call.__doc__ = f"`{function.__name__}` in the tensor's own memory."

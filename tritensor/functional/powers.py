@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .. import dtypes
-from ..arguments import check_tensor, wrong_type
+from ..arguments import check_tensor, number_in, wrong_type
 from ..autograd.gradients import called
 from ..autograd.mode import no_grad
 from ..errors import DtypeError, explain
@@ -67,6 +67,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     tensor([ 0.0000, 13.8023])
     """
     check_tensor("logit", "input", 1, input)
+    eps = number_in(eps)
     if eps is not None and not isinstance(eps, (int, float)):
         raise wrong_type("logit", "eps", "float", eps, 2)
     return scales.logit(input, eps=None if eps is None or eps < 0 else float(eps))  # type: ignore[no-any-return]
@@ -103,7 +104,7 @@ def _float_power_in_place(self: Tensor, exponent: Any) -> Tensor:
 
 
 @public(functional=False)
-def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def rsub(input: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """other - alpha * input.
 
     Raises:

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from .. import dtypes, layout
-from ..arguments import check_tensor
+from ..arguments import check_tensor, number_of, older_order
 from ..autograd.gradients import called
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, UnsupportedError, explain, warn
 from ..inplace import in_place_form
@@ -39,6 +39,12 @@ def _sum(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Te
     return called(f"{name.title()}Backward0", made)  # type: ignore[no-any-return]
 
 
+def _older(function: Any, beta: Any, alpha: Any, *values: Any) -> Tensor:
+    """A call in PyTorch's older order of arguments."""
+    values, factors = older_order(function.__name__, {"beta": beta, "alpha": alpha}, *values)
+    return function.plain(*values, **factors)  # type: ignore[no-any-return]
+
+
 def _same_dtype(input: Tensor, product: Tensor) -> None:
     if input.dtype is not product.dtype:
         found = f"{input.dtype.legacy} and {product.dtype.legacy}"
@@ -51,7 +57,11 @@ def _fitted(shape: Callable[[Tensor, Tensor], tuple[int, ...]]) -> Callable[...,
     def made(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         plain = in_place_form(function)
 
-        def call(self: Tensor, first: Tensor, second: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        def call(self: Tensor, first: Any, second: Any, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
+            if older:
+                given = {"beta": beta, "alpha": alpha}
+                (_, first, second), factors = older_order(function.__name__, given, self, first, second, *older)
+                return call(self, first, second, **factors)
             if isinstance(first, Tensor) and isinstance(second, Tensor) and first.ndim and second.ndim:
                 wanted = shape(first, second)
                 if self._data.shape != wanted:
@@ -70,7 +80,7 @@ method("addmm_")(_fitted(lambda a, b: (a._data.shape[0], b._data.shape[-1]))(add
 
 
 @public(method=True, in_place=_fitted(lambda mat, vec: mat._data.shape[:1]), out=_ADDED)
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (mat @ vec); a beta of 0 ignores the input.
 
     >>> import tritensor as torch
@@ -80,6 +90,9 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     Raises:
         ShapeError: shapes that do not fit together. DtypeError: different dtypes.
     """
+    if older:
+        return _older(addmv, beta, alpha, input, mat, vec, *older)
+    beta, alpha = number_of("addmv", "beta", beta), number_of("addmv", "alpha", alpha)
     _check("addmv", input=input, mat=mat, vec=vec)
     if mat.ndim != 2 or vec.ndim != 1 or input.ndim > 1:
         raise ShapeError(f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}")
@@ -95,12 +108,15 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
 
 
 @public(method=True, in_place=in_place_form, out=takes_out(ELEMENTWISE))
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * outer(vec1, vec2); a beta of 0 ignores the input. Dtypes are promoted.
 
     Raises:
         ShapeError: no vectors, or an input that does not broadcast. DtypeError: as for `add`.
     """
+    if older:
+        return _older(addr, beta, alpha, input, vec1, vec2, *older)
+    beta, alpha = number_of("addr", "beta", beta), number_of("addr", "alpha", alpha)
     _check("addr", input=input, vec1=vec1, vec2=vec2)
     for name, value in (("vec1", vec1), ("vec2", vec2)):
         if value.ndim != 1:
@@ -114,7 +130,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
 
 
 @public(method=True, in_place=in_place_form, out=takes_out(Into("same", "partly", "")))
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (the sum of batch1[k] @ batch2[k]); a beta of 0 ignores the input.
 
     >>> import tritensor as torch
@@ -124,6 +140,9 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
     Raises:
         ShapeError: shapes that do not fit together. DtypeError: different dtypes.
     """
+    if older:
+        return _older(addbmm, beta, alpha, input, batch1, batch2, *older)
+    beta, alpha = number_of("addbmm", "beta", beta), number_of("addbmm", "alpha", alpha)
     _check("addbmm", input=input, batch1=batch1, batch2=batch2)
     for position, each in enumerate((batch1, batch2), 1):
         if each.ndim != 3:
@@ -142,7 +161,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
 
 
 @public(method=True, in_place=_fitted(lambda a, b: (*a._data.shape[:2], b._data.shape[-1])), out=_ADDED)
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2); a beta of 0 ignores the input.
 
     >>> import tritensor as torch
@@ -152,6 +171,9 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
     Raises:
         ShapeError, DtypeError: as for `bmm`; also for an input that does not broadcast, or is of another dtype.
     """
+    if older:
+        return _older(baddbmm, beta, alpha, input, batch1, batch2, *older)
+    beta, alpha = number_of("baddbmm", "beta", beta), number_of("baddbmm", "alpha", alpha)
     _check("baddbmm", input=input, batch1=batch1, batch2=batch2)
     if batch1.ndim == batch2.ndim == 3:
         shape = (*batch1._data.shape[:2], batch2._data.shape[2])

@@ -398,7 +398,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return _slice(input, (*(slice(None),) * dim, position, Ellipsis))
 
 
-@public(functional=False, method=True)
+@public(functional=False)
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Views of consecutive pieces along `dim`: of one size (the last may be smaller) or of the sizes given."""
     if tensor.ndim == 0:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes, layout, settings
-from ...arguments import wrong_type
+from ...arguments import older_order, wrong_type
 from ...autograd.gradients import attach
 from ...autograd.mode import recording
 from ...autograd.precision import casts
@@ -284,6 +284,9 @@ def in_place_method(operator: Elementwise, syntax: bool = False) -> Callable[...
                 counter = self._counter = self._counter or [0]
                 counter[0] += 1
                 return self
+        if len(args) > count and "value" in operator.metadata:
+            args, factor = older_order(operator.name, {"value": metadata.get("value", 1)}, self, *args)
+            args, metadata = args[1:], {**metadata, **factor}
         if x.__class__ is DeviceArray and _change_on_device(self, operator, args, metadata):
             return self
         return in_place(self, operator, *args, **metadata)
