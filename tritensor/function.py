@@ -90,7 +90,7 @@ class FunctionCtx:
         self._dirty = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` gets zeros (True) or None for outputs without a gradient; None for those that are no tensors."""
+        """Whether `backward` gets zeros (True) or None for outputs without a gradient."""
         if not isinstance(value, bool):
             words = f"set_materialize_grads received an invalid combination of arguments - got ({type(value).__name__})"
             raise ArgumentError(f"{words}, but expected (bool)")
@@ -239,7 +239,7 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any, **named: Any) -> Any:
-        """Run `forward` and record it; for arguments by name `backward` returns nothing, unless with `setup_context`."""
+        """Run `forward` and record it; `backward` returns nothing for arguments by name."""
         if named and hasattr(cls, "setup_context"):
             bound = inspect.signature(cls.forward).bind(*args, **named)
             bound.apply_defaults()
