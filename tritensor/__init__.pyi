@@ -579,7 +579,7 @@ from .functional.complex_views import real as real
 from .functional.complex_views import view_as_complex as view_as_complex
 from .functional.complex_views import view_as_real as view_as_real
 from .functional.creation import as_tensor as as_tensor
-from .functional.creation import as_tensor as asarray
+from .functional.creation import asarray as asarray
 from .functional.creation import from_numpy as from_numpy
 from .functional.creation import scalar_tensor as scalar_tensor
 from .functional.creation import tensor as tensor

@@ -11,6 +11,7 @@ from .errors import ArgumentError, ShapeError, TritensorError, explain, warn
 from .public import guards_of
 
 __all__ = [
+    "UNBOUND",
     "UNEXPECTED",
     "check_flag",
     "check_number",
@@ -20,6 +21,8 @@ __all__ = [
     "number_of",
     "older_order",
     "refuse_misuse",
+    "repeated",
+    "shown_options",
     "whole",
     "wrong_type",
 ]
@@ -143,6 +146,8 @@ def _guarded(function: Callable[..., Any], name: str, module: str) -> Callable[.
         try:
             return function(*args, **named) if named else function(*args)
         except UNEXPECTED as error:
+            if UNBOUND in str(error):
+                return repeated(name, function, call, args, named, error)
             refuse_misuse(name, function, args, named, error)
             raise
 
@@ -150,7 +155,49 @@ def _guarded(function: Callable[..., Any], name: str, module: str) -> Callable[.
     call.__module__, call.__doc__ = module, function.__doc__
     call.__code__ = call.__code__.replace(co_name=name)  # in tracebacks, and where frames are named
     call.__wrapped__ = function  # type: ignore[attr-defined]
+    if "device" in function.__annotations__:
+        call.__signature__ = shown_options(inspect.signature(function))  # type: ignore[attr-defined]
     return call
+
+
+# Options of every function that makes a tensor. Few calls have them, so a function need not: a call that Python refuses
+# for one of them is repeated without it.
+_OPTIONS = {"layout": "Any", "pin_memory": "bool"}
+UNBOUND = "unexpected keyword argument"
+
+
+def shown_options(shown: inspect.Signature) -> inspect.Signature:
+    """The signature of a function, which has all options if the function makes tensors."""
+    if not {"dtype", "device"} <= shown.parameters.keys():
+        return shown
+    found = list(shown.parameters.values())
+    place = len(found) - (found[-1].kind is inspect.Parameter.VAR_KEYWORD)
+    found[place:place] = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=_OPTIONS[name])
+        for name, default in (("layout", None), ("pin_memory", False))
+        if name not in shown.parameters
+    ]
+    return shown.replace(parameters=found)
+
+
+def repeated(
+    name: str, function: Any, call: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], error: Exception
+) -> Any:
+    """Repeat a call that failed because its function lacks the options of `_OPTIONS`, if it makes tensors.
+
+    Raises:
+        ArgumentError: the layout is not `strided`, or `pin_memory` no bool. Else the error of the call.
+    """
+    own = inspect.signature(function).parameters
+    more = {key: value for key, value in named.items() if key in _OPTIONS and key not in own}
+    if not more or not {"dtype", "device"} <= own.keys():
+        raise error
+    if str(more.get("layout")).rpartition(".")[2] not in ("strided", "None"):
+        raise wrong_type(name, "layout", "torch.layout", more["layout"])
+    if more.get("pin_memory") not in (None, False, True):
+        raise wrong_type(name, "pin_memory", "bool", more["pin_memory"])
+    made = call(*args, **{key: value for key, value in named.items() if key not in more})
+    return made.pin_memory() if more.get("pin_memory") else made
 
 
 def refuse_misuse(

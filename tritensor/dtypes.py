@@ -233,6 +233,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     Raises:
         DtypeError: an unsigned integer of 16, 32 or 64 bits with another integer type.
     """
+    type1, type2 = of_argument(type1) or type1, of_argument(type2) or type2
     found = PROMOTION.get((type1, type2))
     refused = type1 is not type2 and type1.category == type2.category and {type1, type2} & WIDE
     if found is None or refused:

@@ -244,14 +244,14 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, re
     """
     places = arange(n, dtype=dtype or get_default_dtype(), device=device)
     places[(n + 1) // 2 :] -= n
-    return (places * (1.0 / (n * d) if n else 1.0)).requires_grad_(requires_grad)
+    return (places * (1.0 / (n * d) if n else 1.0)).requires_grad_(bool(requires_grad))
 
 
 @takes_out(MADE)
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """The frequencies of the `n // 2 + 1` numbers that `rfft` gives for `n`; see `fftfreq`."""
     places = arange(n // 2 + 1, dtype=dtype or get_default_dtype(), device=device)
-    return (places * (1.0 / (n * d))).requires_grad_(requires_grad)
+    return (places * (1.0 / (n * d))).requires_grad_(bool(requires_grad))
 
 
 def _rolled(input: Tensor, dim: Any, extra: int) -> Tensor:

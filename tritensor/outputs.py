@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import dtypes, formats, layout
-from .arguments import UNEXPECTED, refuse_misuse
+from .arguments import UNBOUND, UNEXPECTED, refuse_misuse, repeated, shown_options
 from .autograd.mode import recording
 from .autograd.precision import casts, state, without_casts
 from .errors import (
@@ -94,13 +94,15 @@ def takes_out(rule: Into | Callable[..., Into] = SAME) -> Callable[[Any], Any]:
                     return function(*args, **named) if named else function(*args)
                 return into(function, rule, out, args, named)
             except UNEXPECTED as error:
+                if UNBOUND in str(error):
+                    return repeated(call.__name__, function, call, args, named | {"out": out}, error)
                 refuse_misuse(call.__name__, function, args, named, error)
                 raise
 
         call.__name__, call.__qualname__ = function.__name__, function.__name__
         call.__module__, call.__doc__ = function.__module__, function.__doc__
         call.__code__ = call.__code__.replace(co_name=function.__name__)  # in tracebacks, and where frames are named
-        shown = inspect.signature(function)
+        shown = shown_options(inspect.signature(function))
         parameters = list(shown.parameters.values())
         place = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
         parameters.insert(place, _OUT if shown.return_annotation == "Tensor" else _SEVERAL)

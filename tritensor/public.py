@@ -87,9 +87,9 @@ def public(
         method: whether it is a method of Tensor too.
         in_place: makes the in-place method `Tensor.name_` (`inplace.in_place_form`); None for no such method.
         out: gives the function, not the method, the parameter `out` (`outputs.takes_out`); None for no such parameter.
-        guard: whether errors that nobody meant are explained in the namespaces' form (`arguments.guarded`). Not for
-            functions of which a call takes about 1 us, and for those that warn about the line of their caller: they
-            look at their input themselves.
+        guard: whether errors that nobody meant are explained in the namespaces' form (`arguments.guarded`), in which
+            functions that make tensors take the options of all such functions. Not for functions of which a call takes
+            about 1 us, and for those that warn about the line of their caller: they look at their input themselves.
     """
 
     def declare(declared: Declared) -> Declared:
@@ -97,7 +97,7 @@ def public(
         function = value if out is None else out(value)
         for name in (value.__name__, *aliases):
             shown = function
-            if out is None and guard and _takes_a_tensor(declared):
+            if out is None and guard and (_takes_a_tensor(declared) or _makes_a_tensor(declared)):
                 shown = _guards[0](value, name, "tritensor.functional" if functional else "tritensor")
             publish(name, shown, package=package, functional=functional)
             if method:
@@ -114,6 +114,12 @@ def _takes_a_tensor(function: Any) -> bool:
     code = getattr(function, "__code__", None)
     first = code.co_varnames[0] if code is not None and code.co_argcount else ""
     return bool(first) and function.__annotations__.get(first) == "Tensor"
+
+
+def _makes_a_tensor(function: Any) -> bool:
+    """Whether a function has a parameter for the device of what it makes, and one for the dtype."""
+    code = getattr(function, "__code__", None)
+    return code is not None and {"dtype", "device"} <= {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
 
 
 def method(*names: str) -> Callable[[Any], Any]:

@@ -885,8 +885,8 @@ class Tensor:
         """The number of elements."""
     def new_empty(self, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """An uninitialised tensor of this size; options are those of `empty`, dtype and device are the tensor's."""
-    def new_empty_strided(self, size: Sequence[_Int], stride: Sequence[_Int], dtype: Any = None, device: Any = None, requires_grad: _Bool = False, pin_memory: _Bool = False) -> Tensor:
-        """`empty_strided` with the tensor's dtype and device unless given."""
+    def new_empty_strided(self, size: Sequence[_Int], stride: Sequence[_Int], dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        """`empty_strided` with the tensor's dtype and device unless given, and with its options."""
     def new_full(self, size: Any, fill_value: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """`fill_value` in this size, with the dtype and on the device of the tensor; options are those of `full`."""
     def new_ones(self, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:

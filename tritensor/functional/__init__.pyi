@@ -1096,7 +1096,7 @@ def _alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout as `nn.functional.alpha_dropout`, without defaults."""
 def _alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout in place as `nn.functional.alpha_dropout`, without defaults."""
-def _arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+def _arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers from `start` (0 when one bound is given) up to, not including, `end`."""
 def _arccos_(input: Tensor) -> Tensor:
     """`Tensor.arccos_`: The angle in [0, pi] whose cosine is x."""
@@ -1178,7 +1178,7 @@ def _eig(input: Tensor, *args: Any, **options: Any) -> Any:
     """Removed from PyTorch, as a call says: see `linalg.eig`."""
 def _embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
     """`nn.functional.embedding` with the table first, and without padding where padding_idx is no row."""
-def _empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = ..., out: Tensor | None = None) -> Tensor:
+def _empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = ..., layout: Any = None, out: Tensor | None = None) -> Tensor:
     """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
 def _erf_(input: Tensor) -> Tensor:
     """`Tensor.erf_`: The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
@@ -1192,7 +1192,7 @@ def _expand_copy(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = 
     """A copy of what `expand` gives, which shares no memory with it."""
 def _expm1_(input: Tensor) -> Tensor:
     """`Tensor.expm1_`: exp(x) - 1, exact near 0."""
-def _eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+def _eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """A matrix with ones on the diagonal."""
 def _feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout of whole channels, as `alpha_dropout`, without defaults."""
@@ -1212,7 +1212,7 @@ def _frac_(input: Tensor) -> Tensor:
     """`Tensor.frac_`: The fraction of x, with its sign."""
 def _frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """`linalg.vector_norm` along one dimension or two."""
-def _full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
+def _full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
     """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
 def _gcd_(input: Tensor, other: Any) -> Tensor:
     """`Tensor.gcd_`: The greatest common divisor of x and y, of zeros 0."""
@@ -1254,7 +1254,7 @@ def _lcm_(input: Tensor, other: Tensor) -> Tensor:
     """`Tensor.lcm_`: `lcm` in the tensor's own memory."""
 def _ldexp_(input: Tensor, other: Tensor) -> Tensor:
     """`Tensor.ldexp_`: `ldexp` in the tensor's own memory."""
-def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers."""
 def _log10_(input: Tensor) -> Tensor:
     """`Tensor.log10_`: The logarithm of x to base 10."""
@@ -1266,7 +1266,7 @@ def _log_(input: Tensor) -> Tensor:
     """`Tensor.log_`: The natural logarithm of x."""
 def _logit_(input: Tensor, eps: float | None = None) -> Tensor:
     """`Tensor.logit_`: `logit` in the tensor's own memory."""
-def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`."""
 def _lstm(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """The states of all steps of `nn.LSTM`, and the last ones of each layer and direction."""
@@ -1300,11 +1300,11 @@ def _neg_(input: Tensor) -> Tensor:
     """`Tensor.neg_`: -x."""
 def _negative_(input: Tensor) -> Tensor:
     """`Tensor.negative_`: -x."""
-def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
 def _nuclear_norm(input: Tensor, dim: Any = ..., keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """`linalg.matrix_norm` with "nuc"."""
-def _ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
+def _ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
     """A tensor of ones."""
 def _orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`linalg.householder_product`."""
@@ -1320,15 +1320,15 @@ def _qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
 def _rad2deg_(input: Tensor) -> Tensor:
     """`Tensor.rad2deg_`: `rad2deg` in the tensor's own memory."""
-def _rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
+def _rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
     """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are."""
-def _randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, low: int | None = None, high: int | None = None, size: Any = None, out: Tensor | None = None) -> Tensor:
+def _randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, low: int | None = None, high: int | None = None, size: Any = None, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """Integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high, size)`."""
-def _randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
+def _randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
     """Numbers of the standard normal distribution, complex ones of variance 1; the errors are those of `rand`."""
-def _randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
+def _randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
     """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host."""
-def _range(start: Any, end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+def _range(start: Any, end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers from `start` (0 when one bound is given) up to `end`, included. `arange` takes its place in PyTorch."""
 def _reciprocal_(input: Tensor) -> Tensor:
     """`Tensor.reciprocal_`: 1 / x."""
@@ -1416,5 +1416,5 @@ def _xlogy_(input: Tensor, other: Any) -> Tensor:
     """`Tensor.xlogy_`: x * log(y), and 0 where x is 0, unless y is NaN."""
 def _zero_(self: Tensor) -> Tensor:
     """`Tensor.zero_`: Write zero to every element."""
-def _zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
+def _zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
     """A tensor of zeros."""

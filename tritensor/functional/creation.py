@@ -170,7 +170,7 @@ def _check_flags(requires_grad: Any, pin_memory: Any) -> None:
             raise ArgumentError(f"argument '{name}' must be bool, not {type(value).__name__}")
 
 
-@public(functional=False)
+@public(functional=False, guard=False)
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -250,7 +250,7 @@ def _converted(array: np.ndarray, kind: np.dtype, data: Any = None) -> np.ndarra
     return _cast(array, kind)
 
 
-@public("asarray", functional=False)
+@public(functional=False, guard=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`data` as a tensor, sharing memory where no copy is needed; a tensor of this dtype and device is returned."""
     data = of_cuda_array(data)
@@ -260,6 +260,27 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     array = data if isinstance(data, np.ndarray) else _as_array(data, wanted)
     kind = dtypes.of(array.dtype).numpy if wanted is None else wanted
     return place(_cast(array, kind) if array is data else _converted(array, kind, data), device)
+
+
+@public(functional=False, guard=False)
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """`obj` as a tensor without history: a copy if `copy`, else sharing memory where that is possible.
+
+    Raises:
+        ValueError: `copy` is False, and the memory cannot be shared.
+    """
+    made = tensor(obj, dtype=dtype, device=device) if copy else as_tensor(obj, dtype, device).detach()
+    if copy is False:
+        if not isinstance(obj, (Tensor, np.ndarray)):
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        given = wrap(obj) if isinstance(obj, np.ndarray) else obj
+        if given.device != made.device:
+            raise ValueError(f"can't alias tensor from device '{given.device}' to '{made.device}'.")
+        if given.dtype is not made.dtype:
+            raise ValueError(f"can't alias tensor with dtype '{given.dtype}' into dtype '{made.dtype}'.")
+    return made.requires_grad_() if requires_grad else made
 
 
 @public(functional=False)
@@ -392,7 +413,7 @@ def empty(
     """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
     shape, kind, where = check_shape("empty", "size", sizes, size), numpy_dtype(dtype), devices.resolve(device)
     strides = None
-    if memory_format is not formats.contiguous_format:
+    if memory_format not in (None, formats.contiguous_format):
         strides = formats.strides_of("empty", memory_format, shape)
         shape, wanted = turned(shape, strides), shape
     data = np.empty(shape, kind) if where is devices.cpu else buffer.empty(shape, kind, where)

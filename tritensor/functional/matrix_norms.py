@@ -32,6 +32,7 @@ def check_norm_dtype(name: str, input: Tensor, dtype: dtypes.dtype | None) -> No
                 remedy="convert the tensor first, as in x.float()",
             )
         )
+    dtype = dtypes.of_argument(dtype) or dtype
     if dtype is None:
         return
     words = f"{name}: dtype should be floating point or complex, but got {dtype.legacy}"

@@ -12,7 +12,7 @@ from ..arguments import check_tensor
 from ..autograd.mode import recording
 from ..errors import AutogradError, DtypeError, ShapeError, explain, warn
 from ..layout import check_shape, integers
-from ..public import method, public
+from ..public import PACKAGE, method, public
 from ..tensor import Tensor
 from .creation import empty, finish, numpy_dtype
 from .parts import as_strided
@@ -55,12 +55,11 @@ def new_empty_strided(
     stride: Sequence[int],
     dtype: Any = None,
     device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
+    **options: Any,
 ) -> Tensor:
-    """`empty_strided` with the tensor's dtype and device unless given."""
+    """`empty_strided` with the tensor's dtype and device unless given, and with its options."""
     kind, where = self.dtype if dtype is None else dtype, self.device if device is None else device
-    return empty_strided(size, stride, dtype=kind, device=where, requires_grad=requires_grad, pin_memory=pin_memory)
+    return PACKAGE["empty_strided"](size, stride, dtype=kind, device=where, **options)  # type: ignore[no-any-return]
 
 
 @public(functional=False)

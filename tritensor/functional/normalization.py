@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from ..arguments import check_tensor, wrong_type
-from ..dtypes import FLOATING, dtype, finfo
+from ..dtypes import FLOATING, dtype, finfo, of_argument
 from ..errors import ArgumentError, ShapeError, warn
 from ..kernels.rowwise import family as rowwise
 from ..kernels.rowwise.layer_norm import layer_norm as _layer_norm
@@ -210,6 +210,7 @@ def _normalized_shape(name: str, shape: Any) -> tuple[int, ...]:
 def _narrowed(name: str, input: Tensor, kind: Any) -> Tensor:
     """The input in a dtype of less range or precision, which the operator would not round it to before it computes."""
     check_tensor(name, "input", 1, input)
+    kind = of_argument(kind) or kind
     if not isinstance(kind, dtype):
         raise wrong_type(name, "dtype", "torch.dtype", kind, 3)
     if kind.category != FLOATING or (compute_dtype(kind) is kind and not input.is_complex()):

@@ -80,6 +80,7 @@ def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
     (True, False)
     """
     for position, (name, value) in enumerate((("from_", from_), ("to", to)), 1):
-        if not isinstance(value, dtypes.dtype):
+        if dtypes.of_argument(value) is None:
             raise wrong_type("can_cast", name, "tritensor.dtype", value, position)
-    return from_.category <= to.category
+    source, target = dtypes.of_argument(from_), dtypes.of_argument(to)
+    return source is not None and target is not None and source.category <= target.category

@@ -60,20 +60,20 @@ def parse_to(args: tuple[Any, ...], device: Any, dtype: Any, other: Any = None) 
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):
         other = rest.pop(0)
-    elif rest and isinstance(rest[0], dtypes.dtype):
+    elif rest and isinstance(rest[0], (dtypes.dtype, type)):
         dtype = rest.pop(0)
     elif rest and (
         rest[0] is None or (isinstance(rest[0], (str, int, devices.device)) and not isinstance(rest[0], bool))
     ):
         device = rest.pop(0)
-        if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype)):
+        if rest and (rest[0] is None or isinstance(rest[0], (dtypes.dtype, type))):
             dtype = rest.pop(0)
     if other is not None:
         device, dtype = other.device, other.dtype
-    fits = len(rest) <= 2 and all(isinstance(flag, bool) for flag in rest)
-    if not fits or not (dtype is None or isinstance(dtype, dtypes.dtype)):
-        named = [] if dtype is None or isinstance(dtype, dtypes.dtype) else [f"dtype={dtype!r}"]
-        got = ", ".join([*(type(value).__name__ for value in args), *named])
+    dtype = dtypes.of_argument(dtype) or dtype
+    known = dtype is None or isinstance(dtype, dtypes.dtype)
+    if not known or len(rest) > 2 or not all(isinstance(flag, bool) for flag in rest):
+        got = ", ".join([*(type(value).__name__ for value in args), *([] if known else [f"dtype={dtype!r}"])])
         raise ArgumentError(
             explain(
                 f"to() received an invalid combination of arguments - got ({got}), but expected one of:",
