@@ -7,6 +7,7 @@ from typing import Any
 
 from ..autograd.gradients import called
 from ..autograd.mode import no_grad
+from ..dtypes import bool_, dtype
 from ..errors import DtypeError, RangeError, ShapeError, explain, warn
 from ..kernels.elementwise import errors
 from ..public import public
@@ -17,8 +18,28 @@ from .properties import result_type
 from .reduced import OTHER_SIZE, check_both, check_floating, loss, reduced, reduction_named, reduction_of
 
 
-def _weighted(values: Tensor, weight: Tensor | None) -> Any:
+def _weighted(input: Tensor, values: Tensor, weight: Tensor | None) -> Any:
+    _check_weight(input, weight)
     return values if weight is None else (values * weight, weight)
+
+
+def _check_weight(input: Tensor, weight: Tensor | None) -> None:
+    if weight is not None and weight.shape != input.shape:
+        raise ValueError(
+            explain("Weights and input must have the same size.", f"they have {weight.shape} and {input.shape}")
+        )
+
+
+def _numeric(target: Tensor, input: Tensor) -> Tensor:
+    """The target; for booleans zeros and ones, whose differences and negatives there are."""
+    return target.to(input.dtype) if target.dtype is bool_ and input.dtype is not bool_ else target
+
+
+def _check_result(result: dtype, wanted: dtype) -> None:
+    """Raise where PyTorch, which computes in memory of the wanted dtype, finds that it is too narrow."""
+    if wanted.category < result.category:
+        words = f"result type {result.legacy} can't be cast to the desired output type {wanted.legacy}"
+        raise DtypeError(explain(words, remedy="convert the tensor with .to(dtype)"))
 
 
 @loss()
@@ -30,18 +51,19 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
     tensor(2.)
     """
     check_both("mse_loss", input, target)
-    return _weighted(called("MseLossBackward0", errors.squared_error(input, target)), weight)
+    values = errors.squared_error(input, _numeric(target, input))
+    return _weighted(input, called("MseLossBackward0", values), weight)
 
 
 @loss()
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The distances between `input` and `target`; the arguments are `mse_loss`'s."""
     check_both("l1_loss", input, target)
-    return _weighted(_distances(input, target), weight)
+    return _weighted(input, _distances(input, target), weight)
 
 
 def _distances(input: Tensor, target: Tensor) -> Tensor:
-    if result_type(input, target).is_floating_point:
+    if result_type(input, target).is_floating_point and bool_ not in (input.dtype, target.dtype):
         return errors.absolute_error(input, target)  # type: ignore[no-any-return]
     return (input - target).abs()
 
@@ -59,7 +81,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     if beta == 0:
         return _distances(input, target)
     check_floating("smooth_l1_cpu", input, target)
-    return called("SmoothL1LossBackward0", errors.bent_error(input, target, bend=float(beta)))
+    return called("SmoothL1LossBackward0", errors.bent_error(input, _numeric(target, input), bend=float(beta)))
 
 
 @loss(legacy=False)
@@ -76,11 +98,10 @@ def huber_loss(
     if delta <= 0:
         raise ShapeError("huber_loss does not support non-positive values for delta.")
     check_floating("huber_cpu", input, target)
-    if weight is not None and weight.shape != input.shape:
-        raise ValueError(
-            explain("Weights and input must have the same size.", f"they have {weight.shape} and {input.shape}")
-        )
-    values = called("HuberLossBackward0", errors.bent_error(input, target, bend=float(delta), slope=float(delta)))
+    _check_result(result_type(input, target), input.dtype)
+    _check_weight(input, weight)
+    values = errors.bent_error(input, _numeric(target, input), bend=float(delta), slope=float(delta))
+    values = called("HuberLossBackward0", values.to(input.dtype))
     return values if weight is None else values * weight
 
 
@@ -106,7 +127,8 @@ def binary_cross_entropy(
             )
         )
     values = errors.share_error(input, target)
-    return called("BinaryCrossEntropyBackward0", values if weight is None else values * weight)
+    values = values if weight is None else (values * weight).to(input.dtype)
+    return called("BinaryCrossEntropyBackward0", values)
 
 
 @loss(package="input target weight pos_weight reduction")
@@ -124,15 +146,18 @@ def binary_cross_entropy_with_logits(
         pos_weight: scales the part of the loss that comes from the positive class.
 
     Raises:
-        ValueError: the shapes differ.
+        ValueError: the shapes differ. DtypeError: a target that is not floating, whose dtype the losses have.
     """
     if input.shape != target.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    check_floating("log_sigmoid_cpu", input)
+    _check_result(input.dtype, (1 - target if target.dtype is bool_ else target).dtype)  # a difference refuses booleans
     if pos_weight is None:
         values = errors.logit_error(input, target)
     else:
         values = errors.weighted_logit_error(input, target, pos_weight)
-    return called("BinaryCrossEntropyWithLogitsBackward0", values if weight is None else values * weight)
+    values = values if weight is None else values * weight
+    return called("BinaryCrossEntropyWithLogitsBackward0", values.to(target.dtype))
 
 
 @public(package=False)
@@ -165,7 +190,7 @@ def kl_div(
 
 def _kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: bool = False) -> Tensor:
     """`functional.kl_div` without the mean over rows, and without its warning."""
-    if not result_type(input, target).is_floating_point:
+    if not (input.dtype.is_floating_point and target.dtype.is_floating_point):
         raise DtypeError("kl_div: Integral inputs not supported.")
     if log_target:
         return reduced(target.exp() * (target - input), reduction)
@@ -197,7 +222,7 @@ def poisson_nll_loss(
     values = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
-        values = values + stirling.masked_fill(target <= 1, 0)
+        values = (values + stirling.masked_fill(target <= 1, 0)).to(values.dtype)
     return values
 
 
@@ -239,7 +264,9 @@ def gaussian_nll_loss(
 @loss()
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target * input)) for targets of 1 and -1."""
-    return called("SoftMarginLossBackward0", softplus(-input * target, threshold=math.inf))
+    _check_result(result_type(input, target), input.dtype)
+    values = softplus(-input * _numeric(target, input), threshold=math.inf)
+    return called("SoftMarginLossBackward0", values.to(input.dtype))
 
 
 @loss(refused="{} is not valid")
