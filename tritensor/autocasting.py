@@ -56,10 +56,14 @@ LISTS: dict[str, dict[str, str]] = {
             geqrf grid_sampler grid_sampler_2d grid_sampler_3d inverse lu_solve max_pool3d max_unpool2d max_unpool3d
             multilabel_margin_loss nanquantile orgqr ormqr pinverse polar prod qr quantile stft svd trace
             triangular_solve view_as_complex
+            linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
+            linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq linalg_matrix_rank linalg_qr linalg_solve
+            linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve
+            [adaptive_max_pool3d_with_indices lu]
             [cross_entropy cross_entropy_with_gradient grid_sample max_unpool1d reflection_pad replication_pad]
         """,
         _WIDEST: "cat index_copy stack [gru gru_cell lstm_cell]",
-        _APART: "[addmv addr dot mv vdot]",
+        _APART: "[addmv addr bilinear dot mv vdot]",
     },
     "cuda": {
         _LOWER: f"""

@@ -93,7 +93,8 @@ def public(
     """
 
     def declare(declared: Declared) -> Declared:
-        value = _casts[0](declared, declared.__name__) if _casts else declared
+        listed = declared.__name__ if package or functional else f"linalg_{declared.__name__}"  # as PyTorch's operators
+        value = _casts[0](declared, listed) if _casts else declared
         function = value if out is None else out(value)
         for name in (value.__name__, *aliases):
             shown = function

@@ -80,6 +80,17 @@ FLOAT32_ON_CUDA: Calls = {
 }
 # to float32 on the CPU
 FLOAT32_ON_CPU: Calls = {
+    "local_response_norm": lambda m, x: m.nn.functional.local_response_norm(_first(m, x, 1, 2, 2, 2), 2),
+    "adaptive_max_pool3d with indices": lambda m, x: m.nn.functional.adaptive_max_pool3d_with_indices(
+        _first(m, x, 1, 2, 2, 2), 1
+    )[0],
+    "linalg.inv": lambda m, x: m.linalg.inv(x),
+    "linalg.solve": lambda m, x: m.linalg.solve(x, x),
+    "linalg.svdvals": lambda m, x: m.linalg.svdvals(x),
+    "linalg.eigh": lambda m, x: m.linalg.eigh(x)[0],
+    "linalg.cholesky_ex": lambda m, x: m.linalg.cholesky_ex(x)[0],
+    "linalg.qr": lambda m, x: m.linalg.qr(x)[0],
+    "linalg.cond": lambda m, x: m.linalg.cond(x),
     "avg_pool3d": lambda m, x: m.nn.functional.avg_pool3d(_first(m, x, 1, 2, 2, 2), 2),
     "max_pool3d": lambda m, x: m.nn.functional.max_pool3d(_first(m, x, 1, 2, 2, 2), 2),
     "adaptive_avg_pool3d": lambda m, x: m.nn.functional.adaptive_avg_pool3d(_first(m, x, 1, 2, 2, 2), 1),
@@ -141,6 +152,9 @@ WIDEST_ON_CPU: Calls = {
 }
 UNLISTED_ON_CPU: Calls = {
     "mv": lambda m, x: x.mv(x[0]),
+    "inner, of vectors": lambda m, x: m.inner(x[0], x[0]),
+    "tensordot, of all dimensions": lambda m, x: m.tensordot(x, x, 2),
+    "bilinear": lambda m, x: m.nn.functional.bilinear(x, x, _first(m, x, 2, 3, 3)),
     "dot": lambda m, x: x[0].dot(x[0]),
     **{name: call for name, call in FLOAT32_ON_CUDA.items() if name != "cosine_similarity"},
 }

@@ -359,3 +359,9 @@ def test_everything_is_pytorchs(name, shape, kind):
     for (ours, type_), (theirs, wanted) in zip(*found, strict=True):
         assert type_ == wanted
         np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+def test_running_statistics_of_no_example_are_nan() -> None:
+    layer = torch.nn.InstanceNorm1d(2, track_running_stats=True)
+    assert layer(torch.ones(0, 2, 3)).shape == (0, 2, 3)
+    assert layer.running_mean.isnan().all() and layer.running_var.isnan().all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -238,3 +239,35 @@ def test_parametrizations_are_pytorchs(name, dim):
             results.append([out.detach(), *[each.grad for each in layer.parameters()], *layer.state_dict().values()])
         for one, other in zip(*results, strict=True):
             np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_state_dict_keeps_its_elements_when_a_parametrization_comes_or_goes() -> None:
+    class Double(nn.Module):
+        def forward(self, weight):
+            return weight * 2
+
+        def right_inverse(self, weight):
+            return weight / 2
+
+    layer = nn.Linear(2, 1, bias=False)
+    nn.init.ones_(layer.weight)
+    parameter, before = layer.weight, layer.state_dict()
+    parametrize.register_parametrization(layer, "weight", Double())
+    during = layer.state_dict()
+    layer.weight = torch.tensor([[6.0, 8.0]])
+    assert before["weight"].tolist() == [[1, 1]] and during["parametrizations.weight.original"].tolist() == [[0.5, 0.5]]
+    during = layer.state_dict()
+    parametrize.remove_parametrizations(layer, "weight")
+    assert layer.weight is parameter and layer.weight.tolist() == [[6, 8]]
+    assert during["parametrizations.weight.original"].tolist() == [[3, 4]]
+
+
+@pytest.mark.parametrize("made", [nn.utils.spectral_norm, nn.utils.parametrizations.spectral_norm])
+def test_spectral_norm_computes_in_float32_under_autocast(made: Any) -> None:
+    layer = made(nn.Linear(3, 4))
+    plain = copy.deepcopy(layer)
+    with torch.autocast("cpu"):
+        out = layer(torch.ones(2, 3))
+    assert out.dtype is torch.bfloat16
+    assert torch.allclose(out.float(), plain(torch.ones(2, 3)), 2e-2, 1e-2)
+    assert all(torch.equal(one, other) for one, other in zip(layer.buffers(), plain.buffers(), strict=True))

@@ -7,9 +7,10 @@ from typing import Any
 
 from .. import formats
 from ..arguments import check_tensor, whole
-from ..autocasting import casting
+from ..autocasting import cast, casting
 from ..autograd.gradients import called
 from ..autograd.mode import no_grad, recording
+from ..autograd.precision import casts
 from ..dtypes import float32
 from ..errors import AutogradError, DivisionError, DtypeError, RangeError, ShapeError, explain
 from ..kernels.rowwise.channel_norm import channel_norm, move_average, normalize_channels
@@ -150,7 +151,10 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     if not input.numel():
         return input
     beside = (0, 0) * (input.ndim - 2) + (size // 2, (size - 1) // 2)
-    squares = pad(input * input, beside)
+    squares = input * input
+    if casts.on and input.ndim > 3:
+        (squares,) = cast("avg_pool3d", squares)  # what PyTorch's sums are there
+    squares = pad(squares, beside)
     total = squares.narrow(1, 0, input.shape[1])
     for step in range(1, size):
         total = total + squares.narrow(1, step, input.shape[1])
@@ -337,7 +341,7 @@ def _instance_norm(
         out = _normalized(input.contiguous(), running_mean, running_var, weight, bias, eps)  # type: ignore[arg-type]
         return called("ViewBackward0", out)  # type: ignore[no-any-return]
     out, mean, var = channel_norm(input, _flat(weight), _flat(bias), groups=input.shape[1], eps=float(eps))
-    if running_mean is not None and input.numel():
+    if running_mean is not None and (input.numel() or not len(input)):  # the mean of no example is nan
         count = prod(input.shape[2:])
         track_statistics(running_mean, running_var, mean.mean(0), var.mean(0), momentum, count)  # type: ignore[arg-type]
     return called("ViewBackward0", out)  # type: ignore[no-any-return]

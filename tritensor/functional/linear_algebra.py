@@ -121,6 +121,8 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
                 f"{list(other.shape)}"
             )
         )
+    if not shape:
+        return dot(input, other)
     return (_as_matrix(input) @ _as_matrix(other).mT).reshape(shape)
 
 

@@ -241,6 +241,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, axes: Any = None) -> Tenso
     common = prod(a._data.shape[d] for d in first)
     shape = [a._data.shape[d] for d in left] + [b._data.shape[d] for d in right]
     rows, columns = prod(a._data.shape[d] for d in left), prod(b._data.shape[d] for d in right)
+    if not shape:
+        return dot(a.permute(first).reshape(-1), b.permute(second).reshape(-1))
     matrix = a.permute(left + first).reshape(rows, common)
     return (matrix @ b.permute(second + right).reshape(common, columns)).reshape(shape)
 

@@ -87,10 +87,10 @@ class SpectralNorm(Computed):
         if module.training if improve is None else improve:
             with no_grad():
                 for _ in range(self.n_power_iterations):
-                    v.copy_(normalize(matrix.T @ u, dim=0, eps=self.eps))
-                    u.copy_(normalize(matrix @ v, dim=0, eps=self.eps))
+                    v.copy_(normalize(F.mv(matrix.T, u), dim=0, eps=self.eps))
+                    u.copy_(normalize(F.mv(matrix, v), dim=0, eps=self.eps))
             u, v = u.clone(), v.clone()  # the next call changes the estimates, and this one's gradient needs them
-        return weight / F.dot(u, matrix @ v)  # type: ignore[no-any-return]
+        return weight / F.dot(u, F.mv(matrix, v))  # type: ignore[no-any-return]
 
     def remove(self, module: Module) -> None:
         """Make the weight a parameter again."""

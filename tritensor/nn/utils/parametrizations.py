@@ -93,8 +93,8 @@ class _SpectralNorm(Module):
     def _iterate(self, matrix: Tensor, count: int) -> None:
         """Improve the estimates of the singular vectors of the largest singular value."""
         for _ in range(count):
-            self._u.copy_(normalize(matrix @ self._v, dim=0, eps=self.eps))
-            self._v.copy_(normalize(matrix.T @ self._u, dim=0, eps=self.eps))
+            self._u.copy_(normalize(F.mv(matrix, self._v), dim=0, eps=self.eps))
+            self._v.copy_(normalize(F.mv(matrix.T, self._u), dim=0, eps=self.eps))
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
@@ -104,7 +104,7 @@ class _SpectralNorm(Module):
             self._iterate(matrix.detach(), self.n_power_iterations)
         # copies, because the next call changes the estimates, and this one's gradient needs them
         u, v = self._u.clone(), self._v.clone()
-        return weight / F.dot(u, matrix @ v)
+        return weight / F.dot(u, F.mv(matrix, v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
         return value

@@ -56,12 +56,9 @@ def _register(module: Module, name: str, value: Tensor) -> None:
 
 
 def _replace(original: Tensor, value: Tensor) -> None:
-    """Give a tensor other elements; it stays the same object, which an optimizer may hold."""
-    with no_grad():
-        if original.shape == value.shape:
-            original.copy_(value)
-        else:
-            original.data = value.detach()
+    """Give a tensor another's memory: it stays the same object, which an optimizer may hold, and a state dict that was
+    taken before keeps the elements."""
+    original.data = value.detach()
 
 
 def _check_alike(found: Any, wanted: Tensor, what: str, name: str) -> None:
