@@ -154,6 +154,9 @@ def accumulate(leaf: Any, gradient: Any, create_graph: bool) -> None:
         data = gradient._data
         # an unshared gradient has 4 references: of `finish`, `_finish_leaf`, this function, and getrefcount
         shared = sys.getrefcount(gradient) > 4 or gradient._origin is not None or gradient._counter is not None
+        if type(data) is ndarray and data.size <= _SMALL:  # 0.5 us against 8
+            leaf._grad = wrap(data.copy("C"))
+            return
         owned = not shared and sys.getrefcount(data) <= 3 and owns_all(data)
         leaf._grad = wrap(data if owned else gradient.detach().clone(memory_format=contiguous_format)._data)
 

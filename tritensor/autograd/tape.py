@@ -321,8 +321,7 @@ def propagate(
         # the last node saved is among them: cross entropy on a device saves the gradient that it returns.
         gradient = parts = part = array = value = None
         saved = ()
-        while leaves:
-            leaf = next(iter(leaves))
+        for leaf in tuple(leaves):  # not the first of what is left, which is searched for among those taken out
             finish(leaf, leaves.pop(leaf), create_graph, targets, found)
     finally:
         recording.enabled, recording.selective = before, outer

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from numpy import ndarray
 
 from .. import layout
 from ..arguments import check_tensors
@@ -46,8 +48,15 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -
     found = _tensors("cat", tensors)
     if not found:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    joined = join(found, dim, stacked=False)
-    return cat_operator(*found, dim=dim) if joined is None else joined
+    return joined(found, dim)
+
+
+def joined(tensors: list[Any], dim: int, form: Callable[[Any], Any] | None = None) -> Tensor:
+    """`cat` of views by `form`, of tensors and of arrays alike."""
+    found = join("CatBackward0", tensors, dim, form)
+    if found is None:
+        found = cat_operator(*(tensors if form is None else [form(x) for x in tensors]), dim=dim)
+    return found  # type: ignore[no-any-return]
 
 
 @public(out=takes_out(JOINED))
@@ -68,10 +77,11 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
                 f"{list(x.shape)} at entry {position}"
             )
     dim = layout.normalize_dim(dim, len(first) + 1)
-    joined = join(found, dim, stacked=True)
-    if joined is not None:
-        return called("StackBackward0", joined)  # type: ignore[no-any-return]
-    return called("StackBackward0", cat_operator(*[x.unsqueeze(dim) for x in found], dim=dim))  # type: ignore[no-any-return]
+    sizes = (*first[:dim], 1, *first[dim:])
+    made = join("StackBackward0", found, dim, lambda array: array.reshape(sizes))
+    if made is None:
+        made = called("StackBackward0", cat_operator(*[x.unsqueeze(dim) for x in found], dim=dim))
+    return made  # type: ignore[no-any-return]
 
 
 joins_by(stack)
@@ -79,6 +89,9 @@ joins_by(stack)
 
 def _at_least(x: Any, rank: int) -> Any:
     """A tensor with dimensions of size 1 added as by PyTorch's atleast_1d, atleast_2d and atleast_3d."""
+    if x.__class__ is ndarray:
+        ones = (1,) * (rank - x.ndim)
+        return x.reshape(ones[:1] + x.shape + ones[1:] if x.ndim < 2 else x.shape + ones) if ones else x
     if x.ndim == 0:
         x = x.view(1)
     if rank >= 2 and x.ndim == 1:
@@ -112,24 +125,23 @@ _at_least_function(3, "a vector becomes (1, n, 1), a matrix (n, m, 1)")
 @public(out=takes_out(JOINED))
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors joined along the second dimension, vectors along their only one."""
-    found = [_at_least(x, 1) for x in _tensors("hstack", tensors)]
-    return cat(found, 0 if found and found[0].ndim == 1 else 1)
+    found = _tensors("hstack", tensors)
+    return joined(found, 0 if found[0].ndim < 2 else 1, lambda x: _at_least(x, 1))
 
 
 @public("row_stack", out=takes_out(JOINED))
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors joined along the first dimension, vectors as rows."""
-    return cat([_at_least(x, 2) for x in _tensors("vstack", tensors)], 0)
+    return joined(_tensors("vstack", tensors), 0, lambda x: _at_least(x, 2))
 
 
 @public(out=takes_out(JOINED))
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors joined along the third dimension."""
-    return cat([_at_least(x, 3) for x in _tensors("dstack", tensors)], 2)
+    return joined(_tensors("dstack", tensors), 2, lambda x: _at_least(x, 3))
 
 
 @public(out=takes_out(JOINED))
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors joined along the second dimension, vectors as columns."""
-    found = [x.reshape(-1, 1) if x.ndim < 2 else x for x in _tensors("column_stack", tensors)]
-    return cat(found, 1)
+    return joined(_tensors("column_stack", tensors), 1, lambda x: x.reshape(-1, 1) if x.ndim < 2 else x)

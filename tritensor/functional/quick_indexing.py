@@ -6,11 +6,14 @@ calls the operator, which handles all cases and raises the errors.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..autograd.mode import recording
+from ..autograd.precision import casts, state
+from ..autograd.tape import Gradient, Node, record
 from ..inplace import OverlapError, check_writable
 from ..kernels.indexing.family import index, mark_checked_range
 from ..kernels.indexing.host import mesh
@@ -103,21 +106,45 @@ def take(x: Tensor, where: Tensor, dim: int, along: bool) -> Tensor | None:
     return wrap(data[mesh(chosen, dim)] if along else data.take(chosen, dim))
 
 
-def join(tensors: list[Tensor], dim: int, stacked: bool) -> Tensor | None:
-    """`cat` (or `stack`) of arrays of one dtype for which no gradient is needed."""
+class _Parts(Gradient):
+    """Cuts the gradient of joined arrays into those of the arrays that need one: `parts` are (start, size, shape)."""
+
+    __slots__ = ("dim", "name", "parts")
+
+    def __init__(self, name: str, dim: int, parts: list[tuple[int, int, tuple[int, ...]]]) -> None:
+        self.name, self.dim, self.parts = name, dim, parts
+
+    def run(self, node: Node, gradient: Any) -> list[Any]:
+        data = gradient._data
+        if type(data) is not ndarray or recording.enabled:
+            return [gradient.narrow(self.dim, start, size).reshape(shape) for start, size, shape in self.parts]
+        before = (slice(None),) * self.dim
+        return [data[(*before, slice(start, start + size))].reshape(shape) for start, size, shape in self.parts]
+
+
+def join(name: str, tensors: Sequence[Tensor], dim: int, form: Callable[[ndarray], ndarray] | None = None) -> Any:
+    """Arrays of one dtype one after another along `dim`, of views by `form` if given; with one node, of this name."""
     arrays = [x._data for x in tensors]
     kind = getattr(arrays[0], "dtype", None)
-    for x, array in zip(tensors, arrays, strict=True):
-        if type(array) is not ndarray or array.dtype is not kind or (x._needs and recording.enabled):
-            return None
+    if [True for array in arrays if type(array) is not ndarray or array.dtype is not kind] or (
+        casts.on and state.watch
+    ):
+        return None
     try:
-        if not stacked:
-            return wrap(np.concatenate(arrays, dim))
-        if dim == 0:
-            joined = np.empty((len(arrays), *arrays[0].shape), kind)
-            for position, array in enumerate(arrays):
-                joined[position] = array
-            return wrap(joined)
-        return wrap(np.stack(arrays, dim))
+        views = arrays if form is None else [form(array) for array in arrays]
+        joined = np.concatenate(views, dim)
     except _REFUSED:
         return None
+    result = wrap(joined)
+    if recording.enabled:
+        recorded, parts, start = [], [], 0
+        dim %= joined.ndim
+        for x, array, view in zip(tensors, arrays, views, strict=True):
+            size = view.shape[dim]
+            if x._needs:
+                recorded.append(x._edge())
+                parts.append((start, size, array.shape))
+            start += size
+        if recorded:
+            result._node, result._needs = record(_Parts(name, dim, parts), tuple(recorded)), True
+    return result

@@ -24,6 +24,7 @@ from ..memory.lifted import Lifted
 from ..memory.storage import owner_of, strided_in_memory
 from ..tensor import Tensor, wrap
 from . import ranges
+from .quick_indexing import join
 
 __all__ = ["View", "copy_of", "renamed", "standing_alone", "view_registry"]
 ndarray = np.ndarray
@@ -186,9 +187,12 @@ class _PiecesGradient(_ViewGradient):
                 return (whole,)
             pairs = zip(self.arguments, gradient, strict=True)
             gradient = [self.view(whole, key) if part is None else part for key, part in pairs]
-        if gradient[0].ndim < len(self.shape):
-            gradient = [part.unsqueeze(self.dim) for part in gradient]
-        return (cat(*gradient, dim=self.dim),)
+        bound = gradient[0].ndim < len(self.shape)
+        sizes = [*self.shape[: self.dim], 1, *self.shape[self.dim + 1 :]]
+        whole = join("CatBackward0", gradient, self.dim, (lambda array: array.reshape(sizes)) if bound else None)
+        if whole is None:
+            whole = cat(*[part.unsqueeze(self.dim) if bound else part for part in gradient], dim=self.dim)
+        return (whole,)
 
 
 def _strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
