@@ -19,7 +19,8 @@ def spread(name: str, input: Tensor, dim: Any, keepdim: bool, correction: float)
     """The variance ("var") or its root ("std"): real, the mean of the squared distances from the mean."""
     dims = layout.normalize_dims(dim, input.ndim) if input.ndim else ()
     left = max(0, reduced_count(input._data.shape, dims) - correction)
-    distance = (input - input.mean(dim, True)).abs()
+    apart = input - input.mean(dim, True)
+    distance = (apart - apart.mean(dim, True)).abs()  # the second time for what the mean was rounded by
     squares = (distance * distance).sum(dim, keepdim)
     found = squares / left
     if name == "std":

@@ -72,6 +72,9 @@ def cov(
         warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
     norm = norm.clamp(min=0) if isinstance(norm, Tensor) else max(norm, 0)
     apart = x - mean.unsqueeze(1)
+    # what the mean was rounded by, which beside a small deviation is not small
+    drift = apart.sum(1) / count if weights is None else (apart * weights).sum(1) / total
+    apart = apart - drift.unsqueeze(1)
     return (apart @ (apart if weights is None else apart * weights).t().conj() / norm).squeeze()
 
 

@@ -18,7 +18,7 @@ from ..elementwise.maximum import larger, smaller
 from ..exact import quotient, root
 from . import host
 from .family import Parts, reduction, restore, spread
-from .host import add_up, add_up_squares, centre_of, exponential_sums, moments, norms, product, reduced_count
+from .host import add_up, add_up_squares, exponential_sums, moments, norms, product, reduced_count
 from .kernel import highest, lowest, state_dtype
 
 if TYPE_CHECKING:
@@ -255,9 +255,9 @@ def _correction(metadata):
 @reduction(SPREADS, function=False)
 def var(x, *, dim=None, keepdim=False, correction=1):
     """The variance along `dim`: the sum of squared distances from the mean over the count minus `correction`."""
-    count = reduced_count(x.shape, dim)
-    total = add_up_squares(x - centre_of(x, dim), dim, keepdim)
-    return total / x.dtype.type(max(0, count - correction))
+    parts = [each[None] for each in moments(x, dim, np.empty)]
+    found = host.merge_moments(parts, correction, reduced_count(x.shape, dim)).astype(x.dtype)
+    return found if keepdim else np.squeeze(found, dim)
 
 
 def _moments_of_block(block, place, dim, metadata):
@@ -282,7 +282,10 @@ def _variance_gradient(grad: Tensor, x: Tensor, dims: tuple[int, ...], correctio
     if left <= 0 and (dims is None or len(dims) == x.ndim):  # PyTorch has two formulas for no freedom
         return grad * where(x == mean(x), math.nan, math.inf).to(x.dtype)
     factor = 2 / left if left else math.inf
-    return grad * factor * (x - mean(x, dim=dims, keepdim=True))
+    apart = x - mean(x, dim=dims, keepdim=True)
+    if x.dtype is dtypes.float32:  # what the mean was rounded by
+        apart = apart - mean(apart, dim=dims, keepdim=True)
+    return grad * factor * apart
 
 
 @reduction(SPREADS, function=False)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...blocks import in_blocks
-from ..reduction.host import add_up
+from ..reduction.host import add_up, far_off
 from .host import LARGE, PIECE, block, by_rows, place_for, row_step, store
 
 __all__ = ["channel_norm_arrays", "channel_norm_backward_arrays", "scale_channels"]
@@ -140,6 +140,9 @@ def _plane_forward(
         mean[rows] = np.add.reduce(_sums(given), (0, 2)) / count
         np.subtract(given, mean[rows, None, None], out=computed)
         var[rows] = np.add.reduce(_dots(computed, computed), (0, 2)) / count
+        if far_off(mean[rows], var[rows], 1):
+            np.subtract(computed, (np.add.reduce(_sums(computed), (0, 2)) / count)[:, None, None], out=computed)
+            var[rows] = np.add.reduce(_dots(computed, computed), (0, 2)) / count
         scale, factor = _rstd(var[rows, None, None], eps), _of_rows(weight, rows, depth)
         np.multiply(computed, scale if factor is None else scale * factor, out=computed)
         shift = _of_rows(bias, rows, depth)
@@ -164,6 +167,8 @@ def _plane_backward(grad: ndarray, x: ndarray, out: ndarray, statistics: Given, 
         part, given = out[:, rows], _loaded(grad[:, rows], dtype, new)
         computed = _stored(part, dtype, new)
         centred = np.subtract(_loaded(x[:, rows], dtype, new), mean[rows, None, None], out=new(part.shape, dtype))
+        if far_off(mean[rows], var[rows], 1):
+            np.subtract(centred, (np.add.reduce(_sums(centred), (0, 2)) / count)[:, None, None], out=centred)
         rstd, factor = _rstd(var[rows, None, None], eps), _of_rows(weight, rows, depth)
         sums, dots = np.add.reduce(_sums(given), 0)[:, :, None], np.add.reduce(_dots(given, centred), 0)[:, :, None]
         shifts[rows], scales[rows] = sums[:, :, 0], (dots * rstd)[:, :, 0]
@@ -211,7 +216,8 @@ class _Columns:
             parts[start // step] = add_up(run(slice(start, stop), new), 0)
 
         by_rows(piece, rows, cols, step)
-        return np.asarray(np.add.reduce(parts.reshape(len(parts) * self.times, self.channels, -1), (0, 2)))
+        parts = parts.reshape(len(parts) * self.times, self.channels, -1)
+        return np.asarray(np.add.reduce(parts, (0, 2), np.float64).astype(dtype, copy=False))
 
 
 def scale_channels(x: ndarray, scale: ndarray, shift: ndarray) -> ndarray:
@@ -235,16 +241,20 @@ def _column_forward(
 ) -> Moments:
     x, wide, count = columns.x, columns.wide, dtype.type(columns.x.size // columns.channels)
     mean = columns.totals(lambda rows, new: block(x[rows], dtype, new), dtype) / count
-    centre = wide(mean)
+    centre, drift = wide(mean), None
 
     def apart(rows: slice, place: ndarray, new: Any) -> ndarray:
-        return np.subtract(block(x[rows], dtype, new), centre, out=place)
+        found = np.subtract(block(x[rows], dtype, new), centre, out=place)
+        return found if drift is None else np.subtract(found, drift, out=found)
 
     def squares(rows: slice, new: Any) -> ndarray:
         found = apart(rows, new(x[rows].shape, dtype), new)
         return np.square(found, out=found)
 
     var = columns.totals(squares, dtype) / count
+    if far_off(mean, var, 1):
+        drift = wide(columns.totals(lambda rows, new: apart(rows, new(x[rows].shape, dtype), new), dtype) / count)
+        var = columns.totals(squares, dtype) / count
     scale = wide(_rstd(var, eps) if weight is None else _rstd(var, eps) * weight)
     shift = bias if bias is None else wide(bias)
 
@@ -265,18 +275,21 @@ def _column_backward(
 ) -> Moments:
     mean, var, weight = statistics
     x, wide = columns.x, columns.wide
-    centre = wide(mean)
+    centre, drift = wide(mean), None
 
     def apart(rows: slice, new: Any) -> ndarray:
-        return np.subtract(block(x[rows], dtype, new), centre, out=new(x[rows].shape, dtype))
+        found = np.subtract(block(x[rows], dtype, new), centre, out=new(x[rows].shape, dtype))
+        return found if drift is None else np.subtract(found, drift, out=found)
 
     def products(rows: slice, new: Any) -> ndarray:
         found = apart(rows, new)
         return np.multiply(found, block(grad[rows], dtype, new), out=found)
 
+    rstd, count = _rstd(var, eps), dtype.type(x.size // columns.channels)
+    if far_off(mean, var, 1):
+        drift = wide(columns.totals(apart, dtype) / count)
     shifts = columns.totals(lambda rows, new: block(grad[rows], dtype, new), dtype)
     dots = columns.totals(products, dtype)
-    rstd, count = _rstd(var, eps), dtype.type(x.size // columns.channels)
     scale = wide(rstd if weight is None else rstd * weight)
     slope, level = wide(dots * rstd * rstd / count), wide(shifts / count)
 

@@ -27,6 +27,7 @@ from ..elementwise.family import Elementwise
 from ..elementwise.kernel import launch_elementwise
 from ..elementwise.methods import in_place_method
 from ..reduction.family import Parts
+from ..reduction.host import far_off
 from ..reduction.kernel import reduce_arrays
 from ..reduction.sums import mean, merge_moments, sum
 from .channel_host import channel_norm_arrays, channel_norm_backward_arrays, scale_channels
@@ -86,6 +87,8 @@ class _Normalize(_LikeFirst):
         def run(x: np.ndarray, *others: Any) -> tuple[np.ndarray, ...]:
             mean, var, weight, bias = (np.asarray(each, kind) for each in others)
             scale = weight / np.sqrt(var + kind.type(eps))
+            if far_off(mean * scale, np.square(weight) + np.square(bias), 1):  # else what is left is rounding
+                return (scale_channels(x - mean, scale, bias + 0 * mean),)
             return (scale_channels(x, scale, bias - mean * scale),)
 
         return lambda *arrays: quietly(run, *arrays)  # type: ignore[no-any-return]

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...casting import converted, from_float32
 from ...threads import ALONE, blas_on_one_thread, dot, in_pieces
-from ..reduction.host import Grid, row_dots, row_sums
+from ..reduction.host import Grid, far_off, row_dots, row_sums
 from ..scratch import ones, scratch
 
 __all__ = [
@@ -208,7 +208,11 @@ def layer_norm_rows(
         centred, given = place_for(part, dtype, new), block(x[start:stop], dtype, new)
         centre = np.divide(row_sums(given), count, out=average[start:stop])
         np.subtract(given, centre[:, None], out=centred)
-        scale = _factor(row_dots(centred, centred), count, eps, rstd[start:stop])
+        squares = row_dots(centred, centred)
+        if far_off(centre, squares, count):
+            np.subtract(centred, (row_sums(centred) / count)[:, None], out=centred)
+            squares = row_dots(centred, centred)
+        scale = _factor(squares, count, eps, rstd[start:stop])
         np.multiply(centred, scale, out=centred)
         if weight is not None:
             np.multiply(centred, weight, out=centred)
@@ -273,6 +277,8 @@ def norm_backward(
         centred, factor = block(x[start:stop], dtype, new), rstd[start:stop]
         if centre is not None:
             centred = np.subtract(centred, centre[start:stop, None], out=new(part.shape, dtype))
+            if far_off(centre[start:stop] * factor, 1, 1):
+                np.subtract(centred, (row_sums(centred) / cols)[:, None], out=centred)
             np.dot(ones((stop - start,), dtype), given, out=shifts[start // step])
         products = np.multiply(given, centred, out=new(part.shape, dtype))
         np.dot(factor, products, out=scales[start // step])
