@@ -16,6 +16,7 @@ import numpy as np
 
 from . import copying, dtypes, layout, lifting
 from .arguments import UNEXPECTED, refuse_misuse
+from .autograd.gradients import Unmoved, unmoved
 from .autograd.mode import no_grad, recording
 from .autograd.names import node_name
 from .autograd.precision import casts, state, without_casts
@@ -111,8 +112,7 @@ def in_place(x: Tensor, operator: Callable[..., Any], *arguments: Any, **metadat
     needing = [each for each in (x, *arguments) if isinstance(each, Tensor) and each._needs]
     if recording.enabled and needing and not result._needs:
         # comparisons: the result does not change with the arguments, but requires grad as they do
-        result._node = record(_Replaced(name, needing), tuple([each._edge() for each in needing]))
-        result._needs = True
+        unmoved(name, result, *needing)
     write(x, result, name, replaced=False)
     return x
 
@@ -156,16 +156,6 @@ class _Pass(Gradient):
 
     def run(self, node: Node, gradient: Any) -> tuple[Any, ...]:
         return (gradient.new_zeros(gradient.shape), gradient) if self.target_needs else (gradient,)
-
-
-class _Replaced(Gradient):
-    """The gradient of a tensor whose elements were all replaced by what does not change with the inputs: zero."""
-
-    def __init__(self, name: str, inputs: list[Tensor]) -> None:
-        self.name, self.shapes = name, [(each.shape, each.dtype) for each in inputs]
-
-    def run(self, node: Node, gradient: Any) -> list[Any]:
-        return [gradient.new_zeros(shape, dtype=dtype) for shape, dtype in self.shapes]
 
 
 def write(x: Tensor, result: Tensor, name: str = _Pass.name, replaced: bool = True) -> None:
@@ -234,7 +224,7 @@ def _rebase(x: Tensor, result: Tensor, name: str, replaced: bool) -> None:
             view = view._origin[0]
     else:
         if not result._needs:
-            node: Any = record(_Replaced(name, [x]), (x._edge(),))
+            node: Any = record(Unmoved(name, [x]), (x._edge(),))
         elif x._needs and replaced:
             node = record(_Pass(True), (x._edge(), result._edge()))
         elif result._node is None:

@@ -27,7 +27,7 @@ import numpy as np
 from . import devices, dtypes, errors, settings
 from .arguments import number_of, older_order, wrong_type
 from .autocasting import cast, listed
-from .autograd.gradients import OperatorGradient, attach
+from .autograd.gradients import OperatorGradient, attach, not_by, underived
 from .autograd.mode import recording
 from .autograd.precision import casts, state
 from .errors import ArgumentError, DeviceMismatchError, explain
@@ -91,6 +91,10 @@ class Operator:
             for all inputs, or one for each by name.
         gradient_domain: the same for tests of gradients, where the operator has jumps.
         example: metadata for those calls, where the defaults are not suitable.
+        constant: a result without a gradient counts as one that does not change with the inputs, as in PyTorch; of
+            other operators without a gradient it requires grad, and a backward pass raises.
+        refuses: inputs that must not require grad, because there is no derivative by them, each with the name that the
+            error has for the operator.
         listed: whether autocast may cast the inputs.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
             order of the call; a repeated call may then pass other numbers.
@@ -102,6 +106,8 @@ class Operator:
     repeatable = False
     takes_numbers = False
     on_pairs = False  # whether the kernel takes complex numbers, as pairs of real ones: see `kernels/pairs.py`
+    constant = False
+    refuses: Mapping[str, str] = {}
     holomorphic = True  # whether gradient functions multiply by a complex derivative, which PyTorch conjugates
     __signature__ = ShownSignature()
     calls: Callable[[Any], Iterable[tuple[Any, ...]]] | None = None
@@ -462,21 +468,27 @@ class Operator:
         `alike` says that all inputs have the shape and the dtype of the first result.
         """
         mask = tuple([isinstance(value, Tensor) and value._needs for value in inputs])
-        if True in mask and self.differentiable:
-            backward = self.backward_for(mask)
-            if backward is not None and outputs[0].dtype.category >= dtypes.FLOATING:
+        if True in mask and outputs[0].dtype.category >= dtypes.FLOATING:
+            backward = self.backward_for(mask) if self.differentiable else None
+            if backward is not None:
                 attach(backward, outputs[0], inputs, _getframe(1), alike, outputs, metadata)
+            elif not self.constant:
+                underived(self.name, outputs, *inputs)
 
     def backward_for(self, mask: tuple[bool, ...]) -> OperatorGradient | None:
         """What backward calls when the inputs in `mask` need a gradient; None if no gradient of these is declared."""
         try:
             return self.backwards[mask]
         except KeyError:
-            backward: OperatorGradient | None = OperatorGradient(self, mask)
-            if not backward.positions:  # type: ignore[union-attr]
-                backward = None
-            self.backwards[mask] = backward
-            return backward
+            pass
+        for name, needed in zip(self.inputs, mask, strict=False):
+            if needed and name in self.refuses:
+                raise not_by(self.refuses[name], name)
+        backward: OperatorGradient | None = OperatorGradient(self, mask)
+        if not backward.positions:  # type: ignore[union-attr]
+            backward = None
+        self.backwards[mask] = backward
+        return backward
 
     def __repr__(self) -> str:
         return f"<{self.family} operator {self.signature()}>"

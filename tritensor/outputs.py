@@ -16,6 +16,7 @@ import numpy as np
 
 from . import dtypes, formats, layout
 from .arguments import UNBOUND, UNEXPECTED, refuse_misuse, repeated, shown_options
+from .autograd.gradients import is_written
 from .autograd.mode import recording
 from .autograd.precision import casts, state, without_casts
 from .errors import (
@@ -149,7 +150,7 @@ def into(
     if len(results) != len(targets):
         raise ArgumentError(f"expected tuple of {len(results)} elements but got {len(targets)}")
     for target, value in zip(targets, results, strict=True):
-        if value._needs:
+        if value._needs and not is_written(value):
             raise _no_gradient(name, value)
         _check(rule if value is results[0] else SAME, target, value, name)
         for position, source in enumerate(_tensors((*args, *named.values())) if rule.apart else ()):

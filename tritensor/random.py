@@ -15,6 +15,7 @@ import numpy as np
 
 from . import devices, dtypes
 from .arguments import number_in, whole
+from .autograd.gradients import unmoved
 from .autograd.mode import no_grad
 from .errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain
 from .formats import strided
@@ -306,7 +307,7 @@ def normal(
         drawn = randn(common.shape, generator=generator, dtype=common.dtype, device=common.device)
     with no_grad():
         result: Tensor = drawn * std + mean
-    return result.requires_grad_() if requires_grad else result
+    return result.requires_grad_() if requires_grad else unmoved("NormalBackward1", result, mean, std)
 
 
 @public(functional=False, method=True, out=takes_out(Into("any", warning="")))
@@ -325,7 +326,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
         _check_probabilities(input)
     bound = input.detach() if p is None else _checked_p("bernoulli", p)
     drawn: Any = rand(input.shape, generator=generator, dtype=wide(input), device=input.device)
-    return (drawn < bound).to(input.dtype)
+    return unmoved("BernoulliBackward0", (drawn < bound).to(input.dtype), input)  # type: ignore[no-any-return]
 
 
 def wide(x: Tensor) -> dtypes.dtype:
@@ -462,7 +463,8 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     check_writable(self)
     with no_grad():
         drawn = rand(self.shape, generator=generator, dtype=wide(self), device=self.device) < p
-    return overwrite(self, drawn, "Bernoulli")
+        drawn = drawn.to(self.dtype)
+    return overwrite(self, unmoved("BernoulliBackward1", drawn, p), "Bernoulli")
 
 
 @method()

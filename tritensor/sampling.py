@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
+from .autograd.gradients import underived, unmoved
 from .autograd.mode import no_grad
 from .errors import DtypeError, ShapeError, UnsupportedError
 from .functional import creation
@@ -116,7 +117,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     if not (rates >= 0).all():
         raise ShapeError("invalid Poisson rate, expected rate to be non-negative")
     drawn = np.asarray(_numpy(input.device, generator).poisson(np.minimum(rates, 9e18)), np.float64)
-    return creation.place(drawn, input.device).to(input.dtype)
+    return unmoved("PoissonBackward0", creation.place(drawn, input.device).to(input.dtype), input)  # type: ignore[no-any-return]
 
 
 @public(functional=False)
@@ -141,4 +142,5 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     drawn = _numpy(count.device, generator).binomial(usable, np.clip(np.nan_to_num(chances), 0, 1))
     drawn = np.where((chances >= 1) & (trials > 0), trials, drawn)
     drawn = np.where(np.isnan(chances) | np.isnan(trials), np.nan, drawn)
-    return creation.place(drawn, count.device).to(count.dtype)
+    found = creation.place(drawn, count.device).to(count.dtype)
+    return underived("binomial", found, count, prob)  # type: ignore[no-any-return]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .autograd.mode import no_grad
 from .kernels.elementwise.polynomials import chebyshev, orthogonal
 from .outputs import ELEMENTWISE, takes_out
 from .public import PACKAGE, SPECIAL
@@ -55,8 +54,7 @@ _polynomial("legendre_polynomial_p", orthogonal, "Legendre's polynomial", growth
 
 def _without_gradient(name: str, function: Any) -> None:
     def made(input: Tensor) -> Tensor:
-        with no_grad():
-            return function(input)  # type: ignore[no-any-return]
+        return function(input.detach())  # type: ignore[no-any-return]
 
     made.__name__, made.__doc__ = name, f"{function.__doc__}\n\n    The result has no gradient, as in PyTorch."
     SPECIAL[name] = takes_out(ELEMENTWISE)(made)

@@ -101,7 +101,7 @@ def test_there_is_no_second_gradient():
     x = steps().requires_grad_()
     loss = F.ctc_loss(x, torch.tensor([1, 2, 1]), [4] * 3, [1] * 3)
     (change,) = torch.autograd.grad(loss, x, create_graph=True)
-    with pytest.raises(RuntimeError, match=r"^derivative for aten::_ctc_loss_backward is not implemented"):
+    with pytest.raises(RuntimeError, match=r"^the derivative for .*_ctc_loss_backward.* is not implemented"):
         change.square().sum().backward()
 
 

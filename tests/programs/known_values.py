@@ -264,15 +264,6 @@ VALUES: tuple[Known, ...] = (
         program=r"(?s)\binf\b.*prod\(",
     ),
     Known(
-        "Gradients of random numbers",
-        VALUE,
-        "^requires_grad of result",
-        "What is drawn does not require grad; in PyTorch it does where the tensors do that it is drawn by, and its "
-        "gradient is 0.",
-        "torch.bernoulli(x).requires_grad",
-        r"(normal|bernoulli|poisson|binomial)\w*\(",
-    ),
-    Known(
         "Random numbers",
         VALUE,
         "^value of",

@@ -12,12 +12,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import dtypes
+from ..errors import AutogradError, UnsupportedError, explain
 from ..memory.array import DeviceArray
+from ..memory.lifted import Lifted
 from .mode import enable_grad, recording
 from .names import node_name, overload
-from .tape import _FREED, _INSIDE, Gradient, Node, Slot, inside_package, next_age
+from .tape import _FREED, _INSIDE, Gradient, Node, Slot, inside_package, next_age, record
 
-__all__ = ["OperatorGradient", "attach", "called"]
+__all__ = ["OperatorGradient", "Underived", "Unmoved", "attach", "called", "constant_in", "no_derivative"]
+__all__ += ["is_written", "not_by", "underived", "unmoved"]
 
 ndarray = np.ndarray
 _getframe = sys._getframe
@@ -250,6 +253,94 @@ def attach(
     node.code, node.instruction = (None, 0) if frame is None else (code, frame.f_lasti)
     result._needs = True
     result._node = node
+
+
+def no_derivative(name: str) -> UnsupportedError:
+    """The error of a backward pass through a function that has no derivative."""
+    words = f"the derivative for '{name}' is not implemented."
+    return UnsupportedError(explain(words, remedy="detach() the argument that it is of, or what is computed from it"))
+
+
+class Underived(Gradient):
+    """Raises when a gradient comes: of a function without a derivative."""
+
+    __slots__ = ("function", "name")
+
+    def __init__(self, function: str, name: str) -> None:
+        self.function, self.name = function, name
+
+    def run(self, node: Node, gradient: Any) -> Any:
+        """Raise."""
+        raise no_derivative(self.function)
+
+
+class Unmoved(Gradient):
+    """The gradient of what does not change with the inputs: zeros."""
+
+    def __init__(self, name: str, inputs: Sequence[Any]) -> None:
+        self.name, self.shapes = name, [(each.shape, each.dtype) for each in inputs]
+
+    def run(self, node: Node, gradient: Any) -> list[Any]:
+        """Zeros."""
+        return [gradient.new_zeros(shape, dtype=dtype) for shape, dtype in self.shapes]
+
+
+def unmoved(name: str, result: Any, *inputs: Any) -> Any:
+    """`result`, of which the derivatives are 0 although it was computed from the inputs; `name` is that of its node."""
+    needing = [x for x in inputs if recording.enabled and getattr(x, "_needs", False)]
+    if needing:
+        result._node, result._needs = record(Unmoved(name, needing), tuple([x._edge() for x in needing])), True
+    return result
+
+
+NOT_IMPLEMENTED = "torch::autograd::NotImplemented"
+
+
+def underived(function: str, result: Any, *inputs: Any, name: str = NOT_IMPLEMENTED) -> Any:
+    """`result`, of a function that has no derivative by any of its inputs: a backward pass through it raises.
+
+    Args:
+        result: what was computed without recording: a tensor, or a tuple of results, of which floating ones get nodes.
+        name: of the node. PyTorch knows some of these functions, and their nodes are called after them.
+
+    Raises:
+        UnsupportedError: an input has a tangent of forward mode.
+    """
+    tensors = [x for x in inputs if hasattr(x, "_needs")]
+    if any(isinstance(x._data, Lifted) and x._data.moves() for x in tensors):
+        words = f"Trying to use forward AD with {function} that does not support it because it has not been implemented"
+        raise UnsupportedError(explain(f"{words} yet.", remedy="detach() the argument that has a tangent"))
+    edges = tuple([x._edge() for x in tensors if x._needs]) if recording.enabled else ()
+    if edges:
+        _mark(result, Underived(function, name), edges)
+    return result
+
+
+def is_written(x: Any) -> bool:
+    """Whether a tensor that requires grad may go to `out=`: in PyTorch the results of some functions do."""
+    backward = getattr(x._node, "backward", None)
+    return isinstance(backward, Underived) and backward.name == NOT_IMPLEMENTED
+
+
+def _mark(result: Any, backward: Gradient, edges: tuple[Any, ...]) -> None:
+    if isinstance(result, tuple):
+        for each in result:
+            _mark(each, backward, edges)
+    elif result.dtype.category >= dtypes.FLOATING:
+        result._node, result._needs = record(backward, edges), True
+
+
+def not_by(function: str, argument: str) -> AutogradError:
+    """The error of a call with an argument that requires grad, by which the function has no derivative."""
+    words = f"The function '{function}' is not differentiable with respect to argument '{argument}'. This input cannot "
+    return AutogradError(explain(f"{words}have requires_grad True.", remedy=f"detach() {argument}"))
+
+
+def constant_in(function: str, **arguments: Any) -> None:
+    """Raise `not_by` if one of the arguments requires grad."""
+    for name, value in arguments.items():
+        if recording.enabled and value is not None and value._needs:
+            raise not_by(function, name)
 
 
 def called(name: str, result: Any) -> Any:

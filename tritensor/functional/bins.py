@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import dtypes
 from ..arguments import check_tensor, whole
+from ..autograd.gradients import underived
 from ..autograd.mode import no_grad
 from ..errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain
 from ..kernels.elementwise.arithmetic import where
@@ -138,9 +139,11 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         kind = dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64
     if input.is_cuda:
         ones = input.new_ones(input.shape, dtype=kind) if weights is None else weights.detach().to(kind)
-        return input.new_zeros(count, dtype=kind).scatter_add(0, input.long(), ones)
-    given = None if weights is None else weights.detach().to(dtypes.float64)._host_array()
-    return wrap(np.bincount(input._host_array(), given, count).astype(kind.numpy, copy=False))
+        found = input.new_zeros(count, dtype=kind).scatter_add(0, input.long(), ones)
+    else:
+        given = None if weights is None else weights.detach().to(dtypes.float64)._host_array()
+        found = wrap(np.bincount(input._host_array(), given, count).astype(kind.numpy, copy=False))
+    return underived("bincount", found, weights)  # type: ignore[no-any-return]
 
 
 # ---- histograms -----------------------------------------------------------------------------------------------
@@ -195,7 +198,7 @@ def histogram(
     _check(isinstance(bins, Tensor) or whole("histogram", "bins", bins) > 0, words)
     weight = weight if weight is None else weight.reshape(-1)
     hist, (edges,) = histogramdd(input.reshape(-1, 1), [bins], range=range, weight=weight, density=density)
-    return HistogramResult(hist, edges)
+    return underived("histogram", HistogramResult(hist, edges), input, bins, weight)  # type: ignore[no-any-return]
 
 
 @public()
@@ -244,7 +247,7 @@ def histogramdd(
         hist = hist / hist.sum()
         for dim, each in enumerate(edges):
             hist = hist / (each[1:] - each[:-1]).reshape([-1 if axis == dim else 1 for axis, _ in dims])
-    return HistogramddResult(hist, tuple(edges))
+    return underived("histogramdd", HistogramddResult(hist, tuple(edges)), input, *bins, weight)  # type: ignore[no-any-return]
 
 
 def _range(x: Tensor, given: Any, words: str, margin: float) -> tuple[float, float]:

@@ -8,11 +8,11 @@ from typing import Any
 from .. import formats
 from ..arguments import check_tensor, whole
 from ..autocasting import cast, casting
-from ..autograd.gradients import called
-from ..autograd.mode import no_grad, recording
+from ..autograd.gradients import called, constant_in
+from ..autograd.mode import no_grad
 from ..autograd.precision import casts
 from ..dtypes import float32
-from ..errors import AutogradError, DivisionError, DtypeError, RangeError, ShapeError, explain
+from ..errors import DivisionError, DtypeError, RangeError, ShapeError, explain
 from ..kernels.rowwise.channel_norm import channel_norm, move_average, normalize_channels
 from ..public import public, publish
 from ..rules import Floating, is_half
@@ -206,12 +206,7 @@ def _check_running(call: str, training: bool, mean: Tensor | None, var: Tensor |
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     if not training and (mean is None or var is None):
         raise ShapeError(words[mean is not None])
-    for name, each in (("running_mean", mean), ("running_var", var)):
-        if each is not None and each._needs and recording.enabled:
-            raise AutogradError(
-                f"The function 'native_batch_norm' is not differentiable with respect to argument '{name}'. This input "
-                "cannot have requires_grad True."
-            )
+    constant_in("native_batch_norm", running_mean=mean, running_var=var)
 
 
 def _flat(each: Tensor | None) -> Tensor | None:

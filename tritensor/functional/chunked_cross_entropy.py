@@ -88,6 +88,8 @@ def linear_cross_entropy(
         if rows < sizes[0] and (weight is None or tuple(weight.shape) == shape):
             how = {**more, "reduction": reduction}
             return _InChunks.apply(*parts, how, rows, recording.enabled)  # type: ignore[no-any-return]
+        if options is not None and weight is not None:  # as chunks, which neither have a gradient by it nor refuse it
+            parts = *parts[:3], weight.detach(), target
     elif options is not None and input.ndim == 2:
         warn(f"linear_cross_entropy: ``options`` ignored; chunks need class indices and one dimension, got {shape}")
     return _at_once(parts, {**more, "reduction": reduction})

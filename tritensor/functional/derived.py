@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..arguments import check_tensor
+from ..autograd.gradients import underived
 from ..autograd.mode import recording
 from ..autograd.tape import views_on
 from ..inplace import check_history
@@ -49,7 +50,8 @@ def _copying(name: str, function: Any) -> None:
     def call(input: Tensor, *args: Any, **named: Any) -> Any:
         check_tensor(name, "input", 1, input)
         found = function(input, *args, **named)
-        return tuple(map(copy_of, found)) if isinstance(found, tuple) else copy_of(found)
+        made = tuple(map(copy_of, found)) if isinstance(found, tuple) else copy_of(found)
+        return underived(name, made, input) if name == "detach_copy" else made
 
     public(functional=False, out=takes_out())(call)
 

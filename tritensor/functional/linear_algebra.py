@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import layout
 from ..arguments import check_tensor, number_of, older_order
-from ..autograd.gradients import called
+from ..autograd.gradients import called, unmoved
 from ..autograd.levels import followed
 from ..dtypes import INTEGER
 from ..errors import ArgumentError, DtypeError, RangeError, ShapeError, explain
@@ -158,7 +158,12 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *older: Any, beta: Any = 1,
         return linear(mat1, mat2.mT, input)
     product = quick_matmul(mat1, mat2)
     layout.broadcast_strides(tuple(input.shape), (0,) * input.ndim, tuple(product.shape))
-    return product * alpha if beta == 0 else product * alpha + input * beta
+    return without(input, product * alpha) if beta == 0 else product * alpha + input * beta
+
+
+def without(input: Tensor, product: Tensor) -> Tensor:
+    """A product to which `input` is not added, as its factor is 0: the gradient by that is 0, and is there."""
+    return product + unmoved("", product.new_zeros(()), input) if followed(input) else product
 
 
 @public(package=False, out=takes_out())

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import dtypes
 from ..arguments import check_tensor, number_in, wrong_type
-from ..autograd.gradients import called
+from ..autograd.gradients import called, underived
 from ..autograd.mode import no_grad
 from ..errors import DtypeError, explain
 from ..inplace import in_place, in_place_form
@@ -193,5 +193,6 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
     if input.dtype is not values.dtype:
         words = "heaviside is not yet implemented for tensors with different dtypes."
         raise DtypeError(explain(words, remedy="convert one of them with .to(dtype)"))
-    with no_grad():  # PyTorch has no gradient for it either
-        return arithmetic.where(input == 0, values, (input > 0).to(input.dtype))  # type: ignore[no-any-return]
+    with no_grad():
+        found = arithmetic.where(input == 0, values, (input > 0).to(input.dtype))
+    return underived("heaviside", found, input, values)  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ from ..public import method, public
 from ..scalars import converted
 from ..tensor import Tensor
 from .joining import stack
-from .linear_algebra import addmm, bmm, dot, mv, outer
+from .linear_algebra import addmm, bmm, dot, mv, outer, without
 from .pointwise import add
 from .view_operators import _unsafe_view, standing_alone
 
@@ -34,8 +34,7 @@ def _sum(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Te
         beta, alpha = converted(beta, product.dtype), converted(alpha, product.dtype)
     layout.broadcast_strides(tuple(input.shape), (0,) * input.ndim, tuple(product.shape))
     made = product if alpha == 1 else product * alpha
-    if beta != 0:
-        made = add(made, input, alpha=beta)
+    made = without(input, made) if beta == 0 else add(made, input, alpha=beta)
     return called(f"{name.title()}Backward0", made)  # type: ignore[no-any-return]
 
 
@@ -125,7 +124,8 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *older: Any, beta: Any = 1, 
     layout.broadcast_strides(tuple(input.shape), (0,) * input.ndim, tuple(product.shape))
     if beta == 0:
         kind = dtypes.common(input.dtype, product.dtype)
-        return called("AddrBackward0", add(product.new_zeros((), dtype=kind), product, alpha=alpha))  # type: ignore[no-any-return]
+        zero = product.new_zeros((), dtype=kind)
+        return called("AddrBackward0", without(input, add(zero, product, alpha=alpha)))  # type: ignore[no-any-return]
     return called("AddrBackward0", add(input if beta == 1 else input * beta, product, alpha=alpha))  # type: ignore[no-any-return]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import dtypes, layout
 from ..arguments import check_tensor
+from ..autograd.gradients import underived
 from ..autograd.mode import no_grad
 from ..dtypes import common
 from ..errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain
@@ -55,7 +56,9 @@ def unique(
         x, order = sort(x)
     else:
         x = in_order(x)
-    return _groups(x, along, order, input.shape if dim is None else (len(rows),), return_inverse, return_counts)
+    found = _groups(x, along, order, input.shape if dim is None else (len(rows),), return_inverse, return_counts)
+    function, node = ("_unique2", "Unique2Backward0") if dim is None else ("unique_dim", "UniqueDimBackward0")
+    return underived(function, found, input, name=node)
 
 
 @public(method=True)
@@ -69,7 +72,8 @@ def unique_consecutive(
     tensor([1, 2, 1])
     """
     x, along, rows = _slices("unique_consecutive", input, dim)
-    return _groups(x, along, None, input.shape if dim is None else (len(rows),), return_inverse, return_counts)
+    found = _groups(x, along, None, input.shape if dim is None else (len(rows),), return_inverse, return_counts)
+    return underived("unique_consecutive", found, input, name="UniqueConsecutiveBackward0")
 
 
 def _slices(name: str, input: Tensor, dim: int | None) -> tuple[Tensor, int, Tensor]:

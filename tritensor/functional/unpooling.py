@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from ..arguments import check_tensor
-from ..autograd.gradients import called
+from ..autograd.gradients import called, constant_in
 from ..autograd.mode import no_grad
 from ..dtypes import int64
 from ..errors import BoundsError, DtypeError, RangeError, ShapeError, explain
@@ -69,6 +69,7 @@ def _fractional_max_pool(rank: int) -> Any:
         kernel = _sizes(name, rank, "kernel_size", 2, kernel_size)
         size = _sizes(name, rank, "output_size", 3, output_size)
         samples = _checked_samples(name, input, rank, kernel, size, _random_samples)
+        constant_in(name, _random_samples=_random_samples)
         with no_grad():
             places = _places_of_largest(input, kernel, size, samples)
         out = standing_alone(at_places(input, places, rank), name)

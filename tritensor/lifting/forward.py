@@ -23,8 +23,6 @@ __all__ = ["call"]
 
 # The result for the tangent is the tangent of the result; further inputs have no tangent.
 _LINEAR = frozenset(["sum", "mean", "cumsum", "copy", "neg", "im2col", "col2im", "index", "gather", "resample"])
-# Running statistics, which are no function of the input in PyTorch either.
-_WITHOUT = frozenset(("moving_average",))
 _PRODUCTS = frozenset(("matmul", "linear"))
 
 
@@ -63,7 +61,7 @@ def _pushed(
     if not moving or not operator.differentiable:
         with no_grad():
             results = _tuple(operator(*primals, **metadata))
-        if moving and results[0].dtype.category >= dtypes.FLOATING and operator.name not in _WITHOUT:
+        if moving and results[0].dtype.category >= dtypes.FLOATING and not operator.constant:
             raise UnsupportedError(
                 explain(
                     f"Trying to use forward AD with {operator.name} that does not support it because it has not been "

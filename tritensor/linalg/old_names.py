@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import return_types
-from ..autograd.gradients import called
-from ..errors import DtypeError
+from ..autograd.gradients import called, underived
+from ..autograd.mode import recording
+from ..errors import AutogradError, DtypeError
 from ..functional.creation import zeros
 from ..outputs import Into, takes_out
 from ..public import public
@@ -98,7 +99,10 @@ def geqrf(input: Tensor) -> return_types.geqrf:
     For `linalg.householder_product` and `ormqr`. Without gradients, as in PyTorch.
     """
     check(input.ndim > 1, "torch.geqrf: input must have at least 2 dimensions.")
-    return return_types.geqrf(*decompositions.geqrf(input))
+    words = "geqrf does not support automatic differentiation for outputs with complex dtype."
+    check(not (input._needs and recording.enabled and input.is_complex()), words, AutogradError)
+    found = return_types.geqrf(*decompositions.geqrf(input.detach()))
+    return underived("geqrf", found, input, name="GeqrfBackward0")  # type: ignore[no-any-return]
 
 
 @_cast

@@ -8,6 +8,7 @@ from .. import return_types
 from ..arguments import check_tensor
 from ..autograd.gradients import called
 from ..errors import ShapeError
+from ..functional.linear_algebra import without
 from ..functional.pointwise import where
 from ..outputs import Into, takes_out
 from ..public import public
@@ -108,7 +109,7 @@ def triangular_solve(
     a, b = solving.fitting("triangular_solve", A, input)
     upper = bool(upper) is not bool(transpose)
     found = solvers.substituted(a.mT if transpose else a, b, upper=upper, unitriangular=unitriangular)
-    copied = A.expand(*found.shape[:-2], *A.shape[-2:]).clone()
+    copied = without(input, A.expand(*found.shape[:-2], *A.shape[-2:]).clone())
     return return_types.triangular_solve(*[called("TriangularSolveBackward0", each) for each in (found, copied)])
 
 

@@ -247,6 +247,9 @@ def pseudoinverse(A, atol, rtol, *, hermitian=False):
     return (_mh(vh) * _inverted(s, _counting(s, atol, rtol))[..., None, :]) @ _mh(u)
 
 
+pseudoinverse.refuses = dict.fromkeys(TOLERANCES, "linalg_pinv")
+
+
 @pseudoinverse.gradient
 def _(grad, A, out):
     """G. H. Golub and V. Pereyra, "The Differentiation of Pseudo-Inverses", SIAM J. Numer. Anal. 10, 1973."""

@@ -108,6 +108,10 @@ class Lifted:
         """The view that a view operator (`functional.view_operators.View`) makes with these arguments."""
         return self.mapped(lambda array: view.of_array(array, arguments))
 
+    def moves(self) -> bool:
+        """Whether a tangent is in it."""
+        return any(isinstance(array, Lifted) and array.moves() for array in self.parts())
+
     def constant(self) -> Any:
         """The array without tangents."""
         return self.mapped(lambda array: array.constant() if isinstance(array, Lifted) else array)
@@ -200,6 +204,10 @@ class Dual(Lifted):
     def mapped(self, function: Callable[[Any], Any]) -> Lifted:
         """See `Lifted.mapped`."""
         return Dual(function(self.array), None if self.tangent is None else function(self.tangent), self.level)
+
+    def moves(self) -> bool:
+        """See `Lifted.moves`."""
+        return self.tangent is not None or super().moves()
 
     def constant(self) -> Any:
         """See `Lifted.constant`."""

@@ -239,4 +239,7 @@ def airy_ai(x):
 
 for _operator in (scaled_modified_bessel_k0, scaled_modified_bessel_k1, modified_bessel_k0, modified_bessel_k1):
     _operator.domain = (0, 20)
+    _operator.constant = True  # as all without a gradient: in PyTorch none of their results requires grad
 bessel_y0.domain = bessel_y1.domain = (0, 20)
+for _operator in (bessel_j0, bessel_j1, bessel_y0, bessel_y1, spherical_bessel_j0, airy_ai):
+    _operator.constant = True

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ... import dtypes
-from ...errors import UnsupportedError, explain
+from ...autograd.gradients import no_derivative
 from ...rules import Rule
 from ...runtime.source import device_function
 from .coefficients import tables
@@ -26,9 +26,7 @@ def not_differentiable(name: str) -> Any:
     """A gradient that raises PyTorch's error."""
 
     def refuse(grad: Any) -> Any:
-        raise UnsupportedError(
-            explain(f"the derivative for '{name}' is not implemented.", remedy="detach() the argument that it is of")
-        )
+        raise no_derivative(name)
 
     return refuse
 

@@ -82,3 +82,4 @@ def orthogonal(x, n, slope=1.0, constant=0.0, growth=0.0, middle=0.0, back=1.0, 
 
 chebyshev.domain = {"x": (-1.5, 1.5), "n": (0, 20)}
 orthogonal.domain = {"x": (-1.5, 1.5), "n": (0, 9)}
+chebyshev.constant = orthogonal.constant = True  # as in PyTorch

@@ -56,6 +56,7 @@ def _moving_average(running, batch, momentum, factor):
 
 
 moving_average = _LikeFirst("moving_average", _moving_average, _RULE)
+moving_average.constant = True
 #: `moving_average` in the memory of its first input
 move_average: Callable[..., Tensor] = in_place_method(moving_average)
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...errors import AutogradError, ShapeError, UnsupportedError, explain
+from ...autograd.gradients import no_derivative
+from ...errors import ShapeError, UnsupportedError
 from ...operator import Dtypes, Operator, Shapes
 from ...rules import Floating, is_half
 from ...runtime.call import Call
@@ -149,9 +150,7 @@ def _(grad, x, target, steps, labels, out, alpha, blank, zero_infinity, needs):
 
 
 def _no_second(again, x):
-    raise AutogradError(
-        explain("derivative for aten::_ctc_loss_backward is not implemented", "PyTorch has no second one of ctc_loss")
-    )
+    raise no_derivative("_ctc_loss_backward")
 
 
 def _of_losses(again, grad, x, target, steps, labels, loss, alpha, blank, zero_infinity):

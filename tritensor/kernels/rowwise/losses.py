@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,6 +45,7 @@ class ClassLoss(Operator):
 
     family = "loss"
     repeatable = True
+    refuses: ClassVar[dict[str, str]] = {"weight": "nll_loss_forward"}
 
     def __init__(self, name: str, reference: Any, words: str, outputs: Sequence[str]) -> None:
         super().__init__(name, reference, Floating("floating", words), outputs=outputs)
