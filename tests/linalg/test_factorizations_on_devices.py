@@ -37,7 +37,7 @@ def test_as_on_the_cpu(name: str) -> None:
         found = CALLS[name](a)
         found = list(found) if isinstance(found, tuple) else [found]
         assert all(x.device == a.device for x in found)
-        if found[0].requires_grad:
+        if found[0].requires_grad and name != "ldl_solve":  # which has no derivative
             sum((x * x * x).sum() for x in found).backward()
             found.append(a.grad)
         return [x.detach().cpu().numpy() for x in found]

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from .kinds import ACCEPTED, CRASH, ERROR, LAYOUT, REFUSED, VALUE, Known
+from .known_linear import LINEAR
 from .known_values import VALUES
 
 __all__ = ["ACCEPTED", "CRASH", "ERROR", "KNOWN", "LAYOUT", "REFUSED", "VALUE", "Known", "entry"]
 
 KNOWN: tuple[Known, ...] = (
     *VALUES,
+    *LINEAR,
     Known(
         "Complex tensors beyond arithmetic",
         REFUSED,

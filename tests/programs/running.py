@@ -28,6 +28,7 @@ FAMILIES = (
     "refusals",
     "distributions",
     "transforms",
+    "linear",
 )
 
 

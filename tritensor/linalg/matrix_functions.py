@@ -211,7 +211,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     count = (x.shape[-1] if x.ndim else 1) if N is None else N
     check(count > 1, "N must be greater than 1.")
     base = (x if x.dtype.category > dtypes.INTEGER else x.long()).reshape(x.shape or 1).unsqueeze(-1)
-    powers = [base * 0 + 1, base]
+    powers = [base.new_ones(base.shape), base]
     while len(powers) < count:
         powers.append(powers[-1] * base)
     return cat(powers, dim=-1)

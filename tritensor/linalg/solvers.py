@@ -15,7 +15,7 @@ from .. import dtypes
 from ..kernels.hosted.family import hosted
 from ..kernels.hosted.pivoting import eliminated
 from ..kernels.triangular.family import OfFactors, Triangular
-from .matrices import Matrices, adjoint
+from .matrices import Matrices, adjoint, failing
 
 __all__ = [
     "cholesky_solved",
@@ -223,8 +223,8 @@ def _(grads, A, sign):
 def _spectrum(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Factors u, s, vh of which `(u * s) @ vh` is the matrix; s may be negative, or without order, if `hermitian`."""
     if not hermitian:
-        return np.linalg.svd(a, full_matrices=False)
-    s, u = np.linalg.eigh(a)
+        return failing("linalg.svd", "singular values", np.linalg.svd, a, full_matrices=False)  # type: ignore[no-any-return]
+    s, u = failing("linalg.eigh", "eigenvalues", np.linalg.eigh, a)
     return u, s, _mh(u)
 
 
@@ -266,7 +266,10 @@ def _(grad, A, out):
 @hosted(Matrices("svd_cpu"), name="linalg_matrix_rank", outputs={"out": dtypes.int64}, kinds=TOLERANCES)
 def rank(A, atol, rtol, *, hermitian=False):
     """How many singular values are larger than both tolerances."""
-    s = np.linalg.eigvalsh(A) if hermitian else np.linalg.svd(A, compute_uv=False)
+    if hermitian:
+        s = failing("linalg.eigh", "eigenvalues", np.linalg.eigvalsh, A)
+    else:
+        s = failing("linalg.svd", "singular values", np.linalg.svd, A, compute_uv=False)
     return np.count_nonzero(_counting(s, atol, rtol), -1)
 
 
@@ -277,7 +280,7 @@ def rank(A, atol, rtol, *, hermitian=False):
 )
 def least_squares(A, B, *, rcond):
     """The smallest X for which A @ X - B is smallest, the squares of that, the rank, and the singular values."""
-    u, s, vh = np.linalg.svd(A, full_matrices=False)
+    u, s, vh = _spectrum(A, False)
     counting = _counting(s, np.zeros(()), np.asarray(rcond))
     found = _inverted(s, counting)[..., None] * (_mh(u) @ B)
     solution = _mh(vh) @ found

@@ -48,7 +48,8 @@ def _(x, y):
 @elementwise(REAL_FLOAT, methods=())
 def logit(x, *, eps=None):
     """log(x / (1 - x)), with `eps` of x kept from eps to 1 - eps."""
-    x = x if eps is None else np.clip(x, eps, 1 - eps)
+    if eps is not None:  # not np.clip, of which the other bound wins where eps is above 0.5
+        x = np.where(x < eps, np.asarray(eps, x.dtype), np.minimum(x, np.asarray(1 - eps, x.dtype)))
     return np.log(x / (1 - x))
 
 
