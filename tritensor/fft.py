@@ -188,6 +188,7 @@ def _declare(name: str, ending: str) -> Any:
         def function(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
             sizes = None if n is None else [whole(f"fft_{name}", "n", n)]
             if sizes and sizes[0] < 1:  # -1 is the input's size in those of many dimensions alone
+                layout.normalize_dim(whole(f"fft_{name}", "dim", dim), input.ndim)  # a wrong one is told first
                 raise ShapeError(explain(f"Invalid number of data points ({n}) specified", "n is at least 1"))
             return compute(name, forward, input, sizes, whole(f"fft_{name}", "dim", dim), norm)
 

@@ -174,3 +174,14 @@ def test_gradients_are_those_of_differences(name: str) -> None:
     batch = torch.from_numpy(drawn(3, 2, 4))
     found = torch.vmap(numbers)(batch)
     assert torch.allclose(found, torch.stack([numbers(each) for each in batch]))
+
+
+def test_a_dimension_that_is_there_twice_is_shifted_twice() -> None:
+    x = torch.arange(5)
+    assert torch.fft.fftshift(x, (0, -1)).tolist() == torch.fft.fftshift(torch.fft.fftshift(x)).tolist()
+    assert torch.fft.ifftshift(x, (0, 0)).tolist() == torch.fft.ifftshift(torch.fft.ifftshift(x)).tolist()
+
+
+def test_a_wrong_dimension_is_told_before_a_wrong_length() -> None:
+    with pytest.raises(IndexError, match=r"^Dimension out of range"):
+        torch.fft.fft(torch.ones(2), n=0, dim=3)

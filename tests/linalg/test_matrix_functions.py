@@ -108,6 +108,7 @@ def test_powers_of_elements() -> None:
     assert L.vander(torch.tensor([2, 3]), N=4).tolist() == [[1, 2, 4, 8], [1, 3, 9, 27]]
     assert L.vander(torch.tensor([[2.0, 3.0]])).tolist() == [[[1, 2], [1, 3]]]
     assert L.vander(torch.tensor(3, dtype=torch.int8), N=3).tolist() == [[1, 3, 9]]
+    assert L.vander(torch.tensor([torch.inf]), N=3).tolist() == [[1.0, torch.inf, torch.inf]]
     assert gradcheck(lambda x: L.vander(x, N=4), (torch.zeros(2, dtype=torch.float64, requires_grad=True),))
 
 

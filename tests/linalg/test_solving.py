@@ -487,3 +487,13 @@ def test_results_are_written_into_out() -> None:
     found = L.inv_ex(A, out=both)
     assert found.inverse is both[0] and type(found) is torch.return_types.linalg_inv_ex
     same(both[0], np.linalg.inv(A.numpy()))
+
+
+@pytest.mark.parametrize("call", [L.pinv, L.matrix_rank, L.cond, lambda A: L.lstsq(A, A)])
+def test_singular_values_of_what_is_not_finite_are_refused(call: Callable[[Any], Any]) -> None:
+    words = r"linalg\.svd: The algorithm failed to converge because the input matrix contained non-finite values"
+    with pytest.raises(L.LinAlgError, match=words):
+        call(torch.tensor([[1.0, torch.nan], [2.0, 3.0]]))
+    if call in (L.pinv, L.matrix_rank):
+        with pytest.raises(L.LinAlgError, match=r"linalg\.eigh: The algorithm failed to converge"):
+            call(torch.tensor([[1, torch.nan, 2], [torch.nan, 1, 2], [2, 2, 3.0]]), hermitian=True)

@@ -36,7 +36,7 @@ OF_SQUARES = (
     *words("torch.linalg.matrix_exp(A*0.1) torch.linalg.eigvals(A).abs().sort(-1)[0] torch.linalg.eigvals(A).sum(-1)"),
     "torch.linalg.eigvals(A).square().sum(-1)",
     "(lambda L, V: V @ (L.unsqueeze(-1) * torch.linalg.inv(V)))(*torch.linalg.eig(A))",
-    *words("torch.linalg.lu_factor(A) torch.linalg.lu_factor_ex(A)[0] torch.linalg.ldl_factor(A).pivots"),
+    *words("torch.linalg.lu_factor(A+9*A.mH@A) torch.linalg.ldl_factor(A).pivots"),
     "torch.linalg.solve(A, A.mH)",
     "torch.linalg.matrix_power(A, {power})",
     "torch.matrix_power(A, {power})",
@@ -76,7 +76,7 @@ OF_MATRICES = (
     "(lambda Q, R: Q @ R)(*torch.qr(M, {flag}))",
     "(lambda P, L, U: P @ L @ U)(*torch.linalg.lu(M))",
     "torch.linalg.lu(M)[2].abs()",
-    "(lambda P, L, U: P @ (L.square() @ U))(*torch.lu_unpack(*torch.linalg.lu_factor(M)))",
+    "(lambda P, L, U: P @ (L @ U))(*torch.lu_unpack(*torch.linalg.lu_factor_ex(M)[:2]))",
     "(lambda a, tau: torch.linalg.householder_product(a, tau) @ a[..., : a.shape[-1], :].triu())(*torch.geqrf(M))",
     "(lambda a, tau: torch.ormqr(a, tau, a.triu()))(*torch.geqrf(M))",
     "torch.linalg.pinv(M)",
@@ -94,7 +94,6 @@ OF_MATRICES = (
     "torch.linalg.norm(M, {number}, dim={dim})",
     "torch.linalg.vector_norm(M, {number}, dim={dim}, keepdim={flag})",
     "torch.linalg.vector_norm(M, {p}, dim={dims})",
-    "torch.linalg.cond(M, {ord})",
     "torch.linalg.diagonal(M, offset={small}, dim1={dim}, dim2={dim})",
     "torch.linalg.vander(M, N={power})",
     "torch.linalg.vecdot(M, {same}, dim={dim})",
@@ -194,9 +193,11 @@ def special(draw: Draw) -> None:
             draw.say(f"{name} = torch.special.{called}({x}{more})")
     elif kind == "binary":
         number = draw.one(words("2.0 0.5 0.0 1 -1.5 inf 3"))
-        other = draw.one((x, edges(draw), f"{x}.detach() + 1", number))
-        pair = f"{number}, {x}" if draw.chance(0.15) else f"{x}, {other}"
-        draw.say(f"{name} = torch.special.{draw.one(BINARY)}({pair})")
+        called = draw.one(BINARY)
+        numbers = called == "zeta"  # the family of numbers has the others
+        other = draw.one((x, edges(draw), f"{x}.detach() + 1", number if numbers else x))
+        pair = f"{number}, {x}" if numbers and draw.chance(0.15) else f"{x}, {other}"
+        draw.say(f"{name} = torch.special.{called}({pair})")
     elif kind == "polynomial":
         degree = draw.one(("0", "1", "2", "3", "7", "-1", "12", "torch.tensor([0, 1, 4])[:, None]"))
         draw.say(f"{name} = torch.special.{draw.one(POLYNOMIALS)}({x}, {degree})")
@@ -221,7 +222,8 @@ def dtype_of(draw: Draw, name: str) -> str:
 def statement(draw: Draw) -> None:
     """A call of linear algebra or a Fourier transform."""
     kind = draw.weighted(squares=28, hermitian=16, matrices=34, transforms=22)
-    square = draw.names(lambda t: t.dim() > 1 and t.shape[-1] == t.shape[-2] and fits(t) and is_regular(t))
+    square = draw.names(lambda t: t.dim() > 1 and t.shape[-1] == t.shape[-2] and fits(t))
+    square = [name for name in square if is_regular(draw.value(name), name[0] == "x")]
     if kind in ("squares", "hermitian") and (square or draw.chance(0.1)):
         x = draw.one(square or draw.names(fits) or ["torch.ones(2, 2)"])
         table: Any = OF_SQUARES if kind == "squares" else OF_HERMITIAN
@@ -243,9 +245,15 @@ def fits(value: Any) -> bool:
     return bool(value.isfinite().all()) and (value.numel() == 0 or float(value.detach().abs().max()) < 1e5)
 
 
-def is_regular(value: Any) -> bool:
-    """Whether square matrices are regular, or exactly singular ones that were drawn: others are by their rounding."""
-    return value.is_leaf or not value.numel() or bool((reference.linalg.cond(value.detach()) < 1e6).all())
+def is_regular(value: Any, drawn: bool) -> bool:
+    """Whether square matrices are regular with distinct eigenvalues, or drawn ones that are exactly singular: what is
+    computed of others is decided by their rounding."""
+    if not value.numel() or (drawn and not value.is_complex() and value.unique().numel() == 1):
+        return True
+    x = value.detach()
+    values = reference.linalg.eigvals(x)
+    apart = (values.unsqueeze(-1) - values.unsqueeze(-2)).abs() + reference.eye(x.shape[-1])
+    return bool((reference.linalg.cond(x) < 1e6).all() and (apart > 1e-2).all())
 
 
 def filled(draw: Draw, form: str, x: str) -> str:
@@ -265,7 +273,7 @@ def filled(draw: Draw, form: str, x: str) -> str:
         "{mode}": lambda: draw.one(words("'reduced' 'complete' 'reduced' 'r'")),
         "{driver}": lambda: draw.one(words("None 'gels' 'gelsy' 'gelsd' 'gelss' 'other'")),
         "{number}": lambda: draw.one(words("1 2 0.5 0.01 1e-10 3")),
-        "{tiny}": lambda: draw.one(words("1e-10 1e-7")),
+        "{tiny}": lambda: draw.one(words("1e-5 1e-4")),
         "{small}": lambda: str(draw.integer(-2, 2)),
         "{count}": lambda: str(draw.integer(1, 6)),
         "{dim}": lambda: draw.dim(dims, 0.03),

@@ -146,3 +146,13 @@ def test_changes_in_place_are_functions(device) -> None:
 def test_refusals(call, error, words) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+def test_the_lower_bound_of_logit_wins_and_the_slope_at_minus_zero_is_infinite(device) -> None:
+    x = torch.tensor([-1.0, 0.5, 0.75, 2.0, NAN], device=device)
+    lower, upper = math.log(0.7 / 0.3), math.log(0.3 / 0.7)
+    found = torch.logit(x, 0.7).tolist()
+    assert found[:4] == pytest.approx([lower, lower, upper, upper], abs=1e-6) and math.isnan(found[4])
+    zero = torch.tensor([-0.0], device=device, requires_grad=True)
+    torch.logit(zero).sum().backward()
+    assert zero.grad.item() == INF

@@ -54,7 +54,7 @@ def logit(x, *, eps=None):
 
 
 def _odds(grad: Any, x: Any, eps: Any) -> Any:
-    slope = grad / (x * (1 - x))
+    slope = grad / (x * (1 - x) + 0.0)  # of -0.0 it is inf, as of 0.0
     if eps is None:
         return where((x >= 0) & (x <= 1), slope, math.nan)
     return where((x >= eps) & (x <= 1 - eps), slope, 0)
