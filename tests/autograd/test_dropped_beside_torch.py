@@ -6,6 +6,7 @@ A gradient that PyTorch refuses is refused here, at the call or in the backward 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import isclass
 from typing import Any
 
 import pytest
@@ -14,6 +15,9 @@ pytest.importorskip("torch")
 pytest.importorskip("expecttest")  # which PyTorch's own tests import
 
 import torch as reference
+
+import tritensor
+from tritensor.public import FUNCTIONAL, PACKAGE, SPECIAL
 
 from ..programs.drawing import words
 from ..samples.operators import ENTRIES, function, is_there
@@ -203,3 +207,39 @@ def test_no_method_in_place_drops_a_gradient(name: str) -> None:
                 pairs = zip(found, wanted, strict=True) if isinstance(found, list) else ()
                 assert not any(one in (False, "None") and other in ("a gradient", "refused") for one, other in pairs)
     assert tried or name in WHOLE
+
+
+# Public functions that are neither among PyTorch's samples nor called above, with the reason.
+ELSEWHERE = {
+    name: reason
+    for reason, names in {
+        "makes tensors of what is none": """
+            as_tensor asarray bartlett_window blackman_window fftfreq from_dlpack from_numpy frombuffer hamming_window
+            hann_window kaiser_window rand randperm range rfftfreq tensor to_dlpack""",
+        "a setting, or tells of a tensor": """
+            autocast_decrement_nesting autocast_increment_nesting can_cast clear_autocast_cache fork_rng
+            get_autocast_dtype get_default_device get_default_dtype get_device get_float32_matmul_precision
+            get_num_threads get_rng_state initial_seed is_autocast_cache_enabled is_autocast_enabled is_complex is_conj
+            is_distributed is_floating_point is_grad_enabled is_inference is_inference_mode_enabled is_neg is_nonzero
+            is_same_size is_signed is_tensor manual_seed numel promote_types result_type seed set_autocast_cache_enabled
+            set_autocast_dtype set_autocast_enabled set_default_device set_default_dtype set_default_tensor_type
+            set_float32_matmul_precision set_num_threads set_printoptions set_rng_state symeig typename""",
+        "another form of one that is called": """
+            adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices
+            affine_grid_generator convolution fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices
+            grid_sampler gru lp_pool1d lp_pool3d lstm lstm_cell max_pool1d_with_indices max_pool3d_with_indices
+            rnn_relu rnn_relu_cell rnn_tanh upsample view_as_complex_copy view_as_real_copy""",
+    }.items()
+    for name in words(names)
+}
+
+
+def test_every_public_function_is_called() -> None:
+    modules = (tritensor.linalg, tritensor.fft)
+    public = [PACKAGE, FUNCTIONAL, SPECIAL, *({name: getattr(each, name) for name in each.__all__} for each in modules)]
+    names = {name for table in public for name, value in table.items() if callable(value) and not isclass(value)}
+    sampled = {each.name for each in ENTRIES.values()} | {a.name for each in ENTRIES.values() for a in each.aliases}
+    sampled = {name.rpartition(".")[2] for name in sampled}
+    called = {each.partition("(")[0].rpartition(".")[2] for each in (*MORE, *INTO)}
+    others = {name for name in names if not name.endswith("_")} - sampled - called
+    assert others == {*ELSEWHERE}

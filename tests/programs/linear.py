@@ -91,8 +91,8 @@ OF_MATRICES = (
     "torch.linalg.matrix_norm(M, {ord}, dim={dims}, keepdim={flag})",
     "torch.linalg.norm(M, {ord}, keepdim={flag})",
     "torch.linalg.norm(M, {ord}, dim={dims})",
-    "torch.linalg.norm(M, {number}, dim={dim})",
-    "torch.linalg.vector_norm(M, {number}, dim={dim}, keepdim={flag})",
+    "torch.linalg.norm(M, {p}, dim={dim})",
+    "torch.linalg.vector_norm(M, {p}, dim={dim}, keepdim={flag})",
     "torch.linalg.vector_norm(M, {p}, dim={dims})",
     "torch.linalg.diagonal(M, offset={small}, dim1={dim}, dim2={dim})",
     "torch.linalg.vander(M, N={power})",
@@ -180,6 +180,9 @@ def special(draw: Draw) -> None:
     """A special function of a real tensor."""
     real = draw.names(lambda t: t.is_floating_point() and t.numel() <= 256)
     x = draw.one(real) if real else edges(draw)
+    if x not in draw.session.theirs:
+        draw.say(f"x9 = {x}")
+        x = "x9"
     kind = draw.weighted(unary=60, binary=14, polynomial=14, order=6, over=6)
     name = draw.fresh()
     if kind == "unary":
@@ -208,7 +211,7 @@ def special(draw: Draw) -> None:
             + draw.one((f"torch.special.polygamma({order}, {x})", f"torch.special.multigammaln({x}, {max(order, 1)})"))
         )
     else:
-        dim = draw.dim(len(draw.value(x).shape) if x in draw.session.theirs else 1)
+        dim = draw.dim(draw.value(x).dim())
         called = draw.one(("softmax", "log_softmax", "logsumexp"))
         draw.say(f"{name} = torch.special.{called}({x}, {dim})")
 
@@ -216,7 +219,7 @@ def special(draw: Draw) -> None:
 def dtype_of(draw: Draw, name: str) -> str:
     """The name of the dtype of a tensor."""
     value = draw.session.theirs.get(name)
-    return "float64" if value is None else str(value.dtype).rpartition(".")[2]
+    return "float32" if value is None else str(value.dtype).rpartition(".")[2]
 
 
 def statement(draw: Draw) -> None:

@@ -467,3 +467,12 @@ def test_bad_input() -> None:
         torch.special.ndtr(5)
     with pytest.raises(ArgumentError):
         torch.special.zeta(2, 3)
+
+
+def test_small_results_have_their_digits() -> None:
+    a, x = (torch.tensor(each, dtype=torch.float64) for each in ([1e-24, 1e-8, 0.02], [1e-24, 0.5, 0.75]))
+    # of mpmath
+    exact = [5.468482656695556e-23, 5.597735977099587e-09, 0.00691616158355123]
+    assert torch.special.gammaincc(a, x).tolist() == pytest.approx(exact, rel=1e-13, abs=0)
+    near = torch.tensor([-1e-8, -0.25], dtype=torch.float64)
+    assert torch.special.zeta(2.0, near).tolist() == pytest.approx([1e16, 18.541879647671606], rel=1e-13, abs=0)

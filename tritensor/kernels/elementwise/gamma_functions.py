@@ -91,7 +91,7 @@ def _zeta(s, q):
     result = tl.zeros_like(s)
     for turn in range(1 + 2 * largest_of(tl.where(q < 0, 1.0, 0.0))):
         part = tl.where(q < 0, q - libdevice.floor(q), q)
-        place = tl.where(turn == 0, part, tl.where(turn == 1, 1.0 - part, 1.0 - q))
+        place = tl.where(turn == 0, part, tl.where(turn == 1, libdevice.ceil(q) - q, 1.0 - q))
         sign = tl.where(_sawtooth(0.5 * s) == 0.0, 3.0 - 2.0 * turn, 2.0 * turn - 3.0)
         other = _positive_zeta(s, tl.where(place <= 0, 1.0, place))
         result = tl.where(turn == 0, other, tl.where(q < 0, result + sign * other, result))
@@ -145,6 +145,10 @@ mvlgamma.domain = (1.2, 20)
 # coefficients of eta's powers that go with a ** -k, highest first: DLMF 8.12.10
 _TEMME_0, _TEMME_1, _TEMME_2, _TEMME_3, _TEMME_4 = tables("incomplete gamma")
 _LOGARITHM = tuple(1 / k for k in range(19, 1, -2))
+# of the logarithm of gamma(1 + a) by the powers of a from 11 to 1: zeta(k) / k with alternating signs, DLMF 5.7.3
+_NEAR_ONE = (-0.09095401714582904, 0.10009945751278182, -0.11133426586956473, 0.12550966952474307, -0.14404989676884614)
+_NEAR_ONE += (0.16955717699740813, -0.2073855510286741, 0.27058080842778454, -0.4006856343865313, 0.8224670334241133)
+_NEAR_ONE += (-0.5772156649015329,)
 
 
 @device_function
@@ -212,6 +216,17 @@ def _parts(a, x):
         below_before = below * scale
         above = above_next * scale
         below = below_next * scale
+    # of a small order the upper one is small as well, and 1 less the lower one would have few of its digits
+    small = series & (a < 0.03)
+    order = tl.where(small, a, 0.01)
+    point = tl.where(small, x, 1.0)
+    term = tl.zeros_like(x) + 1.0
+    rest = tl.zeros_like(x)
+    for number in range(1, 20):
+        term = term * -point / number
+        rest = rest + term / (order + number)
+    power = order * (libdevice.log(point) - polynomial(order, _NEAR_ONE))
+    little = -libdevice.expm1(power) - libdevice.exp(power) * order * rest
     fraction = tl.where(density == 0.0, 0.0, density * a * quotient)
     # the uniform expansion
     large = tl.where(close, a, 150.0)
@@ -224,6 +239,7 @@ def _parts(a, x):
     middle = eta * libdevice.sqrt(0.5 * large)
     lower = tl.where(close, 0.5 * libdevice.erfc(-middle) - rest, tl.where(rising, density * total, 1.0 - fraction))
     upper = tl.where(close, 0.5 * libdevice.erfc(middle) + rest, tl.where(rising, 1.0 - density * total, fraction))
+    upper = tl.where(small, little, upper)
     full = (a == 0.0) | (x == float("inf"))
     none = (x == 0.0) | (a == float("inf"))
     lower = tl.where(full, 1.0, tl.where(none, 0.0, lower))
