@@ -17,7 +17,6 @@ import queue
 import random
 import selectors
 import signal
-import struct
 import sys
 import threading
 import time
@@ -25,6 +24,7 @@ import traceback
 import warnings
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from multiprocessing import connection
 from typing import Any
 
@@ -34,14 +34,13 @@ from ...errors import explain
 from ...random import manual_seed
 from ...threads import compute_alone
 from .fetch import END
-from .shared import Arena, Mapped, pack
+from .shared import Arena, Mapped, Message, connected, pack, receive, send
 from .workers import Outcome, Pool, Startup, Work, WorkerInfo, enter_worker
 
 __all__ = ["Processes", "context_of"]
 
-# ticket, kind, place of the value, and width and number of places of a segment that comes with the message
-_MESSAGE = struct.Struct("<qBQQQ")
-_BATCH, _END, _ERROR, _NOT_STARTED = range(4)
+_BATCH, _END, _ERROR, _NOT_STARTED, _LOST = range(5)  # the kinds of messages; after the last the worker ends
+_LIMITS = "while a batch was handed over: fewer workers or smaller batches need less; see `ulimit -n`, `-v` and `-f`"
 _GRACE = 5.0  # seconds that workers have to finish what they are doing before they are killed
 _WATCH = 0.5  # seconds between two looks for the parent
 
@@ -58,6 +57,15 @@ def context_of(method: Any) -> Any:
 
 def _run(socket: Any, info: WorkerInfo, startup: Startup) -> None:
     """What a worker process does until the other end of its socket is closed."""
+    try:
+        _work(socket, info, startup)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # the other end is closed
+    except BaseException as error:
+        _tell(socket, Outcome(info.id, -1, error=error), _LOST)
+
+
+def _work(socket: Any, info: WorkerInfo, startup: Startup) -> None:
     # Ctrl-C goes to all processes of a terminal; the one that iterates ends the others. A handler, and not SIG_IGN,
     # which programs that the dataset starts would inherit.
     signal.signal(signal.SIGINT, lambda *_: None)
@@ -69,36 +77,48 @@ def _run(socket: Any, info: WorkerInfo, startup: Startup) -> None:
     np.random.seed(np.random.SeedSequence(info.seed).generate_state(4))  # noqa: NPY002 - for datasets that use it
     enter_worker(info)
     work, arena = Work(info, startup.recipe, startup.init), Arena(socket)
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            released, *given = pickle.loads(socket.recv_bytes())
-            arena.release(released)
-            _answer(socket, arena, work.outcome(*given))
+    while True:
+        try:
+            task, _ = receive(socket)
+        except EOFError:
+            return
+        released, *given = pickle.loads(task.more)
+        arena.release(released)
+        _answer(socket, arena, work.outcome(*given))
 
 
 def _answer(socket: Any, arena: Arena, outcome: Outcome) -> None:
-    kind = _BATCH if outcome.error is None else _ERROR if outcome.started else _NOT_STARTED
     if outcome.value is END:
-        socket.send_bytes(_MESSAGE.pack(outcome.ticket, _END, 0, 0, 0))
-        return
-    try:
-        packed = pack(outcome.value if outcome.error is None else _portable(outcome.error))
-    except BaseException as error:
-        packed, kind = pack(_portable(error)), _ERROR
-    place, width, count = arena.write(packed)
-    socket.send_bytes(_MESSAGE.pack(outcome.ticket, kind, place, width, count))
-    arena.send()
+        send(socket, Message(outcome.ticket, _END))
+    elif outcome.error is not None:
+        _tell(socket, outcome, _ERROR if outcome.started else _NOT_STARTED)
+    else:
+        try:
+            arena.give(pack(outcome.value), outcome.ticket, _BATCH)
+        except (BrokenPipeError, ConnectionResetError):
+            raise
+        except BaseException as error:
+            if isinstance(error, (OSError, MemoryError)):
+                error.add_note(_LIMITS)
+            _tell(socket, replace(outcome, error=error), _ERROR)
 
 
-def _portable(error: BaseException) -> tuple[BaseException | None, str, str]:
-    """An error that pickle can carry, or None; its class and words; and its traceback."""
-    trace = "".join(traceback.format_exception(error))
+def _tell(socket: Any, outcome: Outcome, kind: int) -> None:
+    """Send an error, in the message itself: there may be no memory to share, and no descriptor for it."""
+    error = outcome.error
+    name = type(error).__name__
     try:
-        again = pickle.loads(pickle.dumps(error))
+        trace = "".join(traceback.format_exception(error))
+    except Exception:  # of what the error holds
+        trace = name
+    try:
+        carried = pickle.dumps(error)
+        again = pickle.loads(carried)
         whole = type(again) is type(error) and str(again) == str(error)
     except Exception:
         whole = False
-    return error if whole else None, f"{type(error).__name__}: {error}", trace
+    told = pickle.dumps((carried if whole else None, name, trace))
+    send(socket, Message(outcome.ticket, kind, more=told))
 
 
 def _watch(parent: int) -> None:
@@ -148,7 +168,7 @@ class _Worker:
     def __init__(self, context: Any, number: int, startup: Startup) -> None:
         dataset = copy.copy(startup.dataset) if context.get_start_method() == "fork" else startup.dataset
         info = WorkerInfo(number, startup.number, startup.seed + number, dataset)
-        self.socket, theirs = context.Pipe()
+        self.socket, theirs = connected()
         _sockets.add(self.socket)
         self.memory = Mapped()
         self.process = context.Process(
@@ -163,26 +183,32 @@ class _Worker:
         """Read a message.
 
         Raises:
-            EOFError: the worker has ended.
+            EOFError: the worker has ended. OSError: its memory cannot be mapped here.
         """
-        ticket, kind, place, width, count = _MESSAGE.unpack(self.socket.recv_bytes())
+        message, handle = receive(self.socket)
+        ticket, kind, place, width, count, more = message
         if width:
-            self.memory.receive(self.socket, width, count)
+            self.memory.add(handle, width, count)
         number = int(self.process.name.rpartition(" ")[2])
         if kind == _END:
             return Outcome(number, ticket, END)
+        if kind != _BATCH:
+            return Outcome(number, ticket, error=_raised(number, *pickle.loads(more)), started=kind == _ERROR)
         try:
-            value = self.memory.read(place)
+            return Outcome(number, ticket, self.memory.read(place))
         except Exception as error:  # what unpickles the batch is the user's
             return Outcome(number, ticket, error=error)
-        if kind == _BATCH:
-            return Outcome(number, ticket, value)
-        return Outcome(number, ticket, error=_raised(number, *value), started=kind == _ERROR)
 
 
-def _raised(number: int, error: BaseException | None, words: str, trace: str) -> BaseException:
-    note = f"Caught {words.partition(':')[0]} in DataLoader worker process {number}.\nOriginal {trace.rstrip()}"
-    if error is None:
+def _raised(number: int, carried: bytes | None, name: str, trace: str) -> BaseException:
+    """The error of a worker; one that cannot be made here, such as one whose class only the worker can import, is a
+    RuntimeError with its traceback."""
+    note = f"Caught {name} in DataLoader worker process {number}.\nOriginal {trace.rstrip()}"
+    try:
+        error = None if carried is None else pickle.loads(carried)
+    except Exception:
+        error = None
+    if not isinstance(error, BaseException):
         return RuntimeError(f"{note}\n")
     error.add_note(note)
     return error
@@ -219,7 +245,7 @@ class Processes(Pool):
         places = [released.pop() for _ in range(len(released))]
         # if the worker is dead, `get` tells
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            target.socket.send_bytes(pickle.dumps((places, *given), 5))
+            send(target.socket, Message(more=pickle.dumps((places, *given), 5)))
 
     def _ready(self, timeout: float | None) -> list[Any]:
         """The sockets and sentinels that can be read."""
@@ -235,10 +261,13 @@ class Processes(Pool):
         for source in sorted(ready, key=lambda source: isinstance(source, int)):
             worker = self._sources[source]
             try:
-                if source is worker.socket:
-                    return worker.answer()
+                outcome = worker.answer() if source is worker.socket else None
             except (EOFError, ConnectionResetError):
-                pass
+                outcome = None
+            if outcome is not None:
+                if outcome.ticket < 0:
+                    raise outcome.error  # type: ignore[misc]
+                return outcome
             dead = dead or worker
         assert dead is not None
         raise RuntimeError(self._death(dead))
@@ -262,8 +291,8 @@ class Processes(Pool):
         return explain(
             f"DataLoader worker (pid(s) {process.pid}) exited unexpectedly",
             f"{name} of {len(self._workers)} ended with status {status}",
-            remedy="look for os._exit() and for a library that ends the process; num_workers=0 runs the same in this "
-            "process",
+            remedy="look for a traceback above, for os._exit() and for a library that ends the process; num_workers=0 "
+            "runs the same in this process",
         )
 
     def close(self) -> None:

@@ -10,25 +10,28 @@ the limit of /dev/shm, 64 MB in a container unless set, does not apply to it.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import mmap
+import multiprocessing
 import os
 import pickle
 import secrets
+import socket
 import struct
 import tempfile
 import weakref
 from collections.abc import Callable
 from io import BytesIO
-from multiprocessing import reduction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...errors import AutogradError
 from ...tensor import Tensor
 
-__all__ = ["Arena", "Mapped", "Packed", "pack"]
+__all__ = ["Arena", "Mapped", "Message", "Packed", "connected", "pack", "receive", "send"]
 
 _ALIGNMENT = 64
 _SMALL = 512  # bytes; smaller arrays are part of the pickle
@@ -113,7 +116,7 @@ def _unpacked(memory: memoryview) -> Any:
     return pickle.loads(memory[begin : begin + length], buffers=buffers)
 
 
-# ---- segments -------------------------------------------------------------------------------------------------
+# ---- memory that two processes map ------------------------------------------------------------------------------
 
 
 def _made(size: int) -> tuple[mmap.mmap, Any]:
@@ -126,26 +129,109 @@ def _made(size: int) -> tuple[mmap.mmap, Any]:
     else:
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
-    os.ftruncate(descriptor, size)
-    return mmap.mmap(descriptor, size), descriptor
+    try:
+        os.ftruncate(descriptor, size)
+        return mmap.mmap(descriptor, size), descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
-def _send(connection: Any, handle: Any) -> None:
+# ---- messages -------------------------------------------------------------------------------------------------
+
+
+class Message(NamedTuple):
+    """What a worker says: of which task, what kind of message, the place of the batch, width and number of places of a
+    segment that is to be mapped first; and bytes, such as a pickled error or, to a worker, a pickled task."""
+
+    ticket: int = 0
+    kind: int = 0
+    place: int = 0
+    width: int = 0
+    count: int = 0
+    more: bytes = b""
+
+
+_HEAD = struct.Struct("<qBQQQQ")  # the last is the number of bytes that follow
+
+
+class _Closing(socket.socket):
+    """A socket that is closed by the garbage collector without a warning, and only once."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def connected() -> tuple[Any, Any]:
+    """Two ends of a connection, the first for this process, the second for a worker.
+
+    No `multiprocessing.Pipe` but on Windows: its finalizer closes the descriptor and does not note that, garbage is
+    finalized in any order, and the pool's `close` then closed what has the number by then.
+    """
     if os.name == "nt":
-        connection.send(handle)
-    else:
-        reduction.send_handle(connection, handle, None)  # type: ignore[arg-type]
+        return multiprocessing.Pipe()
+    ours, theirs = socket.socketpair()
+    mine = _Closing(fileno=ours.detach())
+    for each in (mine, theirs):
+        each.settimeout(None)  # whatever socket.setdefaulttimeout() says
+    return mine, theirs
+
+
+def send(connection: Any, message: Message, handle: Any = None) -> None:
+    """Send a message, and with it the handle of the segment that it announces: all of it, or nothing if this raises."""
+    data = _HEAD.pack(*message[:-1], len(message.more)) + message.more
+    if os.name == "nt":
+        connection.send_bytes(data + (handle or "").encode())
+        return
+    passed = [] if handle is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", handle))]
+    connection.sendall(memoryview(data)[connection.sendmsg([data], passed) :])
+
+
+def receive(connection: Any) -> tuple[Message, Any]:
+    """The next message and the handle that came with it, or None.
+
+    Raises:
+        EOFError: the other end is closed. OSError: this process has no room for the handle.
+    """
+    if os.name == "nt":
+        data = connection.recv_bytes()
+        *numbers, length = _HEAD.unpack_from(data)
+        end = _HEAD.size + length
+        return Message(*numbers, data[_HEAD.size : end]), data[end:].decode() or None
+    data, handles, _, _ = socket.recv_fds(connection, _HEAD.size, 1)
+    try:
+        *numbers, length = _HEAD.unpack(data + _exactly(connection, _HEAD.size - len(data)))
+        message = Message(*numbers, _exactly(connection, length))
+        if message.width and not handles:  # the system drops one for which there is no room here
+            raise OSError(errno.EMFILE, f"{os.strerror(errno.EMFILE)}: no room for a worker's shared memory")
+    except BaseException:
+        for handle in handles:
+            os.close(handle)
+        raise
+    return message, handles[0] if handles else None
+
+
+def _exactly(stream: socket.socket, count: int) -> bytes:
+    parts = []
+    while count:
+        part = stream.recv(min(count, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def _mapped(handle: Any, size: int) -> mmap.mmap:
+    if os.name == "nt":
+        return mmap.mmap(-1, size, tagname=handle)  # type: ignore[call-arg, unused-ignore]
+    try:
+        return mmap.mmap(handle, size)
+    finally:
         os.close(handle)
 
 
-def _received(connection: Any, size: int) -> mmap.mmap:
-    if os.name == "nt":
-        return mmap.mmap(-1, size, tagname=connection.recv())  # type: ignore[call-arg, unused-ignore]
-    descriptor = reduction.recv_handle(connection)
-    try:
-        return mmap.mmap(descriptor, size)
-    finally:
-        os.close(descriptor)
+# ---- segments -------------------------------------------------------------------------------------------------
 
 
 class _Segment:
@@ -165,33 +251,36 @@ class Arena:
         self._connection = connection
         self._free: dict[int, list[int]] = {}  # the free places of each width, the one that was used last at the end
         self._places: list[_Segment] = []  # the segment of each place
-        self._unsent: list[tuple[_Segment, Any]] = []
 
-    def write(self, packed: Packed) -> tuple[int, int, int]:
-        """Write to a free place; returns its number, and width and count of a segment that the receiver has to map."""
+    def give(self, packed: Packed, ticket: int, kind: int) -> None:
+        """Write to a free place and send the message that it is there. If this raises, nothing was sent or kept."""
         width = max(1 << (packed.size - 1).bit_length(), mmap.PAGESIZE)
         free = self._free.setdefault(width, [])
-        segment = None if free else self._grow(width, free)
-        place = free.pop()
-        its = self._places[place]
-        start = its.start(place)
-        with memoryview(its.memory) as memory:
-            packed.write(memory[start : start + packed.size])
-        return place, width if segment else 0, segment.count if segment else 0
-
-    def _grow(self, width: int, free: list[int]) -> _Segment:
-        count = max(2, sum(segment.width == width for segment in self._places))
-        memory, handle = _made(width * count)
-        segment = _Segment(memory, width, count, len(self._places))
-        self._places += [segment] * count
-        free += range(segment.first + count - 1, segment.first - 1, -1)
-        self._unsent.append((segment, handle))
-        return segment
-
-    def send(self) -> None:
-        """Hand new segments to the receiver, which has been told that they come."""
-        while self._unsent:
-            _send(self._connection, self._unsent.pop(0)[1])
+        before, count, handle, place = len(self._places), 0, None, -1
+        if not free:
+            count = max(2, sum(segment.width == width for segment in self._places))
+            memory, handle = _made(width * count)
+        try:
+            if count:
+                self._places += [_Segment(memory, width, count, before)] * count
+                free += range(before + count - 1, before - 1, -1)
+            place = free.pop()
+            its = self._places[place]
+            start = its.start(place)
+            with memoryview(its.memory) as whole:
+                packed.write(whole[start : start + packed.size])
+            send(self._connection, Message(ticket, kind, place, width if count else 0, count), handle)
+        except BaseException:
+            if count:
+                free.clear()
+                del self._places[before:]
+            elif place >= 0:
+                free.append(place)
+            raise
+        finally:
+            with contextlib.suppress(Exception):  # the message may have been sent
+                if isinstance(handle, int):
+                    os.close(handle)
 
     def release(self, places: list[int]) -> None:
         """Take places back. Those that are not needed soon give their memory to the system."""
@@ -216,9 +305,9 @@ class Mapped:
         self.released: list[int] = []
         self._places: list[_Segment] = []
 
-    def receive(self, connection: Any, width: int, count: int) -> None:
+    def add(self, handle: Any, width: int, count: int) -> None:
         """Map a segment that the worker made."""
-        segment = _Segment(_received(connection, width * count), width, count, len(self._places))
+        segment = _Segment(_mapped(handle, width * count), width, count, len(self._places))
         self._places += [segment] * count
 
     def read(self, place: int) -> Any:

@@ -188,9 +188,13 @@ class Prefetched:
         self._done: dict[int, Outcome] = {}
         self._broken: str | None = None  # why the workers had to be ended
         self._late: BaseException | None = None  # what the sampler raised, to be raised after the batches before it
-        for _ in range(number * max(prefetch_factor, 1)):
-            self._dispatch(self._turn())
-        pool.start(number)
+        try:
+            for _ in range(number * max(prefetch_factor, 1)):
+                self._dispatch(self._turn())
+            pool.start(number)
+        except BaseException:
+            self.close()  # a task may be half sent
+            raise
 
     def _turn(self) -> int:
         return self._turns[(self._next - self._first) % len(self._turns)]
@@ -232,21 +236,20 @@ class Prefetched:
         while self._pool is not None and self._due < self._next:
             try:
                 outcome = self._outcome()
+                self._due += 1
+                if outcome.value is END and outcome.worker in self._turns:
+                    self._turns.remove(outcome.worker)
+                if not outcome.started:
+                    self.close()
+                elif self._turns:
+                    again = not self._in_order and outcome.worker in self._turns
+                    self._dispatch(outcome.worker if again else self._turn())
             except queue.Empty:
                 return None, RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
             except BaseException as error:
-                self.close()  # a message may be half read
+                self.close()  # a message may be half read or half sent
                 self._broken = str(error) if isinstance(error, RuntimeError) else f"interrupted by {error!r}"
                 raise
-            self._due += 1
-            if outcome.value is END:
-                if outcome.worker in self._turns:
-                    self._turns.remove(outcome.worker)
-            if not outcome.started:
-                self.close()
-            elif self._turns:
-                again = not self._in_order and outcome.worker in self._turns
-                self._dispatch(outcome.worker if again else self._turn())
             if outcome.error is not None or outcome.value is not END:
                 return outcome.value, outcome.error
         late, self._late = self._late, None
@@ -259,7 +262,8 @@ class Prefetched:
         assert self._pool is not None
         while self._due not in self._done:
             found = self._pool.get(self._timeout or None)
-            if found.ticket >= self._first:  # else it is of a pass that was left
+            # else it is of a pass that was left, or a worker failed just after it had answered
+            if found.ticket >= (self._due if self._in_order else self._first):
                 self._done[found.ticket if self._in_order else self._due] = found
         return self._done.pop(self._due)
 
