@@ -32,7 +32,7 @@ class device:
 
     __module__ = "tritensor"
 
-    __slots__ = ("_before", "_hash", "index", "type")
+    __slots__ = ("_hash", "index", "type")
 
     type: str
     index: int | None
@@ -60,7 +60,6 @@ class device:
             raise DeviceError(f"Device index must not be negative, got {index}")
         self.type, self.index = kind, index
         self._hash = hash((kind, index))
-        self._before: list[device | None] = []
 
     def __eq__(self, other: object) -> bool:
         return self is other or (other.__class__ is device and self.type == other.type and self.index == other.index)
@@ -78,12 +77,12 @@ class device:
         return device, (str(self),)
 
     def __enter__(self) -> device:
-        self._before.append(_state.default)
+        _state.before.append(_state.default)
         _state.default = self
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _state.default = self._before.pop()
+        _state.default = _state.before.pop()
 
 
 def _parse(text: str) -> tuple[str, int | None]:
@@ -104,6 +103,9 @@ def _parse(text: str) -> tuple[str, int | None]:
 
 class _State(threading.local):
     default: device | None = None
+
+    def __init__(self) -> None:
+        self.before: list[device | None] = []  # the defaults from before the blocks that this thread is in
 
 
 _state = _State()

@@ -46,6 +46,18 @@ class _Restoring(threading.local):
 restoring = _Restoring()
 
 
+class _Own(threading.local):
+    """What this thread has of modes that many threads may be in at once."""
+
+    def __init__(self) -> None:
+        self.next: dict[_GradMode, Callable[[], _Block | None]] = {}  # the block that a statement has for a mode
+        # the blocks that were entered without a `with` statement, by a call of `__enter__`
+        self.entered: weakref.WeakKeyDictionary[_GradMode, list[_Block]] = weakref.WeakKeyDictionary()
+
+
+own = _Own()
+
+
 @public(functional=False)
 def is_grad_enabled() -> bool:
     """Whether operators are being recorded in this thread."""
@@ -91,7 +103,7 @@ class _Exit:
         if mode is None:
             return self
         block = _Block()
-        mode._next = known = weakref.ref(block)
+        own.next[mode] = known = weakref.ref(block)
         leave = functools.partial(_leave, mode, known)
         leave.block = block  # type: ignore[attr-defined]
         return leave
@@ -104,7 +116,7 @@ class _Exit:
 def _leave(mode: _GradMode, known: Callable[[], _Block | None], *exception: object) -> None:
     block = known()
     if block is None or block.restore is _nothing:  # `mode.__exit__()` after `mode.__enter__()`
-        block = mode._entered.pop()
+        block = own.entered.get(mode, []).pop()
     # until the modes are restored no instruction looks for an interrupt
     restore = block.restore
     block.restore = _nothing
@@ -120,15 +132,12 @@ class _GradMode:
 
     enabled = True
     inference: bool | None = None
-    _next: Callable[[], _Block | None] = staticmethod(
-        _no_block
-    )  # the block that is entered next, if a statement has it
 
     def __enter__(self) -> None:
-        block = self._next()
-        if block is None or block.restore is not _nothing:
+        block = own.next.pop(self, _no_block)()
+        if block is None:
             block = _Block()
-            self._entered.append(block)
+            own.entered.setdefault(self, []).append(block)
         block.restore = restoring.to[recording.enabled, recording.inference]
         # from here on no instruction looks for an interrupt
         recording.enabled = self.enabled
@@ -136,11 +145,6 @@ class _GradMode:
             recording.inference = self.inference
 
     __exit__ = _Exit()
-
-    @functools.cached_property
-    def _entered(self) -> list[_Block]:
-        """The blocks that were entered without a `with` statement, by a call of `__enter__`."""
-        return []
 
     def __call__(self, function: F) -> F:
         if inspect.isgeneratorfunction(function):
@@ -239,15 +243,18 @@ class set_grad_enabled(_GradMode):
                 f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
             )
         self._before = (recording.enabled, recording.inference)
+        self._thread = threading.get_ident()
         self.enabled = recording.enabled = mode
 
     def __enter__(self) -> None:
-        recording.enabled, recording.inference = self._before  # to be restored
+        if self._thread == threading.get_ident():  # in others the call has changed nothing
+            recording.enabled, recording.inference = self._before  # to be restored
         super().__enter__()
 
     def __call__(self, function: F) -> F:
         """The function, run with recording on or off; the thread's own mode is restored at once."""
-        recording.enabled = self._before[0]
+        if self._thread == threading.get_ident():
+            recording.enabled = self._before[0]
         return super().__call__(function)
 
     def _again(self) -> _GradMode:

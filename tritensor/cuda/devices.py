@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -103,20 +104,27 @@ class device:
 
     def __init__(self, device: Any) -> None:
         self._device = None if isinstance(device, int) and device < 0 else device
-        self._before: list[int] = []
 
     def __enter__(self) -> device:
         driver = require()
         before = devices.current_index()
         if self._device is not None:
             driver.set_device(ordinal(self._device))
-        self._before.append(before)
+        _blocks.before.append(before)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        before = self._before.pop()
+        before = _blocks.before.pop()
         if before != devices.current_index():
             require().set_device(before)
+
+
+class _Blocks(threading.local):
+    def __init__(self) -> None:
+        self.before: list[int] = []  # the current devices from before the blocks that this thread is in
+
+
+_blocks = _Blocks()
 
 
 def get_device_name(device: Any = None) -> str:
