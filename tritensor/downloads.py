@@ -38,7 +38,7 @@ def receive(url: str, part: str, progress: bool | None = None) -> None:
             raise OSError(f"{url} sent another part of the file than the one that was asked for")
         start = start if goes_on else 0
         length = response.headers.get("Content-Length", "")
-        total = start + int(length) if length.isdecimal() else None
+        total = start + int(length) if length.isdecimal() and len(length) < 19 else None
         name, quiet = os.path.basename(part).removesuffix(".part"), None if progress is None else not progress
         bar = tqdm(total=total, initial=start, unit="B", unit_scale=True, desc=name, disable=quiet)
         with open(part, "ab" if goes_on else "wb") as stream, bar:

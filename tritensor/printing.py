@@ -105,13 +105,14 @@ class _ComplexFormatter:
         return f"{self.real.text(value.real)}{'' if imag.startswith('-') else '+'}{imag}j"
 
 
-def _summary(array: np.ndarray) -> np.ndarray:
-    """The elements of a large array that are printed."""
-    edge = options.edgeitems
-    for dim, extent in enumerate(array.shape):
-        if extent > 2 * edge:
-            array = np.concatenate([array.take(range(edge), dim), array.take(range(extent - edge, extent), dim)], dim)
-    return array
+def _summary(array: np.ndarray, more: int = 0) -> np.ndarray:
+    """The elements of a large array that are printed, and `more` of each dimension that is cut."""
+    edge, last = options.edgeitems, options.edgeitems + more
+    ends = [
+        range(extent) if extent <= edge + last else [*range(edge), *range(extent - last, extent)]
+        for extent in array.shape
+    ]
+    return array[np.ix_(*ends)]  # in one step: an expanded array may be larger than memory in all but the last
 
 
 def _lines(array: np.ndarray, indent: int, summarize: bool, formatter: Any) -> str:
@@ -141,11 +142,16 @@ def format_tensor(tensor: Any, prefix: str = "tensor(") -> str:
     if isinstance(tensor._data, Batched):
         text = format_tensor(leaves.wrap(tensor._data.array)).replace("\n", "\n    ")
         return f"{tensor._data!r}, value=\n    {text}\n)"
-    array = tensor.detach()._to_host()
+    shown = tensor.detach()
+    if tensor.is_cuda and 0 in shown.stride():  # what is expanded is not copied as often as it is seen
+        shown = shown[tuple([slice(1) if step == 0 else slice(None) for step in shown.stride()])]
+    array = np.broadcast_to(shown._to_host(), tensor.shape)
     dtype = tensor.dtype
+    summarize = array.size > options.threshold
+    if summarize:
+        array = _summary(array, 1)
     if array.dtype == dtypes.bfloat16.numpy:
         array = array.astype(np.float32)
-    summarize = array.size > options.threshold
     suffixes = []
     if tensor.is_cuda:
         suffixes.append(f"device='{tensor.device}'")

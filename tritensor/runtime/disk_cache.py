@@ -18,6 +18,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -65,7 +66,12 @@ def folder() -> Path:
 def load(path: Path) -> Compiled | None:
     """The stored kernel; None where the file is missing or damaged."""
     try:
-        content = path.read_bytes()
+        # of a pipe, which somebody put there, neither opening nor reading may wait
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return None
+            content = file.read()
     except OSError:
         return None
     try:
@@ -74,7 +80,7 @@ def load(path: Path) -> Compiled | None:
         if magic != _MAGIC or hashlib.sha256(binary).hexdigest() != facts.pop("sha256"):
             return None
         return Compiled(binary, **facts)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except Exception:  # nesting, numbers and types that Python refuses among them
         return None
 
 
@@ -85,7 +91,10 @@ def store(path: Path, compiled: Compiled) -> None:
     content = _MAGIC + json.dumps(facts).encode() + b"\n" + compiled.binary
     temporary = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        for place in (path.parent.parent, path.parent):
+            if not place.is_dir():
+                place.mkdir(parents=True, exist_ok=True)
+                place.chmod(0o700)  # whatever the umask: who can write there can have code run
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
             temporary = file.name
             file.write(content)

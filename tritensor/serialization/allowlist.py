@@ -17,6 +17,7 @@ from ..errors import TritensorError
 from ..tensor import Size
 from . import numpy_objects
 from .builder import StorageType, StorageView, StoredTensor
+from .geometry import LARGEST
 from .malformed import Malformed
 from .numpy_objects import is_one_of
 
@@ -138,8 +139,12 @@ def _complex(unpickler: Any, arguments: tuple[Any, ...]) -> complex:
     return complex(*arguments)
 
 
+def _is_int64(number: Any) -> bool:
+    return type(number) is int and -LARGEST - 1 <= number <= LARGEST
+
+
 def _size(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
-    if len(arguments) != 1 or type(arguments[0]) is not tuple or any(type(n) is not int for n in arguments[0]):
+    if len(arguments) != 1 or type(arguments[0]) is not tuple or any(not _is_int64(n) for n in arguments[0]):
         raise wrong_arguments("torch.Size", arguments)
     unpickler.charge(8 * len(arguments[0]))
     return Size(arguments[0])
@@ -147,7 +152,7 @@ def _size(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
 
 def _device(unpickler: Any, arguments: tuple[Any, ...]) -> devices.device:
     kinds = tuple(type(argument) for argument in arguments)
-    if kinds not in ((str,), (str, int)):
+    if kinds not in ((str,), (str, int)) or not _is_int64(arguments[-1] if len(arguments) == 2 else 0):
         raise wrong_arguments("torch.device", arguments)
     try:
         return devices.device(*arguments)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ..dtypes import dtype
-from .geometry import check_geometry
+from .geometry import LARGEST, check_geometry
 from .malformed import Malformed
 
 __all__ = ["Builder", "Claims", "StorageRecord", "StorageType", "StorageView", "StoredTensor"]
@@ -101,7 +101,7 @@ class Builder:
             or type(key) is not str
             or type(location) is not str
             or type(count) is not int
-            or count < 0
+            or not 0 <= count <= LARGEST
         ):
             raise Malformed("the pickle refers to a storage in a way that PyTorch does not")
         if len(identity) == 6 and identity[5] is not None:
@@ -126,6 +126,8 @@ class Builder:
             raise Malformed("only Tensors of floating point and complex dtype can require gradients")
         if stored.conjugate and not stored.dtype.is_complex:
             raise Malformed(f"a tensor of {stored.dtype} is said to be conjugated")
+        if stored.negative and stored.dtype.name == "bool":
+            raise Malformed(f"a tensor of {stored.dtype} is said to be negated")
         return self.make(stored)
 
     def parameter(self, tensor: Any, requires_grad: bool) -> Any:

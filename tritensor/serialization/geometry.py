@@ -6,7 +6,7 @@ from typing import Any
 
 from .malformed import Malformed
 
-__all__ = ["check_geometry"]
+__all__ = ["LARGEST", "check_geometry"]
 
 MOST_DIMENSIONS = 64  # as many as NumPy has
 LARGEST = 2**63 - 1
@@ -23,7 +23,7 @@ def check_geometry(nbytes: int, itemsize: int, offset: Any, size: Any, stride: A
         for number in numbers:
             if type(number) is not int:
                 raise Malformed(f"a tensor's {name} is not made of integers", f"it holds a {type(number).__name__}")
-            if number < 0 or number > LARGEST:
+            if number < 0 or number > (LARGEST if name == "size" else LARGEST // itemsize):
                 raise Malformed(f"a tensor's {name} is negative or too large", f"it holds {hex(number)[:24]}")
     if len(size) != len(stride):
         raise Malformed(f"a tensor has {len(size)} sizes and {len(stride)} strides")

@@ -6,8 +6,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from ..drivers.allocator import readable
 from ..errors import TritensorError
@@ -15,7 +17,7 @@ from ..printing import aligned
 from .allowlist import Refused
 from .builder import Builder, StoredTensor
 from .legacy import LegacyCheckpoint
-from .malformed import Malformed
+from .malformed import Malformed, refusing
 from .reader import open_checkpoint
 from .safetensors_files import is_safetensors_name, read_header
 from .source import open_source
@@ -24,6 +26,7 @@ from .temporaries import remove_abandoned
 __all__ = ["inspect", "main"]
 
 WIDEST_NAME = 60
+LONGEST_NAME = 1000  # a path of names is not kept longer, or the paths could take far more memory than the file
 Row = tuple[str, str, str, str, str]
 
 
@@ -77,7 +80,7 @@ def inspect(path: Any) -> tuple[list[str], bool]:
 def _describe(path: Any) -> tuple[str, list[Row], list[str], list[Malformed]]:
     refused: list[Malformed] = []
     try:
-        with open_source(path) as source:
+        with open_source(path) as source, refusing(str(path)):
             checkpoint = open_checkpoint(source)
             kind = "PyTorch before 1.6" if isinstance(checkpoint, LegacyCheckpoint) else "PyTorch zip archive"
             builder = Builder(checkpoint)
@@ -101,7 +104,7 @@ def _walk(root: Any) -> Iterator[tuple[str, Any]]:
     while stack:
         name, value = stack.pop()
         if isinstance(value, dict):
-            parts = [(f"{name}.{key}" if name else str(key), part) for key, part in value.items()]
+            parts = [(f"{name}.{_shown(key)}" if name else _shown(key), part) for key, part in value.items()]
         elif isinstance(value, (list, tuple, set, frozenset)) and not hasattr(value, "numel"):
             parts = [(f"{name}[{index}]", part) for index, part in enumerate(value)]
         else:
@@ -111,7 +114,7 @@ def _walk(root: Any) -> Iterator[tuple[str, Any]]:
             yield name, value
             continue
         seen.add(id(value))
-        stack.extend(reversed(parts))
+        stack.extend((part_name[:LONGEST_NAME], part) for part_name, part in reversed(parts))
 
 
 def _row(name: str, value: Any) -> Row:
@@ -120,9 +123,22 @@ def _row(name: str, value: Any) -> Row:
         return name, kind, str(list(value.size)), value.storage.location, readable(value.nbytes)
     if isinstance(value, Refused):
         return name, f"{value.name} (refused)", "", "", ""
-    shown = f"{value!r:.40}" if not hasattr(value, "shape") else f"numpy {value.dtype}"
-    shape = str(list(value.shape)) if hasattr(value, "shape") else ""
-    return name, type(value).__name__ if shape else shown, shape, "", readable(value.nbytes) if shape else ""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return name, type(value).__name__, str(list(value.shape)), "", readable(value.nbytes)
+    return name, _shown(value, repr)[:40], "", "", ""
+
+
+def _shown(value: Any, text: Callable[[Any], str] = str) -> str:
+    """The text of a key or a value; of what has parts or many digits, its kind and size."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"int of {value.bit_length()} bits"
+    if isinstance(value, (dict, list, tuple, set, frozenset, bytes, bytearray, str)) and len(value) > 200:
+        return f"{type(value).__name__} of {len(value)}"
+    if isinstance(value, (tuple, frozenset)):
+        return f"({', '.join(_shown(part, repr) for part in value)})"
+    if isinstance(value, (dict, list, set)) and value:
+        return f"{type(value).__name__} of {len(value)}, which is above"
+    return text(value)
 
 
 def _safetensors_rows(path: Any) -> list[Row]:

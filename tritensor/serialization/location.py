@@ -9,7 +9,7 @@ from typing import Any
 from .. import devices, drivers
 from ..errors import ArgumentError, TritensorError, explain
 from .builder import StorageRecord
-from .malformed import Malformed
+from .malformed import CallersError, Malformed
 
 __all__ = ["StorageHandle", "restorer"]
 
@@ -88,7 +88,7 @@ def _look_up(mapping: Mapping[Any, Any], location: str) -> str:
     found = mapping.get(location, location)
     name = _name(found)
     if name is None:
-        raise ArgumentError(
+        raise CallersError from ArgumentError(
             explain(
                 f"load(): map_location maps {location!r} to a {type(found).__name__}",
                 remedy="map it to a device or its name",
@@ -98,11 +98,14 @@ def _look_up(mapping: Mapping[Any, Any], location: str) -> str:
 
 
 def _ask(function: Callable[..., Any], record: StorageRecord) -> devices.device:
-    answer = function(StorageHandle(record.nbytes), record.location)
+    try:
+        answer = function(StorageHandle(record.nbytes), record.location)
+    except Exception as error:
+        raise CallersError from error
     if answer is None:
         return check_place(record.location)
     if not isinstance(answer, StorageHandle):
-        raise ArgumentError(
+        raise CallersError from ArgumentError(
             explain(
                 f"load(): map_location returned a {type(answer).__name__}",
                 remedy="return the storage it was given, storage.cuda(index), or None",

@@ -3,9 +3,12 @@ raises."""
 
 from __future__ import annotations
 
-from ..errors import CheckpointError, explain
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-__all__ = ["Malformed"]
+from ..errors import CheckpointError, OutOfMemoryError, explain
+
+__all__ = ["CallersError", "Malformed", "refusing"]
 
 
 class Malformed(Exception):
@@ -26,3 +29,27 @@ class Malformed(Exception):
         """The error that the user sees: it names the file and the entry."""
         place = f"in {file}" + (f", entry {self.entry}" if self.entry else "")
         return CheckpointError(explain(self.first, place, *self.facts, remedy=self.remedy or None))
+
+
+class CallersError(Exception):
+    """Carries an error of the caller's own code, such as `map_location`, past `refusing`."""
+
+
+@contextmanager
+def refusing(name: str) -> Iterator[None]:
+    """Read a file in this block: whatever its content makes Python or NumPy raise is a CheckpointError with its name.
+
+    What the file has no part in passes: errors of the system, of memory, and of the caller's own code.
+    """
+    try:
+        yield
+    except Malformed as error:
+        raise error.as_error(name) from None
+    except CallersError as error:
+        assert error.__cause__ is not None
+        raise error.__cause__ from None
+    except (CheckpointError, OutOfMemoryError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        fact = f"{type(error).__name__}: {error}".split("\n", 1)[0][:200]
+        raise Malformed("the file is damaged", fact).as_error(name) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import ml_dtypes
@@ -74,7 +75,9 @@ def _scalar(unpickler: Any, arguments: tuple[Any, ...]) -> Any:
         or not arguments[0].itemsize
     ):
         raise Malformed("the pickle holds a NumPy scalar that is no plain number or text", remedy=PLAIN)
-    return np.frombuffer(arguments[1], dtype=arguments[0])[0]
+    scalar = np.frombuffer(arguments[1], dtype=arguments[0])
+    _check_text(scalar)
+    return scalar[0]
 
 
 def set_state(target: Any, state: Any) -> bool:
@@ -117,6 +120,15 @@ def _set_array(target: np.ndarray, state: Any) -> None:
         target.__setstate__(state)
     except (TypeError, ValueError) as error:
         raise Malformed(f"the pickle holds a NumPy array that cannot exist: {error}") from None
+    _check_text(target)
+
+
+def _check_text(array: np.ndarray) -> None:
+    """Raise `Malformed` where text has characters that Unicode does not: NumPy fails when such an element is read."""
+    if array.dtype.kind == "U" and array.size and array.itemsize:
+        flat = np.frombuffer(array.tobytes(), np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        if flat.max() > sys.maxunicode:
+            raise Malformed("the pickle holds NumPy text with characters outside of Unicode")
 
 
 def _set_dtype(target: np.dtype[Any], state: Any) -> None:

@@ -9,7 +9,7 @@ from ..errors import ArgumentError, explain
 from .checkpoint import Checkpoint, ZipCheckpoint
 from .legacy import LegacyCheckpoint
 from .location import restorer
-from .malformed import Malformed
+from .malformed import Malformed, refusing
 from .safetensors_files import is_safetensors_name, load_safetensors
 from .source import Source, open_source
 from .tensors import TensorBuilder
@@ -51,11 +51,12 @@ def load(
     {'weight': tensor([1., 1.]), 'epoch': 3}
     """
     _check_arguments(f, pickle_module, mmap)
+    name = source_name(f)
     try:
         restore = restorer(map_location)
         if is_safetensors_name(f):
             return load_safetensors(f, restore)
-        with open_source(f) as source:
+        with open_source(f) as source, refusing(name):
             checkpoint = open_checkpoint(source)
             if mmap and not checkpoint.can_map:
                 raise Malformed(
@@ -67,7 +68,7 @@ def load(
             builder.fill()
             return loaded
     except Malformed as error:
-        raise error.as_error(source_name(f)) from None
+        raise error.as_error(name) from None
 
 
 def open_checkpoint(source: Source) -> Checkpoint:

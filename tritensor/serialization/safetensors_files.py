@@ -14,11 +14,12 @@ import numpy as np
 
 from .. import dtypes
 from ..devices import device
-from ..errors import CheckpointError, DtypeError, explain
+from ..errors import CheckpointError, DtypeError, OutOfMemoryError, explain
 from ..memory import copies
 from ..tensor import Tensor, wrap
 from .atomic import atomic_file
 from .builder import StorageRecord, StorageType
+from .malformed import CallersError, Malformed
 from .progress import Progress
 from .storages import contiguous_host
 
@@ -145,7 +146,7 @@ def read_header(path: Any) -> dict[str, tuple[dtypes.dtype, tuple[int, ...]]]:
 @contextmanager
 def _opened(path: Any) -> Iterator[Any]:
     """The file, opened by the library; a damaged one raises a CheckpointError that names it."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
     with open(path, "rb"):
         pass  # the library's own error for what cannot be opened does not name the file
@@ -153,7 +154,11 @@ def _opened(path: Any) -> Iterator[Any]:
         # Read, not mapped: when somebody truncates a mapped file, the system ends the process that reads it.
         with safe_open(os.fsdecode(path), framework="np", backend="pread") as file:
             yield file
-    except (SafetensorError, OSError) as error:
+    except CallersError as error:
+        raise error.__cause__ from None  # type: ignore[misc]
+    except (CheckpointError, OutOfMemoryError, MemoryError, Malformed):
+        raise
+    except Exception as error:  # of the library, or of NumPy for shapes that cannot exist
         raise _damaged(path, str(error)) from None
 
 

@@ -12,7 +12,7 @@ from ..errors import CheckpointError, explain
 from ..tensor import Size, Tensor, blank
 from .builder import Builder, StorageRecord, StoredTensor
 from .checkpoint import Checkpoint
-from .malformed import Malformed
+from .malformed import Malformed, refusing
 from .reader import load, open_checkpoint, source_name
 from .safetensors_files import is_safetensors_name
 from .source import open_source
@@ -55,7 +55,8 @@ def load_into(model: Any, f: Any, *, strict: bool = True) -> Any:
         with open_source(f) as source:
             checkpoint = open_checkpoint(source)
             builder = _StreamBuilder(checkpoint)
-            state = checkpoint.read_object(builder)
+            with refusing(source.name):
+                state = checkpoint.read_object(builder)
             if not isinstance(state, dict) or any(type(key) is not str for key in state):
                 raise CheckpointError(
                     explain(

@@ -16,10 +16,11 @@ import sys
 from collections import Counter, OrderedDict
 from typing import Any, BinaryIO
 
+from ..errors import OutOfMemoryError
 from .allowlist import Global, Refused, find_global, set_state
 from .builder import Builder
 from .keys import KeyCheck
-from .malformed import Malformed
+from .malformed import CallersError, Malformed
 from .tree import check_tree
 
 __all__ = ["Unpickler"]
@@ -78,8 +79,11 @@ class Unpickler:
         except Malformed as error:
             error.entry = error.entry or self._entry
             raise
-        except (IndexError, KeyError, UnicodeError, struct.error, RecursionError) as error:
-            raise Malformed("the pickle is damaged", f"{type(error).__name__}: {error}", entry=self._entry) from None
+        except (CallersError, OutOfMemoryError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            fact = f"{type(error).__name__}: {error}"[:200]
+            raise Malformed("the pickle is damaged", fact, entry=self._entry) from None
 
     def _run(self) -> Any:
         stack, handlers, most = self._stack, HANDLERS, self._most_objects

@@ -36,6 +36,7 @@ RATIO = 100
 XZ_MEMORY = 2**28  # bytes that unpacking .xz may take; files of `xz -9` take 65 MB
 BY_HAND = "if you trust it, unpack it by hand"
 CHUNK = 1 << 20
+DEEPEST = 100  # folders within another
 DAMAGED = (
     *(EOFError, LookupError, ValueError, OverflowError, struct.error, gzip.BadGzipFile, lzma.LZMAError, zlib.error),
     *(tarfile.TarError, zipfile.BadZipFile, NotImplementedError),
@@ -200,7 +201,11 @@ def _inside(folder: str, name: str, plain: bool, source: str) -> str:
     """The path of a member, if that is a plain file or folder within `folder`, on every system."""
     paths = (PurePosixPath(name), PureWindowsPath(name))
     fact = ""
-    if not plain:
+    parts = name.replace("\\", "/").split("/")
+    if len(parts) > DEEPEST or any(len(part) > 255 for part in parts):
+        fact = f"it lies more than {DEEPEST} folders deep, or has a name of more than 255 characters"
+        name = name[:80]
+    elif not plain:
         fact = "it is no plain file: links, devices and encrypted files are not unpacked"
     elif not name or "\0" in name or any(path.drive or path.root or ".." in path.parts for path in paths):
         fact = "it would be outside of the folder that the archive is unpacked to"
