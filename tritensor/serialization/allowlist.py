@@ -285,6 +285,12 @@ def set_state(target: Any, state: Any) -> None:
             type(name) is not str or not name.isidentifier() or hasattr(OrderedDict, name) for name in state
         ):
             raise Malformed("the pickle sets attributes of an OrderedDict that are not its own")
+        modules = state.get("_metadata", {})
+        if type(modules) not in (dict, OrderedDict) or any(
+            type(facts) not in (dict, OrderedDict) or not (facts.get("version") is None or _is_int64(facts["version"]))
+            for facts in modules.values()
+        ):
+            raise Malformed("the pickle holds a state dict whose _metadata is not that of modules")
         target.__dict__.update(state)
     elif not numpy_objects.set_state(target, state):
         raise Malformed(f"the pickle sets the state of a {type(target).__name__}")

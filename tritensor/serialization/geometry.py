@@ -29,11 +29,11 @@ def check_geometry(nbytes: int, itemsize: int, offset: Any, size: Any, stride: A
         raise Malformed(f"a tensor has {len(size)} sizes and {len(stride)} strides")
     elements = 1
     for length in size:
-        elements *= length
+        elements *= max(length, 1)  # NumPy counts the other dimensions of an empty array, too
     if elements * itemsize > LARGEST:
         raise Malformed("a tensor has more bytes than can be addressed", f"size {size}")
     last = offset + sum((length - 1) * step for length, step in zip(size, stride))
-    if elements and (last + 1) * itemsize > nbytes:
+    if 0 not in size and (last + 1) * itemsize > nbytes:
         raise Malformed(
             "a tensor reaches beyond its storage",
             f"offset {offset}, size {size}, stride {stride} need {(last + 1) * itemsize} bytes of {nbytes}",

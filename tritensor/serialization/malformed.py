@@ -46,8 +46,7 @@ def refusing(name: str) -> Iterator[None]:
     except Malformed as error:
         raise error.as_error(name) from None
     except CallersError as error:
-        assert error.__cause__ is not None
-        raise error.__cause__ from None
+        raise error.__cause__ from None  # type: ignore[misc]
     except (CheckpointError, OutOfMemoryError, OSError, MemoryError):
         raise
     except Exception as error:
