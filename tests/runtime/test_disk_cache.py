@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -399,3 +400,42 @@ def test_processes_that_start_together_and_one_that_comes_later(stub: Path, fold
     imported, seconds = out.split()
     assert imported == "False", "a warm start needs no Triton"
     assert float(seconds) < 0.5
+
+
+# ---- what others put there ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "header",
+    [b"[" * 100_000, b'{"a":' * 100_000, b"9" * 5000, b"[]", b'{"sha256":{}}', b"\xff", b'{"sha256":1e999}', b""],
+)
+def test_a_hostile_file_is_a_missing_one(tmp_path: Path, header: bytes) -> None:
+    path = tmp_path / "one.kernel"
+    path.write_bytes(b"tritensor kernel 1\n" + header + b"\nbinary")
+    assert load(path) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with a name")
+def test_a_pipe_or_a_folder_in_place_of_a_file_is_a_missing_one(tmp_path: Path) -> None:
+    path = tmp_path / "one.kernel"
+    os.mkfifo(path)
+    found: list[Any] = ["nothing"]
+    thread = threading.Thread(target=lambda: found.append(load(path)), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert found == ["nothing", None]
+    assert load(tmp_path) is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are POSIX's")
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o277])
+def test_the_folders_are_the_users_alone_whatever_the_umask(folder: Path, mask: int) -> None:
+    folder.mkdir()
+    before = os.umask(mask)
+    try:
+        path = folder / "tritensor" / "ab" / "one.kernel"
+        store(path, Compiled(b"binary", "one", 0, 4, 0, 0))
+    finally:
+        os.umask(before)
+    assert load(path) == Compiled(b"binary", "one", 0, 4, 0, 0)
+    assert [place.stat().st_mode & 0o777 for place in (path.parent, path.parent.parent)] == [0o700, 0o700]

@@ -217,3 +217,26 @@ def test_mutated_archives(tmp_path_factory: pytest.TempPathFactory, kind: str, d
             named = f"x.{kind}" in str(refused)
             assert named
     assert {path for path in set(folder.rglob("*")) - before if "to" not in path.parts} == set()
+
+
+@pytest.mark.parametrize("name", ["a/" * 20_000, "a/" * 150 + "b", "b" * 300, "a/" + "é" * 200])
+def test_folders_too_deep_and_names_too_long_are_refused(tmp_path: Path, name: str) -> None:
+    info = tarfile.TarInfo(name)
+    info.type = tarfile.DIRTYPE
+    archive = tar_of(tmp_path / "x.tar", ("good", b""), info)
+    with pytest.raises(DatasetError, match="folders deep"):
+        extract_archive(str(archive), str(tmp_path / "out"))
+    with pytest.raises(DatasetError, match="folders deep"):
+        extract_archive(str(zip_of(tmp_path / "x.zip", (f"{name}/file", b""))), str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_many_empty_members_count_as_what_they_take_on_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "ANY_ARCHIVE", 20 * 4096)
+    members = [tarfile.TarInfo(f"folder{number}") for number in range(21)]
+    for member in members:
+        member.type = tarfile.DIRTYPE
+    archive = tar_of(tmp_path / "x.tar.xz", *members, mode="w:xz")
+    with pytest.raises(DatasetError, match="unpacks to too many bytes"):
+        extract_archive(str(archive), str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()

@@ -7,6 +7,7 @@ import hashlib
 import io
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,14 @@ def test_an_interrupted_fetch_goes_on_where_it_ended(server: Server, tmp_path: P
     fetch([f"{server.url}/set/file.bin"], tmp_path, MD5)
     assert (tmp_path / "file.bin").read_bytes() == DATA
     assert server.requests == [("/set/file.bin", None), ("/set/file.bin", "bytes=1000-")]
+
+
+@pytest.mark.parametrize("length", ["9" * 5000, "9" * 30, "-1", "many", "1e3"])
+def test_a_length_that_is_none_is_not_believed(server: Server, tmp_path: Path, length: str) -> None:
+    server.lengths["/set/file.bin"] = length
+    with suppress(DatasetError):  # where the connection ended before that
+        fetch([f"{server.url}/set/file.bin"], tmp_path, MD5)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [DATA]
 
 
 def test_what_an_earlier_call_left_is_completed(server: Server, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ __all__ = ["inspect", "main"]
 
 WIDEST_NAME = 60
 LONGEST_NAME = 1000  # a path of names is not kept longer, or the paths could take far more memory than the file
+_CONTAINERS = (dict, list, tuple, set, frozenset)
 Row = tuple[str, str, str, str, str]
 
 
@@ -132,12 +133,16 @@ def _shown(value: Any, text: Callable[[Any], str] = str) -> str:
     """The text of a key or a value; of what has parts or many digits, its kind and size."""
     if isinstance(value, int) and value.bit_length() > 256:
         return f"int of {value.bit_length()} bits"
-    if isinstance(value, (dict, list, tuple, set, frozenset, bytes, bytearray, str)) and len(value) > 200:
-        return f"{type(value).__name__} of {len(value)}"
-    if isinstance(value, (tuple, frozenset)):
+    if isinstance(value, _CONTAINERS) and value:
+        if (
+            len(value) > 100
+            or isinstance(value, (dict, list, set))
+            or any(isinstance(part, _CONTAINERS) for part in value)
+        ):
+            return f"{type(value).__name__} of {len(value)}"
         return f"({', '.join(_shown(part, repr) for part in value)})"
-    if isinstance(value, (dict, list, set)) and value:
-        return f"{type(value).__name__} of {len(value)}, which is above"
+    if isinstance(value, (bytes, bytearray, str)):
+        return text(value[:LONGEST_NAME])
     return text(value)
 
 

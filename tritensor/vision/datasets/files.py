@@ -36,6 +36,7 @@ RATIO = 100
 XZ_MEMORY = 2**28  # bytes that unpacking .xz may take; files of `xz -9` take 65 MB
 BY_HAND = "if you trust it, unpack it by hand"
 CHUNK = 1 << 20
+BLOCK = 4096  # bytes that a file or folder takes on a disk at least
 DEEPEST = 100  # folders within another
 DAMAGED = (
     *(EOFError, LookupError, ValueError, OverflowError, struct.error, gzip.BadGzipFile, lzma.LZMAError, zlib.error),
@@ -121,6 +122,7 @@ def extract_archive(source: str, folder: str) -> None:
         for is_checked in (False, True):  # read twice: the first time nothing is written
             counted = _Counted(None, source, limit)
             for name, plain, opened in (_zipped if suffix == ".zip" else _tarred)(source, limit):
+                counted.take(BLOCK)
                 path = _inside(folder, name, plain, source)
                 if is_checked:
                     os.makedirs(path if opened is None else os.path.dirname(path) or ".", exist_ok=True)
@@ -190,11 +192,19 @@ class _Counted:
 
     def read(self, count: int = CHUNK) -> bytes:
         data: bytes = self.stream.read(min(count, CHUNK))
-        self._taken += len(data)
+        self.take(len(data))
+        return data
+
+    def take(self, count: int) -> None:
+        """Count bytes that are unpacked.
+
+        Raises:
+            DatasetError: there are too many.
+        """
+        self._taken += count
         if self._taken > self._limit:
             fact = f"it has {os.path.getsize(self._source)} bytes and may unpack to {self._limit}"
             raise DatasetError(explain(f"{self._source} unpacks to too many bytes", fact, remedy=BY_HAND))
-        return data
 
 
 def _inside(folder: str, name: str, plain: bool, source: str) -> str:
@@ -202,8 +212,8 @@ def _inside(folder: str, name: str, plain: bool, source: str) -> str:
     paths = (PurePosixPath(name), PureWindowsPath(name))
     fact = ""
     parts = name.replace("\\", "/").split("/")
-    if len(parts) > DEEPEST or any(len(part) > 255 for part in parts):
-        fact = f"it lies more than {DEEPEST} folders deep, or has a name of more than 255 characters"
+    if len(parts) > DEEPEST or any(len(os.fsencode(part)) > 255 for part in parts):
+        fact = f"it lies more than {DEEPEST} folders deep, or has a name of more than 255 bytes"
         name = name[:80]
     elif not plain:
         fact = "it is no plain file: links, devices and encrypted files are not unpacked"
