@@ -7,17 +7,35 @@ made from an operator's declaration is written out with its signature and the fi
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import tritensor
-from tritensor import devices, dtypes, formats, functional, generators, public, size, special
+from tritensor import (
+    array_api,
+    autograd,
+    devices,
+    dtypes,
+    fft,
+    formats,
+    functional,
+    generators,
+    masked,
+    public,
+    size,
+    special,
+)
 from tritensor.history import History
 from tritensor.host_access import HostAccess
 from tritensor.tensor import Tensor
+
+from .overloads import VARIANTS, Variants
 
 PACKAGE = Path(tritensor.__file__).parent
 
@@ -26,23 +44,22 @@ TENSOR = '''"""The type stub of Tensor, made by `python -m tools.generate`; do n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, Union, overload
 
 import numpy as np
 
 from . import autograd, devices, dtypes
 from .autograd.graph import GraphNode
+from .return_types import MaxResult, MedianResult, MinResult, NanmedianResult
+from .size import Size as Size
 {imports}
 {aliases}
-class Size(tuple[int, ...]):
-    def numel(self) -> int: ...
-
 def wrap(data: Any) -> Tensor: ...
 def blank(kind: type[Tensor], data: Any) -> Any: ...
 def tensors_in(value: Any) -> Iterator[Tensor]: ...
 def is_tensor(obj: Any) -> bool: ...
 
-{tuples}class Tensor:
+class Tensor:
     """{doc}"""
 
     _data: Any
@@ -63,28 +80,28 @@ FUNCTIONS = '''"""The type stub of the public functions, made by `python -m tool
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from .. import dtypes
+from ..return_types import MaxResult, MedianResult, MinResult, NanmedianResult
 from ..tensor import Tensor
 '''
 
-SPECIAL = '''"""The type stub of the special functions, made by `python -m tools.generate`; do not edit."""
+MODULE = '''"""The type stub of `{name}`, made by `python -m tools.generate`; do not edit."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from .tensor import Tensor
 '''
 
 NAMES = '''"""The type stub of the package, made by `python -m tools.generate`; do not edit."""
 
 from __future__ import annotations
 
-from builtins import float as _float
-from builtins import str as _str
+from collections.abc import Sequence
+from typing import Any, Literal, overload
 
+from . import dtypes
+from .return_types import MaxResult, MedianResult, MinResult, NanmedianResult
 '''
 
 # What an annotation may name in a stub. Other names become Any, but for named tuples and classes of drivers.
@@ -100,6 +117,15 @@ _LEFT_OUT = {
     *("__new__", "__doc__", "__module__", "__dict__", "__weakref__", "__slots__", "__annotations__"),
     *("__array_priority__", "__static_attributes__", "__firstlineno__"),
 }
+# what the signatures of modules may name
+_OF_MODULES = (
+    "from collections.abc import Sequence",
+    "from typing import Any",
+    "from tritensor import dtypes",
+    "from tritensor.devices import device",
+    "from tritensor.dtypes import dtype",
+    "from tritensor.tensor import Tensor",
+)
 _PRIVATE = (
     "_count_change",
     "_edge",
@@ -119,12 +145,18 @@ _PRIVATE = (
 
 
 class Signatures:
-    """The signatures of one stub, and the imports that they need."""
+    """The signatures of one stub, and the imports that they need.
 
-    def __init__(self, method: bool) -> None:
-        self.method = method
+    Args:
+        method: whether they are of methods.
+        variants: those that functions have, by their names.
+        hidden: what the stub calls types whose names mean something else in it.
+    """
+
+    def __init__(self, method: bool, hidden: Mapping[str, str] | None = None, variants: Variants | None = None) -> None:
+        self.method, self.variants = method, variants or {}
+        self.hidden = hidden or {}
         self.imports: set[str] = set()
-        self.tuples: dict[str, Any] = {}
 
     def annotation(self, text: Any, function: Any) -> str:
         """An annotation that the stub can resolve, `Any` where it cannot."""
@@ -135,45 +167,65 @@ class Signatures:
         for name in set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", words)) - _KNOWN:
             found = getattr(function, "__globals__", {}).get(name)
             home = str(getattr(found, "__module__", ""))
-            if self.method and hasattr(found, "_fields"):
-                # a named tuple stands in this stub: importing it would make a circle of the stub and its module
-                self.tuples[name] = found
-            elif self.method and home.startswith("tritensor.drivers."):
-                self.imports.add(f"from {home.removeprefix('tritensor')} import {name}")
-            elif hasattr(found, "_fields") and home.startswith("tritensor.functional."):
-                self.imports.add(f"from {home.removeprefix('tritensor.functional')} import {name}")
+            if inspect.ismodule(found) and name == "return_types":
+                self.imports.add("from tritensor import return_types")
+            elif hasattr(found, "_fields") or home.startswith("tritensor.drivers."):
+                self.imports.add(f"from {home} import {name}")
             else:
                 return "Any"
-        for name, alias in _HIDDEN.items() if self.method else ():
+        words = re.sub(r"^(\w+) \| Any$", r"Union[\1, Any]", words)  # jedi completes nothing with the other form
+        return self.visible(words)
+
+    def visible(self, words: str) -> str:
+        """An annotation with the names by which the stub knows the types that its own names hide."""
+        for name, alias in self.hidden.items():
             words = re.sub(rf"(?<![.\w]){name}\b", alias, words)
         return words
 
-    def parameters(self, function: Any) -> str:
-        """The parameters as the stub writes them; a method's first one is `self`."""
+    def parameters(self, function: Any, changed: Mapping[str, str] = {}) -> str:
+        """The parameters as the stub writes them, some of them `changed`; a method's first one is `self`."""
         parts = []
-        starred = False
+        starred = positional = False
         for position, parameter in enumerate(inspect.signature(function).parameters.values()):
             if self.method and position == 0 and parameter.kind is not parameter.VAR_POSITIONAL:
                 parts.append("self")
                 continue
+            if changed.get(parameter.name) == "":
+                continue
+            if positional and parameter.kind is not parameter.POSITIONAL_ONLY:
+                parts.append("/")
+            positional = parameter.kind is parameter.POSITIONAL_ONLY
             kind = self.annotation(parameter.annotation, inspect.unwrap(getattr(function, "plain", function)))
             if parameter.kind is parameter.KEYWORD_ONLY and not starred:
                 parts.append("*")
             starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
             stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
-            parts.append(f"{stars}{parameter.name}: {kind}{_default(parameter.default)}")
+            written = changed.get(parameter.name)
+            if written is None:
+                kind += " | None" if parameter.default is None and kind != "Any" and "None" not in kind else ""
+                written = f"{stars}{parameter.name}: {kind}{_default(parameter.default)}"
+            parts.append(self.visible(written))
+        if positional:
+            parts.append("/")
         if self.method and (not parts or parts[0] != "self"):
             parts.insert(0, "self")
         return ", ".join(parts)
 
     def function(self, name: str, value: Any, indent: str = "", note: str = "") -> list[str]:
-        """The lines of a function."""
+        """The lines of a function, with those of its variants before them."""
         plain = inspect.unwrap(getattr(value, "plain", value))
+        lines = []
         returns = self.annotation(inspect.signature(value).return_annotation, plain)
         if returns == "Any" and getattr(plain, "__name__", "") == "<lambda>":
             returns = "Tensor"
+        for changed, result in self.variants.get(name.removeprefix("_"), ()) if returns == "Any" else ():
+            head = f"{indent}def {name}({self.parameters(value, changed)}) -> {self.visible(result)}:"
+            lines += [f"{indent}@overload", *_with_docstring(head, value, indent)]
+            if not changed:  # it takes all calls
+                return lines
+        lines += [f"{indent}@overload"] if lines else []
         head = f"{indent}def {name}({self.parameters(value)}) -> {returns}:"
-        return _with_docstring(head, value, indent, note)
+        return [*lines, *_with_docstring(head, value, indent, note)]
 
     def member(self, name: str, value: Any) -> list[str]:
         """The lines of one attribute of Tensor."""
@@ -212,7 +264,7 @@ def _with_docstring(head: str, value: Any, indent: str, note: str = "") -> list[
 
 def tensor() -> str:
     """The text of the stub of Tensor."""
-    made = Signatures(method=True)
+    made = Signatures(method=True, hidden=_HIDDEN, variants=VARIANTS)
     members = {**vars(HostAccess), **vars(History), **vars(Tensor)}
     dunders = {name for name in members if name.startswith("__")} - _LEFT_OUT
     lines = []
@@ -220,10 +272,6 @@ def tensor() -> str:
         lines += made.member(name, members[name])
     head = TENSOR.format(
         imports="".join(f"{line}\n" for line in sorted(made.imports)),
-        tuples="".join(
-            f"class {name}(NamedTuple):\n" + "".join(f"    {field}: Tensor\n" for field in kind._fields) + "\n"
-            for name, kind in sorted(made.tuples.items())
-        ),
         aliases="".join(f"{alias} = {name}\n" for name, alias in _HIDDEN.items()),
         doc=(inspect.getdoc(Tensor) or "").split("\n\n")[0].replace("\n", "\n    "),
     )
@@ -260,62 +308,111 @@ def _home(value: Any) -> tuple[str, str] | None:
 
 def functions() -> str:
     """The text of the stub of `tritensor.functional`."""
-    made = Signatures(method=False)
+    made = Signatures(method=False, variants=VARIANTS)
     imports, lines = [], []
     for name in functional.__all__:
         value = getattr(functional, name)
         home = _home(value)
-        if home is None:
+        if home is None or name in VARIANTS:
             lines += made.function(name, value)
         else:
             module = home[0].removeprefix("tritensor.functional.")
             source = f".{module}" if module != home[0] else f"..{home[0].removeprefix('tritensor.')}"
             imports.append(f"from {source} import {home[1]} as {name}")
-    for name in _of_the_package_alone():
-        lines += made.function(f"_{name}", public.PACKAGE[name])
     imports += made.imports
     return "\n".join([FUNCTIONS + "\n".join(sorted(imports)), "", *_listed(functional.__all__), "", *lines]) + "\n"
 
 
 def _of_the_package_alone() -> list[str]:
     """The functions that no module holds under their name, or not with these parameters, and that `functional` does not
-    have; its stub holds them with an underscore, because in the package's `float`, `int` and `bool` are dtypes.
+    have.
     """
     return [
         name
         for name, value in sorted(public.PACKAGE.items())
-        if public.FUNCTIONAL.get(name) is not value and _home(value) is None
+        if public.FUNCTIONAL.get(name) is not value and (_home(value) is None or name in VARIANTS)
     ]
 
 
-def special_functions() -> str:
-    """The text of the stub of `tritensor.special`, where the package's functions have other names, too."""
-    made, lines = Signatures(method=False), []
-    for name in special.__all__:
-        value = getattr(special, name)
+def module(made_of: ModuleType) -> str:
+    """The text of the stub of a module whose names a type checker does not see in it."""
+    names = [name for name in made_of.__all__ if not name.startswith("__")]
+    hidden = _hidden_in(names)
+    made, imports, lines = Signatures(method=False, hidden=hidden), set(_OF_MODULES), []
+    imports |= {f"from builtins import {name} as {alias}" for name, alias in hidden.items()}
+    for name in names:
+        value = getattr(made_of, name)
         same = [other for other, found in public.PACKAGE.items() if found is value]
-        lines += [f"from . import {same[0]} as {name}"] if same else made.function(name, value)
-    return "\n".join([SPECIAL, *_listed(special.__all__), "", *lines]) + "\n"
+        home = _home(value)
+        if inspect.ismodule(value):
+            imports.add(f"from {made_of.__name__} import {name} as {name}")
+        elif isinstance(value, float) or value is None:
+            lines.append(f"{name}: {made.visible(type(value).__name__) if value is not None else None}")
+        elif isinstance(value, type) and value.__module__ != made_of.__name__:
+            imports.add(f"from {value.__module__} import {value.__name__} as {name}")
+        elif isinstance(value, dtypes.dtype) and home is not None:
+            imports.add(f"from {home[0]} import {home[1]} as {name}")
+        elif same and made_of.__name__.count(".") == 1:
+            imports.add(f"from tritensor import {same[0]} as {name}")
+        else:
+            lines += made.function(name, value)
+    head = MODULE.format(name=made_of.__name__) + "\n".join(sorted(imports | made.imports))
+    return "\n".join([head, "", *_listed(made_of.__all__), "", *lines]) + "\n"
+
+
+def _hidden_in(names: list[str]) -> dict[str, str]:
+    """What a stub of these names calls Python's types that they hide."""
+    return {name: f"_{name}" for name in ("bool", "int", "float", "complex", "str") if name in names}
+
+
+def gradients() -> str:
+    """The text of the stub of `tritensor.autograd`, which gets some names from modules that import it."""
+    tree = ast.parse(Path(autograd.__file__).read_text(encoding="utf-8"))
+    lines = [
+        f"from tritensor.autograd.{node.module} import {alias.name} as {alias.asname or alias.name}"
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.level
+        for alias in node.names
+    ]
+    lines += [f"from tritensor.autograd import {name} as {name}" for name in ("forward_ad", "functional")]
+    for name in ("Function", "gradcheck", "gradgradcheck"):
+        lines.append(f"from {getattr(autograd, name).__module__} import {name} as {name}")
+    text = MODULE.format(name=autograd.__name__) + "\n".join(sorted(lines))
+    return "\n".join([text, "", *_listed(autograd.__all__)]) + "\n"
 
 
 def names() -> str:
-    """The text of the stub of the package."""
-    lines = []
+    """The text of the stub of the package.
+
+    Names come from `tritensor.tensor`, not from `.tensor`: to a type checker `from .tensor import Tensor` makes that
+    module a name of the package, as it does at run time, and hides the function that is called so.
+    """
+    hidden = _hidden_in(tritensor.__all__)
+    made, functions, apart = (
+        Signatures(method=False, hidden=hidden, variants=VARIANTS),
+        [],
+        set(_of_the_package_alone()),
+    )
+    lines = [f"from . import {name} as {name}" for name in tritensor._LATER if name not in tritensor.__all__]
     for name in tritensor.__all__:
         if name in public.FUNCTIONAL and public.PACKAGE.get(name) is public.FUNCTIONAL[name]:
             lines.append(f"from .functional import {name} as {name}")
-        elif name in _of_the_package_alone():
-            lines.append(f"from .functional import _{name} as {name}")
+        elif name in apart:
+            functions += made.function(name, public.PACKAGE[name])
         elif name in public.PACKAGE:
             home = _home(public.PACKAGE[name])
             assert home is not None, name
-            lines.append(f"from .{home[0].removeprefix('tritensor.')} import {home[1]} as {name}")
+            hides = home[0].removeprefix("tritensor.") in public.PACKAGE
+            source = home[0] if hides else home[0].removeprefix("tritensor")
+            lines.append(f"from {source} import {home[1]} as {name}")
         elif inspect.ismodule(getattr(tritensor, name)):
             lines.append(f"from . import {name} as {name}")
         elif name in tritensor._FROM:
             lines.append(f"from .{tritensor._FROM[name]} import {name} as {name}")
-    constants = ["", "__version__: _str", *(f"{name}: _float" for name in ("e", "inf", "nan", "pi")), "newaxis: None"]
-    return NAMES + "\n".join([*sorted(lines), *constants, "", *_listed(tritensor.__all__)]) + "\n"
+    lines += [f"from builtins import {name} as {alias}" for name, alias in hidden.items()]
+    constants = ["", "__version__: str", *(f"{name}: _float" for name in ("e", "inf", "nan", "pi")), "newaxis: None"]
+    lines = sorted({*lines, *made.imports})
+    return NAMES + "\n".join([*lines, *constants, "", *_listed(tritensor.__all__), "", *functions]) + "\n"
 
 
 def _listed(public_names: list[str]) -> list[str]:
@@ -328,5 +425,10 @@ def texts() -> dict[Path, str]:
         PACKAGE / "tensor.pyi": tensor(),
         PACKAGE / "functional" / "__init__.pyi": functions(),
         PACKAGE / "__init__.pyi": names(),
-        PACKAGE / "special.pyi": special_functions(),
+        PACKAGE / "autograd" / "__init__.pyi": gradients(),
+        **{_stub_of(each): module(each) for each in (array_api, fft, masked, special)},
     }
+
+
+def _stub_of(made_of: ModuleType) -> Path:
+    return Path(str(made_of.__file__)).with_suffix(".pyi")

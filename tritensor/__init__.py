@@ -68,6 +68,7 @@ __all__ = [
     "amp",
     "array_api",
     "autograd",
+    "backends",
     "compile",
     "compiler",
     "cpu",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from builtins import float as _float
-from builtins import str as _str
+from collections.abc import Sequence
+from typing import Any, Literal, overload
 
+from . import dtypes
+from .return_types import MaxResult, MedianResult, MinResult, NanmedianResult
 from . import accelerator as accelerator
 from . import amp as amp
 from . import array_api as array_api
 from . import autograd as autograd
+from . import backends as backends
 from . import compiler as compiler
 from . import cpu as cpu
 from . import cuda as cuda
@@ -30,6 +33,7 @@ from . import return_types as return_types
 from . import serialization as serialization
 from . import settings as settings
 from . import signal as signal
+from . import sklearn as sklearn
 from . import special as special
 from . import testing as testing
 from . import utils as utils
@@ -93,178 +97,9 @@ from .formats import memory_format as memory_format
 from .formats import preserve_format as preserve_format
 from .formats import strided as strided
 from .func import vmap as vmap
-from .functional import _abs_ as abs_
-from .functional import _acos_ as acos_
-from .functional import _acosh_ as acosh_
-from .functional import _adaptive_max_pool1d as adaptive_max_pool1d
-from .functional import _addmv_ as addmv_
-from .functional import _alias_copy as alias_copy
-from .functional import _alpha_dropout as alpha_dropout
-from .functional import _alpha_dropout_ as alpha_dropout_
-from .functional import _arange as arange
-from .functional import _arccos_ as arccos_
-from .functional import _arccosh_ as arccosh_
-from .functional import _arcsin_ as arcsin_
-from .functional import _arcsinh_ as arcsinh_
-from .functional import _arctan_ as arctan_
-from .functional import _arctanh_ as arctanh_
-from .functional import _as_strided_ as as_strided_
-from .functional import _as_strided_copy as as_strided_copy
-from .functional import _asin_ as asin_
-from .functional import _asinh_ as asinh_
-from .functional import _atan_ as atan_
-from .functional import _atanh_ as atanh_
-from .functional import _atleast_1d as atleast_1d
-from .functional import _atleast_2d as atleast_2d
-from .functional import _atleast_3d as atleast_3d
-from .functional import _bernoulli as bernoulli
-from .functional import _binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
-from .functional import _ceil_ as ceil_
-from .functional import _celu as celu
-from .functional import _cholesky as cholesky
-from .functional import _cholesky_inverse as cholesky_inverse
-from .functional import _cholesky_solve as cholesky_solve
-from .functional import _clamp_ as clamp_
-from .functional import _clamp_max_ as clamp_max_
-from .functional import _clamp_min_ as clamp_min_
-from .functional import _clip_ as clip_
-from .functional import _complex as complex
-from .functional import _conj_physical_ as conj_physical_
-from .functional import _cos_ as cos_
-from .functional import _cosh_ as cosh_
-from .functional import _cosine_embedding_loss as cosine_embedding_loss
-from .functional import _ctc_loss as ctc_loss
-from .functional import _deg2rad_ as deg2rad_
-from .functional import _detach_ as detach_
-from .functional import _detach_copy as detach_copy
-from .functional import _diagonal_copy as diagonal_copy
-from .functional import _dropout as dropout
-from .functional import _dropout_ as dropout_
-from .functional import _eig as eig
-from .functional import _embedding as embedding
-from .functional import _empty as empty
-from .functional import _erf_ as erf_
-from .functional import _erfc_ as erfc_
-from .functional import _exp2_ as exp2_
-from .functional import _exp_ as exp_
-from .functional import _expand_copy as expand_copy
-from .functional import _expm1_ as expm1_
-from .functional import _eye as eye
-from .functional import _feature_alpha_dropout as feature_alpha_dropout
-from .functional import _feature_alpha_dropout_ as feature_alpha_dropout_
-from .functional import _feature_dropout as feature_dropout
-from .functional import _feature_dropout_ as feature_dropout_
-from .functional import _fill_ as fill_
-from .functional import _fix_ as fix_
-from .functional import _floor_ as floor_
-from .functional import _frac_ as frac_
-from .functional import _frobenius_norm as frobenius_norm
-from .functional import _full as full
-from .functional import _gcd_ as gcd_
-from .functional import _geqrf as geqrf
-from .functional import _get_device as get_device
-from .functional import _grid_sampler as grid_sampler
-from .functional import _grid_sampler_2d as grid_sampler_2d
-from .functional import _grid_sampler_3d as grid_sampler_3d
-from .functional import _group_norm as group_norm
-from .functional import _gru as gru
-from .functional import _gru_cell as gru_cell
-from .functional import _hinge_embedding_loss as hinge_embedding_loss
-from .functional import _i0_ as i0_
-from .functional import _inverse as inverse
-from .functional import _is_distributed as is_distributed
-from .functional import _is_inference as is_inference
-from .functional import _is_nonzero as is_nonzero
-from .functional import _is_same_size as is_same_size
-from .functional import _is_signed as is_signed
-from .functional import _kl_div as kl_div
-from .functional import _lcm_ as lcm_
-from .functional import _ldexp_ as ldexp_
-from .functional import _linspace as linspace
-from .functional import _log10_ as log10_
-from .functional import _log1p_ as log1p_
-from .functional import _log2_ as log2_
-from .functional import _log_ as log_
-from .functional import _logit_ as logit_
-from .functional import _logspace as logspace
-from .functional import _lstm as lstm
-from .functional import _lstm_cell as lstm_cell
-from .functional import _lu_solve as lu_solve
-from .functional import _lu_unpack as lu_unpack
-from .functional import _margin_ranking_loss as margin_ranking_loss
-from .functional import _matrix_power as matrix_power
-from .functional import _max_pool1d as max_pool1d
-from .functional import _max_pool1d_with_indices as max_pool1d_with_indices
-from .functional import _max_pool2d as max_pool2d
-from .functional import _max_pool3d as max_pool3d
-from .functional import _multinomial as multinomial
-from .functional import _nan_to_num_ as nan_to_num_
-from .functional import _narrow_copy as narrow_copy
-from .functional import _native_group_norm as native_group_norm
-from .functional import _neg_ as neg_
-from .functional import _negative_ as negative_
-from .functional import _normal as normal
-from .functional import _nuclear_norm as nuclear_norm
-from .functional import _ones as ones
-from .functional import _orgqr as orgqr
-from .functional import _ormqr as ormqr
-from .functional import _permute_copy as permute_copy
-from .functional import _poisson_nll_loss as poisson_nll_loss
-from .functional import _polar as polar
-from .functional import _qr as qr
-from .functional import _rad2deg_ as rad2deg_
-from .functional import _rand as rand
-from .functional import _randint as randint
-from .functional import _randn as randn
-from .functional import _randperm as randperm
-from .functional import _range as range
-from .functional import _reciprocal_ as reciprocal_
-from .functional import _resize_as_ as resize_as_
-from .functional import _rnn_relu as rnn_relu
-from .functional import _rnn_relu_cell as rnn_relu_cell
-from .functional import _rnn_tanh as rnn_tanh
-from .functional import _rnn_tanh_cell as rnn_tanh_cell
-from .functional import _round_ as round_
-from .functional import _rrelu as rrelu
-from .functional import _rsqrt_ as rsqrt_
 from .functional import _segment_reduce as _segment_reduce
-from .functional import _select_copy as select_copy
-from .functional import _selu as selu
-from .functional import _sigmoid_ as sigmoid_
-from .functional import _sin_ as sin_
-from .functional import _sinc_ as sinc_
-from .functional import _sinh_ as sinh_
-from .functional import _slice_copy as slice_copy
-from .functional import _slogdet as slogdet
-from .functional import _split_copy as split_copy
-from .functional import _split_with_sizes_copy as split_with_sizes_copy
-from .functional import _sqrt_ as sqrt_
-from .functional import _square_ as square_
-from .functional import _squeeze_copy as squeeze_copy
-from .functional import _svd as svd
-from .functional import _symeig as symeig
-from .functional import _t_copy as t_copy
-from .functional import _tan_ as tan_
-from .functional import _tanh_ as tanh_
-from .functional import _threshold as threshold
-from .functional import _transpose_copy as transpose_copy
-from .functional import _triangular_solve as triangular_solve
-from .functional import _triplet_margin_loss as triplet_margin_loss
-from .functional import _trunc_ as trunc_
-from .functional import _unbind_copy as unbind_copy
-from .functional import _unfold_copy as unfold_copy
-from .functional import _unsafe_chunk as unsafe_chunk
 from .functional import _unsafe_masked_index as _unsafe_masked_index
 from .functional import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
-from .functional import _unsafe_split as unsafe_split
-from .functional import _unsafe_split_with_sizes as unsafe_split_with_sizes
-from .functional import _unsqueeze_copy as unsqueeze_copy
-from .functional import _view_as_complex_copy as view_as_complex_copy
-from .functional import _view_as_real_copy as view_as_real_copy
-from .functional import _view_copy as view_copy
-from .functional import _xlogy_ as xlogy_
-from .functional import _zero_ as zero_
-from .functional import _zeros as zeros
 from .functional import abs as abs
 from .functional import absolute as absolute
 from .functional import acos as acos
@@ -670,12 +505,17 @@ from .sampling import poisson as poisson
 from .serialization import load as load
 from .serialization import save as save
 from .size import Size as Size
-from .tensor import Tensor as Tensor
-from .tensor import is_tensor as is_tensor
 from .threads import get_num_threads as get_num_threads
 from .threads import set_num_threads as set_num_threads
+from builtins import bool as _bool
+from builtins import complex as _complex
+from builtins import float as _float
+from builtins import int as _int
+from tritensor import return_types
+from tritensor.tensor import Tensor as Tensor
+from tritensor.tensor import is_tensor as is_tensor
 
-__version__: _str
+__version__: str
 e: _float
 inf: _float
 nan: _float
@@ -774,6 +614,7 @@ __all__ = [
     "autocast_increment_nesting",
     "autograd",
     "avg_pool1d",
+    "backends",
     "baddbmm",
     "bartlett_window",
     "batch_norm",
@@ -1359,3 +1200,354 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+def abs_(input: Tensor) -> Tensor:
+    """`Tensor.abs_`: The magnitude of x."""
+def acos_(input: Tensor) -> Tensor:
+    """`Tensor.acos_`: The angle in [0, pi] whose cosine is x."""
+def acosh_(input: Tensor) -> Tensor:
+    """`Tensor.acosh_`: The number at or above 0 whose hyperbolic cosine is x."""
+def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+    """`nn.functional.adaptive_max_pool1d` with the places of the elements."""
+def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`Tensor.addmv_`: `addmv` in the tensor's own memory."""
+def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `alias` gives, which shares no memory with it."""
+def alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Dropout as `nn.functional.alpha_dropout`, without defaults."""
+def alpha_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Dropout in place as `nn.functional.alpha_dropout`, without defaults."""
+def arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
+    """Numbers from `start` (0 when one bound is given) up to, not including, `end`."""
+def arccos_(input: Tensor) -> Tensor:
+    """`Tensor.arccos_`: The angle in [0, pi] whose cosine is x."""
+def arccosh_(input: Tensor) -> Tensor:
+    """`Tensor.arccosh_`: The number at or above 0 whose hyperbolic cosine is x."""
+def arcsin_(input: Tensor) -> Tensor:
+    """`Tensor.arcsin_`: The angle in [-pi/2, pi/2] whose sine is x."""
+def arcsinh_(input: Tensor) -> Tensor:
+    """`Tensor.arcsinh_`: The number whose hyperbolic sine is x."""
+def arctan_(input: Tensor) -> Tensor:
+    """`Tensor.arctan_`: The angle in [-pi/2, pi/2] whose tangent is x."""
+def arctanh_(input: Tensor) -> Tensor:
+    """`Tensor.arctanh_`: The number whose hyperbolic tangent is x."""
+def as_strided_(self: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor:
+    """`Tensor.as_strided_`: `as_strided` of the tensor itself, whose memory it keeps."""
+def as_strided_copy(input: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `as_strided` gives, which shares no memory with it."""
+def asin_(input: Tensor) -> Tensor:
+    """`Tensor.asin_`: The angle in [-pi/2, pi/2] whose sine is x."""
+def asinh_(input: Tensor) -> Tensor:
+    """`Tensor.asinh_`: The number whose hyperbolic sine is x."""
+def atan_(input: Tensor) -> Tensor:
+    """`Tensor.atan_`: The angle in [-pi/2, pi/2] whose tangent is x."""
+def atanh_(input: Tensor) -> Tensor:
+    """`Tensor.atanh_`: The number whose hyperbolic tangent is x."""
+@overload
+def atleast_1d(tensor: Tensor, /) -> Tensor:
+    """The tensor, or all of several or of a list, with 1 dimensions at least: one without dimensions becomes a vector."""
+@overload
+def atleast_1d(*tensors: Any) -> tuple[Tensor, ...]:
+    """The tensor, or all of several or of a list, with 1 dimensions at least: one without dimensions becomes a vector."""
+@overload
+def atleast_2d(tensor: Tensor, /) -> Tensor:
+    """The tensor, or all of several or of a list, with 2 dimensions at least: those of size 1 come in front."""
+@overload
+def atleast_2d(*tensors: Any) -> tuple[Tensor, ...]:
+    """The tensor, or all of several or of a list, with 2 dimensions at least: those of size 1 come in front."""
+@overload
+def atleast_3d(tensor: Tensor, /) -> Tensor:
+    """The tensor, or all of several or of a list, with 3 dimensions at least: a vector becomes (1, n, 1), a matrix (n, m, 1)."""
+@overload
+def atleast_3d(*tensors: Any) -> tuple[Tensor, ...]:
+    """The tensor, or all of several or of a list, with 3 dimensions at least: a vector becomes (1, n, 1), a matrix (n, m, 1)."""
+def bernoulli(input: Tensor, p: _float | None = None, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
+    """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = 'mean') -> Tensor:
+    """Cross entropy of the probabilities `target` against sigmoid(input), computed without overflow."""
+def ceil_(input: Tensor) -> Tensor:
+    """`Tensor.ceil_`: The smallest integer that is not below x."""
+def celu(input: Tensor, alpha: _float = 1.0) -> Tensor:
+    """input where it is positive, else alpha * (exp(input / alpha) - 1), whose slope at 0 is 1."""
+def cholesky(input: Tensor, upper: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
+def cholesky_inverse(input: Tensor, upper: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U."""
+def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """X of (L @ L^H) @ X = input, of which L is `input2`; with `upper` of (U^H @ U) @ X = input. Batches broadcast."""
+def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """`Tensor.clamp_`: `clamp` in the tensor's own memory."""
+def clamp_max_(input: Tensor, max: Any) -> Tensor:
+    """`Tensor.clamp_max_`: x, and `max` where x is above it."""
+def clamp_min_(input: Tensor, min: Any) -> Tensor:
+    """`Tensor.clamp_min_`: x, and `min` where x is below it."""
+def clip_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """`Tensor.clip_`: `clamp` in the tensor's own memory."""
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Complex numbers of their real and imaginary parts, two tensors of float32 or of float64 that broadcast."""
+def conj_physical_(input: Tensor) -> Tensor:
+    """`Tensor.conj_physical_`: `conj_physical` in the tensor's own memory."""
+def cos_(input: Tensor) -> Tensor:
+    """`Tensor.cos_`: The cosine of x."""
+def cosh_(input: Tensor) -> Tensor:
+    """`Tensor.cosh_`: The hyperbolic cosine of x."""
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, reduction: str = 'mean') -> Tensor:
+    """1 - c for the cosine c of vectors that are alike (target 1), max(0, c - margin) for others (-1)."""
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[_int], target_lengths: Tensor | Sequence[_int], blank: _int = 0, reduction: str = 'mean', zero_infinity: _bool = False) -> Tensor:
+    """The negative logarithm of the probability that steps of class probabilities spell a sequence of labels."""
+def deg2rad_(input: Tensor) -> Tensor:
+    """`Tensor.deg2rad_`: `deg2rad` in the tensor's own memory."""
+def detach_(input: Tensor) -> Tensor:
+    """Drop the tensor's own history."""
+def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `detach` gives, which shares no memory with it."""
+def diagonal_copy(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `diagonal` gives, which shares no memory with it."""
+def dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Dropout as `nn.functional.dropout`, without defaults."""
+def dropout_(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Dropout in place as `nn.functional.dropout`, without defaults."""
+def eig(input: Tensor, *args: Any, **options: Any) -> Any:
+    """Removed from PyTorch, as a call says: see `linalg.eig`."""
+def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
+    """`nn.functional.embedding` with the table first, and without padding where padding_idx is no row."""
+def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, memory_format: Any = ..., out: Tensor | None = None) -> Tensor:
+    """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
+def erf_(input: Tensor) -> Tensor:
+    """`Tensor.erf_`: The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
+def erfc_(input: Tensor) -> Tensor:
+    """`Tensor.erfc_`: 1 - erf(x), exact where erf(x) is close to 1."""
+def exp2_(input: Tensor) -> Tensor:
+    """`Tensor.exp2_`: 2 to the power x."""
+def exp_(input: Tensor) -> Tensor:
+    """`Tensor.exp_`: e to the power x."""
+def expand_copy(input: Tensor, *sizes: Any, size: Any = None, implicit: _bool = False, out: Tensor | None = None) -> Tensor:
+    """A copy of what `expand` gives, which shares no memory with it."""
+def expm1_(input: Tensor) -> Tensor:
+    """`Tensor.expm1_`: exp(x) - 1, exact near 0."""
+def eye(n: _int, m: _int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
+    """A matrix with ones on the diagonal."""
+def feature_alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Dropout of whole channels, as `alpha_dropout`, without defaults."""
+def feature_alpha_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Dropout in place of whole channels, as `alpha_dropout`, without defaults."""
+def feature_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Dropout of whole channels, without defaults."""
+def feature_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Dropout in place of whole channels, without defaults."""
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """`Tensor.fill_`: Write one number to every element."""
+def fix_(input: Tensor) -> Tensor:
+    """`Tensor.fix_`: x without its fraction."""
+def floor_(input: Tensor) -> Tensor:
+    """`Tensor.floor_`: The largest integer that is not above x."""
+def frac_(input: Tensor) -> Tensor:
+    """`Tensor.frac_`: The fraction of x, with its sign."""
+def frobenius_norm(input: Tensor, dim: Any, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.vector_norm` along one dimension or two."""
+def full(size: Sequence[_int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+    """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
+def gcd_(input: Tensor, other: Any) -> Tensor:
+    """`Tensor.gcd_`: The greatest common divisor of x and y, of zeros 0."""
+def geqrf(input: Tensor, *, out: Any = None) -> return_types.geqrf:
+    """QR without Q: R, below it the vectors of the reflections whose product Q is, and their factors `tau`."""
+def get_device(input: Tensor) -> _int:
+    """The CUDA ordinal, -1 on the CPU."""
+def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor:
+    """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
+def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor:
+    """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
+def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor:
+    """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
+def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05, cudnn_enabled: _bool = True) -> Tensor:
+    """`nn.functional.group_norm`; one value per group is not refused."""
+def gru(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """The states of all steps of `nn.GRU`, and the last ones of each layer and direction."""
+def gru_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
+    """One step of `nn.GRUCell`: the new states."""
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: str = 'mean') -> Tensor:
+    """The distances `input` of pairs that are alike (target 1), max(0, margin - input) of others (-1)."""
+def i0_(input: Tensor) -> Tensor:
+    """`Tensor.i0_`: The modified Bessel function of the first kind and order 0."""
+def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.inv`."""
+def is_distributed(input: Tensor) -> _bool:
+    """False: no tensor is distributed here."""
+def is_inference(input: Tensor) -> _bool:
+    """False: no tensor is inference here."""
+def is_nonzero(input: Tensor) -> _bool:
+    """Whether the only element is not zero."""
+def is_same_size(input: Tensor, other: Tensor) -> _bool:
+    """Whether both have the same shape."""
+def is_signed(input: Tensor) -> _bool:
+    """Whether the dtype can hold negative numbers."""
+def kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: _bool = False) -> Tensor:
+    """`functional.kl_div` without the mean over rows, and without its warning."""
+def lcm_(input: Tensor, other: Tensor) -> Tensor:
+    """`Tensor.lcm_`: `lcm` in the tensor's own memory."""
+def ldexp_(input: Tensor, other: Tensor) -> Tensor:
+    """`Tensor.ldexp_`: `ldexp` in the tensor's own memory."""
+def linspace(start: Any, end: Any, steps: _int, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
+    """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers."""
+def log10_(input: Tensor) -> Tensor:
+    """`Tensor.log10_`: The logarithm of x to base 10."""
+def log1p_(input: Tensor) -> Tensor:
+    """`Tensor.log1p_`: log(1 + x), exact near 0."""
+def log2_(input: Tensor) -> Tensor:
+    """`Tensor.log2_`: The logarithm of x to base 2."""
+def log_(input: Tensor) -> Tensor:
+    """`Tensor.log_`: The natural logarithm of x."""
+def logit_(input: Tensor, eps: _float | None = None) -> Tensor:
+    """`Tensor.logit_`: `logit` in the tensor's own memory."""
+def logspace(start: Any, end: Any, steps: _int, base: _float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
+    """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`."""
+def lstm(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """The states of all steps of `nn.LSTM`, and the last ones of each layer and direction."""
+def lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
+    """One step of `nn.LSTMCell`: the new states, and the cells."""
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.lu_solve(LU_data, LU_pivots, input)`."""
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unpack_pivots: _bool = True, *, out: Any = None) -> return_types.lu_unpack:
+    """P, L and U of `linalg.lu_factor`; empty those of the data or of the pivots that are not to be unpacked."""
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, reduction: str = 'mean') -> Tensor:
+    """max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1) or the second (-1)."""
+def matrix_power(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.matrix_power`."""
+def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False) -> Tensor:
+    """`nn.functional.max_pool1d` without the places of the elements."""
+def max_pool1d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False) -> tuple[Tensor, Tensor]:
+    """`nn.functional.max_pool1d` with the places of the elements."""
+def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False) -> Tensor:
+    """`nn.functional.max_pool2d` without the places of the elements."""
+def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False) -> Tensor:
+    """`nn.functional.max_pool3d` without the places of the elements."""
+def multinomial(input: Tensor, num_samples: _int, replacement: _bool = False, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
+    """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements."""
+def nan_to_num_(input: Tensor, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
+    """`Tensor.nan_to_num_`: `nan_to_num` in the tensor's own memory."""
+def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `narrow` gives, which shares no memory with it."""
+def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: _int, C: _int, HxW: _int, group: _int, eps: _float) -> tuple[Tensor, Tensor, Tensor]:
+    """`group_norm` of (N, C, ...), with the mean of each group and 1 over its deviation."""
+def neg_(input: Tensor) -> Tensor:
+    """`Tensor.neg_`: -x."""
+def negative_(input: Tensor) -> Tensor:
+    """`Tensor.negative_`: -x."""
+def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
+    """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
+def nuclear_norm(input: Tensor, dim: Any = ..., keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.matrix_norm` with "nuc"."""
+def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+    """A tensor of ones."""
+def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.householder_product`."""
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Q @ input3, where Q is the square product of all reflections of `geqrf`'s results `input` and `input2`."""
+def permute_copy(input: Tensor, *order: Any, dims: Any = None, out: Tensor | None = None) -> Tensor:
+    """A copy of what `permute` gives, which shares no memory with it."""
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool = True, full: _bool = False, eps: _float = 1e-08, reduction: str = 'mean') -> Tensor:
+    """The negative log likelihood of counts `target` under Poisson distributions."""
+def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Complex numbers of their magnitudes and angles; dtypes and errors are those of `complex`."""
+def qr(input: Tensor, some: _bool = True, *, out: Any = None) -> return_types.qr:
+    """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
+def rad2deg_(input: Tensor) -> Tensor:
+    """`Tensor.rad2deg_`: `rad2deg` in the tensor's own memory."""
+def rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are."""
+def randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, low: _int | None = None, high: _int | None = None, size: Any = None, out: Tensor | None = None) -> Tensor:
+    """Integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high, size)`."""
+def randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+    """Numbers of the standard normal distribution, complex ones of variance 1; the errors are those of `rand`."""
+def randperm(n: _int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+    """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host."""
+def range(start: Any, end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
+    """Numbers from `start` (0 when one bound is given) up to `end`, included. `arange` takes its place in PyTorch."""
+def reciprocal_(input: Tensor) -> Tensor:
+    """`Tensor.reciprocal_`: 1 / x."""
+def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = ...) -> Tensor:
+    """`Tensor.resize_as_`: `resize_` to the size of another tensor."""
+def rnn_relu(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """The states of all steps of `nn.RNN`, and the last ones of each layer and direction."""
+def rnn_relu_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
+    """One step of `nn.RNNCell`: the new states."""
+def rnn_tanh(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """The states of all steps of `nn.RNN`, and the last ones of each layer and direction."""
+def rnn_tanh_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
+    """One step of `nn.RNNCell`: the new states."""
+def round_(input: Tensor, *, decimals: _int = 0) -> Tensor:
+    """`Tensor.round_`: `round` in the tensor's own memory."""
+def rrelu(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, *, generator: Any = None) -> Tensor:
+    """input where it is positive, else times a slope; while training one for each element, drawn from lower to upper."""
+def rsqrt_(input: Tensor) -> Tensor:
+    """`Tensor.rsqrt_`: 1 / sqrt(x)."""
+def select_copy(input: Tensor, dim: _int, index: _int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `select` gives, which shares no memory with it."""
+def selu(input: Tensor) -> Tensor:
+    """1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are kept."""
+def sigmoid_(input: Tensor) -> Tensor:
+    """`Tensor.sigmoid_`: 1 / (1 + exp(-x))."""
+def sin_(input: Tensor) -> Tensor:
+    """`Tensor.sin_`: The sine of x."""
+def sinc_(input: Tensor) -> Tensor:
+    """`Tensor.sinc_`: sin(pi * x) / (pi * x), and 1 where x is 0."""
+def sinh_(input: Tensor) -> Tensor:
+    """`Tensor.sinh_`: The hyperbolic sine of x."""
+def slice_copy(input: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `slice` gives, which shares no memory with it."""
+def slogdet(input: Tensor, *, out: Any = None) -> return_types.slogdet:
+    """`linalg.slogdet`."""
+def split_copy(input: Tensor, split_size_or_sections: _int | Sequence[_int], dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
+    """A copy of what `split` gives, which shares no memory with it."""
+def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
+    """A copy of what `split_with_sizes` gives, which shares no memory with it."""
+def sqrt_(input: Tensor) -> Tensor:
+    """`Tensor.sqrt_`: The square root of x."""
+def square_(input: Tensor) -> Tensor:
+    """`Tensor.square_`: x * x."""
+def squeeze_copy(input: Tensor, dim: _int | Sequence[_int] | None = None, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `squeeze` gives, which shares no memory with it."""
+def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True, *, out: Any = None) -> return_types.svd:
+    """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`."""
+def symeig(input: Tensor, *args: Any, **options: Any) -> Any:
+    """Removed from PyTorch, as a call says: see `linalg.eigh`."""
+def t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `t` gives, which shares no memory with it."""
+def tan_(input: Tensor) -> Tensor:
+    """`Tensor.tan_`: The tangent of x."""
+def tanh_(input: Tensor) -> Tensor:
+    """`Tensor.tanh_`: The hyperbolic tangent of x."""
+def threshold(input: Tensor, threshold: _float, value: _float, *, out: Tensor | None = None) -> Tensor:
+    """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
+def transpose_copy(input: Tensor, dim0: Any, dim1: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `transpose` gives, which shares no memory with it."""
+def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False, *, out: Any = None) -> return_types.triangular_solve:
+    """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = 1.0, p: _float = 2, eps: _float = 1e-06, swap: _bool = False, reduction: str = 'mean') -> Tensor:
+    """max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is the p-norm of the difference + eps."""
+def trunc_(input: Tensor) -> Tensor:
+    """`Tensor.trunc_`: x without its fraction."""
+def unbind_copy(input: Tensor, dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
+    """A copy of what `unbind` gives, which shares no memory with it."""
+def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `unfold` gives, which shares no memory with it."""
+def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+    """`chunk` whose pieces are no views for autograd: do not change them."""
+def unsafe_split(input: Tensor, split_size_or_sections: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+    """`split` whose pieces are no views for autograd: do not change them."""
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+    """`split_with_sizes` whose pieces are no views for autograd: do not change them."""
+def unsqueeze_copy(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `unsqueeze` gives, which shares no memory with it."""
+def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `view_as_complex` gives, which shares no memory with it."""
+def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of what `view_as_real` gives, which shares no memory with it."""
+def view_copy(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None, out: Tensor | None = None) -> Tensor:
+    """A copy of what `view` gives, which shares no memory with it."""
+def xlogy_(input: Tensor, other: Any) -> Tensor:
+    """`Tensor.xlogy_`: x * log(y), and 0 where x is 0, unless y is NaN."""
+def zero_(self: Tensor) -> Tensor:
+    """`Tensor.zero_`: Write zero to every element."""
+def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+    """A tensor of zeros."""

@@ -524,7 +524,7 @@ def gradgradcheck(
     return gradcheck(first, (*inputs, *weights), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
 
 
-autograd.Function = Function
+autograd.Function = Function  # type: ignore[misc]
 autograd.function = sys.modules[f"{autograd.__name__}.function"] = sys.modules[__name__]  # where PyTorch has it
 autograd.gradcheck = gradcheck
 autograd.gradgradcheck = gradgradcheck

@@ -116,7 +116,7 @@ class History:
         self._needs = value
 
     @property
-    def grad(self) -> Tensor | None:
+    def grad(self) -> Tensor | Any:
         """The gradient that `backward` accumulated; for a tensor that is not a leaf None, unless `retain_grad()` was
         called.
         """

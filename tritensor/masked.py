@@ -6,8 +6,6 @@ that value, a mean, variance or median of none NaN. A mask broadcasts to the inp
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable
 from math import inf, nan
 from typing import Any
@@ -96,9 +94,7 @@ def _dims(dim: Any, rank: int) -> tuple[int, ...]:
 
 def _shown(made: Callable[..., Any], formula: Callable[..., Any], kind: str) -> Any:
     """The public function, under the name of its formula."""
-    functools.update_wrapper(made, formula)
-    del made.__wrapped__  # type: ignore[attr-defined]  # the signature is its own
-    made.__signature__ = inspect.signature(made)  # type: ignore[attr-defined]
+    made.__name__ = made.__qualname__ = formula.__name__
     made.__doc__ = f"{formula.__doc__}\n\n    {kind}, where `mask` holds; see `tritensor.masked`."
     return made
 

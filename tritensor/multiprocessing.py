@@ -25,7 +25,7 @@ __all__ = [
     "spawn",
     "start_processes",
 ]
-__all__ += [name for name in dir(_python.context._default_context) if not name.startswith("_")]  # type: ignore[attr-defined]
+__all__ += _python.__all__
 
 _STRATEGIES = {"file_descriptor", "file_system"}
 _strategy = ["file_descriptor"]

@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
+Member = TypeVar("Member")
 
 PACKAGE: dict[str, Any] = {}  # the names of tritensor, except its modules and constants
 FUNCTIONAL: dict[str, Any] = {}  # the names of tritensor.functional
@@ -123,7 +124,7 @@ def _makes_a_tensor(function: Any) -> bool:
     return code is not None and {"dtype", "device"} <= {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
 
 
-def method(*names: str) -> Callable[[Any], Any]:
+def method(*names: str) -> Callable[[Member], Member]:
     """A decorator that makes a function or property a member of Tensor, under its own name or the names passed."""
 
     def declare(value: Any) -> Any:

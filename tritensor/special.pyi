@@ -1,10 +1,35 @@
-"""The type stub of the special functions, made by `python -m tools.generate`; do not edit."""
+"""The type stub of `tritensor.special`, made by `python -m tools.generate`; do not edit."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from tritensor import digamma as digamma
+from tritensor import digamma as psi
+from tritensor import dtypes
+from tritensor import erf as erf
+from tritensor import erfc as erfc
+from tritensor import erfinv as erfinv
+from tritensor import exp2 as exp2
+from tritensor import expm1 as expm1
+from tritensor import i0 as i0
+from tritensor import igamma as gammainc
+from tritensor import igammac as gammaincc
+from tritensor import lgamma as gammaln
+from tritensor import log1p as log1p
+from tritensor import log_softmax as log_softmax
+from tritensor import logit as logit
+from tritensor import logsumexp as logsumexp
+from tritensor import mvlgamma as multigammaln
+from tritensor import polygamma as polygamma
+from tritensor import round as round
+from tritensor import sigmoid as expit
+from tritensor import sinc as sinc
+from tritensor import softmax as softmax
+from tritensor import xlogy as xlogy
+from tritensor.devices import device
+from tritensor.dtypes import dtype
+from tritensor.tensor import Tensor
 from typing import Any
-
-from .tensor import Tensor
 
 __all__ = [
     "airy_ai",
@@ -83,25 +108,14 @@ def chebyshev_polynomial_v(x: Any, n: Any, *, out: Tensor | None = None) -> Tens
     """Chebyshev's polynomial of the third kind of degree `n` at `x`, tensors that broadcast or one of them a number; 0 for n below 0."""
 def chebyshev_polynomial_w(x: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
     """Chebyshev's polynomial of the fourth kind of degree `n` at `x`, tensors that broadcast or one of them a number; 0 for n below 0."""
-from . import digamma as digamma
 def entr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """-x * log(x); 0 at 0, -infinity below."""
-from . import erf as erf
-from . import erfc as erfc
 def erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """exp(x * x) * erfc(x), without overflow."""
-from . import erfinv as erfinv
-from . import exp2 as exp2
-from . import sigmoid as expit
-from . import expm1 as expm1
-from . import igamma as gammainc
-from . import igammac as gammaincc
-from . import lgamma as gammaln
 def hermite_polynomial_h(x: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
     """The physicist's Hermite polynomial of degree `n` at `x`, tensors that broadcast or one of them a number; 0 for n below 0."""
 def hermite_polynomial_he(x: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
     """The probabilist's Hermite polynomial of degree `n` at `x`, tensors that broadcast or one of them a number; 0 for n below 0."""
-from . import i0 as i0
 def i0e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """exp(-|x|) times the modified Bessel function of the first kind and order 0."""
 def i1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -112,12 +126,8 @@ def laguerre_polynomial_l(x: Any, n: Any, *, out: Tensor | None = None) -> Tenso
     """Laguerre's polynomial of degree `n` at `x`, tensors that broadcast or one of them a number; 0 for n below 0."""
 def legendre_polynomial_p(x: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
     """Legendre's polynomial of degree `n` at `x`, tensors that broadcast or one of them a number; 0 for n below 0."""
-from . import log1p as log1p
 def log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of ndtr, exact far below 0."""
-from . import log_softmax as log_softmax
-from . import logit as logit
-from . import logsumexp as logsumexp
 def modified_bessel_i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The modified Bessel function of the first kind and order 0."""
 def modified_bessel_i1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -126,14 +136,10 @@ def modified_bessel_k0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The modified Bessel function of the second kind and order 0; infinite at 0, NaN below."""
 def modified_bessel_k1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The modified Bessel function of the second kind and order 1; infinite at 0, NaN below."""
-from . import mvlgamma as multigammaln
 def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The probability of the standard normal distribution below x."""
 def ndtri(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The number below which the standard normal distribution has the probability x."""
-from . import polygamma as polygamma
-from . import digamma as psi
-from . import round as round
 def scaled_modified_bessel_k0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """exp(x) times the modified Bessel function of the second kind and order 0; infinite at 0, NaN below."""
 def scaled_modified_bessel_k1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -146,12 +152,9 @@ def shifted_chebyshev_polynomial_v(x: Any, n: Any, *, out: Tensor | None = None)
     """Chebyshev's polynomial of the third kind, shifted to the interval from 0 to 1, of degree `n` at `x`, tensors that broadcast or one of them a number; 0 for n below 0."""
 def shifted_chebyshev_polynomial_w(x: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
     """Chebyshev's polynomial of the fourth kind, shifted to the interval from 0 to 1, of degree `n` at `x`, tensors that broadcast or one of them a number; 0 for n below 0."""
-from . import sinc as sinc
-from . import softmax as softmax
 def spherical_bessel_j0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The spherical Bessel function of the first kind and order 0: sin(x) / x."""
 def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * log(1 + y), and 0 where x is 0 and y is not NaN."""
-from . import xlogy as xlogy
 def zeta(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Hurwitz's zeta function: the sum of (y + k) ** -x over k from 0."""

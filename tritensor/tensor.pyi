@@ -3,61 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, Union, overload
 
 import numpy as np
 
 from . import autograd, devices, dtypes
 from .autograd.graph import GraphNode
-from .drivers.streams import Stream
+from .return_types import MaxResult, MedianResult, MinResult, NanmedianResult
+from .size import Size as Size
+from tritensor import return_types
+from tritensor.drivers.streams import Stream
+from tritensor.return_types import AminmaxResult
+from tritensor.return_types import CummaxResult
+from tritensor.return_types import CumminResult
+from tritensor.return_types import FrexpResult
+from tritensor.return_types import HistogramResult
+from tritensor.return_types import KthvalueResult
+from tritensor.return_types import ModeResult
+from tritensor.return_types import SortResult
+from tritensor.return_types import TopkResult
 
 _Bool = bool
 _Int = int
 _Float = float
 
-class Size(tuple[int, ...]):
-    def numel(self) -> int: ...
-
 def wrap(data: Any) -> Tensor: ...
 def blank(kind: type[Tensor], data: Any) -> Any: ...
 def tensors_in(value: Any) -> Iterator[Tensor]: ...
 def is_tensor(obj: Any) -> bool: ...
-
-class AminmaxResult(NamedTuple):
-    min: Tensor
-    max: Tensor
-
-class CummaxResult(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class CumminResult(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class FrexpResult(NamedTuple):
-    mantissa: Tensor
-    exponent: Tensor
-
-class HistogramResult(NamedTuple):
-    hist: Tensor
-    bin_edges: Tensor
-
-class KthvalueResult(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class ModeResult(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class SortResult(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class TopkResult(NamedTuple):
-    values: Tensor
-    indices: Tensor
 
 class Tensor:
     """A multi-dimensional array of one dtype on one device, with PyTorch's methods."""
@@ -159,7 +132,7 @@ class Tensor:
         """The number whose hyperbolic sine is x."""
     def arctan(self) -> Tensor:
         """The angle in [-pi/2, pi/2] whose tangent is x."""
-    def arctan2(self, other: Any) -> Any:
+    def arctan2(self, other: Any) -> Tensor:
         """The angle of the point (y, x), where the first operand is the height."""
     def arctan2_(self, other: Any) -> Tensor:
         """The angle of the point (y, x), where the first operand is the height."""
@@ -193,7 +166,7 @@ class Tensor:
         """The number whose hyperbolic sine is x."""
     def atan(self) -> Tensor:
         """The angle in [-pi/2, pi/2] whose tangent is x."""
-    def atan2(self, other: Any) -> Any:
+    def atan2(self, other: Any) -> Tensor:
         """The angle of the point (y, x), where the first operand is the height."""
     def atan2_(self, other: Any) -> Tensor:
         """The angle of the point (y, x), where the first operand is the height."""
@@ -217,11 +190,11 @@ class Tensor:
         """The tensor in bfloat16; itself when it is that already."""
     def bincount(self, weights: Tensor | None = None, minlength: _Int = 0) -> Tensor:
         """How often each number from 0 on is in a vector of integers; or the sums of the weights of its elements."""
-    def bitwise_and(self, other: Any) -> Any:
+    def bitwise_and(self, other: Any) -> Tensor:
         """The bits that x and y both have."""
     def bitwise_and_(self, other: Any) -> Tensor:
         """The bits that x and y both have."""
-    def bitwise_left_shift(self, other: Any) -> Any:
+    def bitwise_left_shift(self, other: Any) -> Tensor:
         """The bits of x, moved up by y places."""
     def bitwise_left_shift_(self, other: Any) -> Tensor:
         """The bits of x, moved up by y places."""
@@ -229,15 +202,15 @@ class Tensor:
         """The bits that x does not have; for booleans, not x."""
     def bitwise_not_(self) -> Tensor:
         """The bits that x does not have; for booleans, not x."""
-    def bitwise_or(self, other: Any) -> Any:
+    def bitwise_or(self, other: Any) -> Tensor:
         """The bits that x or y has."""
     def bitwise_or_(self, other: Any) -> Tensor:
         """The bits that x or y has."""
-    def bitwise_right_shift(self, other: Any) -> Any:
+    def bitwise_right_shift(self, other: Any) -> Tensor:
         """The bits of x, moved down by y places; the sign stays."""
     def bitwise_right_shift_(self, other: Any) -> Tensor:
         """The bits of x, moved down by y places; the sign stays."""
-    def bitwise_xor(self, other: Any) -> Any:
+    def bitwise_xor(self, other: Any) -> Tensor:
         """The bits that one of x and y has."""
     def bitwise_xor_(self, other: Any) -> Tensor:
         """The bits that one of x and y has."""
@@ -273,11 +246,11 @@ class Tensor:
         """input, with elements below `min` or above `max` set to that bound; bounds are numbers or tensors, NaN stays."""
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """`clamp` in the tensor's own memory."""
-    def clamp_max(self, other: Any) -> Any:
+    def clamp_max(self, other: Any) -> Tensor:
         """x, and `max` where x is above it."""
     def clamp_max_(self, max: Any) -> Tensor:
         """x, and `max` where x is above it."""
-    def clamp_min(self, other: Any) -> Any:
+    def clamp_min(self, other: Any) -> Tensor:
         """x, and `min` where x is below it."""
     def clamp_min_(self, min: Any) -> Tensor:
         """x, and `min` where x is below it."""
@@ -297,7 +270,7 @@ class Tensor:
         """The tensor in row-major order (or that of a memory format) without gaps; itself when it is that already."""
     def copy_(self, src: Any, non_blocking: _Bool = False) -> Tensor:
         """Write `src` (a tensor from any device, any dtype, broadcast, or a number) over the tensor's elements."""
-    def copysign(self, other: Any) -> Any:
+    def copysign(self, other: Any) -> Tensor:
         """The magnitude of x with the sign of y, which a zero has too."""
     def copysign_(self, other: Any) -> Tensor:
         """The magnitude of x with the sign of y, which a zero has too."""
@@ -394,7 +367,7 @@ class Tensor:
         """Removed from PyTorch, as a call says: see `linalg.eig`."""
     def element_size(self) -> _Int:
         """The size of an element in bytes."""
-    def eq(self, other: Any) -> Any:
+    def eq(self, other: Any) -> Tensor:
         """x == y."""
     def eq_(self, other: Any) -> Tensor:
         """x == y."""
@@ -456,19 +429,19 @@ class Tensor:
         """The largest integer that is not above x."""
     def floor_(self) -> Tensor:
         """The largest integer that is not above x."""
-    def floor_divide(self, other: Any) -> Any:
+    def floor_divide(self, other: Any) -> Tensor:
         """The largest integer that is not above x / y."""
     def floor_divide_(self, other: Any) -> Tensor:
         """The largest integer that is not above x / y."""
-    def fmax(self, other: Any) -> Any:
+    def fmax(self, other: Any) -> Tensor:
         """The larger of x and y; the other one where one is NaN."""
     def fmax_(self, other: Any) -> Tensor:
         """The larger of x and y; the other one where one is NaN."""
-    def fmin(self, other: Any) -> Any:
+    def fmin(self, other: Any) -> Tensor:
         """The smaller of x and y; the other one where one is NaN."""
     def fmin_(self, other: Any) -> Tensor:
         """The smaller of x and y; the other one where one is NaN."""
-    def fmod(self, other: Any) -> Any:
+    def fmod(self, other: Any) -> Tensor:
         """What x leaves when divided by y, with the sign of x."""
     def fmod_(self, other: Any) -> Tensor:
         """What x leaves when divided by y, with the sign of x."""
@@ -480,24 +453,24 @@ class Tensor:
         """The mantissa, from 0.5 to below 1, and the exponent of 2, int32, whose product is the input."""
     def gather(self, dim: _Int, index: Tensor) -> Tensor:
         """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others."""
-    def gcd(self, other: Any) -> Any:
+    def gcd(self, other: Any) -> Tensor:
         """The greatest common divisor of x and y, of zeros 0."""
     def gcd_(self, other: Any) -> Tensor:
         """The greatest common divisor of x and y, of zeros 0."""
-    def ge(self, other: Any) -> Any:
+    def ge(self, other: Any) -> Tensor:
         """x >= y."""
     def ge_(self, other: Any) -> Tensor:
         """x >= y."""
     def geometric_(self, p: _Float, *, generator: Any = None) -> Tensor:
         """Fill with the number of trials, each successful with probability `p`, up to the first success."""
-    def geqrf(self) -> Any:
+    def geqrf(self) -> return_types.geqrf:
         """QR without Q: R, below it the vectors of the reflections whose product Q is, and their factors `tau`."""
     def ger(self, vec2: Tensor) -> Tensor:
         """The matrix of the products of each element of one vector with each of another."""
     def get_device(self) -> _Int:
         """The CUDA ordinal, -1 on the CPU."""
     @property
-    def grad(self) -> Tensor | None:
+    def grad(self) -> Union[Tensor, Any]:
         """The gradient that `backward` accumulated; for a tensor that is not a leaf None, unless `retain_grad()` was
         called."""
     @grad.setter
@@ -507,15 +480,15 @@ class Tensor:
     @property
     def grad_fn(self) -> GraphNode | None:
         """The node that recorded how the tensor was made, None for a leaf."""
-    def greater(self, other: Any) -> Any:
+    def greater(self, other: Any) -> Tensor:
         """x > y."""
     def greater_(self, other: Any) -> Tensor:
         """x > y."""
-    def greater_equal(self, other: Any) -> Any:
+    def greater_equal(self, other: Any) -> Tensor:
         """x >= y."""
     def greater_equal_(self, other: Any) -> Tensor:
         """x >= y."""
-    def gt(self, other: Any) -> Any:
+    def gt(self, other: Any) -> Tensor:
         """x > y."""
     def gt_(self, other: Any) -> Tensor:
         """x > y."""
@@ -533,7 +506,7 @@ class Tensor:
         """How many elements are in each bin, or the sums of their weights; and the bins' edges."""
     def hsplit(self, indices_or_sections: _Int | Sequence[_Int]) -> tuple[Tensor, ...]:
         """`tensor_split` along the second dimension, of a vector along its only one; a number of sections has to divide its size."""
-    def hypot(self, other: Any) -> Any:
+    def hypot(self, other: Any) -> Tensor:
         """sqrt(x * x + y * y), without overflow."""
     def hypot_(self, other: Any) -> Tensor:
         """sqrt(x * x + y * y), without overflow."""
@@ -691,7 +664,7 @@ class Tensor:
         """input * 2**other, floating."""
     def ldexp_(self, other: Tensor) -> Tensor:
         """`ldexp` in the tensor's own memory."""
-    def le(self, other: Any) -> Any:
+    def le(self, other: Any) -> Tensor:
         """x <= y."""
     def le_(self, other: Any) -> Tensor:
         """x <= y."""
@@ -699,11 +672,11 @@ class Tensor:
         """x + weight * (end - x), computed from the nearer end so that weight 1 gives `end` itself."""
     def lerp_(self, end: Any, weight: Any) -> Tensor:
         """x + weight * (end - x), computed from the nearer end so that weight 1 gives `end` itself."""
-    def less(self, other: Any) -> Any:
+    def less(self, other: Any) -> Tensor:
         """x < y."""
     def less_(self, other: Any) -> Tensor:
         """x < y."""
-    def less_equal(self, other: Any) -> Any:
+    def less_equal(self, other: Any) -> Tensor:
         """x <= y."""
     def less_equal_(self, other: Any) -> Tensor:
         """x <= y."""
@@ -731,9 +704,9 @@ class Tensor:
         """Fill with numbers whose logarithm is normal with this mean and deviation."""
     def log_softmax(self, dim: _Int = ..., dtype: Any = None, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """The logarithm of softmax along `dim`, computed without overflow; see `softmax`."""
-    def logaddexp(self, other: Any) -> Any:
+    def logaddexp(self, other: Any) -> Tensor:
         """log(exp(x) + exp(y)), without overflow."""
-    def logaddexp2(self, other: Any) -> Any:
+    def logaddexp2(self, other: Any) -> Tensor:
         """log2(2**x + 2**y), without overflow."""
     def logaddexp2_(self, other: Any) -> Tensor:
         """log2(2**x + 2**y), without overflow."""
@@ -743,7 +716,7 @@ class Tensor:
         """log(sum(exp(x))) of the elements up to each place along `dim`, without overflow."""
     def logdet(self) -> Tensor:
         """The logarithms of determinants; NaN where one is negative."""
-    def logical_and(self, other: Any) -> Any:
+    def logical_and(self, other: Any) -> Tensor:
         """Whether x and y both differ from 0."""
     def logical_and_(self, other: Any) -> Tensor:
         """Whether x and y both differ from 0."""
@@ -751,11 +724,11 @@ class Tensor:
         """Whether x is 0."""
     def logical_not_(self) -> Tensor:
         """Whether x is 0."""
-    def logical_or(self, other: Any) -> Any:
+    def logical_or(self, other: Any) -> Tensor:
         """Whether x or y differs from 0."""
     def logical_or_(self, other: Any) -> Tensor:
         """Whether x or y differs from 0."""
-    def logical_xor(self, other: Any) -> Any:
+    def logical_xor(self, other: Any) -> Tensor:
         """Whether one of x and y differs from 0, and one does not."""
     def logical_xor_(self, other: Any) -> Tensor:
         """Whether one of x and y differs from 0, and one does not."""
@@ -769,7 +742,7 @@ class Tensor:
         """The tensor in int64; itself when it is that already."""
     def lstsq(self, A: Tensor) -> Any:
         """Removed from PyTorch: `linalg.lstsq`, with its arguments in the other order, takes its place."""
-    def lt(self, other: Any) -> Any:
+    def lt(self, other: Any) -> Tensor:
         """x < y."""
     def lt_(self, other: Any) -> Tensor:
         """x < y."""
@@ -803,19 +776,46 @@ class Tensor:
         """`linalg.matrix_exp`."""
     def matrix_power(self, n: _Int) -> Tensor:
         """`linalg.matrix_power`."""
+    @overload
+    def max(self) -> Tensor:
+        """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
+    @overload
+    def max(self, dim: _Int, keepdim: _Bool = False) -> MaxResult:
+        """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
+    @overload
+    def max(self, other: Tensor) -> Tensor:
+        """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
+    @overload
     def max(self, dim: Any = None, keepdim: _Bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
         """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
-    def maximum(self, other: Any) -> Any:
+    def maximum(self, other: Any) -> Tensor:
         """The larger of x and y; NaN if either is."""
     def maximum_(self, other: Any) -> Tensor:
         """The larger of x and y; NaN if either is."""
     def mean(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
         """The mean of all elements, or along `dim`."""
+    @overload
+    def median(self) -> Tensor:
+        """The median of all elements; or along `dim`, with indices. Of an even number it is the lower one in the middle."""
+    @overload
+    def median(self, dim: _Int, keepdim: _Bool = False) -> MedianResult:
+        """The median of all elements; or along `dim`, with indices. Of an even number it is the lower one in the middle."""
+    @overload
     def median(self, dim: _Int | None = None, keepdim: _Bool = False) -> Any:
         """The median of all elements; or along `dim`, with indices. Of an even number it is the lower one in the middle."""
+    @overload
+    def min(self) -> Tensor:
+        """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
+    @overload
+    def min(self, dim: _Int, keepdim: _Bool = False) -> MinResult:
+        """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
+    @overload
+    def min(self, other: Tensor) -> Tensor:
+        """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
+    @overload
     def min(self, dim: Any = None, keepdim: _Bool = False, *, other: Tensor | None = None, **others: Any) -> Any:
         """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
-    def minimum(self, other: Any) -> Any:
+    def minimum(self, other: Any) -> Tensor:
         """The smaller of x and y; NaN if either is."""
     def minimum_(self, other: Any) -> Tensor:
         """The smaller of x and y; NaN if either is."""
@@ -829,13 +829,13 @@ class Tensor:
         """Dimensions `source` at the places `destination`, the others in their order."""
     def msort(self) -> Tensor:
         """The elements in rising order along the first dimension."""
-    def mul(self, other: Any) -> Any:
+    def mul(self, other: Any) -> Tensor:
         """x * y."""
     def mul_(self, other: Any) -> Tensor:
         """x * y."""
     def multinomial(self, num_samples: _Int, replacement: _Bool = False, *, generator: Any = None) -> Tensor:
         """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements."""
-    def multiply(self, other: Any) -> Any:
+    def multiply(self, other: Any) -> Tensor:
         """x * y."""
     def multiply_(self, other: Any) -> Tensor:
         """x * y."""
@@ -851,6 +851,13 @@ class Tensor:
         """`nan_to_num` in the tensor's own memory."""
     def nanmean(self, dim: _Int | Sequence[_Int] | None = None, keepdim: _Bool = False, *, dtype: Any = None) -> Tensor:
         """The mean of the elements that are not NaN, of all or along `dim`; NaN if there are none."""
+    @overload
+    def nanmedian(self) -> Tensor:
+        """The median of the elements that are not NaN; NaN if there are none."""
+    @overload
+    def nanmedian(self, dim: _Int, keepdim: _Bool = False) -> NanmedianResult:
+        """The median of the elements that are not NaN; NaN if there are none."""
+    @overload
     def nanmedian(self, dim: _Int | None = None, keepdim: _Bool = False) -> Any:
         """The median of the elements that are not NaN; NaN if there are none."""
     def nanquantile(self, q: Any, dim: _Int | None = None, keepdim: _Bool = False, *, interpolation: str = 'linear') -> Tensor:
@@ -869,7 +876,7 @@ class Tensor:
         """The number of dimensions."""
     def ndimension(self) -> _Int:
         """The number of dimensions."""
-    def ne(self, other: Any) -> Any:
+    def ne(self, other: Any) -> Tensor:
         """x != y."""
     def ne_(self, other: Any) -> Tensor:
         """x != y."""
@@ -895,10 +902,17 @@ class Tensor:
         """A copy of `data`, with the dtype and on the device of the tensor; options are those of `tensor`."""
     def new_zeros(self, *sizes: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """Zeros of this size, with the dtype and on the device of the tensor unless given; options are those of `zeros`."""
-    def nextafter(self, other: Any) -> Any:
+    def nextafter(self, other: Any) -> Tensor:
         """The next number after x towards y."""
     def nextafter_(self, other: Any) -> Tensor:
         """The next number after x towards y."""
+    @overload
+    def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
+        """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+    @overload
+    def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
+        """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+    @overload
     def nonzero(self, *, as_tuple: _Bool = False) -> Any:
         """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
     def nonzero_static(self, *, size: _Int, fill_value: _Int = -1) -> Tensor:
@@ -907,7 +921,7 @@ class Tensor:
         """The p-norm of all elements, or of those along `dim`, as of a vector."""
     def normal_(self, mean: _Float = 0.0, std: _Float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill with normal numbers."""
-    def not_equal(self, other: Any) -> Any:
+    def not_equal(self, other: Any) -> Tensor:
         """x != y."""
     def not_equal_(self, other: Any) -> Tensor:
         """x != y."""
@@ -930,13 +944,13 @@ class Tensor:
         """A copy in page-locked host memory, which copies to a GPU faster; the tensor itself where there is no GPU."""
     def pinverse(self, rcond: _Float = 1e-15) -> Tensor:
         """`linalg.pinv`."""
-    def polygamma(self, n: _Int) -> Any:
+    def polygamma(self, n: _Int) -> Tensor:
         """The derivative of order n of the digamma function."""
     def polygamma_(self, n: _Int) -> Tensor:
         """`polygamma` in the tensor's own memory."""
     def positive(self) -> Tensor:
         """input itself."""
-    def pow(self, other: Any) -> Any:
+    def pow(self, other: Any) -> Tensor:
         """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
     def pow_(self, other: Any) -> Tensor:
         """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
@@ -948,7 +962,7 @@ class Tensor:
         """`input` with the elements of `source` at the places `index` of the flattened `input`, or added there."""
     def put_(self, index: Tensor, source: Tensor, accumulate: _Bool = False) -> Tensor:
         """`put` in the tensor's own memory."""
-    def qr(self, some: _Bool = True) -> Any:
+    def qr(self, some: _Bool = True) -> return_types.qr:
         """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
     def quantile(self, q: Any, dim: _Int | None = None, keepdim: _Bool = False, *, interpolation: str = 'linear') -> Tensor:
         """The `q`-th quantiles of all elements, or along `dim`; of several `q` along a new first dimension."""
@@ -979,7 +993,7 @@ class Tensor:
         """x where it is positive, else 0; NaN stays NaN."""
     def relu_(self) -> Tensor:
         """x where it is positive, else 0; NaN stays NaN."""
-    def remainder(self, other: Any) -> Any:
+    def remainder(self, other: Any) -> Tensor:
         """What x leaves when divided by y, with the sign of y."""
     def remainder_(self, other: Any) -> Tensor:
         """What x leaves when divided by y, with the sign of y."""
@@ -1076,11 +1090,18 @@ class Tensor:
         """The hyperbolic sine of x."""
     def sinh_(self) -> Tensor:
         """The hyperbolic sine of x."""
+    @overload
+    def size(self) -> Size:
+        """The shape, or the extent of one dimension."""
+    @overload
+    def size(self, dim: _Int) -> _Int:
+        """The shape, or the extent of one dimension."""
+    @overload
     def size(self, dim: _Int | None = None) -> Any:
         """The shape, or the extent of one dimension."""
     def slice_scatter(self, src: Tensor, dim: _Int = 0, start: _Int | None = None, end: _Int | None = None, step: _Int = 1) -> Tensor:
         """A copy of `input` with `src` in place of `input[start:end:step]` along `dim`."""
-    def slogdet(self) -> Any:
+    def slogdet(self) -> return_types.slogdet:
         """`linalg.slogdet`."""
     def softmax(self, dim: _Int = ..., dtype: Any = None, *, out: Tensor | None = None, **others: Any) -> Tensor:
         """exp(input), scaled so that the sum along `dim` is 1."""
@@ -1110,6 +1131,13 @@ class Tensor:
         """The Fourier transforms of overlapping frames of a signal, or of a batch of signals."""
     def storage_offset(self) -> _Int:
         """How many elements lie before the first one in the memory that the tensor views."""
+    @overload
+    def stride(self) -> tuple[_Int, ...]:
+        """The distance in memory, in elements, between neighbours along each dimension (or along one)."""
+    @overload
+    def stride(self, dim: _Int) -> _Int:
+        """The distance in memory, in elements, between neighbours along each dimension (or along one)."""
+    @overload
     def stride(self, dim: _Int | None = None) -> Any:
         """The distance in memory, in elements, between neighbours along each dimension (or along one)."""
     def sub(self, other: Any, *older: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
@@ -1124,7 +1152,7 @@ class Tensor:
         """The sum of all elements, or along `dim`; integers and booleans add up in int64."""
     def sum_to_size(self, *sizes: Any, size: Any = None) -> Tensor:
         """The sum over the dimensions that were expanded from `size` to the shape of `input`: the gradient of `expand`."""
-    def svd(self, some: _Bool = True, compute_uv: _Bool = True) -> Any:
+    def svd(self, some: _Bool = True, compute_uv: _Bool = True) -> return_types.svd:
         """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`."""
     def swapaxes(self, dim0: Any, dim1: Any = None) -> Tensor:
         """Dimensions `dim0` and `dim1` exchanged; of one tuple, the dimensions in that order, as in NumPy."""
@@ -1158,7 +1186,7 @@ class Tensor:
         """`repeat`, where missing leading counts are 1."""
     def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: _Bool = False, copy: _Bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
         """The tensor on another device, in another dtype, or both; the tensor itself when neither differs."""
-    def to_device(self, device: Any, *, stream: Any = None) -> Tensor:
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """The tensor on a device, itself if it is there: `to` of the array API, where `stream` has to be None."""
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers (a number for a 0-dimensional tensor)."""
@@ -1170,7 +1198,7 @@ class Tensor:
         """Dimensions `dim0` and `dim1` exchanged; of one tuple, the dimensions in that order, as in NumPy."""
     def transpose_(self, dim0: Any, dim1: Any = None) -> Tensor:
         """`transpose` of the tensor itself, whose memory it keeps."""
-    def triangular_solve(self, A: Tensor, upper: _Bool = True, transpose: _Bool = False, unitriangular: _Bool = False) -> Any:
+    def triangular_solve(self, A: Tensor, upper: _Bool = True, transpose: _Bool = False, unitriangular: _Bool = False) -> return_types.triangular_solve:
         """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
     def tril(self, diagonal: _Int = 0) -> Tensor:
         """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one)."""
@@ -1180,7 +1208,7 @@ class Tensor:
         """Matrices with zeros below the diagonal (the one `diagonal` to the right of the main one)."""
     def triu_(self, diagonal: _Int = 0) -> Tensor:
         """`triu` in the tensor's own memory."""
-    def true_divide(self, other: Any) -> Any:
+    def true_divide(self, other: Any) -> Tensor:
         """x / y, always floating."""
     def true_divide_(self, other: Any) -> Tensor:
         """x / y, always floating."""
@@ -1188,6 +1216,13 @@ class Tensor:
         """x without its fraction."""
     def trunc_(self) -> Tensor:
         """x without its fraction."""
+    @overload
+    def type(self) -> str:
+        """PyTorch's legacy type name such as "torch.FloatTensor"; with a dtype or such a name, the tensor converted to it."""
+    @overload
+    def type(self, dtype: Any, non_blocking: _Bool = False, *, memory_format: Any = None) -> Tensor:
+        """PyTorch's legacy type name such as "torch.FloatTensor"; with a dtype or such a name, the tensor converted to it."""
+    @overload
     def type(self, dtype: Any = None, non_blocking: _Bool = False, *, memory_format: Any = None) -> Any:
         """PyTorch's legacy type name such as "torch.FloatTensor"; with a dtype or such a name, the tensor converted to it."""
     def type_as(self, other: Tensor) -> Tensor:
@@ -1200,8 +1235,16 @@ class Tensor:
         """A view of all windows of `size` elements along a dimension, in a new last dimension."""
     def uniform_(self, from_: _Float = 0.0, to: _Float = 1.0, *, generator: Any = None) -> Tensor:
         """Fill with numbers uniformly distributed in [from_, to)."""
+    @overload
+    def unique(self, sorted: _Bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _Int | None = None) -> Tensor:
+        """Each element once, in rising order; or each slice along `dim`. The host waits for their number."""
+    @overload
     def unique(self, sorted: _Bool = True, return_inverse: _Bool = False, return_counts: _Bool = False, dim: _Int | None = None) -> Any:
         """Each element once, in rising order; or each slice along `dim`. The host waits for their number."""
+    @overload
+    def unique_consecutive(self, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _Int | None = None) -> Tensor:
+        """The elements (or slices along `dim`) without those that are equal to the one before them."""
+    @overload
     def unique_consecutive(self, return_inverse: _Bool = False, return_counts: _Bool = False, dim: _Int | None = None) -> Any:
         """The elements (or slices along `dim`) without those that are equal to the one before them."""
     def unsafe_chunk(self, chunks: _Int, dim: _Int = 0) -> tuple[Tensor, ...]:
@@ -1224,9 +1267,9 @@ class Tensor:
         """The same elements in the shape of `other`, sharing memory."""
     def vsplit(self, indices_or_sections: _Int | Sequence[_Int]) -> tuple[Tensor, ...]:
         """`tensor_split` along the first dimension, of a matrix at least; a number of sections has to divide its size."""
-    def where(self, condition: Tensor, other: Any) -> Any:
+    def where(self, condition: Tensor, other: Any) -> Tensor:
         """The tensor's elements where `condition` holds, else `other`'s."""
-    def xlogy(self, other: Any) -> Any:
+    def xlogy(self, other: Any) -> Tensor:
         """x * log(y), and 0 where x is 0, unless y is NaN."""
     def xlogy_(self, other: Any) -> Tensor:
         """x * log(y), and 0 where x is 0, unless y is NaN."""
@@ -1234,9 +1277,9 @@ class Tensor:
         """Write zero to every element."""
     def __abs__(self) -> Tensor:
         """The magnitude of x."""
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Any) -> Tensor:
         """x + y."""
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: Any) -> Tensor:
         """The bits that x and y both have."""
     def __array__(self, dtype: Any = None, copy: _Bool | None = None) -> np.ndarray: ...
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
@@ -1253,23 +1296,23 @@ class Tensor:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """A tensor's memory on a CUDA device that is not simulated, and the stream to wait for, for other libraries."""
     def __deepcopy__(self, memo: dict[_Int, Any]) -> Tensor: ...
-    def __div__(self, other: Any) -> Any:
+    def __div__(self, other: Any) -> Tensor:
         """x / y, always floating."""
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _Bool | None = None) -> Any:
         """A DLPack capsule over the tensor's memory, which other libraries' `from_dlpack` ask for."""
     def __dlpack_device__(self) -> tuple[_Int, _Int]:
         """The kind and number of the tensor's device in DLPack: (1, 0) is the CPU, (2, n) `cuda:n`; none if simulated."""
-    def __eq__(self, other: Any) -> Any:  # type: ignore[override]
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
         """x == y."""
     def __float__(self) -> _Float: ...
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: Any) -> Tensor:
         """The largest integer that is not above x / y."""
     def __format__(self, spec: str) -> str: ...
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: Any) -> Tensor:
         """x >= y."""
     def __getitem__(self, key: Any) -> Tensor:
         """`x[key]`: a view for integers, slices, None and Ellipsis, a copy for tensors, masks, lists and arrays."""
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: Any) -> Tensor:
         """x > y."""
     def __hash__(self) -> _Int: ...
     def __iadd__(self, other: Any) -> Tensor:
@@ -1303,67 +1346,67 @@ class Tensor:
         """x / y, always floating."""
     def __ixor__(self, other: Any) -> Tensor:
         """The bits that one of x and y has."""
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: Any) -> Tensor:
         """x <= y."""
     def __len__(self) -> _Int: ...
-    def __lshift__(self, other: Any) -> Any:
+    def __lshift__(self, other: Any) -> Tensor:
         """The bits of x, moved up by y places."""
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: Any) -> Tensor:
         """x < y."""
-    def __matmul__(self, other: Any) -> Any: ...
-    def __mod__(self, other: Any) -> Any:
+    def __matmul__(self, other: Any) -> Tensor: ...
+    def __mod__(self, other: Any) -> Tensor:
         """What x leaves when divided by y, with the sign of y."""
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Any) -> Tensor:
         """x * y."""
-    def __ne__(self, other: Any) -> Any:  # type: ignore[override]
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
         """x != y."""
     def __neg__(self) -> Tensor:
         """-x."""
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: Any) -> Tensor:
         """The bits that x or y has."""
     def __pos__(self) -> Tensor:
         """input itself."""
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any) -> Tensor:
         """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: Any) -> Tensor:
         """x + y."""
-    def __rand__(self, other: Any) -> Any:
+    def __rand__(self, other: Any) -> Tensor:
         """The bits that x and y both have."""
     def __rdiv__(self, other: Any) -> Tensor:
         """other / self, as Python 2 called it."""
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]: ...
     def __release_buffer__(self, buffer: Any) -> None: ...
     def __repr__(self) -> str: ...
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: Any) -> Tensor:
         """The largest integer that is not above x / y."""
-    def __rlshift__(self, other: Any) -> Any:
+    def __rlshift__(self, other: Any) -> Tensor:
         """The bits of x, moved up by y places."""
-    def __rmatmul__(self, other: Any) -> Any: ...
-    def __rmod__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Any) -> Tensor: ...
+    def __rmod__(self, other: Any) -> Tensor:
         """What x leaves when divided by y, with the sign of y."""
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: Any) -> Tensor:
         """x * y."""
-    def __ror__(self, other: Any) -> Any:
+    def __ror__(self, other: Any) -> Tensor:
         """The bits that x or y has."""
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self, other: Any) -> Tensor:
         """x to the power y; integers stay integers, and a negative power of one is 0 (of 1 and -1: 1 or -1)."""
-    def __rrshift__(self, other: Any) -> Any:
+    def __rrshift__(self, other: Any) -> Tensor:
         """The bits of x, moved down by y places; the sign stays."""
-    def __rshift__(self, other: Any) -> Any:
+    def __rshift__(self, other: Any) -> Tensor:
         """The bits of x, moved down by y places; the sign stays."""
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Any) -> Tensor:
         """x - y."""
     def __rtruediv__(self, other: Any) -> Any:
         """other / self: the reciprocal times the number, with PyTorch's roundings; both can be changed in place later."""
-    def __rxor__(self, other: Any) -> Any:
+    def __rxor__(self, other: Any) -> Tensor:
         """The bits that one of x and y has."""
     def __setitem__(self, key: Any, value: Any) -> None:
         """`x[key] = value`, broadcast."""
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Any) -> Tensor:
         """x - y."""
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: Any) -> Tensor:
         """x / y, always floating."""
-    def __xor__(self, other: Any) -> Any:
+    def __xor__(self, other: Any) -> Tensor:
         """The bits that one of x and y has."""
     def _chain(self) -> list[tuple[Any, tuple[Any, ...]]]:
         """The view operators and their arguments that lead from the root to this tensor."""

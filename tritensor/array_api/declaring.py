@@ -11,8 +11,8 @@ from .arrays import kept
 from .data_types import promoted
 
 _ANNOTATIONS = """x: Tensor; x1: Tensor | complex; x2: Tensor | complex; arrays: Sequence[Tensor]; keepdims: bool;
-    axes: Sequence[int] | None; axis: int | tuple[int, ...] | None; device: device | str | None; dtype: dtype | None;
-    shape: int | Sequence[int]"""
+    axes: int | Sequence[Any] | None; axis: int | tuple[int, ...] | None; device: device | str | None;
+    dtype: dtype | None; shape: int | Sequence[int]"""
 _KINDS = dict(entry.strip().split(": ") for entry in _ANNOTATIONS.split(";"))
 
 
@@ -40,7 +40,9 @@ def declared(module: str, table: str, functions: Mapping[str, Any]) -> dict[str,
 
 def _function(name: str, compute: Callable[..., Any], parameters: str, names: dict[str, str]) -> Callable[..., Any]:
     found = inspect.signature(eval(f"lambda {parameters}: 0")).parameters.values()  # of this package's own text
-    shown = inspect.Signature([each.replace(annotation=_KINDS.get(each.name, "Any")) for each in found])
+    kinds = ["Tensor" if each.kind is each.VAR_POSITIONAL else _KINDS.get(each.name, "Any") for each in found]
+    parts = [each.replace(annotation=kind) for each, kind in zip(found, kinds, strict=True)]
+    shown = inspect.Signature(parts, return_annotation=inspect.signature(compute).return_annotation)
     positional = [each.name for each in found if each.kind < each.VAR_POSITIONAL]
     needed = sum(each.default is each.empty for each in found if each.name in positional)
     named_so = {each.name: names.get(each.name, each.name) for each in found if each.kind > each.POSITIONAL_ONLY}

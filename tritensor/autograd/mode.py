@@ -7,7 +7,7 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 from ..errors import ArgumentError
 from ..public import public
@@ -188,8 +188,19 @@ class _GradMode:
         return type(self)()
 
 
+class _BareMode(_GradMode):
+    @overload
+    def __new__(cls, function: None = None) -> Self: ...
+    @overload
+    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
+    def __new__(cls, function: Any = None) -> Any:
+        """An instance, or the function decorated when used as a bare decorator."""
+        made = object.__new__(cls)
+        return made if function is None else made(function)
+
+
 @public(functional=False)
-class no_grad(_GradMode):
+class no_grad(_BareMode):
     """Operators in the block (or the decorated function) are not recorded.
 
     >>> import tritensor as torch
@@ -201,26 +212,20 @@ class no_grad(_GradMode):
 
     enabled = False
 
-    def __new__(cls, function: Any = None) -> Any:
-        """An instance, or the function decorated when used as a bare decorator."""
-        made = object.__new__(cls)
-        return made if function is None else made(function)
-
 
 @public(functional=False)
-class enable_grad(_GradMode):
+class enable_grad(_BareMode):
     """Operators in the block are recorded, also inside `no_grad`."""
-
-    def __new__(cls, function: Any = None) -> Any:
-        """An instance, or the function decorated when used as a bare decorator."""
-        made = object.__new__(cls)
-        return made if function is None else made(function)
 
 
 @public(functional=False)
 class inference_mode(_GradMode):
     """Like `no_grad`; `is_inference_mode_enabled()` tells the two apart."""
 
+    @overload
+    def __new__(cls, mode: bool = True) -> Self: ...
+    @overload
+    def __new__(cls, mode: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, mode: Any = True) -> Any:
         """An instance, or the function decorated when used as a bare decorator."""
         return object.__new__(cls) if isinstance(mode, bool) else cls()(mode)

@@ -41,6 +41,12 @@ class MatmulSwitches:
         """Whether products of float32 have the 11 significant bits of tf32."""
         return precision.get_product() == "tf32"
 
+    @allow_tf32.setter
+    def allow_tf32(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise RuntimeError(f"set_allow_tf32_cublas expects a bool, but got {type(value).__name__}")
+        precision.set_product("tf32" if value else "none")
+
     @property
     def fp32_precision(self) -> str:
         """How a product of float32 is computed.
@@ -50,20 +56,19 @@ class MatmulSwitches:
         """
         return precision.get_product()
 
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        precision.set_product(value)
+
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a switch.
 
         Raises:
             AttributeError: there is no such switch. RuntimeError: not a value of the switch.
         """
-        if name == "allow_tf32":
-            if not isinstance(value, bool):
-                raise RuntimeError(f"set_allow_tf32_cublas expects a bool, but got {type(value).__name__}")
-            precision.set_product("tf32" if value else "none")
-        elif name == "fp32_precision":
-            precision.set_product(value)
-        else:
+        if not hasattr(type(self), name):
             raise AttributeError(f"Unknown attribute {name}")
+        super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"Unknown attribute {name}")

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from . import amp
 
 __all__ = ["DeviceProperties", "Event", "Ledger", "OutOfMemoryError", "Stream", "amp", "simulate", "transfers"]
-__all__ += ["profile", *devices.__all__]
+__all__ += ["profile"]
+__all__ += devices.__all__
 __all__ += graphs.__all__
 __all__ += user_kernel.__all__
 

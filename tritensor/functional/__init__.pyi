@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from .. import dtypes
+from ..return_types import MaxResult, MedianResult, MinResult, NanmedianResult
 from ..tensor import Tensor
 from ..kernels.matmul.precision import get_float32_matmul_precision as get_float32_matmul_precision
 from ..kernels.matmul.precision import set_float32_matmul_precision as set_float32_matmul_precision
@@ -166,8 +167,15 @@ from .shuffling import pixel_unshuffle as pixel_unshuffle
 from .statistics import corrcoef as corrcoef
 from .statistics import cov as cov
 from .subscripts import einsum as einsum
-from .uniqueness import unique as unique
-from .uniqueness import unique_consecutive as unique_consecutive
+from tritensor.return_types import AminmaxResult
+from tritensor.return_types import CummaxResult
+from tritensor.return_types import CumminResult
+from tritensor.return_types import FrexpResult
+from tritensor.return_types import HistogramResult
+from tritensor.return_types import KthvalueResult
+from tritensor.return_types import ModeResult
+from tritensor.return_types import SortResult
+from tritensor.return_types import TopkResult
 
 __all__ = [
     "_segment_reduce",
@@ -596,29 +604,41 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """The averages of `output_size` windows, which cover the last 2 dimensions evenly."""
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """The averages of `output_size` windows, which cover the last 3 dimensions evenly."""
+@overload
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
+    """The largest elements of `output_size` windows, which cover the last 1 dimensions evenly."""
+@overload
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest elements of `output_size` windows, which cover the last 1 dimensions evenly."""
 def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.adaptive_max_pool1d` with the places of the elements."""
+@overload
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
+    """The largest elements of `output_size` windows, which cover the last 2 dimensions evenly."""
+@overload
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest elements of `output_size` windows, which cover the last 2 dimensions evenly."""
 def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.adaptive_max_pool2d` with the places of the elements."""
+@overload
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
+    """The largest elements of `output_size` windows, which cover the last 3 dimensions evenly."""
+@overload
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest elements of `output_size` windows, which cover the last 3 dimensions evenly."""
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.adaptive_max_pool3d` with the places of the elements."""
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * (the sum of batch1[k] @ batch2[k]); a beta of 0 ignores the input."""
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
     """x + value * tensor1 / tensor2."""
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
     """x + value * tensor1 * tensor2."""
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2), where `input` broadcasts to the product's shape."""
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * (mat @ vec); a beta of 0 ignores the input."""
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * outer(vec1, vec2); a beta of 0 ignores the input. Dtypes are promoted."""
 def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """Whether no element is zero, of all or along `dim`; along no dimension, of each by itself."""
@@ -626,7 +646,7 @@ def amax(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     """The largest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
 def amin(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None, **others: Any) -> Tensor:
     """The smallest of all elements, or along `dim`; the gradient is divided evenly among equal elements."""
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> AminmaxResult:
     """The smallest and the largest element, of all or along `dim`."""
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of a complex number, in (-pi, pi]; of a real one pi where it is negative, else 0."""
@@ -666,7 +686,7 @@ def avg_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Se
     """The average of each window along the last 2 dimensions."""
 def avg_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """The average of each window along the last 3 dimensions."""
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2); a beta of 0 ignores the input."""
 def bitwise_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The bits that x and y both have."""
@@ -718,9 +738,9 @@ def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic cosine of x."""
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The cross products of vectors of three elements, along the first dimension of size 3 unless `dim` is given."""
-def cummax(input: Tensor, dim: int | None = None, *, out: Any = None) -> Any:
+def cummax(input: Tensor, dim: int | None = None, *, out: Any = None) -> CummaxResult:
     """The largest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
-def cummin(input: Tensor, dim: int | None = None, *, out: Any = None) -> Any:
+def cummin(input: Tensor, dim: int | None = None, *, out: Any = None) -> CumminResult:
     """The smallest of the elements up to each place along `dim`, and their indices; of equal ones the last."""
 def cumprod(input: Tensor, dim: int | None = None, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The products of the elements up to each place along `dim`; integers and booleans multiply in int64."""
@@ -772,15 +792,23 @@ def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """What x leaves when divided by y, with the sign of x."""
 def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The fraction of x, with its sign."""
+@overload
+def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: Literal[False] = False, _random_samples: Tensor | None = None) -> Tensor:
+    """The largest element of each of `output_size` windows along the last 2 dimensions, placed at random."""
+@overload
 def fractional_max_pool2d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:
     """The largest element of each of `output_size` windows along the last 2 dimensions, placed at random."""
 def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """`nn.functional.fractional_max_pool2d` with the places of the elements."""
+@overload
+def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: Literal[False] = False, _random_samples: Tensor | None = None) -> Tensor:
+    """The largest element of each of `output_size` windows along the last 3 dimensions, placed at random."""
+@overload
 def fractional_max_pool3d(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:
     """The largest element of each of `output_size` windows along the last 3 dimensions, placed at random."""
 def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None, output_ratio: float | Sequence[float] | None = None, return_indices: bool = False, _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """`nn.functional.fractional_max_pool3d` with the places of the elements."""
-def frexp(input: Tensor, *, out: Any = None) -> Any:
+def frexp(input: Tensor, *, out: Any = None) -> FrexpResult:
     """The mantissa, from 0.5 to below 1, and the exponent of 2, int32, whose product is the input."""
 def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """For each element of `index` the element of `input` at that coordinate along `dim`, at its own along the others."""
@@ -806,7 +834,7 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
     """0 where the input is negative or NaN, 1 where it is positive, and `values` where it is 0."""
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
     """How many elements are in each of `bins` equal intervals from `min` to `max`; of all elements if these are equal."""
-def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False, out: Any = None) -> Any:
+def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False, out: Any = None) -> HistogramResult:
     """How many elements are in each bin, or the sums of their weights; and the bins' edges."""
 def hsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """`tensor_split` along the second dimension, of a vector along its only one; a number of sections has to divide its size."""
@@ -848,7 +876,7 @@ def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether each element is infinite and positive."""
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Kronecker's product: each element of the input times the whole of the other tensor, in blocks."""
-def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> KthvalueResult:
     """The `k`-th smallest element along `dim`, counted from 1, and its index. NaN is larger than every number."""
 def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The least common multiple of integers; 0 where one is 0."""
@@ -906,16 +934,38 @@ def lt(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x < y."""
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements where `mask` holds, as a vector; the two broadcast. The host waits for their number."""
+@overload
+def max(input: Tensor, *, out: Any = None) -> Tensor:
+    """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
+@overload
+def max(input: Tensor, dim: int, keepdim: bool = False, *, out: Any = None) -> MaxResult:
+    """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
+@overload
+def max(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
+@overload
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None, **others: Any) -> Any:
     """The largest element; with `dim`, the largest along it and their indices; with a tensor, the elementwise maximum."""
+@overload
+def max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: Literal[False] = False) -> Tensor:
+    """The largest element of each window along the last 1 dimensions; of equal ones the first."""
+@overload
 def max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of each window along the last 1 dimensions; of equal ones the first."""
 def max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.max_pool1d` with the places of the elements."""
+@overload
+def max_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: Literal[False] = False) -> Tensor:
+    """The largest element of each window along the last 2 dimensions; of equal ones the first."""
+@overload
 def max_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of each window along the last 2 dimensions; of equal ones the first."""
 def max_pool2d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """`nn.functional.max_pool2d` with the places of the elements."""
+@overload
+def max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: Literal[False] = False) -> Tensor:
+    """The largest element of each window along the last 3 dimensions; of equal ones the first."""
+@overload
 def max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of each window along the last 3 dimensions; of equal ones the first."""
 def max_pool3d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False) -> tuple[Tensor, Tensor]:
@@ -930,13 +980,30 @@ def maximum(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The larger of x and y; NaN if either is."""
 def mean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None, **others: Any) -> Tensor:
     """The mean of all elements, or along `dim`."""
+@overload
+def median(input: Tensor, *, out: Any = None) -> Tensor:
+    """The median of all elements; or along `dim`, with indices. Of an even number it is the lower one in the middle."""
+@overload
+def median(input: Tensor, dim: int, keepdim: bool = False, *, out: Any = None) -> MedianResult:
+    """The median of all elements; or along `dim`, with indices. Of an even number it is the lower one in the middle."""
+@overload
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """The median of all elements; or along `dim`, with indices. Of an even number it is the lower one in the middle."""
+@overload
+def min(input: Tensor, *, out: Any = None) -> Tensor:
+    """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
+@overload
+def min(input: Tensor, dim: int, keepdim: bool = False, *, out: Any = None) -> MinResult:
+    """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
+@overload
+def min(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
+@overload
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None, out: Any = None, **others: Any) -> Any:
     """The smallest element; with `dim`, those along it and their indices; with a tensor, the elementwise minimum."""
 def minimum(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The smaller of x and y; NaN if either is."""
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> ModeResult:
     """The element along `dim` that is there most often, of several the smallest, and the last index where it is."""
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements in rising order along the first dimension."""
@@ -952,6 +1019,13 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neg
     """input with NaN replaced by `nan`, and infinities by the given numbers or the dtype's largest and smallest."""
 def nanmean(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None) -> Tensor:
     """The mean of the elements that are not NaN, of all or along `dim`; NaN if there are none."""
+@overload
+def nanmedian(input: Tensor, *, out: Any = None) -> Tensor:
+    """The median of the elements that are not NaN; NaN if there are none."""
+@overload
+def nanmedian(input: Tensor, dim: int, keepdim: bool = False, *, out: Any = None) -> NanmedianResult:
+    """The median of the elements that are not NaN; NaN if there are none."""
+@overload
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """The median of the elements that are not NaN; NaN if there are none."""
 def nanquantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
@@ -966,6 +1040,13 @@ def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """-x."""
 def nextafter(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The next number after x towards y."""
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[False] = False, out: Any = None) -> Tensor:
+    """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
+    """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
+@overload
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     """The coordinates of the elements that are not zero, in order: of shape (n, rank), or as a tuple of `rank` vectors."""
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
@@ -1036,7 +1117,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: 
     """log(1 + exp(beta * input)) / beta, and input itself where beta * input is above threshold."""
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """input, closer to 0 by lambd, and 0 where it would pass it."""
-def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True, *, out: Any = None) -> Any:
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True, *, out: Any = None) -> SortResult:
     """The elements in ascending (or descending) order along `dim`, and their indices; equal ones keep their order."""
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The square root of x."""
@@ -1060,7 +1141,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """`threshold` in the tensor's own memory."""
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> TopkResult:
     """The `k` largest (or smallest) elements along `dim`, sorted, and their indices."""
 def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Matrices with zeros above the diagonal (the one `diagonal` to the right of the main one)."""
@@ -1070,351 +1151,32 @@ def true_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x / y, always floating."""
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x without its fraction."""
+@overload
+def unique(input: Tensor, sorted: bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: int | None = None) -> Tensor:
+    """Each element once, in rising order; or each slice along `dim`. The host waits for their number."""
+@overload
+def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """Each element once, in rising order; or each slice along `dim`. The host waits for their number."""
+@overload
+def unique_consecutive(input: Tensor, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: int | None = None) -> Tensor:
+    """The elements (or slices along `dim`) without those that are equal to the one before them."""
+@overload
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """The elements (or slices along `dim`) without those that are equal to the one before them."""
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The dot product of two vectors, of which the first is conjugated."""
 def vsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """`tensor_split` along the first dimension, of a matrix at least; a number of sections has to divide its size."""
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors joined along the first dimension, vectors as rows."""
+@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]:
+    """input where `condition` holds, else other; of a condition alone, the coordinates of its elements that are not 0."""
+@overload
+def where(condition: Tensor, input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """input where `condition` holds, else other; of a condition alone, the coordinates of its elements that are not 0."""
+@overload
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """input where `condition` holds, else other; of a condition alone, the coordinates of its elements that are not 0."""
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * log(y), and 0 where x is 0, unless y is NaN."""
-def _abs_(input: Tensor) -> Tensor:
-    """`Tensor.abs_`: The magnitude of x."""
-def _acos_(input: Tensor) -> Tensor:
-    """`Tensor.acos_`: The angle in [0, pi] whose cosine is x."""
-def _acosh_(input: Tensor) -> Tensor:
-    """`Tensor.acosh_`: The number at or above 0 whose hyperbolic cosine is x."""
-def _adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
-    """`nn.functional.adaptive_max_pool1d` with the places of the elements."""
-def _addmv_(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """`Tensor.addmv_`: `addmv` in the tensor's own memory."""
-def _alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `alias` gives, which shares no memory with it."""
-def _alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout as `nn.functional.alpha_dropout`, without defaults."""
-def _alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout in place as `nn.functional.alpha_dropout`, without defaults."""
-def _arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
-    """Numbers from `start` (0 when one bound is given) up to, not including, `end`."""
-def _arccos_(input: Tensor) -> Tensor:
-    """`Tensor.arccos_`: The angle in [0, pi] whose cosine is x."""
-def _arccosh_(input: Tensor) -> Tensor:
-    """`Tensor.arccosh_`: The number at or above 0 whose hyperbolic cosine is x."""
-def _arcsin_(input: Tensor) -> Tensor:
-    """`Tensor.arcsin_`: The angle in [-pi/2, pi/2] whose sine is x."""
-def _arcsinh_(input: Tensor) -> Tensor:
-    """`Tensor.arcsinh_`: The number whose hyperbolic sine is x."""
-def _arctan_(input: Tensor) -> Tensor:
-    """`Tensor.arctan_`: The angle in [-pi/2, pi/2] whose tangent is x."""
-def _arctanh_(input: Tensor) -> Tensor:
-    """`Tensor.arctanh_`: The number whose hyperbolic tangent is x."""
-def _as_strided_(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-    """`Tensor.as_strided_`: `as_strided` of the tensor itself, whose memory it keeps."""
-def _as_strided_copy(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `as_strided` gives, which shares no memory with it."""
-def _asin_(input: Tensor) -> Tensor:
-    """`Tensor.asin_`: The angle in [-pi/2, pi/2] whose sine is x."""
-def _asinh_(input: Tensor) -> Tensor:
-    """`Tensor.asinh_`: The number whose hyperbolic sine is x."""
-def _atan_(input: Tensor) -> Tensor:
-    """`Tensor.atan_`: The angle in [-pi/2, pi/2] whose tangent is x."""
-def _atanh_(input: Tensor) -> Tensor:
-    """`Tensor.atanh_`: The number whose hyperbolic tangent is x."""
-def _atleast_1d(*tensors: Any) -> Any:
-    """The tensor, or all of several or of a list, with 1 dimensions at least: one without dimensions becomes a vector."""
-def _atleast_2d(*tensors: Any) -> Any:
-    """The tensor, or all of several or of a list, with 2 dimensions at least: those of size 1 come in front."""
-def _atleast_3d(*tensors: Any) -> Any:
-    """The tensor, or all of several or of a list, with 3 dimensions at least: a vector becomes (1, n, 1), a matrix (n, m, 1)."""
-def _bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
-    """1 with the probabilities in `input` (or everywhere with probability `p`), else 0, in the dtype of `input`."""
-def _binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = 'mean') -> Tensor:
-    """Cross entropy of the probabilities `target` against sigmoid(input), computed without overflow."""
-def _ceil_(input: Tensor) -> Tensor:
-    """`Tensor.ceil_`: The smallest integer that is not below x."""
-def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """input where it is positive, else alpha * (exp(input / alpha) - 1), whose slope at 0 is 1."""
-def _cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.cholesky`; raises LinAlgError if a matrix is not positive-definite."""
-def _cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The inverses of L @ L^H, of which L is given; with `upper` those of U^H @ U."""
-def _cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """X of (L @ L^H) @ X = input, of which L is `input2`; with `upper` of (U^H @ U) @ X = input. Batches broadcast."""
-def _clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """`Tensor.clamp_`: `clamp` in the tensor's own memory."""
-def _clamp_max_(input: Tensor, max: Any) -> Tensor:
-    """`Tensor.clamp_max_`: x, and `max` where x is above it."""
-def _clamp_min_(input: Tensor, min: Any) -> Tensor:
-    """`Tensor.clamp_min_`: x, and `min` where x is below it."""
-def _clip_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """`Tensor.clip_`: `clamp` in the tensor's own memory."""
-def _complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Complex numbers of their real and imaginary parts, two tensors of float32 or of float64 that broadcast."""
-def _conj_physical_(input: Tensor) -> Tensor:
-    """`Tensor.conj_physical_`: `conj_physical` in the tensor's own memory."""
-def _cos_(input: Tensor) -> Tensor:
-    """`Tensor.cos_`: The cosine of x."""
-def _cosh_(input: Tensor) -> Tensor:
-    """`Tensor.cosh_`: The hyperbolic cosine of x."""
-def _cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = 'mean') -> Tensor:
-    """1 - c for the cosine c of vectors that are alike (target 1), max(0, c - margin) for others (-1)."""
-def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[int], target_lengths: Tensor | Sequence[int], blank: int = 0, reduction: str = 'mean', zero_infinity: bool = False) -> Tensor:
-    """The negative logarithm of the probability that steps of class probabilities spell a sequence of labels."""
-def _deg2rad_(input: Tensor) -> Tensor:
-    """`Tensor.deg2rad_`: `deg2rad` in the tensor's own memory."""
-def _detach_(input: Tensor) -> Tensor:
-    """Drop the tensor's own history."""
-def _detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `detach` gives, which shares no memory with it."""
-def _diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `diagonal` gives, which shares no memory with it."""
-def _dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout as `nn.functional.dropout`, without defaults."""
-def _dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout in place as `nn.functional.dropout`, without defaults."""
-def _eig(input: Tensor, *args: Any, **options: Any) -> Any:
-    """Removed from PyTorch, as a call says: see `linalg.eig`."""
-def _embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
-    """`nn.functional.embedding` with the table first, and without padding where padding_idx is no row."""
-def _empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = ..., layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
-def _erf_(input: Tensor) -> Tensor:
-    """`Tensor.erf_`: The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
-def _erfc_(input: Tensor) -> Tensor:
-    """`Tensor.erfc_`: 1 - erf(x), exact where erf(x) is close to 1."""
-def _exp2_(input: Tensor) -> Tensor:
-    """`Tensor.exp2_`: 2 to the power x."""
-def _exp_(input: Tensor) -> Tensor:
-    """`Tensor.exp_`: e to the power x."""
-def _expand_copy(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False, out: Tensor | None = None) -> Tensor:
-    """A copy of what `expand` gives, which shares no memory with it."""
-def _expm1_(input: Tensor) -> Tensor:
-    """`Tensor.expm1_`: exp(x) - 1, exact near 0."""
-def _eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
-    """A matrix with ones on the diagonal."""
-def _feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout of whole channels, as `alpha_dropout`, without defaults."""
-def _feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout in place of whole channels, as `alpha_dropout`, without defaults."""
-def _feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout of whole channels, without defaults."""
-def _feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout in place of whole channels, without defaults."""
-def _fill_(self: Tensor, value: Any) -> Tensor:
-    """`Tensor.fill_`: Write one number to every element."""
-def _fix_(input: Tensor) -> Tensor:
-    """`Tensor.fix_`: x without its fraction."""
-def _floor_(input: Tensor) -> Tensor:
-    """`Tensor.floor_`: The largest integer that is not above x."""
-def _frac_(input: Tensor) -> Tensor:
-    """`Tensor.frac_`: The fraction of x, with its sign."""
-def _frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.vector_norm` along one dimension or two."""
-def _full(size: Sequence[int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
-def _gcd_(input: Tensor, other: Any) -> Tensor:
-    """`Tensor.gcd_`: The greatest common divisor of x and y, of zeros 0."""
-def _geqrf(input: Tensor, *, out: Any = None) -> Any:
-    """QR without Q: R, below it the vectors of the reflections whose product Q is, and their factors `tau`."""
-def _get_device(input: Tensor) -> int:
-    """The CUDA ordinal, -1 on the CPU."""
-def _grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
-def _grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
-def _grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """`nn.functional.grid_sample` with numbers for modes: bilinear, nearest, bicubic; zeros, border, reflection."""
-def _group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05, cudnn_enabled: bool = True) -> Tensor:
-    """`nn.functional.group_norm`; one value per group is not refused."""
-def _gru(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-    """The states of all steps of `nn.GRU`, and the last ones of each layer and direction."""
-def _gru_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
-    """One step of `nn.GRUCell`: the new states."""
-def _hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = 'mean') -> Tensor:
-    """The distances `input` of pairs that are alike (target 1), max(0, margin - input) of others (-1)."""
-def _i0_(input: Tensor) -> Tensor:
-    """`Tensor.i0_`: The modified Bessel function of the first kind and order 0."""
-def _inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.inv`."""
-def _is_distributed(input: Tensor) -> bool:
-    """False: no tensor is distributed here."""
-def _is_inference(input: Tensor) -> bool:
-    """False: no tensor is inference here."""
-def _is_nonzero(input: Tensor) -> bool:
-    """Whether the only element is not zero."""
-def _is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether both have the same shape."""
-def _is_signed(input: Tensor) -> bool:
-    """Whether the dtype can hold negative numbers."""
-def _kl_div(input: Tensor, target: Tensor, reduction: Any = 1, *, log_target: bool = False) -> Tensor:
-    """`functional.kl_div` without the mean over rows, and without its warning."""
-def _lcm_(input: Tensor, other: Tensor) -> Tensor:
-    """`Tensor.lcm_`: `lcm` in the tensor's own memory."""
-def _ldexp_(input: Tensor, other: Tensor) -> Tensor:
-    """`Tensor.ldexp_`: `ldexp` in the tensor's own memory."""
-def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
-    """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers."""
-def _log10_(input: Tensor) -> Tensor:
-    """`Tensor.log10_`: The logarithm of x to base 10."""
-def _log1p_(input: Tensor) -> Tensor:
-    """`Tensor.log1p_`: log(1 + x), exact near 0."""
-def _log2_(input: Tensor) -> Tensor:
-    """`Tensor.log2_`: The logarithm of x to base 2."""
-def _log_(input: Tensor) -> Tensor:
-    """`Tensor.log_`: The natural logarithm of x."""
-def _logit_(input: Tensor, eps: float | None = None) -> Tensor:
-    """`Tensor.logit_`: `logit` in the tensor's own memory."""
-def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
-    """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`."""
-def _lstm(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-    """The states of all steps of `nn.LSTM`, and the last ones of each layer and direction."""
-def _lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
-    """One step of `nn.LSTMCell`: the new states, and the cells."""
-def _lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.lu_solve(LU_data, LU_pivots, input)`."""
-def _lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None) -> Any:
-    """P, L and U of `linalg.lu_factor`; empty those of the data or of the pivots that are not to be unpacked."""
-def _margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = 'mean') -> Tensor:
-    """max(0, margin - target * (input1 - input2)): whether the first ranks higher (target 1) or the second (-1)."""
-def _matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.matrix_power`."""
-def _max_pool1d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
-    """`nn.functional.max_pool1d` without the places of the elements."""
-def _max_pool1d_with_indices(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
-    """`nn.functional.max_pool1d` with the places of the elements."""
-def _max_pool2d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
-    """`nn.functional.max_pool2d` without the places of the elements."""
-def _max_pool3d(input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
-    """`nn.functional.max_pool3d` without the places of the elements."""
-def _multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Tensor | None = None) -> Tensor:
-    """Indices drawn from each row of `input` (1-D or 2-D) with probabilities proportional to its elements."""
-def _nan_to_num_(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """`Tensor.nan_to_num_`: `nan_to_num` in the tensor's own memory."""
-def _narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `narrow` gives, which shares no memory with it."""
-def _native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """`group_norm` of (N, C, ...), with the mean of each group and 1 over its deviation."""
-def _neg_(input: Tensor) -> Tensor:
-    """`Tensor.neg_`: -x."""
-def _negative_(input: Tensor) -> Tensor:
-    """`Tensor.negative_`: -x."""
-def _normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
-    """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
-def _nuclear_norm(input: Tensor, dim: Any = ..., keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.matrix_norm` with "nuc"."""
-def _ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """A tensor of ones."""
-def _orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.householder_product`."""
-def _ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Q @ input3, where Q is the square product of all reflections of `geqrf`'s results `input` and `input2`."""
-def _permute_copy(input: Tensor, *order: Any, dims: Any = None, out: Tensor | None = None) -> Tensor:
-    """A copy of what `permute` gives, which shares no memory with it."""
-def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-08, reduction: str = 'mean') -> Tensor:
-    """The negative log likelihood of counts `target` under Poisson distributions."""
-def _polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Complex numbers of their magnitudes and angles; dtypes and errors are those of `complex`."""
-def _qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
-    """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
-def _rad2deg_(input: Tensor) -> Tensor:
-    """`Tensor.rad2deg_`: `rad2deg` in the tensor's own memory."""
-def _rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are."""
-def _randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, low: int | None = None, high: int | None = None, size: Any = None, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
-    """Integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high, size)`."""
-def _randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """Numbers of the standard normal distribution, complex ones of variance 1; the errors are those of `rand`."""
-def _randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host."""
-def _range(start: Any, end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
-    """Numbers from `start` (0 when one bound is given) up to `end`, included. `arange` takes its place in PyTorch."""
-def _reciprocal_(input: Tensor) -> Tensor:
-    """`Tensor.reciprocal_`: 1 / x."""
-def _resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = ...) -> Tensor:
-    """`Tensor.resize_as_`: `resize_` to the size of another tensor."""
-def _rnn_relu(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-    """The states of all steps of `nn.RNN`, and the last ones of each layer and direction."""
-def _rnn_relu_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
-    """One step of `nn.RNNCell`: the new states."""
-def _rnn_tanh(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-    """The states of all steps of `nn.RNN`, and the last ones of each layer and direction."""
-def _rnn_tanh_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Any:
-    """One step of `nn.RNNCell`: the new states."""
-def _round_(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """`Tensor.round_`: `round` in the tensor's own memory."""
-def _rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, *, generator: Any = None) -> Tensor:
-    """input where it is positive, else times a slope; while training one for each element, drawn from lower to upper."""
-def _rsqrt_(input: Tensor) -> Tensor:
-    """`Tensor.rsqrt_`: 1 / sqrt(x)."""
-def _select_copy(input: Tensor, dim: int, index: int, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `select` gives, which shares no memory with it."""
-def _selu(input: Tensor) -> Tensor:
-    """1.0507 * input where it is positive, else 1.7581 * (exp(input) - 1): mean 0 and variance 1 are kept."""
-def _sigmoid_(input: Tensor) -> Tensor:
-    """`Tensor.sigmoid_`: 1 / (1 + exp(-x))."""
-def _sin_(input: Tensor) -> Tensor:
-    """`Tensor.sin_`: The sine of x."""
-def _sinc_(input: Tensor) -> Tensor:
-    """`Tensor.sinc_`: sin(pi * x) / (pi * x), and 1 where x is 0."""
-def _sinh_(input: Tensor) -> Tensor:
-    """`Tensor.sinh_`: The hyperbolic sine of x."""
-def _slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `slice` gives, which shares no memory with it."""
-def _slogdet(input: Tensor, *, out: Any = None) -> Any:
-    """`linalg.slogdet`."""
-def _split_copy(input: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
-    """A copy of what `split` gives, which shares no memory with it."""
-def _split_with_sizes_copy(input: Tensor, split_sizes: Sequence[int], dim: int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
-    """A copy of what `split_with_sizes` gives, which shares no memory with it."""
-def _sqrt_(input: Tensor) -> Tensor:
-    """`Tensor.sqrt_`: The square root of x."""
-def _square_(input: Tensor) -> Tensor:
-    """`Tensor.square_`: x * x."""
-def _squeeze_copy(input: Tensor, dim: int | Sequence[int] | None = None, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `squeeze` gives, which shares no memory with it."""
-def _svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
-    """U, the singular values, and V, not its adjoint, of U diag(S) V^H: see `linalg.svd`."""
-def _symeig(input: Tensor, *args: Any, **options: Any) -> Any:
-    """Removed from PyTorch, as a call says: see `linalg.eigh`."""
-def _t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `t` gives, which shares no memory with it."""
-def _tan_(input: Tensor) -> Tensor:
-    """`Tensor.tan_`: The tangent of x."""
-def _tanh_(input: Tensor) -> Tensor:
-    """`Tensor.tanh_`: The hyperbolic tangent of x."""
-def _threshold(input: Tensor, threshold: float, value: float, *, out: Tensor | None = None) -> Tensor:
-    """input where it is above `threshold`, else `value`; both are cut to integers where input has them."""
-def _transpose_copy(input: Tensor, dim0: Any, dim1: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `transpose` gives, which shares no memory with it."""
-def _triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None) -> Any:
-    """X of A @ X = input, with `transpose` of A^T @ X = input, and a copy of A: see `linalg.solve_triangular`."""
-def _triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-06, swap: bool = False, reduction: str = 'mean') -> Tensor:
-    """max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is the p-norm of the difference + eps."""
-def _trunc_(input: Tensor) -> Tensor:
-    """`Tensor.trunc_`: x without its fraction."""
-def _unbind_copy(input: Tensor, dim: int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
-    """A copy of what `unbind` gives, which shares no memory with it."""
-def _unfold_copy(input: Tensor, dimension: int, size: int, step: int, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `unfold` gives, which shares no memory with it."""
-def _unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """`chunk` whose pieces are no views for autograd: do not change them."""
-def _unsafe_split(input: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """`split` whose pieces are no views for autograd: do not change them."""
-def _unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """`split_with_sizes` whose pieces are no views for autograd: do not change them."""
-def _unsqueeze_copy(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `unsqueeze` gives, which shares no memory with it."""
-def _view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `view_as_complex` gives, which shares no memory with it."""
-def _view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of what `view_as_real` gives, which shares no memory with it."""
-def _view_copy(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None, out: Tensor | None = None) -> Tensor:
-    """A copy of what `view` gives, which shares no memory with it."""
-def _xlogy_(input: Tensor, other: Any) -> Tensor:
-    """`Tensor.xlogy_`: x * log(y), and 0 where x is 0, unless y is NaN."""
-def _zero_(self: Tensor) -> Tensor:
-    """`Tensor.zero_`: Write zero to every element."""
-def _zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
-    """A tensor of zeros."""

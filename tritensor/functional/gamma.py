@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..arguments import check_tensor, number_in, whole, wrong_type
 from ..errors import ShapeError, explain
@@ -77,7 +76,7 @@ def igammac(input: Tensor, other: Tensor) -> Tensor:
 
 
 @method("polygamma")
-def _polygamma(self: Tensor, n: int) -> Any:
+def _polygamma(self: Tensor, n: int) -> Tensor:
     """The derivative of order n of the digamma function."""
     return polygamma(n, self)
 

@@ -218,10 +218,10 @@ def fused_activation(call: str, activation: str) -> Any:
 
 
 @method("__matmul__")
-def _matmul_method(self: Tensor, other: Any) -> Any:
+def _matmul_method(self: Tensor, other: Any) -> Tensor:
     return quick_matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
 
 @method("__rmatmul__")
-def _rmatmul_method(self: Tensor, other: Any) -> Any:
+def _rmatmul_method(self: Tensor, other: Any) -> Tensor:
     return quick_matmul(other, self) if isinstance(other, Tensor) else NotImplemented

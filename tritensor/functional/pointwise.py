@@ -306,6 +306,6 @@ def _inverted(self: Tensor) -> Tensor:
 
 
 @method("where")
-def _where_method(self: Tensor, condition: Tensor, other: Any) -> Any:
+def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """The tensor's elements where `condition` holds, else `other`'s."""
     return where(condition, self, other)

@@ -28,11 +28,11 @@ class _NormBase(OfRank, Module):
     momentum: float | None
     affine: bool
     track_running_stats: bool
-    weight: Parameter | None
-    bias: Parameter | None
-    running_mean: Tensor | None
-    running_var: Tensor | None
-    num_batches_tracked: Tensor | None
+    weight: Parameter | Any  # or None
+    bias: Parameter | Any  # or None
+    running_mean: Tensor | Any  # or None
+    running_var: Tensor | Any  # or None
+    num_batches_tracked: Tensor | Any  # or None
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ class _Convolution(OfRank, Module):
 
     transposed = False
     weight: Parameter
-    bias: Parameter | None
+    bias: Parameter | Any  # or None
 
     def __init__(
         self,

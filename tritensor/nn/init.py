@@ -288,7 +288,7 @@ def deprecated(function: Callable[..., Tensor], place: str = "nn.init") -> Calla
     return call
 
 
-constant, dirac, eye, sparse = map(deprecated, (constant_, dirac_, eye_, sparse_))
+constant, dirac, eye, sparse = map(deprecated, (constant_, dirac_, eye_, sparse_))  # type: ignore[arg-type]
 kaiming_normal, kaiming_uniform = map(deprecated, (kaiming_normal_, kaiming_uniform_))
-normal, orthogonal, uniform = map(deprecated, (normal_, orthogonal_, uniform_))
+normal, orthogonal, uniform = map(deprecated, (normal_, orthogonal_, uniform_))  # type: ignore[arg-type]
 xavier_normal, xavier_uniform = map(deprecated, (xavier_normal_, xavier_uniform_))

@@ -38,7 +38,7 @@ class Linear(Module):
     """
 
     weight: Parameter
-    bias: Parameter | None
+    bias: Parameter | Any  # or None
 
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -80,7 +80,7 @@ class Bilinear(Module):
     """
 
     weight: Parameter
-    bias: Parameter | None
+    bias: Parameter | Any  # or None
 
     def __init__(
         self,

@@ -47,8 +47,8 @@ class LayerNorm(_RowNorm):
     LayerNorm((4,), eps=1e-05, elementwise_affine=True, bias=True)
     """
 
-    weight: Parameter | None
-    bias: Parameter | None
+    weight: Parameter | Any  # or None
+    bias: Parameter | Any  # or None
     eps: float
 
     def __init__(
@@ -77,7 +77,7 @@ class RMSNorm(_RowNorm):
     RMSNorm((4,), eps=None, elementwise_affine=True)
     """
 
-    weight: Parameter | None
+    weight: Parameter | Any  # or None
     eps: float | None
 
     def __init__(
@@ -112,8 +112,8 @@ class GroupNorm(Module):
         ValueError: `num_groups` does not divide `num_channels`.
     """
 
-    weight: Parameter | None
-    bias: Parameter | None
+    weight: Parameter | Any  # or None
+    bias: Parameter | Any  # or None
 
     def __init__(
         self,

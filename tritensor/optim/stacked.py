@@ -175,7 +175,7 @@ class Adafactor(Stacked):
 
         rates = size(stack([param.detach() for param in params])).clamp(min=smallest) * min(lr, 1 / sqrt(step))
         square = grad * grad
-        joining = [square] if len(names) == 1 else [square.mean(-1, True), square.mean(-2, True)]
+        joining: list[Any] = [square] if len(names) == 1 else [square.mean(-1, True), square.mean(-2, True)]
         for position, each in enumerate(joining):
             old = [of_one[position] for of_one in means]
             self._change((*tag, position), rules.average, old, each, 1 - share, share)

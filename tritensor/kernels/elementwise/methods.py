@@ -149,7 +149,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
     plain = usual if usual in floating else None
     replays, listed = operator.replays, operator.listed
 
-    def call(self: Tensor, other: Any) -> Any:
+    def call(self: Tensor, other: Any) -> Tensor:
         x = self._data
         kind = type(other)
         known = None
@@ -195,7 +195,7 @@ def binary(operator: Elementwise, syntax: bool = False) -> Callable[..., Tensor]
             if backward is not None:
                 alike = known.alike if known is not None else number or x.shape == y.shape
                 attach(backward, result, (self, other), _getframe(1), alike)
-        return result
+        return result  # type: ignore[return-value]
 
     return call
 
@@ -227,7 +227,7 @@ def reflected(operator: Elementwise) -> Callable[..., Any]:
     large = _large(operator)
     replays = operator.replays
 
-    def call(self: Tensor, other: Any) -> Any:
+    def call(self: Tensor, other: Any) -> Tensor:
         x = self._data
         kind = type(other)
         result: Any = None

@@ -24,7 +24,6 @@ from ...functional.likeness import ones_like
 from ...functional.pointwise import where
 from ...functional.resizing import interpolate
 from ...tensor import Tensor
-from . import colours, conversion
 from .colours import *
 from .conversion import *
 from .conversion import check_image, check_picture
@@ -43,8 +42,8 @@ __all__ = [
     "rotate",
     "vflip",
 ]
-__all__ += colours.__all__
-__all__ += conversion.__all__
+__all__ += ["adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "rgb_to_grayscale"]
+__all__ += ["convert_image_dtype", "get_dimensions", "get_image_size", "pil_to_tensor", "to_pil_image", "to_tensor"]
 
 
 class InterpolationMode(Enum):
