@@ -37,10 +37,10 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     from scipy.ndimage import zoom
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    order = np.random.default_rng(0).permutation(len(found.target))
-    pictures = zoom(found.images[order] / 16, (1, 3.5, 3.5), order=1)
-    return (pictures * 255).round().astype(np.uint8), found.target[order].astype(np.uint8)
+    pixels, labels = map(np.asarray, load_digits(return_X_y=True))
+    order = np.random.default_rng(0).permutation(len(labels))
+    pictures = np.asarray(zoom(pixels.reshape(-1, 8, 8)[order] / 16, (1, 3.5, 3.5), order=1))
+    return (pictures * 255).round().astype(np.uint8), labels[order].astype(np.uint8)
 
 
 def idx(array: np.ndarray) -> bytes:

@@ -159,17 +159,17 @@ def training_step(model, optimizer, x, y):
     return loss
 
 
-def captured(model, optimizer, x, y):
+def captured(model, optimizer, into_x, into_y):
     """The step as a graph: a function that copies a batch into the graph's memory and replays the graph."""
     for _ in range(WARM_UP):
-        training_step(model, optimizer, x, y)
+        training_step(model, optimizer, into_x, into_y)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        loss = training_step(model, optimizer, x, y)
+        loss = training_step(model, optimizer, into_x, into_y)
 
-    def step(new_x, new_y):
-        x.copy_(new_x)
-        y.copy_(new_y)
+    def step(x, y):
+        into_x.copy_(x)
+        into_y.copy_(y)
         graph.replay()
         return loss
 

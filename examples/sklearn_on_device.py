@@ -58,14 +58,11 @@ def predicted(x, y):
 def main():
     arguments = parse_arguments()
     sklearn.set_config(array_api_dispatch=True)
-    digits, diabetes = load_digits(), load_diabetes()
-    tasks = {
-        "digits": (told_apart, digits.data[: arguments.samples], digits.target[: arguments.samples]),
-        "diabetes": (predicted, diabetes.data[: arguments.samples], diabetes.target[: arguments.samples]),
-    }
-    for name, (task, data, target) in tasks.items():
-        x = torch.tensor(data, dtype=torch.float32, device=arguments.device)
-        y = torch.tensor(target, device=arguments.device)
+    tasks = {"digits": (told_apart, load_digits), "diabetes": (predicted, load_diabetes)}
+    for name, (task, load) in tasks.items():
+        data, target = load(return_X_y=True)
+        x = torch.tensor(data[: arguments.samples], dtype=torch.float32, device=arguments.device)
+        y = torch.tensor(target[: arguments.samples], device=arguments.device)
         start = time.perf_counter()
         true, guessed = task(x, y)
         print(f"{name}: {tuple(x.shape)} on {x.device}, predictions on {guessed.device}", end=", ")

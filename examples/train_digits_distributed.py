@@ -40,9 +40,9 @@ def parse_arguments():
 
 def load_datasets():
     """Two datasets of (64 pixels between 0 and 1, digit): what to learn from, and what to test on."""
-    digits = load_digits()
-    pixels = torch.tensor(digits.data / 16, dtype=torch.float32)
-    labels = torch.tensor(digits.target, dtype=torch.int64)
+    pictures, digits = load_digits(return_X_y=True)
+    pixels = torch.tensor(pictures, dtype=torch.float32) / 16
+    labels = torch.tensor(digits, dtype=torch.int64)
     order = torch.randperm(len(labels))
     test, train = order[:TEST_DIGITS], order[TEST_DIGITS:]
     return TensorDataset(pixels[train], labels[train]), TensorDataset(pixels[test], labels[test])
