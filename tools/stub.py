@@ -31,6 +31,7 @@ from tritensor import (
     size,
     special,
 )
+from tritensor.functional.tensor_types import TensorType
 from tritensor.history import History
 from tritensor.host_access import HostAccess
 from tritensor.tensor import Tensor
@@ -236,7 +237,9 @@ class Signatures:
                 returns = self.annotation(inspect.signature(getter).return_annotation, getter)  # type: ignore[arg-type]
             lines = ["    @property", *_with_docstring(f"    def {name}(self) -> {returns}:", value, "    ")]
             if value.fset is not None:
-                lines += [f"    @{name}.setter", f"    def {name}(self, value: Any) -> None: ..."]
+                written = [*inspect.signature(value.fset).parameters.values()][-1]
+                kind = self.annotation(written.annotation, value.fset)
+                lines += [f"    @{name}.setter", f"    def {name}(self, value: {kind}) -> None: ..."]
             if value.fdel is not None:
                 lines += [f"    @{name}.deleter", f"    def {name}(self) -> None: ..."]
             return lines
@@ -284,6 +287,8 @@ def _home(value: Any) -> tuple[str, str] | None:
     """
     if hasattr(value, "plain"):
         return None
+    if isinstance(value, TensorType):
+        return "tritensor.tensor", "Tensor"  # which can be an annotation
     if getattr(value, "__module__", None) in ("tritensor", "tritensor.functional"):
         value = getattr(value, "__wrapped__", value)  # the function itself, not its guarded form
     module = sys.modules.get(getattr(value, "__module__", None) or "")
@@ -426,8 +431,11 @@ def texts() -> dict[Path, str]:
         PACKAGE / "functional" / "__init__.pyi": functions(),
         PACKAGE / "__init__.pyi": names(),
         PACKAGE / "autograd" / "__init__.pyi": gradients(),
-        **{_stub_of(each): module(each) for each in (array_api, fft, masked, special)},
+        **{_stub_of(each): module(each) for each in _MODULES},
     }
+
+
+_MODULES = (array_api, array_api.fft, array_api.linalg, fft, masked, special)
 
 
 def _stub_of(made_of: ModuleType) -> Path:

@@ -441,16 +441,6 @@ from .functional.softmax import log_softmax as log_softmax
 from .functional.softmax import softmax as softmax
 from .functional.spectral import istft as istft
 from .functional.spectral import stft as stft
-from .functional.tensor_types import BFloat16Tensor as BFloat16Tensor
-from .functional.tensor_types import BoolTensor as BoolTensor
-from .functional.tensor_types import ByteTensor as ByteTensor
-from .functional.tensor_types import CharTensor as CharTensor
-from .functional.tensor_types import DoubleTensor as DoubleTensor
-from .functional.tensor_types import FloatTensor as FloatTensor
-from .functional.tensor_types import HalfTensor as HalfTensor
-from .functional.tensor_types import IntTensor as IntTensor
-from .functional.tensor_types import LongTensor as LongTensor
-from .functional.tensor_types import ShortTensor as ShortTensor
 from .functional.tensor_types import set_default_tensor_type as set_default_tensor_type
 from .functional.transfer import fill as fill
 from .functional.views import adjoint as adjoint
@@ -512,6 +502,16 @@ from builtins import complex as _complex
 from builtins import float as _float
 from builtins import int as _int
 from tritensor import return_types
+from tritensor.tensor import Tensor as BFloat16Tensor
+from tritensor.tensor import Tensor as BoolTensor
+from tritensor.tensor import Tensor as ByteTensor
+from tritensor.tensor import Tensor as CharTensor
+from tritensor.tensor import Tensor as DoubleTensor
+from tritensor.tensor import Tensor as FloatTensor
+from tritensor.tensor import Tensor as HalfTensor
+from tritensor.tensor import Tensor as IntTensor
+from tritensor.tensor import Tensor as LongTensor
+from tritensor.tensor import Tensor as ShortTensor
 from tritensor.tensor import Tensor as Tensor
 from tritensor.tensor import is_tensor as is_tensor
 

@@ -7,7 +7,7 @@ import inspect
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -211,31 +211,38 @@ class Function:
         """Compute the outputs from `(ctx, *arguments)`, or from the arguments alone with `setup_context`."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        """Compute the gradients of the arguments from those of the outputs."""
-        raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-            "backward mode AD."
-        )
+    if TYPE_CHECKING:  # methods with any parameters override these
+        backward: Callable[..., Any]
+        vjp: Callable[..., Any]
+        jvp: Callable[..., Any]
+        vmap: Callable[..., Any]
+    else:
 
-    vjp = backward  # its other name
+        @staticmethod
+        def backward(ctx: Any, *grad_outputs: Any) -> Any:
+            """Compute the gradients of the arguments from those of the outputs."""
+            raise NotImplementedError(
+                "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+                "backward mode AD."
+            )
 
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        """Compute the tangents of the outputs from those of the arguments; without it, forward mode runs `forward`."""
-        raise NotImplementedError(
-            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
-        )
+        vjp = backward  # its other name
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
-        """Compute all samples of a batch: the outputs and their dimensions of samples. `info` has `batch_size` and
-        `randomness`. Without it, or with `generate_vmap_rule`, `forward` runs on samples."""
-        raise NotImplementedError(
-            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
-            "generate_vmap_rule=True."
-        )
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            """Compute the outputs' tangents from those of the arguments; without it, forward mode runs `forward`."""
+            raise NotImplementedError(
+                "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+            )
+
+        @staticmethod
+        def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+            """Compute all samples of a batch: the outputs and their dimensions of samples. `info` has `batch_size` and
+            `randomness`. Without it, or with `generate_vmap_rule`, `forward` runs on samples."""
+            raise NotImplementedError(
+                "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+                "generate_vmap_rule=True."
+            )
 
     @classmethod
     def apply(cls, *args: Any, **named: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 from .errors import ArgumentError
 from .public import public
@@ -34,6 +34,10 @@ class Size(tuple[int, ...]):
     def __repr__(self) -> str:
         return f"tritensor.Size({list(self)})"
 
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> Size: ...
     def __getitem__(self, index: Any) -> Any:
         picked = tuple.__getitem__(self, index)
         return Size(picked) if isinstance(index, slice) else picked

@@ -310,7 +310,7 @@ class Tensor:
     def data(self) -> Tensor:
         """The same memory without history; autograd does not notice changes to it."""
     @data.setter
-    def data(self, value: Any) -> None: ...
+    def data(self, value: Tensor | None) -> None: ...
     def data_ptr(self) -> _Int:
         """The address of the first element in the memory of the tensor's device."""
     def deg2rad(self) -> Tensor:
@@ -474,7 +474,7 @@ class Tensor:
         """The gradient that `backward` accumulated; for a tensor that is not a leaf None, unless `retain_grad()` was
         called."""
     @grad.setter
-    def grad(self, value: Any) -> None: ...
+    def grad(self, value: Tensor | None) -> None: ...
     @grad.deleter
     def grad(self) -> None: ...
     @property
@@ -1009,7 +1009,7 @@ class Tensor:
     def requires_grad(self) -> _Bool:
         """Whether operators on the tensor are recorded so that a gradient can be computed."""
     @requires_grad.setter
-    def requires_grad(self, value: Any) -> None: ...
+    def requires_grad(self, value: _Bool) -> None: ...
     def requires_grad_(self, requires_grad: _Bool = True) -> Tensor:
         """Set `requires_grad` and return the tensor."""
     def reshape(self, *sizes: Any, shape: Any = None) -> Tensor:
@@ -1396,7 +1396,7 @@ class Tensor:
         """The bits of x, moved down by y places; the sign stays."""
     def __rsub__(self, other: Any) -> Tensor:
         """x - y."""
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: Any) -> Tensor:
         """other / self: the reciprocal times the number, with PyTorch's roundings; both can be changed in place later."""
     def __rxor__(self, other: Any) -> Tensor:
         """The bits that one of x and y has."""

@@ -16,3 +16,4 @@ _TABLE += "\n".join(f"{name}(x, /, *, n=None, axis=-1, norm='backward')" for nam
 _TABLE += "".join(f"\n{name}(x, /, *, s=None, axes=None, norm='backward') = {name}(axes=dim)" for name in _GRIDS)
 _named = declared(__name__, _TABLE, vars(transforms))
 globals().update(_named)
+__all__ = [*_named]

@@ -66,4 +66,5 @@ _OWN = {
 }
 _named = declared(__name__, _TABLE, {**vars(functional), **vars(linalg), **_OWN})
 globals().update(_named)
+__all__ = [*_named]
 Array.__matmul__ = lambda self, other: _named["matmul"](self, other)

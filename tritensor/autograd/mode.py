@@ -230,7 +230,7 @@ class inference_mode(_GradMode):
         """An instance, or the function decorated when used as a bare decorator."""
         return object.__new__(cls) if isinstance(mode, bool) else cls()(mode)
 
-    def __init__(self, mode: bool = True) -> None:
+    def __init__(self, mode: Any = True) -> None:
         self.enabled = not mode
         self.inference = mode
 

@@ -255,7 +255,7 @@ def _(x):
 
 
 @method("__rtruediv__")
-def _divide_number(self: Tensor, other: Any) -> Any:
+def _divide_number(self: Tensor, other: Any) -> Tensor:
     """other / self: the reciprocal times the number, with PyTorch's roundings; both can be changed in place later."""
     if not isinstance(other, OPERANDS):
         return NotImplemented
