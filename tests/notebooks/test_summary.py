@@ -318,3 +318,39 @@ def test_operations_are_those_that_pytorch_counts(name: str) -> None:
     with reference.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as counter:
         build(reference.nn)(reference.randn(shape, requires_grad=True))
     assert build(nn).summary(shape).rows[0].flops == counter.get_total_flops() > 0
+
+
+class Words(nn.Module):
+    """Takes words, numbers beside them, and words again, which a function and not a layer makes of integers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows, self.join = nn.Embedding(7, 3), nn.Linear(8, 2)
+
+    def forward(self, words: torch.Tensor, numbers: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+        return self.join(torch.cat([self.rows(words), self.join.weight.t()[:2] @ numbers, F.one_hot(kinds, 3)], -1))
+
+
+@pytest.mark.parametrize(
+    ("model", "shapes", "outputs"),
+    [
+        (nn.Sequential(nn.Embedding(7, 3), nn.Flatten(), nn.Linear(12, 2)), [(5, 4)], (5, 2)),
+        (nn.EmbeddingBag(7, 3), [(5, 4)], (5, 3)),
+        (nn.Embedding(7, 3, padding_idx=0, max_norm=1.0).double(), [(4,)], (4, 3)),
+        (Words(), [(2,), (2, 2), (2,)], (2, 2)),
+    ],
+    ids=["embedding", "bag", "shortened", "words and numbers"],
+)
+def test_a_shape_is_of_integers_where_the_model_takes_integers(model, shapes, outputs) -> None:
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    generator = torch.get_rng_state()
+    found = model.summary(*shapes)
+    assert found.rows[0].inputs == shapes and found.rows[0].outputs == [outputs] and found.rows[0].calls == 1
+    assert torch.equal(torch.get_rng_state(), generator)
+    if not isinstance(model, nn.Embedding):  # whose rows a call shortens
+        assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_the_error_of_a_wrong_shape_is_that_of_numbers() -> None:
+    with pytest.raises(RuntimeError, match=r"^mat1 and mat2 shapes cannot be multiplied"):
+        nn.Linear(3, 2).summary((2, 4))

@@ -176,7 +176,8 @@ class Module(ModuleTree):
 
         Args:
             inputs: of `forward`; a tuple or list of ints is the shape of random numbers, which are made on the device
-                and of the dtype of the first floating parameter or buffer.
+                and of the dtype of the first floating parameter or buffer, or of int64 zeros where `forward` fails with
+                these: a model of words takes integers.
             depth: how many levels below the module are listed.
             file: where to print the table to.
             named: other arguments of `forward`.

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from html import escape
+from itertools import product
 from typing import Any
 
 from .. import random
 from ..autograd.mode import no_grad
 from ..autograd.precision import watching
 from ..drivers.allocator import readable
+from ..dtypes import int64
 from ..errors import ArgumentError, explain
+from ..functional.creation import zeros
 from ..generators import fork_rng
 from ..notebook import preformatted
 from ..printing import aligned
@@ -22,6 +25,7 @@ __all__ = ["Row", "Summary", "module_html", "summarize"]
 
 _PRODUCTS = {"attention", "convolution", "matmul", "recurrent"}  # families of operators
 _TABLES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
+_MOST_SHAPES = 4  # of which each may be one of integers alone
 _HEADING = ("module", "class", "inputs", "outputs", "parameters", "bytes", "FLOPs", "notes")
 
 
@@ -141,6 +145,29 @@ def summarize(model: Any, inputs: tuple[Any, ...], named: dict[str, Any], depth:
         raise ArgumentError(f"summary: depth must be an int of at least 0 or None, got {depth!r}")
     if any("_initialize_hook" in module.__dict__ for module in model.modules()):
         raise RuntimeError(explain("summary: a lazy layer has no parameters yet", remedy="call the module once before"))
+    held = (x for x in (*model.parameters(), *model.buffers()) if x.is_floating_point())
+    place: dict[str, Any] = {"dtype": x.dtype, "device": x.device} if (x := next(held, None)) is not None else {}
+    shaped = [isinstance(each, (tuple, list)) and all(type(n) is int for n in each) for each in inputs]
+    first: Exception | None = None
+    # random numbers for each shape, then integers for some of them, which layers that look up rows want
+    for integers in sorted(product((False, True), repeat=min(sum(shaped), _MOST_SHAPES)), key=sum):
+        rest = iter([*integers, *[any(integers)] * len(inputs)])
+        with fork_rng():
+            example = [_example(x, place, next(rest)) if shape else x for x, shape in zip(inputs, shaped, strict=True)]
+        try:
+            return _called(model, example, named, depth)
+        except Exception as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _example(shape: Any, place: dict[str, Any], integers: bool) -> Any:
+    return zeros(shape, **{**place, "dtype": int64}) if integers else random.randn(shape, **place)
+
+
+def _called(model: Any, inputs: list[Any], named: dict[str, Any], depth: int | None) -> Summary:
+    """The summary from a call with these inputs."""
     calls: dict[Any, Row] = {}
     rows = [row for row in _rows(model, "", 0, calls) if depth is None or row.level <= depth]
     found = Summary(rows, sum(buffer.numel() for buffer in model.buffers()))
@@ -169,14 +196,10 @@ def summarize(model: Any, inputs: tuple[Any, ...], named: dict[str, Any], depth:
     with ExitStack() as stack:
         stack.enter_context(_unchanged(calls))
         stack.enter_context(no_grad())
-        held = (x for x in (*model.parameters(), *model.buffers()) if x.is_floating_point())
-        place: dict[str, Any] = {"dtype": x.dtype, "device": x.device} if (x := next(held, None)) is not None else {}
-        shaped = [isinstance(each, (tuple, list)) and all(type(n) is int for n in each) for each in inputs]
-        example = [random.randn(x, **place) if of_ints else x for x, of_ints in zip(inputs, shaped, strict=True)]
         for module in calls:
             stack.callback(module.register_forward_pre_hook(before, prepend=True).remove)
             handle = module.register_forward_hook(after, with_kwargs=True, always_call=True)
             stack.callback(handle.remove)
         stack.enter_context(watching(count))
-        model(*example, **named)
+        model(*inputs, **named)
     return found
