@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from .. import settings
-from ..errors import ArgumentError, DeviceError, explain
+from ..errors import ArgumentError, DeviceError, explain, warn
 from ..locks import lock
 from .current import entered, use, used
 from .streams import find_driver_with
@@ -26,10 +27,15 @@ started: list[Callable[[], object]] = []
 _asked = False
 _real: Driver | None = None
 _missing: list[str] = []
+_NEEDS = "TRITENSOR_SIMULATE_CUDA: simulating CUDA devices needs Triton, which is not installed"
+_REMEDY = "pip install 'tritensor[triton]' (Linux), or unset it"
 
 
 def active() -> Driver | None:
-    """The driver in use, or None where there is no CUDA device and none is simulated. Costs 60 ns."""
+    """The driver in use, or None where there is no CUDA device and none is simulated. Costs 60 ns.
+
+    Without Triton the setting's devices are not there, which a warning says.
+    """
     drivers = _used()
     if drivers:
         return drivers[-1]  # type: ignore[no-any-return]
@@ -57,10 +63,13 @@ find_driver_with(require)
 def doctor() -> list[str]:
     """The reasons why no real CUDA device can be used, PyTorch's words first; empty if one can."""
     _find()
-    return [line for line in _missing if line]
+    return [_NEEDS] * bool(settings.simulate_cuda.value) + [line for line in _missing if line]
 
 
-def _simulator(count: int) -> Driver:
+def _simulator(count: int) -> Driver | None:
+    if find_spec("triton") is None:
+        warn(explain(_NEEDS, remedy=_REMEDY))
+        return None
     key = count, settings.simulate_compiled.value
     with _lock:
         if key not in _by_setting:
@@ -98,6 +107,8 @@ def _find() -> Driver | None:
 
 
 def _explain_missing() -> str:
+    if settings.simulate_cuda.value and not entered:
+        return explain(_NEEDS, remedy=_REMEDY)
     first, *facts = _missing
     if entered:
         return explain(
