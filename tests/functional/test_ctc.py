@@ -171,10 +171,11 @@ def test_shapes_that_an_operator_refuses():
         ctc_backward(loss, x, lengths[:, None], lengths, lengths, loss, alpha[:, :, :2], blank=0, zero_infinity=False)
 
 
-def test_labels_beyond_the_classes_on_a_device_read_nothing_else():
+def test_labels_beyond_the_classes_are_refused_on_a_device_unless_they_do_not_count():
     pytest.importorskip("triton")
-    x = steps()
+    x, labels = steps(), torch.tensor([[2, 7], [0, -3], [1, 1]])
     with torch.cuda.simulate(devices=1):
-        found = F.ctc_loss(x.to("cuda"), torch.tensor([[7], [-3], [1]], device="cuda"), [4] * 3, [1] * 3)
-        expected = F.ctc_loss(x, torch.tensor([[2], [0], [1]]), [4] * 3, [1] * 3)
-        assert found.item() == pytest.approx(expected.item())
+        found = F.ctc_loss(x.to("cuda"), labels.to("cuda"), [4] * 3, [1] * 3)
+        assert found.item() == pytest.approx(F.ctc_loss(x, labels, [4] * 3, [1] * 3).item())
+        with pytest.raises(IndexError, match=r"Target 7 is out of bounds.\n  ctc_loss: element \[0, 1\] is 7"):
+            F.ctc_loss(x.to("cuda"), labels.to("cuda"), [4] * 3, [2, 1, 1])

@@ -13,7 +13,7 @@ from ..autograd.gradients import underived
 from ..autograd.mode import no_grad
 from ..errors import ArgumentError, DtypeError, ShapeError, UnsupportedError, explain
 from ..kernels.elementwise.arithmetic import where
-from ..kernels.indexing.family import value_range
+from ..kernels.indexing.family import check_bounds, value_range
 from ..kernels.indexing.searching import searchsorted as search
 from ..outputs import takes_out
 from ..public import public
@@ -79,8 +79,7 @@ def searchsorted(
         _check(list(sorter.shape) == shape, f"{name} boundary and sorter must have the same size, {words}")
         words = f"{name} sorter must be a tensor of long dtype but got dtype {sorter.dtype.legacy}"
         _check(sorter.dtype is dtypes.int64, words, DtypeError)
-        low, high = value_range(sorter)
-        _check(low >= 0 and high < max(shape[-1], 1), f"{name} sorter index out of range")
+        check_bounds(sorter, max(shape[-1], 1), 0, 0, f"{name} sorter index out of range", ShapeError)
     return _searched(sorted_sequence, x, sorter, right or side == "right", out_int32)
 
 

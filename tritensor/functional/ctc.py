@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, RangeError, ShapeError, explain
+from ..kernels.bounds import bounds_of
 from ..kernels.elementwise.arithmetic import where
+from ..kernels.indexing.family import check_bounds
 from ..kernels.rowwise import ctc
 from ..tensor import Tensor, wrap
 from .reduced import loss, reduction_named
@@ -78,11 +80,10 @@ def ctc_loss(
     _at_least("input_lengths", steps)
     if steps.max() > length:
         _refuse(f"Expected input_lengths to have value at most {length}, but got value {steps.max()}")
-    if target.device.type == "cpu":
-        wrong = target._host_array()[np.arange(target.shape[1]) < labels[:, None]]
-        wrong = wrong[(wrong < 0) | (wrong >= classes)]
-        if wrong.size:
-            raise RangeError(explain(f"Target {wrong[0]} is out of bounds.", f"there are {classes} classes"))
+    known = bounds_of(targets) if target.device.type == "cuda" else None  # the host need not wait for labels then
+    if known is None or known[0] < 0 or known[1] >= classes:
+        counted = wrap(np.arange(target.shape[1]) < labels[:, None]).to(target.device)
+        check_bounds(where(counted, target, 0), classes, 0, 0, "Target {wrong} is out of bounds.", RangeError)
     places = [target.clamp(0, classes - 1), *(wrap(each).to(log_probs.device) for each in (steps, labels))]
     found = ctc.ctc_loss(log_probs, *places, blank=blank, zero_infinity=zero_infinity)[0]
     if zero_infinity:

@@ -189,7 +189,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     if index.ndim > 1:
         raise RangeError("index_select(): Index is supposed to be a vector")
     vector = index.reshape(-1)
-    kernels.check_bounds(vector, input._data.shape[dim] if input.ndim else 1, dim, False, "index out of range in self")
+    kernels.check_bounds(vector, input._data.shape[dim] if input.ndim else 1, dim, 0, "index out of range in self")
     if input.ndim == 0:
         if vector.numel() != 1:
             raise ShapeError(
@@ -343,7 +343,7 @@ def _put_slices(
         # nothing to write to: PyTorch does not look at the index
         index = index[:0]
         value = value.narrow(dim, 0, 0) if isinstance(value, Tensor) and value.ndim else value
-    kernels.check_bounds(index, shape[dim], dim, negative)
+    kernels.check_bounds(index, shape[dim], dim, None if negative else 0)
     return kernels.index_put(input, row(index), value, dims=(dim,), accumulate=accumulate)
 
 

@@ -8,6 +8,7 @@ from ..autograd.gradients import called
 from ..autograd.mode import no_grad
 from ..errors import ArgumentError, BoundsError, DtypeError, RangeError, ShapeError, UnsupportedError, explain
 from ..extents import check_rank
+from ..kernels.bounds import beyond
 from ..kernels.indexing import family as kernels
 from ..kernels.indexing.bags import bag
 from ..operator import registry
@@ -58,7 +59,7 @@ def embedding(
         raise ShapeError("'weight' must be 2-D")
     check_rank(input.ndim + 1)
     rows = weight._data.shape[0]
-    kernels.check_bounds(input, rows, 0, False, "index out of range in self")
+    kernels.check_bounds(input, rows, 0, 0, "index out of range in self")
     if max_norm is not None:
         _shorten(weight, input, max_norm, norm_type)
     result: Tensor = called("EmbeddingBackward0", _rows(input, weight, padding_idx))
@@ -149,14 +150,8 @@ def embedding_bag(
         words = f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}"
         raise ShapeError(f"{words}, but got {padding_idx}")
     ends = _ends(input, offsets, include_last_offset)
-    try:
-        kernels.check_bounds(input, rows, 0, False, "")
-    except BoundsError:
-        low, high = kernels.value_range(input)
-        wrong = high if high >= rows else low
-        place = (input.reshape(-1) == wrong).nonzero()[0].item()
-        words = f"Index {place} of input takes value {wrong} which is not in the valid range [0, {rows})"
-        raise BoundsError(words) from None
+    words = "Index {place} of input takes value {wrong} which is not in the valid range [0, {size})"
+    kernels.check_bounds(input, rows, 0, 0, words)
     used = slice(kernels.value_range(offsets)[1] if include_last_offset and offsets is not None else None)
     input = input.reshape(-1)[used].to(dtypes.int64).contiguous()
     factors = None if factors is None else factors.reshape(-1)[used].contiguous()
@@ -259,9 +254,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise ShapeError("Can not infer total number of classes from empty tensor.")
     low, high = kernels.value_range(tensor)
     if low < 0:
-        raise ShapeError("Class values must be non-negative.")
+        raise ShapeError(beyond(tensor, 0, high, "Class values must be non-negative."))
     if num_classes != -1 and high >= num_classes:
-        raise ShapeError("Class values must be smaller than num_classes.")
+        raise ShapeError(beyond(tensor, 0, num_classes - 1, "Class values must be smaller than num_classes."))
     classes = high + 1 if num_classes == -1 else num_classes
     zeros = creation.zeros(*tensor.shape, classes, dtype=dtypes.int64, device=tensor.device)
     return scatter(zeros, -1, tensor.unsqueeze(-1), 1)

@@ -8,8 +8,9 @@ from typing import Any
 from ..arguments import check_tensor
 from ..autograd.gradients import called
 from ..dtypes import int64
-from ..errors import DtypeError, ShapeError, explain
+from ..errors import DtypeError, ShapeError
 from ..kernels.elementwise.arithmetic import where
+from ..kernels.indexing.family import check_bounds
 from ..tensor import Tensor
 from .distances import pairwise_distance
 from .likeness import zeros_like
@@ -198,12 +199,10 @@ def _classes(rows: Tensor) -> Tensor:
 
 
 def _check_labels(kernel: str, input: Tensor, target: Tensor, lowest: int, words: str) -> None:
-    """Raise unless scores are floating and targets int64, and on the CPU for those that are no classes."""
+    """Raise unless scores are floating and targets int64, and for those that are no classes."""
     check_floating(kernel, input)
     _one_kind(int64, target.dtype)
-    classes = input.shape[-1] if input.ndim else 1
-    if target.device.type == "cpu" and ((target < lowest) | (target >= classes)).any():
-        raise ShapeError(explain(words, f"targets are from {target.min()} to {target.max()}, of {classes} classes"))
+    check_bounds(target, input.shape[-1] if input.ndim else 1, 0, lowest, words, ShapeError)
 
 
 def _one_kind(wanted: Any, found: Any) -> None:

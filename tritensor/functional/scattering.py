@@ -133,7 +133,7 @@ def index_reduce(
         raise ShapeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     dim = check_slices("index_reduce_", input, dim, index, source)
     extent = input.shape[dim] if input.ndim else 1
-    kernels.check_bounds(index.reshape(-1), extent, dim, False, "index out of range in self")
+    kernels.check_bounds(index.reshape(-1), extent, dim, 0, "index out of range in self")
     if not source.ndim or not input.ndim:
         source = source.reshape(input.shape)
     lined = index.reshape([-1 if axis == dim else 1 for axis in range(source.ndim)]).expand(source.shape)

@@ -10,9 +10,9 @@ from ..arguments import check_tensor
 from ..autograd.gradients import called, constant_in
 from ..autograd.mode import no_grad
 from ..dtypes import int64
-from ..errors import BoundsError, DtypeError, RangeError, ShapeError, explain
+from ..errors import DtypeError, RangeError, ShapeError, explain
 from ..formats import channels_last, suggested
-from ..kernels.indexing.family import gather, scatter, value_range
+from ..kernels.indexing.family import check_bounds, gather, scatter
 from ..kernels.window.pooling import at_places
 from ..random import rand
 from ..tensor import Tensor
@@ -216,12 +216,8 @@ def _max_unpool(rank: int) -> Any:
                 f"but got {[*shape, *one]} with dimension {shape.index(0, lead - 1)} being empty."
             )
         check_dtype(f"max_unpool{of}d", input, floating)
-        low, high = value_range(indices)
-        if low < 0 or high >= prod(size):
-            raise BoundsError(
-                f"Found an invalid max index: {low if low < 0 else high} (output volumes are of size "
-                f"{list_of((*size, *one))})"
-            )
+        words = f"Found an invalid max index: {{wrong}} (output volumes are of size {list_of((*size, *one))})"
+        check_bounds(indices, prod(size), 0, 0, words)
         plane = (*shape[:lead], prod(shape[-rank:]))
         zeros = creation.zeros(*shape[:lead], prod(size), dtype=input.dtype, device=input.device)
         out = scatter(zeros, indices.reshape(plane), input.reshape(plane), dim=-1)

@@ -6,14 +6,18 @@ of these; they are facts about one version of a tensor (`Tensor._remember`).
 
 from __future__ import annotations
 
+from sys import _getframe
 from typing import Any, TypeVar
 
 import numpy as np
 
+from ..errors import explain
 from ..memory.array import DeviceArray
-from ..tensor import Tensor
+from ..memory.lifted import Batched
+from ..public import FUNCTIONAL, PACKAGE
+from ..tensor import Tensor, wrap
 
-__all__ = ["Bounds", "alike", "bounds_at_host", "bounds_of", "places_along", "within"]
+__all__ = ["Bounds", "alike", "beyond", "bounds_at_host", "bounds_of", "operator", "places_along", "within"]
 
 Bounds = tuple[int, int]
 T = TypeVar("T", bound=Tensor)
@@ -65,3 +69,32 @@ def bounds_at_host(x: Any, kind: np.dtype) -> Bounds | None:
     if type(data) is not np.ndarray or not 0 < data.size <= _MOST or not np.can_cast(data.dtype, kind):
         return None
     return int(data.min()), int(data.max())
+
+
+def beyond(where: Tensor, low: int, high: int, words: str, **facts: Any) -> str:
+    """The message about the first element of `where` that is not from `low` to `high`: operator, position, value.
+
+    Args:
+        words: the first line, with the names of facts and `{wrong}` for the element, `{place}` for its number.
+    """
+    while isinstance(where._data, Batched):
+        where = wrap(where._data.array)
+    host = where.cpu()._host_array()
+    wrong = np.argwhere((host < low) | (host > high))
+    place = tuple(wrong[0].tolist())
+    facts |= {"wrong": host[place], "place": np.ravel_multi_index(place, host.shape) if place else 0}
+    at = list(place) if host.ndim > 1 else facts["place"]
+    others = f"; so are {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    found = f"element {at} is {host[place]}, " + (f"not from {low} to {high}" if low <= high else "of no elements")
+    return explain(words.format(**facts), f"{operator()}: {found}{others}")
+
+
+def operator() -> str:
+    """The innermost public function that is running, for a message."""
+    frame = _getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("tritensor."):
+        name = frame.f_code.co_name.removesuffix("_")
+        if name in PACKAGE or name in FUNCTIONAL:
+            return name
+        frame = frame.f_back  # type: ignore[assignment]
+    return "indexing"

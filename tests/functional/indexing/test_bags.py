@@ -138,7 +138,7 @@ REFUSED = {
     "call(i, w, o.float())": (RuntimeError, "Expected tensor for argument #1 'offsets' to have one of the following"),
     "call(i.short(), w, o)": (RuntimeError, "Expected tensor for argument #1 'indices' to have one of the following"),
     "call(i, w.detach().long(), o)": (RuntimeError, "Expected tensor for argument #1 'weight' to have one of the foll"),
-    "call(i + 3, w, o)": (BoundsError, r"Index 3 of input takes value 8 which is not in the valid range \[0, 6\)"),
+    "call(i + 3, w, o)": (BoundsError, r"Index 2 of input takes value 7 which is not in the valid range \[0, 6\)"),
     "call(i - 2, w, o)": (BoundsError, r"Index 0 of input takes value -1 which is not in the valid range \[0, 6\)"),
     "call(i, w[0], o)": (ValueError, "weight has to be a 2D Tensor, but got Tensor of dimension 1"),
     "call(i, w, o, mode='avg')": (ValueError, "mode has to be one of sum, mean or max"),

@@ -27,7 +27,7 @@ from ...operator import Dtypes, Operator, Shapes, copy_into
 from ...rules import ANY
 from ...runtime.call import Call
 from ...tensor import Tensor, wrap
-from ..bounds import bounds_of
+from ..bounds import beyond, bounds_of
 from ..pairs import is_complex, movable, parts
 from .host import add_at, indexed_shape, mesh
 
@@ -241,7 +241,7 @@ class Gather(Indexing):
             raise ShapeError(f"Index tensor must have the same number of dimensions as {own} tensor")
         if where._data.size:
             self._check_extents(shape, extents, call.inputs[2] if len(call.inputs) == 3 else None, dim)
-        check_bounds(where, shape[dim], dim, negative=False)
+        check_bounds(where, shape[dim], dim, 0)
         call.metadata["dim"] = dim
 
     def _check_extents(self, shape: Any, extents: Any, value: Any, dim: int) -> None:
@@ -266,28 +266,34 @@ class Gather(Indexing):
 # ---- bounds -------------------------------------------------------------------------------------------------------
 
 
-def check_bounds(where: Tensor, size: int, dim: int, negative: bool = True, message: str | None = None) -> None:
+def check_bounds(
+    where: Tensor,
+    size: int,
+    dim: int,
+    least: int | None = None,
+    message: str = "index {wrong} is out of bounds for dimension {dim} with size {size}",
+    error: type[Exception] = BoundsError,
+) -> None:
     """Raise unless each element of `where` is a position in a dimension of `size` elements.
 
     Args:
-        negative: whether negative positions count from the end or are refused.
-        message: the first line of the error in place of `index 5 is out of bounds for dimension 0 with size 2`.
+        least: the smallest position; None where negative ones count from the end.
+        message: the first line of the error, with `{wrong}` for the element and `{place}` for its number.
+        error: its class.
 
     Raises:
-        BoundsError: the smallest or the largest is out of bounds. DtypeError: the dtype is not an integer dtype.
+        BoundsError: an element is out of bounds. DtypeError: the dtype is not an integer dtype.
     """
     if where.dtype not in _INTEGERS:
         raise DtypeError(f"index tensors must be of an integer dtype, got {where.dtype}")
     if where._data.__class__ is DeviceArray and capturing(where._data.buffer.driver, where.device.index) is not None:
         return  # the host cannot read it now; in simulation the kernel's addresses are checked at each replay
-    low, high = (where._data.__class__ is DeviceArray and bounds_of(where)) or (-size - 1, size)
-    if low < (-size if negative else 0) or high >= size:
+    least = -size if least is None else least
+    low, high = (where._data.__class__ is DeviceArray and bounds_of(where)) or (least - 1, size)
+    if low < least or high >= size:
         low, high = value_range(where)
-    if high >= size or low < (-size if negative else 0):
-        wrong = high if high >= size else low
-        if message:
-            raise BoundsError(message.replace("{wrong}", str(wrong)))
-        raise BoundsError(f"index {wrong} is out of bounds for dimension {dim} with size {size}")
+    if high >= size or low < least:
+        raise error(beyond(where, least, size - 1, message, dim=dim, size=size))
 
 
 def value_range(where: Tensor) -> tuple[int, int]:

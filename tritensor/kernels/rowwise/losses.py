@@ -23,6 +23,7 @@ from ...rules import Floating
 from ...runtime.call import Call
 from ...tensor import Tensor, wrap
 from ...threads import dot, quietly
+from ..bounds import operator
 from ..elementwise.arithmetic import where
 from ..reduction.sums import sum
 from ..scratch import ones
@@ -129,7 +130,7 @@ def check_classes(target: np.ndarray, classes: int, ignore_index: int) -> None:
         raise RangeError(
             explain(
                 f"Target {target[position]} is out of bounds.",
-                f"it is number {position} of the targets; there are {classes} classes",
+                f"{operator()}: it is number {position} of the targets; there are {classes} classes",
             )
         )
 

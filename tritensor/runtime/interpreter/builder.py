@@ -8,6 +8,7 @@ differ, this behaves like 3.9. Imports Triton: the first simulated kernel import
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -163,6 +164,7 @@ class Builder(interpreter.InterpreterBuilder):
         # device_assert always fires; overflow checks triple the cost of every integer addition and assert nothing.
         self.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
         self.guard: Guard | None = None
+        self.name = ""
 
     # memory: the trailing arguments (cache hints) differ between versions and have no effect here
 
@@ -305,9 +307,30 @@ class Builder(interpreter.InterpreterBuilder):
 
     def create_assert(self, condition: Any, message: str, *rest: Any) -> None:
         if not np.all(condition.data):
+            where = f"program {self.grid_idx}: {_values_where_false(condition.data, message)}"
             raise DeviceError(
-                explain("CUDA error: device-side assert triggered", f"program {self.grid_idx}: {message}")
+                explain(
+                    "CUDA error: device-side assert triggered",
+                    f"{self.name.removeprefix('rowwise_')}: {message}",
+                    where,
+                )
             )
+
+
+def _values_where_false(condition: np.ndarray, message: str) -> str:
+    """Where a condition first fails: the row or element, the variables that the message names, and the arguments of
+    the function that asserts."""
+    place, frame, found = int(np.argmin(condition)), sys._getframe(2), {}
+    names = {"row", "index", *message.lower().split()}
+    while frame is not None and not frame.f_globals.get("__name__", "").endswith(".interpreter.run"):
+        if not frame.f_globals.get("__name__", "").startswith("triton."):
+            names |= set() if found else set(frame.f_code.co_varnames[: frame.f_code.co_argcount])
+            for name in names & frame.f_locals.keys():
+                handle = getattr(frame.f_locals[name], "handle", None)
+                if isinstance(handle, TensorHandle) and handle.data.size == condition.size:
+                    found.setdefault(name, f"{name} {handle.data.flat[place]}")
+        frame = frame.f_back  # type: ignore[assignment]
+    return ", ".join(found[name] for name in sorted(found))
 
 
 semantic = TritonSemantic(Builder())

@@ -98,7 +98,7 @@ def prepare(
             values.update((key, _resolve(value)) for key, value in {**fixed, **constants}.items())
             function = _interpreted(kernel)
             working = semantic.builder
-            working.guard = guard
+            working.guard, working.name = guard, name
             working.set_grid_dim(*grid)
             try:
                 for program in _programs(grid, order):  # a new iterator: a captured launch runs more than once
