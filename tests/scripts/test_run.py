@@ -223,3 +223,47 @@ def test_a_module_runs_by_its_name(tmp_path: Path) -> None:
 def test_wrong_options(words: list[str], message: str) -> None:
     done = run(*words)
     assert done.returncode == 2 and message in done.stderr
+
+
+def test_every_module_is_imported_by_star_and_under_another_name(program: Program) -> None:
+    """All modules that there are: what a module of ours imported for itself is not among its names."""
+    shown = program("""
+import importlib, pkgutil, types
+import tritensor, tritensor.vision
+from tritensor.scripts import names
+
+modules = {"torch", "torchvision", *names._WHOLE}
+for package, theirs in ((tritensor.vision, "torchvision"), (tritensor, "torch")):
+    found = pkgutil.walk_packages(package.__path__, package.__name__ + ".")
+    modules |= {theirs + each.name.removeprefix(package.__name__) for each in found}
+others = ("torch.vision", "torch.scripts", "torch.backends.einops", "torch.sklearn")  # no modules of PyTorch's
+for name in sorted(modules):
+    if "__main__" in name or name.startswith(others):
+        continue
+    scope, other = {}, {}
+    exec(f"from {name} import *", scope)
+    exec(f"import {name} as whole", other)
+    assert other["whole"].__name__ == name
+    for each, value in scope.items():
+        if isinstance(value, types.ModuleType):
+            assert value.__name__ == f"{name}.{each}", (name, each)
+        assert each not in ("np", "annotations"), (name, each)
+print(len(modules) > 300)
+from torch.nn.init import *
+from torch.autograd import *
+from torch.utils.data import *
+from torchvision.models import *
+from torch.nn import *
+print(xavier_uniform_, Function, DataLoader, resnet18, Linear, functional)
+""")
+    assert shown.startswith("True\n<function xavier_uniform_") and "<module 'torch.nn.functional'" in shown
+
+
+def test_what_a_module_imported_for_itself_is_missing_and_not_an_error_of_importing(program: Program) -> None:
+    shown = program("""
+import inspect
+import torch
+assert not hasattr(torch.fft, "layout") and not hasattr(torch.nn.init, "math")
+print(len(inspect.getmembers(torch.nn)) > 100, "Linear" in dict(inspect.getmembers(torch.nn)))
+""")
+    assert shown == "True True\n"

@@ -45,6 +45,8 @@ _PARTS = {
 }
 _WHOLE = {"torch.nn.modules": "torch.nn"}
 _WHOLE |= {f"{whole}.{part}": _WHOLE.get(whole, whole) for whole, parts in _PARTS.items() for part in parts.split()}
+# Names that `import *` takes besides a module's own, which has them from elsewhere.
+_ALSO = {"torch.autograd": ("Function", "gradcheck", "gradgradcheck"), "torch.hub": ("load",)}
 _PACKAGE = str(Path(__file__).parents[1])
 _NONE = object()
 _CAUGHT = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"}
@@ -183,11 +185,11 @@ class Facade(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
-            return [each for each in dir(self) if not each.startswith("_")]
+            return self._starred()
         full = f"{self.__name__}.{name}"
         value = getattr(self.__dict__["_module"], name, _NONE)
         if isinstance(value, ModuleType):
-            if value.__name__.partition(".")[0] == "tritensor":
+            if value.__name__.partition(".")[0] == "tritensor" and module_for(full) is not None:
                 return importlib.import_module(full)
             value = _NONE  # what a module of ours imported for itself
         if value is not _NONE:
@@ -197,6 +199,18 @@ class Facade(ModuleType):
         if _instruction(sys._getframe(1)) == "IMPORT_FROM" and (importing := _importing()) is not None:
             return Missing(full, _place(importing))
         raise _error(full, f"module {self.__name__!r} has no attribute {name!r}")
+
+    def _starred(self) -> list[str]:
+        """What `import *` takes: public names, and modules below this one; not what a module of ours imported."""
+        module = self.__dict__["_module"]
+        wanted = getattr(module, "__all__", {name for name in dir(module) if not name.startswith("_")} - {"annotations"})
+
+        def is_starred(name: str) -> bool:
+            if isinstance(getattr(module, name, None), ModuleType):
+                return not name.startswith("_") and module_for(f"{self.__name__}.{name}") is not None
+            return name in wanted
+
+        return [*filter(is_starred, {*dir(module), *wanted}), *_ALSO.get(self.__name__, ())]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not isinstance(value, Facade | Missing) and not name.startswith("__"):
