@@ -3,7 +3,13 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import platform
 import sys
+from difflib import get_close_matches
+
+from .version import __version__
 
 USAGE = """usage: python -m tritensor COMMAND
 
@@ -12,36 +18,40 @@ USAGE = """usage: python -m tritensor COMMAND
   profile SCRIPT  what a program's kernels ask of a card, and the predicted time; options: --card, --sample N,
                   --trace FILE.json, --roofline FILE.png
   run SCRIPT ...  a program that imports torch, run by tritensor; options: --simulate-cuda N, --checked, --profile
-  scan PATH       which names of torch a program uses, and which of them are missing"""
+  scan PATH       which names of torch a program uses, and which of them are missing
+
+  --version       the version and the place of tritensor
+  --help          this text; after a command its options, after a SCRIPT those of the script"""
+
+
+# Where the `main` of a command is, which takes its words and returns the exit status.
+COMMANDS = {
+    "doctor": ".doctor",
+    "inspect": ".serialization.inspect",
+    "profile": ".scripts.profile",
+    "run": ".scripts.run",
+    "scan": ".scripts.scan",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; returns the exit status."""
     words = sys.argv[1:] if arguments is None else arguments
-    if words[:1] == ["doctor"] and len(words) == 1:
-        from .doctor import report
-
-        print(report())
+    command = words[0] if words else "--help"
+    if command in COMMANDS:
+        status: int = importlib.import_module(COMMANDS[command], __package__).main(words[1:])
+        return status
+    if command in ("-h", "--help"):
+        print(USAGE)
         return 0
-    if words[:1] == ["inspect"] and len(words) > 1:
-        from .serialization.inspect import main as inspect
-
-        return inspect(words[1:])
-    if words[:1] == ["profile"] and len(words) > 1:
-        from .scripts.profile import main as profile
-
-        return profile(words[1:])
-    if words[:1] == ["run"] and len(words) > 1:
-        from .scripts.run import main as run
-
-        return run(words[1:])
-    if words[:1] == ["scan"] and len(words) > 1:
-        from .scripts.scan import main as scan
-
-        return scan(words[1:])
-    asked = words in ([], ["-h"], ["--help"])
-    print(USAGE, file=sys.stdout if asked else sys.stderr)
-    return 0 if asked else 2
+    if command in ("-V", "--version"):
+        print(f"tritensor {__version__} from {os.path.dirname(__file__)} (python {platform.python_version()})")
+        return 0
+    near = get_close_matches(command, COMMANDS, 1)
+    meant = f"run {command}" if os.path.exists(command) else near[0] if near else "--help"
+    print(f"python -m tritensor: error: unknown command {command!r}", file=sys.stderr)
+    print(f"Did you mean `python -m tritensor {meant}`? The commands: {', '.join(COMMANDS)}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

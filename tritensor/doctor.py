@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import platform
 import sys
+from collections.abc import Sequence
 
 from . import cuda, settings
 from .drivers import active
 from .drivers import doctor as missing
 
-__all__ = ["report"]
+__all__ = ["main", "report"]
 
 _PACKAGES = ("numpy", "ml_dtypes", "safetensors", "tqdm", "triton", "cuda-core", "cuda-bindings")
 
@@ -20,6 +22,15 @@ def _version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return "not installed"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns 0."""
+    argparse.ArgumentParser(
+        prog="python -m tritensor doctor", description="Say what is installed, what is missing and how to install it."
+    ).parse_args(arguments)
+    print(report())
+    return 0
 
 
 def report() -> str:

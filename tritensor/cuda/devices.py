@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import devices
 from ..devices import ordinal
-from ..drivers import DeviceProperties, Stream, active, require
+from ..drivers import DeviceProperties, Stream, active, count, require
 from ..drivers import ledger as _ledger
 from ..drivers.allocator import Heap, readable
 from ..drivers.refusals import NO_WAITING, refuse
@@ -61,13 +61,12 @@ __all__ = [
 
 def is_available() -> bool:
     """Whether there is a CUDA device, real or simulated; `python -m tritensor doctor` says why not."""
-    return active() is not None
+    return count() > 0
 
 
 def device_count() -> int:
     """How many CUDA devices there are; 0 without a driver."""
-    driver = active()
-    return 0 if driver is None else driver.device_count()
+    return count()
 
 
 def current_device() -> int:

@@ -10,7 +10,18 @@ from __future__ import annotations
 
 from .driver import Driver
 from .protocol import DeviceProperties, OutOfRoom
-from .selection import active, doctor, require, simulate
+from .selection import active, count, doctor, require, simulate
 from .streams import Event, Stream
 
-__all__ = ["DeviceProperties", "Driver", "Event", "OutOfRoom", "Stream", "active", "doctor", "require", "simulate"]
+__all__ = [
+    "DeviceProperties",
+    "Driver",
+    "Event",
+    "OutOfRoom",
+    "Stream",
+    "active",
+    "count",
+    "doctor",
+    "require",
+    "simulate",
+]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .driver import Driver
     from .simulator import Simulator
 
-__all__ = ["active", "doctor", "require", "simulate", "use"]
+__all__ = ["active", "count", "doctor", "require", "simulate", "use"]
 
 _by_setting: dict[tuple[int, bool], Driver] = {}
 _lock = lock()
@@ -34,7 +34,7 @@ _REMEDY = "pip install 'tritensor[triton]' (Linux), or unset it"
 def active() -> Driver | None:
     """The driver in use, or None where there is no CUDA device and none is simulated. Costs 60 ns.
 
-    Without Triton the setting's devices are not there, which a warning says.
+    Without Triton the setting's devices are not there.
     """
     drivers = _used()
     if drivers:
@@ -43,6 +43,14 @@ def active() -> Driver | None:
     if count:
         return _by_setting.get((count, settings.simulate_compiled.value)) or _simulator(count)
     return _real if _asked else _find()
+
+
+def count() -> int:
+    """How many devices there are; a warning says so if those of the setting are not."""
+    driver = active()
+    if driver is None and settings.simulate_cuda.value:
+        warn(explain(_NEEDS, remedy=_REMEDY))
+    return 0 if driver is None else driver.device_count()
 
 
 def require() -> Driver:
@@ -68,7 +76,6 @@ def doctor() -> list[str]:
 
 def _simulator(count: int) -> Driver | None:
     if find_spec("triton") is None:
-        warn(explain(_NEEDS, remedy=_REMEDY))
         return None
     key = count, settings.simulate_compiled.value
     with _lock:

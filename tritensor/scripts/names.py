@@ -203,7 +203,9 @@ class Facade(ModuleType):
     def _starred(self) -> list[str]:
         """What `import *` takes: public names, and modules below this one; not what a module of ours imported."""
         module = self.__dict__["_module"]
-        wanted = getattr(module, "__all__", {name for name in dir(module) if not name.startswith("_")} - {"annotations"})
+        wanted = getattr(
+            module, "__all__", {name for name in dir(module) if not name.startswith("_")} - {"annotations"}
+        )
 
         def is_starred(name: str) -> bool:
             if isinstance(getattr(module, name, None), ModuleType):
@@ -249,6 +251,8 @@ class _Finder(MetaPathFinder, Loader):
 def install() -> None:
     """Let `torch` and `torchvision` be imported in this process, in place of installed packages of these names.
 
+    The latter needs Pillow, and is imported when the program does so.
+
     Raises:
         ImportError: PyTorch itself was imported before.
     """
@@ -261,8 +265,8 @@ def install() -> None:
             raise ImportError(explain(f"{root} is imported already", remedy="call install() before the first import"))
     sys.meta_path.insert(0, finder)
     for root in ROOTS:
-        sys.modules.pop(root, None)
-        importlib.import_module(root)
+        if sys.modules.pop(root, None) is not None or root == "torch":
+            importlib.import_module(root)
 
 
 _SHIMS = [str(Path(__file__).parent / "shims" / root / "__init__.py") for root in ROOTS]

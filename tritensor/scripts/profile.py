@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from ..drivers import simulate
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parsed(parser, arguments)
     if options.sample < 0:
         parser.error(f"--sample: expected a number of at least 0, got {options.sample}")
+    if find_spec("triton") is None:
+        parser.error("kernels are compiled by Triton, which is not installed: pip install 'tritensor[triton]' (Linux)")
     named = card(options.card)
     simulated = simulate(1, named.memory, named.capability, named.name, compiled=True)
     with simulated, profile(named.name, options.sample) as p:

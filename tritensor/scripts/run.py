@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 
 from .. import settings
+from ..drivers import require
+from ..errors import DeviceError
 from . import names
 
 __all__ = ["execute", "main", "parsed"]
@@ -43,6 +45,10 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"--simulate-cuda: expected a number of at least 0, got {options.simulate_cuda}")
     if options.simulate_cuda is not None:
         _set(settings.simulate_cuda, options.simulate_cuda)
+        try:
+            _ = options.simulate_cuda and require()
+        except DeviceError as error:
+            parser.error(str(error))
     if options.checked:
         _set(settings.check, True)
     profile = cProfile.Profile()
@@ -64,7 +70,7 @@ def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpars
     """
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name, as for python -m")
     parser.add_argument("script", help="the program")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments, options too").required = False
     options = parser.parse_args(arguments)
     if not options.module and not Path(options.script).exists():
         parser.error(f"there is no file {options.script!r}")

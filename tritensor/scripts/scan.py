@@ -82,7 +82,10 @@ def scan(path: Path, found: Found) -> None:
     except (SyntaxError, ValueError, OSError) as error:
         found.refused[str(path)] = str(error)
         return
-    _Reader(str(path), found).read(tree)
+    try:
+        _Reader(str(path), found).read(tree)
+    except ImportError as error:  # torchvision's names cannot be known without Pillow
+        found.refused[str(path)] = " ".join(str(error).split())
 
 
 class _Reader:
