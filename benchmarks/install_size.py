@@ -1,6 +1,6 @@
-"""How much disk a default install takes, dependencies included.
+"""How much disk a default install takes, dependencies included, or one with extras.
 
-    python -m benchmarks.install_size [WHEEL] [--limit MEGABYTES]
+    python -m benchmarks.install_size [WHEEL] [--extra NAME ...] [--limit MEGABYTES]
 
 Installs the wheel (or this source tree) with only its dependencies into an empty folder, and adds up the files that
 were installed, without the bytecode that Python writes beside them (18 MB, NumPy's mostly). With a limit the exit
@@ -31,11 +31,13 @@ def megabytes(folder: Path) -> Counter[str]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wheel", nargs="?", type=Path, default=SOURCE, help="a built wheel; without one, this source")
+    parser.add_argument("--extra", action="append", default=[], metavar="NAME", help="with what an extra brings")
     parser.add_argument("--limit", type=float, metavar="MEGABYTES", help="fail above this")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile"]
-        subprocess.run([*command, "--disable-pip-version-check", "--target", folder, str(options.wheel)], check=True)
+        wanted = f"{options.wheel}[{','.join(options.extra)}]" if options.extra else str(options.wheel)
+        subprocess.run([*command, "--disable-pip-version-check", "--target", folder, wanted], check=True)
         sizes = megabytes(Path(folder))
     total = sum(sizes.values())
     for name, size in sizes.most_common(8):

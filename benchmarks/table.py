@@ -1,9 +1,10 @@
-"""The tables in README.md, made only from the figures in benchmarks/results.
+"""The tables in README.md and benchmarks/README.md, made only from the figures in benchmarks/results.
 
-The GPU's is made from the figures of `python -m benchmarks.gpu`, and README.md has none while there are none.
+README.md has some rows of the CPU's table, benchmarks/README.md all of them with their targets. The GPU's table is made
+from the figures of `python -m benchmarks.gpu`, and there is none while there are none.
 
-python -m benchmarks.table          print it
-python -m benchmarks.table --write  put it into README.md
+python -m benchmarks.table          print them
+python -m benchmarks.table --write  put them into the files
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from typing import Any
 from benchmarks.cases import ALL_THREADS
 from benchmarks.compare import RESULTS, duration
 
-README = Path(__file__).resolve().parent.parent / "README.md"
+HERE = Path(__file__).resolve().parent
+FRONT, README = HERE.parent / "README.md", HERE / "README.md"
+# Of the rows of cpu.json, those of README.md and of the site's front page.
+ROWS = ("add_10", "softmax", "attention", "step_128", "resnet18", "import")
 START, END = "<!-- from benchmarks/results/cpu.json by `python -m benchmarks.table --write` -->\n", "<!-- end -->\n"
 GPU_START = "<!-- from a GPU's figures in benchmarks/results by `python -m benchmarks.table --write` -->\n"
 
@@ -58,6 +62,27 @@ def table(figures: dict[str, Any]) -> str:
             cells += [duration(entry[whose]) if entry else "" for whose in ("ours_us", "theirs_us")]
             cells.append(cell(entry))
         lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def front_table(figures: dict[str, Any]) -> str:
+    """Some rows of the comparison, on one thread, for readers who know of no target."""
+    peers = [name for name in ("numpy", "torch") if name in figures["versions"]]
+    versions = ", ".join(f"{name} {figures['versions'][name]}" for name in ("python", *peers))
+    lines = [
+        f"One thread of {figures['machine']['processor']}; {versions}.",
+        "",
+        "| | tritensor |" + "".join(f" {name} | ratio |" for name in peers),
+        "|---|---|" + "---|---|" * len(peers),
+    ]
+    for name in ROWS:
+        if name in figures["cases"]:
+            speed = figures["cases"][name]["speed"]
+            cells = [figures["cases"][name]["title"], duration(next(iter(speed.values()))["ours_us"])]
+            for peer in peers:
+                entry = speed.get(peer)
+                cells += [duration(entry["theirs_us"]), f"{entry['ratio']:.2f}"] if entry else ["", ""]
+            lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -107,27 +132,27 @@ def gpu_table(figures: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def sections() -> list[tuple[str, str]]:
-    """The tables that README.md has to contain, by their first line."""
-    made = [(START, table(json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8"))))]
-    figures = gpu_figures()
-    return made if figures is None else [*made, (GPU_START, gpu_table(figures))]
+def sections() -> list[tuple[Path, str, str]]:
+    """The tables that files have to contain: the file, the table's first line, the table."""
+    figures = json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8"))
+    made = [(FRONT, START, front_table(figures)), (README, START, table(figures))]
+    of_gpu = gpu_figures()
+    return made if of_gpu is None else [*made, (README, GPU_START, gpu_table(of_gpu))]
 
 
 def main(arguments: list[str]) -> None:
     made = sections()
     if arguments != ["--write"]:
-        print("\n".join(text for _, text in made), end="")
+        print("\n".join(text for _, _, text in made), end="")
         return
-    readme = README.read_text(encoding="utf-8")
-    for start, text in made:
-        if start not in readme:  # the first figures of a GPU: their table comes after the other one
-            before, _, after = readme.partition(END)
-            readme = before + END + "\n" + start + END + after
-        before, _, rest = readme.partition(start)
+    for path, start, text in made:
+        page = path.read_text(encoding="utf-8")
+        if start not in page:  # the first figures of a GPU: their table comes after the other one
+            before, _, after = page.partition(END)
+            page = before + END + "\n" + start + END + after
+        before, _, rest = page.partition(start)
         _, _, after = rest.partition(END)
-        readme = before + start + "\n" + text + "\n" + END + after
-    README.write_text(readme, encoding="utf-8")
+        path.write_text(before + start + "\n" + text + "\n" + END + after, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ FAMILIES = (
     "distributions",
     "transforms",
     "linear",
+    "training",
 )
 
 

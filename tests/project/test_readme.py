@@ -28,13 +28,24 @@ def test_examples_run() -> None:
 
 
 def test_figures_are_the_measured_ones() -> None:
-    readme = README.read_text(encoding="utf-8")
-    for start, measured in table.sections():
-        _, _, rest = readme.partition(start)
+    sections = table.sections()
+    assert [path for path, _, _ in sections][:2] == [README, README.parent / "benchmarks" / "README.md"]
+    for path, start, measured in sections:
+        _, _, rest = path.read_text(encoding="utf-8").partition(start)
         shown, end, _ = rest.partition(table.END)
-        assert end, "README.md lacks a table; `python -m benchmarks.table --write` makes it"
+        assert end, f"{path} lacks a table; `python -m benchmarks.table --write` makes it"
         assert shown.strip() == measured.strip()
-    assert (table.GPU_START in readme) == (table.gpu_figures() is not None)
+    assert (table.GPU_START in table.README.read_text(encoding="utf-8")) == (table.gpu_figures() is not None)
+
+
+def test_the_first_table_is_short() -> None:
+    figures = json.loads((table.RESULTS / "cpu.json").read_text(encoding="utf-8"))
+    rows = table.front_table(figures).splitlines()[4:]
+    assert len(rows) == len(table.ROWS) == 6 and set(table.ROWS) <= set(figures["cases"])
+    for name, row in zip(table.ROWS, rows, strict=True):
+        assert row.startswith(f"| {figures['cases'][name]['title']} | ")
+        for peer, entry in figures["cases"][name]["speed"].items():
+            assert peer not in ("numpy", "torch") or f" {entry['ratio']:.2f} |" in row
 
 
 def test_table_marks_what_falls_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,20 +75,26 @@ def test_table_marks_what_falls_short(tmp_path: Path, monkeypatch: pytest.Monkey
     assert first + "\n" in old and "threads" not in old
 
     (tmp_path / "cpu.json").write_text(json.dumps(figures))
-    (tmp_path / "README.md").write_text(f"before\n{table.START}old\n{table.END}after\n")
-    monkeypatch.setattr(table, "RESULTS", tmp_path)
-    monkeypatch.setattr(table, "README", tmp_path / "README.md")
+    files(tmp_path, monkeypatch)
     for _ in range(2):  # writing twice changes nothing
         table.main(["--write"])
         assert (tmp_path / "README.md").read_text() == f"before\n{table.START}\n{made}\n{table.END}after\n"
+        first = table.front_table(figures)
+        assert (tmp_path / "FRONT.md").read_text() == f"before\n{table.START}\n{first}\n{table.END}after\n"
+
+
+def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the tables be written into a folder."""
+    for name in ("FRONT", "README"):
+        (folder / f"{name}.md").write_text(f"before\n{table.START}old\n{table.END}after\n")
+        monkeypatch.setattr(table, name, folder / f"{name}.md")
+    monkeypatch.setattr(table, "RESULTS", folder)
 
 
 def test_the_table_of_a_gpu_comes_with_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cpu = {"machine": {"processor": "P"}, "versions": {"python": "3", "tritensor": "1"}, "threads": {}, "cases": {}}
     (tmp_path / "cpu.json").write_text(json.dumps(cpu))
-    (tmp_path / "README.md").write_text(f"before\n{table.START}{table.END}after\n")
-    monkeypatch.setattr(table, "RESULTS", tmp_path)
-    monkeypatch.setattr(table, "README", tmp_path / "README.md")
+    files(tmp_path, monkeypatch)
     figures = {
         "gpu": "Card",
         "simulated": True,

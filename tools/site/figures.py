@@ -16,8 +16,6 @@ from .operators import heading
 
 __all__ = ["front", "pages"]
 
-# Of the rows of cpu.json, those of the front page.
-FRONT = ("add_10", "softmax", "attention", "step_128", "resnet18", "import")
 WIDEST = 16.0  # the ratio at which a bar is as long as it can be
 PEERS = {"numpy": "NumPy", "torch": "torch", ALL_THREADS: "torch, all threads"}
 
@@ -150,7 +148,7 @@ def gpu() -> str:
 def front() -> str:
     """The figures of the front page, as HTML."""
     figures = json.loads((RESULTS / "cpu.json").read_text(encoding="utf-8"))
-    cases = {name: case for name, case in figures["cases"].items() if name in FRONT} or figures["cases"]
+    cases = {name: case for name, case in figures["cases"].items() if name in table.ROWS} or figures["cases"]
     versions = figures["versions"]
     told = (
         f"One thread of {figures['machine']['processor']}, numpy {versions['numpy']}, torch {versions['torch']}, "
