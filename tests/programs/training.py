@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .drawing import Draw, words
+from .drawing import Draw, Finished, words
 from .optimizers import OPTIONS as FEWER
 from .optimizers import SCHEDULERS as SIMPLE
 
@@ -24,17 +24,18 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "foreach": words("None True False"),
     },
     "LBFGS": {
-        "max_iter": words("1 3 20"),
+        "max_iter": words("1 2 4"),
         "history_size": words("1 5"),
         "line_search_fn": words("None 'strong_wolfe'"),
         "tolerance_grad": words("1e-7 1e-2"),
     },
-    "Muon": {"momentum": words("0.95 0.5"), "nesterov": words("True False"), "ns_steps": words("5 1")},
-}
-for _name in ("Adadelta", "Adagrad", "Adamax", "ASGD", "NAdam", "Adafactor", "RAdam", "RMSprop", "Muon"):
+}  # not Muon, which makes its matrices orthogonal in bfloat16: small singular values are rounding's, then large ones
+for _name in ("Adadelta", "Adagrad", "Adamax", "ASGD", "NAdam", "Adafactor", "RAdam", "RMSprop"):
     OPTIONS[_name] = {**OPTIONS[_name], "weight_decay": words("0 0.1 0.5")}
 for _name in ("SGD", "Adam", "AdamW", "Adagrad"):
     OPTIONS[_name] = {**OPTIONS[_name], "fused": words("None True False")}
+# Whose counts are float32 here, and of the parameter's dtype in PyTorch once they were loaded.
+WITH_COUNTS = ("ASGD", "NAdam")
 RATES = words("0.1 0.01 1.0 0.5")
 SCHEDULES: dict[str, dict[str, tuple[str, ...]]] = {
     **{name: table for name, table in SIMPLE.items() if name != "ReduceLROnPlateau"},
@@ -71,22 +72,30 @@ def program(draw: Draw) -> None:
     """A model, data, an optimizer, perhaps a schedule, a scaler and an average, and some steps."""
     dtype = draw.weighted(float64=80, float32=20)
     rows, width = draw.integer(1, 4), draw.integer(1, 3)
-    classes = model(draw, width, dtype)
+    kind = draw.one([name for name in OPTIONS if name != "LBFGS" or dtype == "float64"])
+    classes = model(draw, width, dtype, LAYERS[:5] if kind == "LBFGS" else LAYERS)
     if not classes:
         return
-    draw.say(f"x = {draw.tensor((rows, width), dtype, special=0.0, layout=False)}")
+    draw.say(f"x = {numbers(draw, (rows, width), dtype)}")
     if draw.chance(0.3):
         draw.say(f"y = torch.tensor({[draw.integer(0, classes - 1) for _ in range(rows)]})")
         loss = "torch.nn.functional.cross_entropy(model(x), y)"
     else:
-        draw.say(f"y = {draw.tensor((rows, classes), dtype, special=0.0, layout=False)}")
+        draw.say(f"y = {numbers(draw, (rows, classes), dtype)}")
         call = draw.one(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
         reduction = draw.one(("", "", ", reduction='sum'"))
         loss = f"torch.nn.functional.{call}(model(x), y{reduction})"
-    kind = draw.one(list(OPTIONS))
+    cast = draw.chance(0.5) and dtype == "float32" and kind == "SGD"  # others make a whole step of an error
+    if cast:  # from here on values are as exact as this
+        draw.say("coarse = torch.zeros(1, dtype=torch.bfloat16)")
+        draw.say("model.coarse = coarse")
+    named = ", ".join(f"p{position}" for position in range(len(list(draw.session.theirs["model"].parameters()))))
+    draw.say(f"{named}, = model.parameters()")
     if not draw.say(f"opt = torch.optim.{kind}({groups(draw, kind)}{options(draw, kind)})"):
         return
     made = schedule(draw, kind)
+    if made is None:
+        return
     scaled = draw.chance(0.12) and kind != "LBFGS"
     if scaled:
         given = draw.one(("init_scale=4.0", "init_scale=2.0**40, growth_interval=1", "enabled=False", "init_scale=8.0"))
@@ -94,7 +103,6 @@ def program(draw: Draw) -> None:
     averaged = draw.chance(0.15) and average(draw)
     if draw.chance(0.15):
         hook(draw)
-    cast = draw.chance(0.12) and dtype == "float32"
     for _ in range(draw.integer(2, 6)):
         step(draw, kind, loss, scaled, cast)
         if made:
@@ -114,7 +122,31 @@ def program(draw: Draw) -> None:
         draw.say("facts = {k: v for k, v in sched.state_dict().items() if k[0] != '_' and 'lambda' not in k}")
 
 
-def model(draw: Draw, width: int, dtype: str) -> int:
+def numbers(draw: Draw, shape: tuple[int, ...], dtype: str) -> str:
+    """A tensor of numbers that cancel in no sum: an optimizer makes a step of a gradient of 1e-17."""
+
+    def nested(sizes: tuple[int, ...]) -> str:
+        if not sizes:
+            return f"{draw.rng.uniform(-2, 2):.3f}"
+        return f"[{', '.join(nested(sizes[1:]) for _ in range(sizes[0]))}]"
+
+    return f"torch.tensor({nested(shape)}, dtype=torch.{dtype})"
+
+
+def noise(draw: Draw) -> bool:
+    """Whether rounding alone made a gradient: its size, its sign and whether it is 0 are of no order of operations."""
+    for scope in (draw.session.theirs, draw.session.ours):
+        for name in parameters(draw):
+            grad = getattr(scope.get(name), "grad", None)
+            if grad is not None:
+                sizes = [abs(each) for each in grad.reshape(-1).tolist()]
+                least = 1e-10 if "64" in str(grad.dtype) else 1e-3
+                if any(0 < size < least for size in sizes):
+                    return True
+    return False
+
+
+def model(draw: Draw, width: int, dtype: str, between: tuple[str, ...]) -> int:
     """A model of drawn parameters under `model`, each under a name; returns the width of its results, 0 if there is none."""
     layers, of = [], width
     for _ in range(draw.integer(1, 2)):
@@ -122,15 +154,13 @@ def model(draw: Draw, width: int, dtype: str) -> int:
         layers.append(f"torch.nn.Linear({of}, {out}{draw.one(('', '', ', bias=False'))})")
         of = out
         if draw.chance(0.6):
-            layers.append(f"torch.nn.{draw.one(LAYERS).replace('WIDTH', str(of))}")
+            layers.append(f"torch.nn.{draw.one(between).replace('WIDTH', str(of))}")
     if not draw.say(f"model = torch.nn.Sequential({', '.join(layers)}).to(torch.{dtype})"):
         return 0
     values = draw.session.theirs["model"].state_dict()
     held = {name: value for name, value in values.items() if value.is_floating_point() and "running" not in name}
-    texts = [f"{name!r}: {draw.tensor(tuple(v.shape), dtype, 0.0, layout=False)}" for name, v in held.items()]
+    texts = [f"{name!r}: {numbers(draw, tuple(v.shape), dtype)}" for name, v in held.items()]
     draw.say(f"_ = model.load_state_dict({{{', '.join(texts)}}}, strict=False)")
-    names = ", ".join(f"p{position}" for position in range(len(list(draw.session.theirs["model"].parameters()))))
-    draw.say(f"{names}, = model.parameters()")
     return of
 
 
@@ -147,7 +177,7 @@ def options(draw: Draw, kind: str, share: float = 0.3, form: str = ", {}={}") ->
     if chosen.get("nesterov") == "True" and kind == "SGD":
         chosen |= {"momentum": "0.9", "dampening": "0"}
     rate = draw.one(RATES)
-    if draw.chance(0.05) and "foreach" not in chosen and kind not in ("Muon", "LBFGS"):
+    if draw.chance(0.05) and "foreach" not in chosen and kind != "LBFGS":
         rate = "torch.tensor(0.25, dtype=torch.float64)"
     return "".join(form.format(name, value) for name, value in {"lr": rate, **chosen}.items())
 
@@ -155,9 +185,6 @@ def options(draw: Draw, kind: str, share: float = 0.3, form: str = ", {}={}") ->
 def groups(draw: Draw, kind: str) -> str:
     """The first argument: all parameters, by name, or in groups with options of their own."""
     names = parameters(draw)
-    if kind == "Muon":
-        names = [name for name in names if draw.value(name).ndim == 2] or names
-        return f"[{', '.join(names)}]"
     form = draw.weighted(all=50, named=10, groups=25 * (kind != "LBFGS"), list=15)
     if form == "named":
         return "model.named_parameters()"
@@ -184,8 +211,8 @@ def one_schedule(draw: Draw, name: str) -> str:
     return f"torch.optim.lr_scheduler.{name}(opt{chosen})"
 
 
-def schedule(draw: Draw, kind: str) -> str:
-    """A schedule under `sched`, its class; empty if there is none."""
+def schedule(draw: Draw, kind: str) -> str | None:
+    """A schedule under `sched`, its class; empty if there is none, None if it was refused, in PyTorch halfway."""
     name = draw.weighted(none=35, plateau=8, swa=6, chained=10, sequential=14, one=40)
     plain = [each for each in SCHEDULES if each not in ("CyclicLR", "OneCycleLR")]
     if name == "none":
@@ -194,22 +221,22 @@ def schedule(draw: Draw, kind: str) -> str:
         kept = {option: values for option, values in SIMPLE["ReduceLROnPlateau"].items() if draw.chance(0.5)}
         chosen = "".join(f", {option}={draw.one(values)}" for option, values in kept.items())
         made = draw.say(f"sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt{chosen})")
-        return "ReduceLROnPlateau" if made else ""
+        return "ReduceLROnPlateau" if made else None
     if name == "swa":
         strategy = draw.one(("'cos'", "'linear'"))
         call = f"torch.optim.swa_utils.SWALR(opt, swa_lr={draw.one(RATES)}, anneal_epochs={draw.integer(0, 3)}, "
-        return "SWALR" if draw.say(f"sched = {call}anneal_strategy={strategy})") else ""
+        return "SWALR" if draw.say(f"sched = {call}anneal_strategy={strategy})") else None
     if name == "one":
         name = draw.one(list(SCHEDULES))
-        return name if draw.say(f"sched = {one_schedule(draw, name)}") else ""
+        return name if draw.say(f"sched = {one_schedule(draw, name)}") else None
     parts = ", ".join(one_schedule(draw, draw.one(plain)) for _ in range(draw.integer(1, 3)))
     count = parts.count("lr_scheduler.")
     if name == "chained":
         form = draw.one((f"[{parts}]", f"[{parts}], optimizer=opt"))
-        return "ChainedScheduler" if draw.say(f"sched = torch.optim.lr_scheduler.ChainedScheduler({form})") else ""
+        return "ChainedScheduler" if draw.say(f"sched = torch.optim.lr_scheduler.ChainedScheduler({form})") else None
     milestones = sorted(draw.rng.sample(range(1, 5), count - 1))
     call = f"torch.optim.lr_scheduler.SequentialLR(opt, [{parts}], milestones={milestones})"
-    return "SequentialLR" if draw.say(f"sched = {call}") else ""
+    return "SequentialLR" if draw.say(f"sched = {call}") else None
 
 
 def average(draw: Draw) -> bool:
@@ -233,15 +260,15 @@ def hook(draw: Draw) -> None:
     draw.say(
         draw.one(
             (
-                "hook = opt.register_step_pre_hook(lambda o, a, k: log.append(('pre', len(a), sorted(k))))",
-                "hook = opt.register_step_post_hook(lambda o, a, k: log.append(o.param_groups[0]['lr']))",
-                "hook = opt.register_state_dict_pre_hook(lambda o: log.append('saved'))",
-                "hook = opt.register_state_dict_post_hook(lambda o, s: {**s, 'more': 1})",
-                "hook = opt.register_load_state_dict_pre_hook(lambda o, s: log.append(sorted(s)))",
-                "hook = opt.register_load_state_dict_post_hook(lambda o: log.append('loaded'))",
-                "hook = p0.register_hook(lambda grad: grad * 0.5)",
-                "hook = p0.register_post_accumulate_grad_hook(lambda p: log.append(p.grad.sum().item()))",
-                "hook = p0.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(2))",
+                "_hook = opt.register_step_pre_hook(lambda o, a, k: log.append(('pre', len(a), sorted(k))))",
+                "_hook = opt.register_step_post_hook(lambda o, a, k: log.append(o.param_groups[0]['lr']))",
+                "_hook = opt.register_state_dict_pre_hook(lambda o: log.append('saved'))",
+                "_hook = opt.register_state_dict_post_hook(lambda o, s: {**s, 'more': 1})",
+                "_hook = opt.register_load_state_dict_pre_hook(lambda o, s: log.append(sorted(s)))",
+                "_hook = opt.register_load_state_dict_post_hook(lambda o: log.append('loaded'))",
+                "_hook = p0.register_hook(lambda grad: grad * 0.5)",
+                "_hook = p0.register_post_accumulate_grad_hook(lambda p: log.append(p.grad.sum().item()))",
+                "_hook = p0.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(2))",
             )
         )
     )
@@ -260,6 +287,8 @@ def step(draw: Draw, kind: str, loss: str, scaled: bool, cast: bool) -> None:
         factor = draw.one(("", "", " / 2"))
         draw.say(f"{entered}loss = {loss}{factor}")
         draw.say("scaler.scale(loss).backward()" if scaled else "loss.backward()")
+        if noise(draw):
+            raise Finished
     if draw.chance(0.3):
         if scaled:
             draw.say("scaler.unscale_(opt)")
@@ -299,10 +328,9 @@ def between(draw: Draw, kind: str, made: str) -> None:
         draw.say(f"opt.param_groups[-1][{option!r}] = {draw.one(RATES)}")
     elif choice == "freeze":
         draw.say(f"{draw.one(parameters(draw))}.requires_grad_({draw.one(('False', 'True'))})")
-    elif choice == "save":
-        draw.say("state = __import__('copy').deepcopy(opt.state_dict())")
-        draw.say("opt.load_state_dict(state)")
-    elif choice == "other" and not made:
+    elif choice == "save" and kind not in WITH_COUNTS:
+        draw.say("opt.load_state_dict(__import__('copy').deepcopy(opt.state_dict()))")
+    elif choice == "other" and not made and kind not in WITH_COUNTS:
         draw.say(f"other = torch.optim.{kind}(opt.param_groups, lr={draw.one(RATES)})")
         if draw.say("other.load_state_dict(opt.state_dict())"):
             draw.say("opt = other")
@@ -315,5 +343,5 @@ def between(draw: Draw, kind: str, made: str) -> None:
         draw.say(f"model.{draw.one(('eval', 'train'))}()")
     elif choice == "grad":
         draw.say(f"p0.grad = {draw.one(('None', 'torch.ones_like(p0)', 'torch.full_like(p0, nan)'))}")
-    elif choice == "drop" and "hook" in draw.session.theirs:
-        draw.say("hook.remove()")
+    elif choice == "drop" and "_hook" in draw.session.theirs:
+        draw.say("_hook.remove()")

@@ -134,7 +134,8 @@ def _finish_leaf(
     with _accumulating:
         accumulate(leaf, gradient, create_graph)
     for hook in leaf._post_hooks or ():
-        hook(leaf)
+        if hook(leaf) is not None:
+            raise AutogradError("Tensor post accumulate grad hooks should return None.")
 
 
 def accumulate(leaf: Any, gradient: Any, create_graph: bool) -> None:

@@ -50,6 +50,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if self._stepping:  # called by a subclass's step: only the outer call runs the hooks
             return step(self, *args, **kwargs)
+        args = (self, *args)  # a hook sees the arguments of the method, and may replace them
         for hook in self._step_pre_hooks.values():
             changed = hook(self, args, kwargs)
             if changed is not None:
@@ -60,7 +61,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 args, kwargs = changed
         self._stepping = self._stepped = True
         try:
-            result = step(self, *args, **kwargs)
+            result = step(*args, **kwargs)
         finally:
             self._stepping = False
         for hook in self._step_post_hooks.values():

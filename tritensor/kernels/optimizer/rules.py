@@ -230,7 +230,7 @@ def nadam_numbers(lr, step, mu_product, beta1, beta2, eps, weight_decay, momentu
     root = root_of(1 - power(beta2, step))
     mu = beta1 * (1 - 0.5 * power(0.96, step * momentum_decay))
     following = beta1 * (1 - 0.5 * power(0.96, (step + 1) * momentum_decay))
-    mu_product = single(mu_product * mu)
+    mu_product = single(mu_product * single(mu))  # a product of float32 numbers
     now, ahead = lr * root * (1 - mu) / (1 - mu_product), lr * root * following / (1 - mu_product * following)
     l2, shrink = _l2_and_shrink(lr, weight_decay, decoupled_weight_decay)
     return mu_product, beta1, 1 - beta1, beta2, 1 - beta2, now, ahead, eps * root, l2, shrink, sign
