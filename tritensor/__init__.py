@@ -14,7 +14,7 @@ import warnings
 from typing import Any
 
 from . import autograd, functional, linalg, random, return_types
-from . import function as _function  # noqa: F401 - puts Function and gradcheck into `autograd`
+from . import function as _function  # noqa: F401 - puts Function into `autograd`
 from . import printing as _printing  # noqa: F401 - its set_printoptions is public
 from . import sampling as _sampling  # noqa: F401 - its poisson and binomial are public
 from . import threads as _threads  # noqa: F401 - its get_num_threads and set_num_threads are public

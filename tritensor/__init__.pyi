@@ -1209,7 +1209,7 @@ def acosh_(input: Tensor) -> Tensor:
     """`Tensor.acosh_`: The number at or above 0 whose hyperbolic cosine is x."""
 def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     """`nn.functional.adaptive_max_pool1d` with the places of the elements."""
-def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *older: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """`Tensor.addmv_`: `addmv` in the tensor's own memory."""
 def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A copy of what `alias` gives, which shares no memory with it."""
@@ -1217,7 +1217,7 @@ def alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
     """Dropout as `nn.functional.alpha_dropout`, without defaults."""
 def alpha_dropout_(input: Tensor, p: _float, train: _bool) -> Tensor:
     """Dropout in place as `nn.functional.alpha_dropout`, without defaults."""
-def arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
+def arange(start: Any = ..., end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers from `start` (0 when one bound is given) up to, not including, `end`."""
 def arccos_(input: Tensor) -> Tensor:
     """`Tensor.arccos_`: The angle in [0, pi] whose cosine is x."""
@@ -1311,7 +1311,7 @@ def eig(input: Tensor, *args: Any, **options: Any) -> Any:
     """Removed from PyTorch, as a call says: see `linalg.eig`."""
 def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
     """`nn.functional.embedding` with the table first, and without padding where padding_idx is no row."""
-def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, memory_format: Any = ..., out: Tensor | None = None) -> Tensor:
+def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, memory_format: Any = ..., layout: Any = None, out: Tensor | None = None) -> Tensor:
     """A tensor whose elements are whatever the memory held (poisoned with NaN in simulation)."""
 def erf_(input: Tensor) -> Tensor:
     """`Tensor.erf_`: The error function: 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
@@ -1325,7 +1325,7 @@ def expand_copy(input: Tensor, *sizes: Any, size: Any = None, implicit: _bool = 
     """A copy of what `expand` gives, which shares no memory with it."""
 def expm1_(input: Tensor) -> Tensor:
     """`Tensor.expm1_`: exp(x) - 1, exact near 0."""
-def eye(n: _int, m: _int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
+def eye(n: _int, m: _int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """A matrix with ones on the diagonal."""
 def feature_alpha_dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
     """Dropout of whole channels, as `alpha_dropout`, without defaults."""
@@ -1345,7 +1345,7 @@ def frac_(input: Tensor) -> Tensor:
     """`Tensor.frac_`: The fraction of x, with its sign."""
 def frobenius_norm(input: Tensor, dim: Any, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """`linalg.vector_norm` along one dimension or two."""
-def full(size: Sequence[_int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+def full(size: Sequence[_int], fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
     """A tensor with `fill_value` everywhere; unless given, the dtype is the default for that kind of number."""
 def gcd_(input: Tensor, other: Any) -> Tensor:
     """`Tensor.gcd_`: The greatest common divisor of x and y, of zeros 0."""
@@ -1387,7 +1387,7 @@ def lcm_(input: Tensor, other: Tensor) -> Tensor:
     """`Tensor.lcm_`: `lcm` in the tensor's own memory."""
 def ldexp_(input: Tensor, other: Tensor) -> Tensor:
     """`Tensor.ldexp_`: `ldexp` in the tensor's own memory."""
-def linspace(start: Any, end: Any, steps: _int, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
+def linspace(start: Any, end: Any, steps: _int, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included; an integer dtype cuts them to integers."""
 def log10_(input: Tensor) -> Tensor:
     """`Tensor.log10_`: The logarithm of x to base 10."""
@@ -1399,7 +1399,7 @@ def log_(input: Tensor) -> Tensor:
     """`Tensor.log_`: The natural logarithm of x."""
 def logit_(input: Tensor, eps: _float | None = None) -> Tensor:
     """`Tensor.logit_`: `logit` in the tensor's own memory."""
-def logspace(start: Any, end: Any, steps: _int, base: _float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
+def logspace(start: Any, end: Any, steps: _int, base: _float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """`steps` powers of `base`, with exponents evenly spaced from `start` to `end`; the errors are those of `linspace`."""
 def lstm(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """The states of all steps of `nn.LSTM`, and the last ones of each layer and direction."""
@@ -1433,11 +1433,11 @@ def neg_(input: Tensor) -> Tensor:
     """`Tensor.neg_`: -x."""
 def negative_(input: Tensor) -> Tensor:
     """`Tensor.negative_`: -x."""
-def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
+def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """Normal numbers with these means and standard deviations: tensors, or numbers with a `size`."""
 def nuclear_norm(input: Tensor, dim: Any = ..., keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """`linalg.matrix_norm` with "nuc"."""
-def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
     """A tensor of ones."""
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`linalg.householder_product`."""
@@ -1453,15 +1453,15 @@ def qr(input: Tensor, some: _bool = True, *, out: Any = None) -> return_types.qr
     """`linalg.qr` with the mode "reduced", or "complete" unless `some`."""
 def rad2deg_(input: Tensor) -> Tensor:
     """`Tensor.rad2deg_`: `rad2deg` in the tensor's own memory."""
-def rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+def rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
     """Numbers uniformly distributed in [0, 1); of a complex dtype both parts are."""
-def randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, low: _int | None = None, high: _int | None = None, size: Any = None, out: Tensor | None = None) -> Tensor:
+def randint(*bounds: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, low: _int | None = None, high: _int | None = None, size: Any = None, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """Integers from `low` up to, not including, `high`: `randint(high, size)` from 0, `randint(low, high, size)`."""
-def randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+def randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
     """Numbers of the standard normal distribution, complex ones of variance 1; the errors are those of `rand`."""
-def randperm(n: _int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+def randperm(n: _int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
     """The integers from 0 to n - 1 in random order, made by sorting random keys of 40 bits or more on the host."""
-def range(start: Any, end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, out: Tensor | None = None) -> Tensor:
+def range(start: Any, end: Any = ..., step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, layout: Any = None, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
     """Numbers from `start` (0 when one bound is given) up to `end`, included. `arange` takes its place in PyTorch."""
 def reciprocal_(input: Tensor) -> Tensor:
     """`Tensor.reciprocal_`: 1 / x."""
@@ -1549,5 +1549,5 @@ def xlogy_(input: Tensor, other: Any) -> Tensor:
     """`Tensor.xlogy_`: x * log(y), and 0 where x is 0, unless y is NaN."""
 def zero_(self: Tensor) -> Tensor:
     """`Tensor.zero_`: Write zero to every element."""
-def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, out: Tensor | None = None) -> Tensor:
+def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False, layout: Any = None, out: Tensor | None = None) -> Tensor:
     """A tensor of zeros."""

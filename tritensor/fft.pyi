@@ -38,7 +38,7 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
     """The Fourier transform of real or complex numbers, along one dimension."""
 def fft2(input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] = ..., norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The Fourier transform of real or complex numbers, along two dimensions."""
-def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """The frequencies of the `n` numbers that `fft` gives, in cycles per unit of the sample distance `d`."""
 def fftn(input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The Fourier transform of real or complex numbers, along the dimensions `dim`, the last ones that `s` has, or all."""
@@ -74,7 +74,7 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     """The Fourier transform of real numbers: the half of it that says all, along one dimension."""
 def rfft2(input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] = ..., norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The Fourier transform of real numbers: the half of it that says all, along two dimensions."""
-def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
+def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, out: Tensor | None = None) -> Tensor:
     """The frequencies of the `n // 2 + 1` numbers that `rfft` gives for `n`; see `fftfreq`."""
 def rfftn(input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The Fourier transform of real numbers: the half of it that says all, along the dimensions `dim`, the last ones that `s` has, or all."""

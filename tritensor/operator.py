@@ -91,10 +91,8 @@ class Operator:
             for all inputs, or one for each by name.
         gradient_domain: the same for tests of gradients, where the operator has jumps.
         example: metadata for those calls, where the defaults are not suitable.
-        constant: a result without a gradient counts as one that does not change with the inputs, as in PyTorch; of
-            other operators without a gradient it requires grad, and a backward pass raises.
-        refuses: inputs that must not require grad, because there is no derivative by them, each with the name that the
-            error has for the operator.
+        constant: results do not depend on the inputs' gradients; those of others without a gradient raise in backward.
+        refuses: inputs that must not require grad, each with the operator's name in the error.
         listed: whether autocast may cast the inputs.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
             order of the call; a repeated call may then pass other numbers.
@@ -283,8 +281,7 @@ class Operator:
                             break
                 return result
         if len(inputs) > len(self.inputs) and "value" in self.metadata:
-            factor = {"value": metadata.get("value", 1)}
-            inputs, factor = older_order(self.name, factor, *inputs)
+            inputs, factor = older_order(self.name, {"value": metadata.get("value", 1)}, *inputs)
             return self(*inputs, **{**metadata, **factor})
         if key is None and any(isinstance(x, Tensor) and isinstance(x._data, Lifted) for x in inputs):
             return lifted_call(self, inputs, metadata)
@@ -477,18 +474,15 @@ class Operator:
 
     def backward_for(self, mask: tuple[bool, ...]) -> OperatorGradient | None:
         """What backward calls when the inputs in `mask` need a gradient; None if no gradient of these is declared."""
-        try:
-            return self.backwards[mask]
-        except KeyError:
-            pass
+        known = self.backwards.get(mask, False)
+        if known is not False:
+            return known
         for name, needed in zip(self.inputs, mask, strict=False):
             if needed and name in self.refuses:
                 raise not_by(self.refuses[name], name)
-        backward: OperatorGradient | None = OperatorGradient(self, mask)
-        if not backward.positions:  # type: ignore[union-attr]
-            backward = None
-        self.backwards[mask] = backward
-        return backward
+        backward = OperatorGradient(self, mask)
+        found = self.backwards[mask] = backward if backward.positions else None
+        return found
 
     def __repr__(self) -> str:
         return f"<{self.family} operator {self.signature()}>"

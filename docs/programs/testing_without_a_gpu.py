@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import tritensor as torch
 from tritensor import nn
 

@@ -7,7 +7,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import settings
-from tritensor.function import gradcheck, gradgradcheck
+from tritensor.autograd import gradcheck, gradgradcheck
 from tritensor.nn import functional as F
 
 from ..needs import needs_triton

@@ -9,8 +9,8 @@ import pytest
 
 import tritensor as torch
 from tritensor import masked
+from tritensor.autograd import gradcheck, gradgradcheck
 from tritensor.errors import ArgumentError, RangeError, ShapeError, UnsupportedError
-from tritensor.function import gradcheck, gradgradcheck
 
 from ..needs import needs_triton
 

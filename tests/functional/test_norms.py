@@ -7,7 +7,7 @@ import math
 import pytest
 
 import tritensor as torch
-from tritensor.function import gradcheck, gradgradcheck
+from tritensor.autograd import gradcheck, gradgradcheck
 
 from ..needs import needs_triton
 

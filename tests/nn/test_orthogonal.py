@@ -11,7 +11,7 @@ import pytest
 import tritensor as torch
 from tests.needs import needs_triton
 from tritensor import nn
-from tritensor.function import gradcheck, gradgradcheck
+from tritensor.autograd import gradcheck, gradgradcheck
 from tritensor.nn.utils import parametrizations, parametrize
 
 MAPS = ("matrix_exp", "cayley", "householder")

@@ -11,7 +11,7 @@ import pytest
 
 import tritensor as torch
 from tritensor import nn
-from tritensor.function import gradcheck, gradgradcheck
+from tritensor.autograd import gradcheck, gradgradcheck
 from tritensor.nn.utils import fusion, parametrizations, parametrize
 
 

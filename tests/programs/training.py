@@ -313,7 +313,9 @@ def clip(draw: Draw) -> None:
     if form == "value":
         draw.say(f"{utils}clip_grad_value_({given}, {draw.one(words('1.0 0.1 0.01'))}{way})")
     elif form == "total":
-        draw.say(f"total = {utils}get_total_norm([p.grad for p in model.parameters() if p.grad is not None]{norm}{way})")
+        draw.say(
+            f"total = {utils}get_total_norm([p.grad for p in model.parameters() if p.grad is not None]{norm}{way})"
+        )
         draw.say(f"{utils}clip_grads_with_norm_(model.parameters(), {limit}, total{way})")
     else:
         strict = draw.one(("", "", ", error_if_nonfinite=True"))

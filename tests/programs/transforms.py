@@ -20,7 +20,12 @@ FUNCTIONAL = words("logsigmoid softplus silu gelu elu mish softsign hardtanh lea
 BINARY = (
     *("{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / ({b} * {b} + 1)", "torch.atan2({a}, {b} * {b} + 1)"),
     *("torch.maximum({a}, {b})", "torch.where({a} > {b}, {a} * 2, {b})", "torch.lerp({a}, {b}, 0.3)"),
-    *("torch.addcmul({a}, {b}, {b}, value=0.5)", "torch.hypot({a}, {b})", "({a} * {a} + 1) ** {b}", "{a}.logaddexp({b})"),
+    *(
+        "torch.addcmul({a}, {b}, {b}, value=0.5)",
+        "torch.hypot({a}, {b})",
+        "({a} * {a} + 1) ** {b}",
+        "{a}.logaddexp({b})",
+    ),
     *("torch.complex({a}, {b}).abs()", "({a} * 1j + {b}).imag", "(torch.complex({a}, {b}) ** 2).real"),
     *("torch.fmod({a}, {b} * {b} + 1)", "torch.addcdiv({a}, {b}, {b} * {b} + 2)", "torch.polar({a}, {b}).imag"),
     *("torch.nn.functional.smooth_l1_loss({a}, {b}, reduction='none')", "torch.xlogy({a}, {b} * {b} + 1)"),
@@ -37,41 +42,92 @@ PLACES = (
     *("{a} = torch.zeros_like({v}); {a}.copy_({v} * {w})", "{a} = {v}.new_zeros({s}); {a}[0] = {w}; {a}.add_({v})"),
     *("{a} = {v}.sin(); {a}[0].zero_(); {a}.exp_()", "{a} = {v} * 1; {b} = {a}[0]; {a}.mul_({w}); {a} = {a} + {b}"),
     *("{a} = {v}.exp(); {a}[..., 0] = {v}[..., -1] * {w}", "{a} = {v} * 1; {a}.clamp_(-0.5, 0.6).mul_({v})"),
-    *("{a} = torch.empty_like({v}); {a}.fill_(2.0); {a}.mul_({v})", "{a} = {v} * 1; {a}.index_add_(0, torch.tensor([0]), {v}[:1])"),
+    *(
+        "{a} = torch.empty_like({v}); {a}.fill_(2.0); {a}.mul_({v})",
+        "{a} = {v} * 1; {a}.index_add_(0, torch.tensor([0]), {v}[:1])",
+    ),
     *("{a} = {v} * 1; {a}[[0, -1]] = {v}[[0, 0]] * {w}", "{a} = {v} * 1; {a}.div_({v} * {v} + 1); {a}.neg_()"),
     *("{a} = {v} * 1; {a}[{v} > 0] = 0.25", "{a} = {v} * 1; {a}.index_fill_(0, torch.tensor([0]), 1.5)"),
 )
 VIEWS = (
     *("{v}[0]", "{v}[..., None]", "{v}[-1:]", "{v}[[0, -1]]", "{v}.flip(0)", "{v}.reshape(-1)", "{v}[..., ::2]"),
-    *("{v}.index_select(0, torch.tensor([0, 0]))", "{v}.movedim(0, -1)", "{v}.expand(2, *{v}.shape)", "{v}.unbind(0)[-1]"),
+    *(
+        "{v}.index_select(0, torch.tensor([0, 0]))",
+        "{v}.movedim(0, -1)",
+        "{v}.expand(2, *{v}.shape)",
+        "{v}.unbind(0)[-1]",
+    ),
     *("{v}.gather(0, torch.zeros({s}, dtype=torch.int64))", "torch.stack([{v}, {v} * 2], -1)", "{v}.narrow(0, 0, 1)"),
     *("torch.cat([{v}, {v}.cos()])", "{v}.repeat_interleave(2, 0)", "{v}.tile(2)", "{v}.masked_fill({v} < 0, 0.1)"),
-    *("torch.nn.functional.pad({v}, (1, 0), value=0.5)", "{v}.take_along_dim({v}.argsort(0), 0)", "{v}.unfold(0, 1, 1)"),
+    *(
+        "torch.nn.functional.pad({v}, (1, 0), value=0.5)",
+        "{v}.take_along_dim({v}.argsort(0), 0)",
+        "{v}.unfold(0, 1, 1)",
+    ),
     *("{v}.scatter_add(0, torch.zeros({s}, dtype=torch.int64), {v}.sin())", "{v}.roll(1, 0)", "torch.atleast_2d({v})"),
     *("torch.fft.rfft({v}).abs()", "torch.view_as_real({v} * (1 + 2j))", "torch.fft.fft({v}).imag", "{v}.split(1)[0]"),
     *("torch.nn.functional.layer_norm({v}, {v}.shape[-1:])", "torch.nn.functional.rms_norm({v}, {v}.shape[-1:])"),
     *("torch.nn.functional.softmax({v} * 3, -1)", "{v}.diff(dim=0)", "torch.outer({v}.flatten(), {v}.flatten())"),
     *("torch.nn.functional.cosine_similarity({v}, {v}.exp(), -1)", "{v}.square().sum(-1, keepdim=True).sqrt()"),
-    *("torch.nn.functional.glu(torch.cat([{v}, {v}], -1))", "torch.trapezoid({v}, dim=-1)", "torch.einsum('...i->...', {v})"),
+    *(
+        "torch.nn.functional.glu(torch.cat([{v}, {v}], -1))",
+        "torch.trapezoid({v}, dim=-1)",
+        "torch.einsum('...i->...', {v})",
+    ),
     *("torch.nn.functional.cross_entropy({v}, torch.zeros({s}[:-1], dtype=torch.int64))", "torch.logit({v}.sigmoid())"),
     *("torch.nn.functional.kl_div({v}.log_softmax(-1), {v}.cos().softmax(-1), reduction='sum')", "{v}.norm(p=3)"),
-    *("torch.nn.functional.mse_loss({v}, {v}.sin())", "torch.tensordot({v}, {v}, dims=[[0], [0]])", "{v}.topk(1, 0)[0]"),
+    *(
+        "torch.nn.functional.mse_loss({v}, {v}.sin())",
+        "torch.tensordot({v}, {v}, dims=[[0], [0]])",
+        "{v}.topk(1, 0)[0]",
+    ),
     *("torch.nn.functional.normalize({v}, dim=-1)", "{v}.dist({v}.cos())", "torch.cov({v}.reshape(1, -1))"),
-    *("torch.vander({v}.flatten(), 3)", "torch.special.i0({v})", "torch.renorm({v}[None], 2, 0, 0.7)", "{v}.logsumexp(0)"),
+    *(
+        "torch.vander({v}.flatten(), 3)",
+        "torch.special.i0({v})",
+        "torch.renorm({v}[None], 2, 0, 0.7)",
+        "{v}.logsumexp(0)",
+    ),
 )
 # of a matrix `{m}` that is symmetric and positive definite, or of any `{v}` that has two dimensions
 MATRICES = (
     *("torch.linalg.inv({m})", "torch.linalg.det({v} @ {v}.mT)", "torch.linalg.solve({m}, {v})", "torch.logdet({m})"),
-    *("torch.linalg.cholesky({m})", "torch.linalg.slogdet({m})[1]", "torch.linalg.matrix_exp({m} * 0.3)", "{v} @ {v}.mT"),
+    *(
+        "torch.linalg.cholesky({m})",
+        "torch.linalg.slogdet({m})[1]",
+        "torch.linalg.matrix_exp({m} * 0.3)",
+        "{v} @ {v}.mT",
+    ),
     *("torch.linalg.eigvalsh({m})", "torch.linalg.svdvals({m})", "torch.linalg.matrix_norm({v})", "torch.trace({m})"),
-    *("torch.linalg.matrix_power({m}, 3)", "torch.linalg.qr({m})[1]", "torch.cholesky_solve({v}, torch.linalg.cholesky({m}))"),
+    *(
+        "torch.linalg.matrix_power({m}, 3)",
+        "torch.linalg.qr({m})[1]",
+        "torch.cholesky_solve({v}, torch.linalg.cholesky({m}))",
+    ),
     *("torch.linalg.lstsq({m}, {v}).solution", "torch.linalg.pinv({m})", "torch.linalg.lu({m})[2]", "{v}.tril()"),
-    *("torch.linalg.solve_triangular({m}, {v}, upper=True)", "torch.linalg.eigh({m})[0]", "torch.einsum('ij,kj->ik', {v}, {v})"),
+    *(
+        "torch.linalg.solve_triangular({m}, {v}, upper=True)",
+        "torch.linalg.eigh({m})[0]",
+        "torch.einsum('ij,kj->ik', {v}, {v})",
+    ),
     *("torch.linalg.matrix_exp({m} * 4)", "torch.linalg.norm({m}, 2)", "torch.linalg.multi_dot([{v}, {v}.mT, {v}])"),
-    *("torch.baddbmm({m}[None], {v}[None], {v}.mT[None])[0]", "torch.linalg.vector_norm({v}, 3)", "torch.kron({v}, {v})"),
-    *("torch.nn.functional.linear({v}, {v}, {v}[:, 0])", "torch.cdist({v}, {v} + 1)", "{v}.diagonal()", "torch.diag({v}[0])"),
+    *(
+        "torch.baddbmm({m}[None], {v}[None], {v}.mT[None])[0]",
+        "torch.linalg.vector_norm({v}, 3)",
+        "torch.kron({v}, {v})",
+    ),
+    *(
+        "torch.nn.functional.linear({v}, {v}, {v}[:, 0])",
+        "torch.cdist({v}, {v} + 1)",
+        "{v}.diagonal()",
+        "torch.diag({v}[0])",
+    ),
     *("torch.nn.functional.scaled_dot_product_attention({v}, {v}, {v})", "torch.linalg.inv({m} + {v} @ {v}.mT)"),
-    *("torch.nn.functional.conv1d({v}[None], {v}[None, :, :1])", "torch.nn.functional.avg_pool1d({v}[None], 1)", "{v}.mT"),
+    *(
+        "torch.nn.functional.conv1d({v}[None], {v}[None, :, :1])",
+        "torch.nn.functional.avg_pool1d({v}[None], 1)",
+        "{v}.mT",
+    ),
 )
 FUNCTIONS = {
     "_Cube": """
@@ -235,7 +291,9 @@ def step(draw: Draw, name: str, known: list[str], names: list[str]) -> str:
     """A line that makes `name` of what there is."""
     v = known[-1] if draw.chance(0.6) else draw.one(known)
     w = f"{draw.one(known)}.sum()" if draw.chance(0.7) else draw.one(("_c", "1.5", "_c.cos()"))
-    kind = draw.weighted(unary=22, binary=16, along=12, reduce=8, change=20, view=16, matrix=16, function=40 * bool(names))
+    kind = draw.weighted(
+        unary=22, binary=16, along=12, reduce=8, change=20, view=16, matrix=16, function=40 * bool(names)
+    )
     size = f"{v}.shape"
     if kind == "unary":
         called = draw.one(UNARY)

@@ -19,8 +19,8 @@ from tritensor.autograd.tape import Node as Node
 from tritensor.autograd.tape import Slot as Slot
 from tritensor.autograd.tape import record as record
 from tritensor.function import Function as Function
-from tritensor.function import gradcheck as gradcheck
-from tritensor.function import gradgradcheck as gradgradcheck
+from tritensor.functional.gradcheck import gradcheck as gradcheck
+from tritensor.functional.gradcheck import gradgradcheck as gradgradcheck
 
 __all__ = [
     "GradientPlan",

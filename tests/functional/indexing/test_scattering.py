@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor.autograd import gradcheck, gradgradcheck
 from tritensor.errors import DtypeError, RangeError, ShapeError, UnsupportedError
-from tritensor.function import gradcheck, gradgradcheck
 
 from .arrays import T, on
 
