@@ -171,6 +171,9 @@ def test_refusals() -> None:
 
 
 def test_batches_of_mixtures_grow() -> None:
+    """Also where the batch of the mixture has another number of dimensions, or is larger."""
+    wide = d.MixtureSameFamily(d.Categorical(torch.ones(2, 1, 1)), d.Exponential(torch.ones(1, 1))).expand((2, 3))
+    assert wide.batch_shape == (2, 3) and wide.log_prob(torch.ones(2, 3)).shape == (2, 3)
     made = d.MixtureSameFamily(d.Categorical(torch.ones(2)), d.Binomial(3, torch.tensor([[0.5, 0.25]]))).expand((4,))
     assert made.log_prob(torch.tensor([0.0, 1.0, 2.0, 3.0])).shape == made.sample().shape == (4,)
 

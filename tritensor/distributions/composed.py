@@ -10,6 +10,7 @@ from ..autograd.mode import no_grad
 from ..dtypes import finfo
 from ..functional.likeness import full_like, ones_like, zeros_like
 from ..functional.pointwise import where
+from ..size import Size
 from ..special import gammaln
 from ..tensor import Tensor
 from . import constraints
@@ -282,8 +283,10 @@ class MixtureSameFamily(Distribution):
     support = stated("The components'.", lambda self: constraints.MixtureSameFamilyConstraint(self._components.support))
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        made = super().expand(batch_shape, _instance)
+        made = type(self).__new__(type(self)) if _instance is None else _instance
+        vars(made).update(vars(self), _batch_shape=Size(batch_shape))
         made._mixture = self._mixture.expand(batch_shape)  # its batch may be shorter, or larger
+        made._components = self._components.expand((*batch_shape, self._components.batch_shape[-1]))
         return made
 
     def _weights(self) -> Tensor:
