@@ -46,6 +46,7 @@ MOMENTS: dict[str, tuple[Any, str, Any, Any]] = {
     "Categorical.mean": (lambda x: d.Categorical(x), "mean", NAN, None),
     "Categorical.variance": (lambda x: d.Categorical(x), "variance", NAN, None),
     "StudentT.variance": (lambda x: d.StudentT(x), "variance", [INF, 3, NAN], [0, -2, 0]),
+    "StudentT.stddev": (lambda x: d.StudentT(1.5, 0.0, x + INF), "stddev", [INF] * 3, [0] * 3),
     "Exponential.mode": (lambda x: d.Exponential(x), "mode", [0] * 3, None),
     "Geometric.mode": (lambda x: d.Geometric(x / 4), "mode", [0] * 3, None),
     "HalfNormal.mode": (lambda x: d.HalfNormal(x), "mode", [0] * 3, None),

@@ -303,8 +303,9 @@ class StudentT(Distribution):
     @property
     def variance(self) -> Tensor:
         """scale^2 df / (df - 2) for df above 2, infinite down to 1, NaN below."""
-        df = where(self.df > 2, self.df, 3)  # elsewhere its gradient would be NaN
-        found = where(self.df > 2, self.scale**2 * df / (df - 2), float("inf"))
+        finite = self.df > 2
+        df, scale = where(finite, self.df, 3), where(finite, self.scale, 1)  # elsewhere gradients could be NaN
+        found = where(finite, scale**2 * df / (df - 2), float("inf"))
         return where(self.df > 1, found, float("nan"))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
