@@ -42,7 +42,7 @@ class _Run:
 
     def __init__(self, call: str, func: Any, inputs: Any, create: bool, strict: bool, scalar: bool = False) -> None:
         self.call, self.create, self.strict = call, create, strict
-        self.graph = create or recording.enabled
+        self.graph = create or bool(recording.enabled)
         self.several, given = _tensors(inputs, "inputs", call)
         with enable_grad():
             self.inputs = [alias(x if create else x._without_node()) for x in given]

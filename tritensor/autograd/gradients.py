@@ -62,6 +62,7 @@ class OperatorGradient(Gradient):
         "on_device",
         "one",
         "operator",
+        "ours",
         "positions",
         "saves_output",
         "title",
@@ -96,6 +97,7 @@ class OperatorGradient(Gradient):
         self.arithmetic = not self.joint and all(
             not function.__code__.co_names and not function.__code__.co_freevars for function in functions
         )
+        self.ours = all(inside_package(function.__code__.co_filename) for function in functions)
         self.evaluate = _evaluator(self.calls)
         self.capture = tuple(captured)
         self.labels = tuple(

@@ -61,7 +61,7 @@ own = _Own()
 @public(functional=False)
 def is_grad_enabled() -> bool:
     """Whether operators are being recorded in this thread."""
-    return recording.enabled
+    return bool(recording.enabled)
 
 
 @public(functional=False)
@@ -138,7 +138,11 @@ class _GradMode:
         if block is None:
             block = _Block()
             own.entered.setdefault(self, []).append(block)
-        block.restore = restoring.to[recording.enabled, recording.inference]
+        before, inference = recording.enabled, recording.inference
+        if before.__class__ is bool:
+            block.restore = restoring.to[before, inference]
+        else:  # of a backward pass
+            block.restore = functools.partial(recording.__dict__.update, {"enabled": before, "inference": inference})
         # from here on no instruction looks for an interrupt
         recording.enabled = self.enabled
         if self.inference is not None:

@@ -12,6 +12,8 @@ This module uses tensors through their methods only; it imports neither `Tensor`
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import sys
 from collections.abc import Iterator, Sequence
@@ -224,6 +226,46 @@ class Slot:
         return hash((id(self.node), self.index))
 
 
+class _Pass:
+    """The mode of a thread in a backward pass whose own mode is another than its caller's, as the value of
+    `recording.enabled`.
+
+    It is the pass's for the package's functions that the pass calls, and the caller's for what runs in between:
+    finalizers, handlers of signals, callbacks of the garbage collector. Hooks and functions of the user's that are part
+    of the pass run with the pass's mode itself, `whole`.
+    """
+
+    __slots__ = ("whole",)
+
+    def __init__(self, whole: bool) -> None:
+        self.whole = whole
+
+    def __bool__(self) -> bool:
+        frame: Any = _getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if code is _PROPAGATE:
+                return self.whole
+            if code.co_filename not in _PARTS and not _is_part(code.co_filename):
+                break
+            frame = frame.f_back
+        return not self.whole
+
+
+_getframe = sys._getframe
+_PARTS = {contextlib.__file__, functools.__file__}  # source files whose functions may be part of a pass
+
+
+def _is_part(filename: str) -> bool:
+    found = filename.startswith(("<tritensor", "<replay")) or inside_package(filename)
+    if found:
+        _PARTS.add(filename)
+    return found
+
+
+_PASSES = {False: _Pass(False), True: _Pass(True)}
+
+
 def propagate(
     roots: Sequence[tuple[Any, Any]], retain_graph: bool, create_graph: bool, targets: dict[Any, int] | None = None
 ) -> list[Any]:
@@ -248,7 +290,8 @@ def propagate(
     leaves: dict[Any, list[Any]] = {}
     heap: list[tuple[int, Node]] = []
     before, outer = recording.enabled, recording.selective
-    recording.enabled, recording.selective = create_graph, targets is not None
+    mode: Any = create_graph if bool(before) is create_graph else _PASSES[create_graph]
+    recording.enabled, recording.selective = mode, targets is not None
     try:
         for edge, gradient in roots:
             _deliver(edge, gradient, pending, leaves, heap)
@@ -264,7 +307,9 @@ def propagate(
             gradient = pending.pop(node)
             backward = node.backward
             if node.hooks is not None:
+                recording.enabled = create_graph
                 gradient = _run_hooks(node, as_tensors(gradient))
+                recording.enabled = mode
             if wanted is not None:
                 _collect(node, as_tensors(gradient), targets, found)
                 if node not in wanted:
@@ -285,7 +330,12 @@ def propagate(
                     if type(array) is ndarray:
                         parts = backward.run_on_arrays(saved, array)
                 if parts is None:
-                    parts = backward.run(node, as_tensors(gradient))
+                    if backward.ours:
+                        parts = backward.run(node, as_tensors(gradient))
+                    else:
+                        recording.enabled = create_graph
+                        parts = backward.run(node, as_tensors(gradient))
+                        recording.enabled = mode
                 if saved and not retain_graph and backward.frees:
                     node.saved, node.versions = _FREED, None
             except Exception as error:
@@ -316,16 +366,24 @@ def propagate(
                 saved = ()
                 for leaf in _completed(node, watched):
                     if leaf in leaves:
+                        recording.enabled = create_graph
                         finish(leaf, leaves.pop(leaf), create_graph, None, found)
+                        recording.enabled = mode
         # A leaf takes over a gradient without a copy only if nothing else references it, so drop these references. What
         # the last node saved is among them: cross entropy on a device saves the gradient that it returns.
         gradient = parts = part = array = value = None
         saved = ()
         for leaf in tuple(leaves):  # not the first of what is left, which is searched for among those taken out
+            if leaf._hooks or leaf._post_hooks:
+                recording.enabled = create_graph
             finish(leaf, leaves.pop(leaf), create_graph, targets, found)
+            recording.enabled = mode
     finally:
         recording.enabled, recording.selective = before, outer
     return found
+
+
+_PROPAGATE = propagate.__code__
 
 
 def _unfitting(node: Node, error: Exception) -> AutogradError:

@@ -117,7 +117,7 @@ class Recorded:
         for value in values:
             if not isinstance(value, Tensor):
                 raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
-        self.outside = recording.enabled
+        self.outside = bool(recording.enabled)
         self.leaves = [alias(value) for value in values]
         self.arguments = unflatten(self.leaves, self.spec)
         self.beyond = False

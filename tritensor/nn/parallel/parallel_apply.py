@@ -90,7 +90,7 @@ class _Call:
                 )
             self.device = first.device
         self.stream = cuda.current_stream(self.device) if self.device.type == "cuda" else None
-        self.mode = recording.enabled, recording.inference
+        self.mode = bool(recording.enabled), recording.inference
         self.casts, self.lower = state.types, dict(state.lower)
         self.output: Any = None
         self.error: BaseException | None = None
