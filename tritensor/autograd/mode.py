@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Generator
@@ -13,6 +15,8 @@ from ..errors import ArgumentError
 from ..public import public
 
 __all__ = [
+    "PASS_MODES",
+    "PassMode",
     "enable_grad",
     "inference_mode",
     "is_grad_enabled",
@@ -56,6 +60,49 @@ class _Own(threading.local):
 
 
 own = _Own()
+
+
+class PassMode:
+    """The mode of a thread in a backward pass whose own mode is another than its caller's, as the value of
+    `recording.enabled`.
+
+    It is the pass's for the package's functions that the pass calls, and the caller's for what runs in between:
+    finalizers, handlers of signals, callbacks of the garbage collector. Hooks and functions of the user's that are part
+    of the pass run with the pass's mode itself, `whole`.
+    """
+
+    __slots__ = ("whole",)
+
+    propagate: Any = None  # the code of the function that is the pass
+
+    def __init__(self, whole: bool) -> None:
+        self.whole = whole
+
+    def __bool__(self) -> bool:
+        frame: Any = _getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if code is self.propagate:
+                return self.whole
+            if code.co_filename not in _PARTS and not _is_part(code.co_filename):
+                break
+            frame = frame.f_back
+        return not self.whole
+
+
+_getframe = sys._getframe
+_PACKAGE = __file__.rpartition("autograd")[0]
+_PARTS = {contextlib.__file__, functools.__file__}  # source files whose functions may be part of a pass
+
+
+def _is_part(filename: str) -> bool:
+    found = filename.startswith((_PACKAGE, "<tritensor", "<replay"))
+    if found:
+        _PARTS.add(filename)
+    return found
+
+
+PASS_MODES = {False: PassMode(False), True: PassMode(True)}
 
 
 @public(functional=False)

@@ -12,8 +12,6 @@ This module uses tensors through their methods only; it imports neither `Tensor`
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import gc
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,7 +23,7 @@ from numpy import ndarray
 
 from ..errors import AutogradError, explain
 from .leaves import add_to_leaf, as_tensors, finish, sum_of, through_hook
-from .mode import recording
+from .mode import PASS_MODES, PassMode, recording
 from .precision import casts, state, without_casts
 
 __all__ = ["NOWHERE", "Gradient", "Node", "Slot", "propagate", "record", "unrecorded_view", "views_on"]
@@ -226,46 +224,6 @@ class Slot:
         return hash((id(self.node), self.index))
 
 
-class _Pass:
-    """The mode of a thread in a backward pass whose own mode is another than its caller's, as the value of
-    `recording.enabled`.
-
-    It is the pass's for the package's functions that the pass calls, and the caller's for what runs in between:
-    finalizers, handlers of signals, callbacks of the garbage collector. Hooks and functions of the user's that are part
-    of the pass run with the pass's mode itself, `whole`.
-    """
-
-    __slots__ = ("whole",)
-
-    def __init__(self, whole: bool) -> None:
-        self.whole = whole
-
-    def __bool__(self) -> bool:
-        frame: Any = _getframe(1)
-        while frame is not None:
-            code = frame.f_code
-            if code is _PROPAGATE:
-                return self.whole
-            if code.co_filename not in _PARTS and not _is_part(code.co_filename):
-                break
-            frame = frame.f_back
-        return not self.whole
-
-
-_getframe = sys._getframe
-_PARTS = {contextlib.__file__, functools.__file__}  # source files whose functions may be part of a pass
-
-
-def _is_part(filename: str) -> bool:
-    found = filename.startswith(("<tritensor", "<replay")) or inside_package(filename)
-    if found:
-        _PARTS.add(filename)
-    return found
-
-
-_PASSES = {False: _Pass(False), True: _Pass(True)}
-
-
 def propagate(
     roots: Sequence[tuple[Any, Any]], retain_graph: bool, create_graph: bool, targets: dict[Any, int] | None = None
 ) -> list[Any]:
@@ -290,7 +248,7 @@ def propagate(
     leaves: dict[Any, list[Any]] = {}
     heap: list[tuple[int, Node]] = []
     before, outer = recording.enabled, recording.selective
-    mode: Any = create_graph if bool(before) is create_graph else _PASSES[create_graph]
+    mode: Any = create_graph if bool(before) is create_graph else PASS_MODES[create_graph]
     recording.enabled, recording.selective = mode, targets is not None
     try:
         for edge, gradient in roots:
@@ -383,7 +341,7 @@ def propagate(
     return found
 
 
-_PROPAGATE = propagate.__code__
+PassMode.propagate = propagate.__code__
 
 
 def _unfitting(node: Node, error: Exception) -> AutogradError:
