@@ -247,6 +247,7 @@ def propagate(
     pending: dict[Any, Any] = {}
     leaves: dict[Any, list[Any]] = {}
     heap: list[tuple[int, Node]] = []
+    create_graph = bool(create_graph)
     before, outer = recording.enabled, recording.selective
     mode: Any = create_graph if bool(before) is create_graph else PASS_MODES[create_graph]
     recording.enabled, recording.selective = mode, targets is not None

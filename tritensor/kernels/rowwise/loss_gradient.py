@@ -72,7 +72,7 @@ def gradient_wanted(x: Tensor, reduction: str) -> bool:
     Not in float16, where a gradient divided by the number of rows underflows before it is multiplied by a loss scale.
     """
     on_device = x._data.__class__ is DeviceArray and x.dtype is not dtypes.float16
-    return on_device and reduction != "none" and x._needs and recording.enabled
+    return on_device and reduction != "none" and x._needs and bool(recording.enabled)
 
 
 @cross_entropy_with_gradient.gradient

@@ -95,8 +95,6 @@ def _answer(socket: Any, arena: Arena, outcome: Outcome) -> None:
     else:
         try:
             arena.give(pack(outcome.value), outcome.ticket, _BATCH)
-        except (BrokenPipeError, ConnectionResetError):
-            raise
         except BaseException as error:
             if isinstance(error, (OSError, MemoryError)):
                 error.add_note(_LIMITS)

@@ -197,11 +197,11 @@ def receive(connection: Any) -> tuple[Message, Any]:
         data = connection.recv_bytes()
         *numbers, length = _HEAD.unpack_from(data)
         end = _HEAD.size + length
-        return Message(*numbers, more=data[_HEAD.size : end]), data[end:].decode() or None
+        return Message(*numbers)._replace(more=data[_HEAD.size : end]), data[end:].decode() or None
     data, handles, _, _ = socket.recv_fds(connection, _HEAD.size, 1)
     try:
         *numbers, length = _HEAD.unpack(data + _exactly(connection, _HEAD.size - len(data)))
-        message = Message(*numbers, more=_exactly(connection, length))
+        message = Message(*numbers)._replace(more=_exactly(connection, length))
         if message.width and not handles:  # the system drops one for which there is no room here
             raise OSError(errno.EMFILE, f"{os.strerror(errno.EMFILE)}: no room for a worker's shared memory")
     except BaseException:
