@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kinds import ACCEPTED, CRASH, DECIDED_BY_ROUNDING, ERROR, VALUE, Known
+from .kinds import ACCEPTED, CRASH, DECIDED_BY_ROUNDING, ERROR, OF_FORWARD_MODE, VALUE, Known
 
 VALUES: tuple[Known, ...] = (
     Known(
@@ -12,6 +12,14 @@ VALUES: tuple[Known, ...] = (
         "The difference of nearly equal numbers, a quotient by nearly 0, a number cut to an integer next to it: the "
         "value moves as far in PyTorch itself if its numbers are changed by an ulp, and both agree in float64.",
         "torch.optim.Adam([x], weight_decay=0.1).step()  # where the gradient is about -0.1 x",
+    ),
+    Known(
+        "Tangents that PyTorch drops",
+        VALUE,
+        OF_FORWARD_MODE,
+        "Forward mode gives what reverse mode gives, in PyTorch as well. PyTorch's own tangents of `elu` and `polar`, "
+        "of a Function inside of two transformations, and of some others are zero or wrong.",
+        "torch.func.jacfwd(torch.func.jacfwd(torch.nn.functional.elu))(torch.tensor([-1.0]))",
     ),
     Known(
         "Names of nodes",

@@ -14,7 +14,7 @@ import tritensor
 
 from . import known, rounding
 from .drawing import Draw, Finished
-from .kinds import DECIDED_BY_ROUNDING
+from .kinds import DECIDED_BY_ROUNDING, OF_FORWARD_MODE
 from .session import OUTCOMES, REFUSED, VALUE, Changed, Difference, Session, Unsuitable
 
 FAMILIES = (
@@ -118,6 +118,11 @@ def run(family: str, seed: int, device: str = "cpu") -> Result:
     found = draw.found
     if found is not None and found.outcome == VALUE and rounding.decides(found, session):
         found = replace(found, detail=f"{found.detail}\n    {DECIDED_BY_ROUNDING}")
+    elif found is not None and family == "transforms" and found.outcome == VALUE:
+        from .transforms import forward_is_wrong
+
+        if forward_is_wrong(found, session):
+            found = replace(found, detail=f"{found.detail}\n    {OF_FORWARD_MODE}")
     return Result(family, seed, tuple(session.statements), found, session.accepted, session.compared)
 
 

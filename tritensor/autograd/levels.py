@@ -179,7 +179,8 @@ def _entered(array: Any, level: Level, whole: bool) -> Any:
 
 def leave(x: Tensor, level: Level) -> Tensor:
     """All samples, along a new first dimension."""
-    return _crossed(_left(_array(x), level), (x, lambda grad: enter(grad, level)))
+    inside = level in _levels(_array(x))
+    return _crossed(_left(_array(x), level), (x, lambda grad: enter(grad, level) if inside else grad.sum(0)))
 
 
 def _left(array: Any, level: Level) -> Any:
