@@ -17,6 +17,7 @@ import numpy as np
 from . import copying, dtypes, layout, lifting
 from .arguments import UNEXPECTED, refuse_misuse
 from .autograd.gradients import Unmoved, unmoved
+from .autograd.levels import aligned
 from .autograd.mode import no_grad, recording
 from .autograd.names import node_name
 from .autograd.precision import casts, state, without_casts
@@ -168,6 +169,7 @@ def write(x: Tensor, result: Tensor, name: str = _Pass.name, replaced: bool = Tr
     if result._needs and recording.enabled and x._origin is not None and x._origin[3] < 0:
         raise AutogradError(unrecorded_view("is being modified inplace"))
     if isinstance(x._data, Lifted) or isinstance(result._data, Lifted):
+        result = aligned((x, result))[1]  # whose gradient is summed over a batch that it is not of
         lifting.write(x, result)
     elif x._data.__class__ is DeviceArray:
         # `result` views the memory that is written: reading and writing it in one kernel would be a race on a GPU

@@ -109,6 +109,20 @@ def test_a_value_that_all_samples_share_is_not_written_over_by_one_that_differs(
         vmap(lambda x: jvp(lambda x: y.add_(x), (x,), (x,))[1])(torch.ones(3, 2))
 
 
+def test_gradients_of_what_all_samples_share_and_write_or_return() -> None:
+    x, y = point(2).requires_grad_(), point(3, 2)
+
+    def written(x: Any, y: Any) -> Any:
+        z = y * 1
+        z[0] = x.sum()
+        return z * y
+
+    (found,) = torch.autograd.grad(vmap(written, in_dims=(None, 0))(x, y).sum(), x)
+    close(found, y[:, 0].sum().expand(2))
+    (found,) = torch.autograd.grad(vmap(lambda x, y: x * 2, in_dims=(None, 0))(x, y).sum(), x)
+    close(found, torch.full((2,), 6.0, dtype=x.dtype))
+
+
 def test_least_squares_have_the_tangent_of_the_pseudoinverse() -> None:
     a, b, da, db = point(4, 2), point(4, 1, seed=1), point(4, 2, seed=2), point(4, 1, seed=3)
     found = jvp(lambda a, b: torch.linalg.lstsq(a, b).solution, (a, b), (da, db))[1]
