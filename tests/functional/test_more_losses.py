@@ -297,3 +297,10 @@ def test_the_names_of_the_package_have_pytorchs_parameters():
         assert found.tolist() == expected.tolist()
     with pytest.raises(TypeError):
         torch.hinge_embedding_loss(x, y, size_average=True)
+
+
+def test_a_margin_that_is_just_kept_has_no_gradient() -> None:
+    for loss, target in ((F.multi_margin_loss, [2]), (F.multilabel_margin_loss, [[2, -1, -1]])):
+        x = torch.tensor([[-2.5, 2.0, 3.0]], requires_grad=True)
+        loss(x, torch.tensor(target)).backward()
+        assert x.grad.tolist() == [[0, 0, 0]]

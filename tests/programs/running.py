@@ -30,6 +30,7 @@ FAMILIES = (
     "transforms",
     "linear",
     "training",
+    "modules",
 )
 
 

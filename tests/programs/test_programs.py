@@ -17,7 +17,13 @@ pytestmark = pytest.mark.peer
 SIMULATED = ("indexing", "views", "numbers", "reductions", "creation", "printing", "optimizers")
 FAILING = (VALUE, CRASH, REFUSED)
 # The share of the statements that PyTorch runs: fewer, and little is compared; all, and no refusal is.
-SHARES = {"refusals": (0.3, 0.7), "printing": (0.7, 0.97), "optimizers": (0.7, 0.99), "transforms": (0.9, 1)}
+SHARES = {
+    "refusals": (0.3, 0.7),
+    "printing": (0.7, 0.97),
+    "optimizers": (0.7, 0.99),
+    "transforms": (0.9, 1),
+    "modules": (0.7, 0.999),
+}
 
 
 def told(tally: Tally, device: str) -> str:

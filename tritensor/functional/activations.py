@@ -328,7 +328,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     if not 0 <= p <= 1:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     check_tensor("dropout", "input", 1, input)
-    if not training or p == 0:
+    if not training or p == 0 or not input._data.size:
         return input
     seed, offset = generator_of(input.device).draw()
     return _apply(dropout_operator, input, inplace, p=p, seed=seed, offset=offset)

@@ -146,7 +146,7 @@ def multi_margin_loss(
         raise ShapeError(f"inconsistent weight size, expected {rows.shape[1]} but got {list(weight.shape)}")
     _check_labels("multi_margin_loss", input, target, 0, "target out of range")
     own = target.reshape(-1, 1)
-    values = (margin - rows.gather(1, own) + rows).clamp_min(0)
+    values = (margin - rows.gather(1, own) + rows).relu()  # which has no gradient at 0, as in PyTorch
     values = where(_classes(rows) == own, 0, values * values if p == 2 else values).sum(1)
     values = values.reshape(target.shape) / rows.shape[1]
     if weight is not None:
@@ -177,7 +177,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     labels = where(counts, labels, 0)
     positions = where(counts, labels, rows.shape[1])  # those that do not count are beyond the classes
     others = (positions.unsqueeze(2) != _classes(rows)).all(1)
-    pairs = (1 - rows.gather(1, labels).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
+    pairs = (1 - rows.gather(1, labels).unsqueeze(2) + rows.unsqueeze(1)).relu()
     values = (
         where(counts.unsqueeze(2) & others.unsqueeze(1), pairs, 0).sum((1, 2)).reshape(input.shape[:-1]) / rows.shape[1]
     )

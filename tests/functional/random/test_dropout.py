@@ -99,3 +99,8 @@ def test_dropout_counts_in_64_bits_where_it_must(simulated) -> None:
     launch(kernels.dropout_kernel, (3,), arguments, constants, simulated)
     expected = kernels.dropout(torch.ones(40), p=0.5, seed=5, offset=6)
     assert copies.to_host(out).tolist() == expected.tolist()
+
+
+def test_dropout_of_no_elements_is_the_tensor_itself() -> None:
+    x = torch.ones(0, 2, requires_grad=True)
+    assert torch.nn.functional.dropout(x, 1.0) is x
