@@ -11,6 +11,7 @@ from typing import Any
 
 from .kinds import ACCEPTED, CRASH, ERROR, LAYOUT, REFUSED, VALUE, Known
 from .known_linear import LINEAR
+from .known_modules import MODULES
 from .known_values import VALUES
 
 __all__ = ["ACCEPTED", "CRASH", "ERROR", "KNOWN", "LAYOUT", "REFUSED", "VALUE", "Known", "entry"]
@@ -18,6 +19,7 @@ __all__ = ["ACCEPTED", "CRASH", "ERROR", "KNOWN", "LAYOUT", "REFUSED", "VALUE", 
 KNOWN: tuple[Known, ...] = (
     *VALUES,
     *LINEAR,
+    *MODULES,
     Known(
         "Complex tensors beyond arithmetic",
         REFUSED,

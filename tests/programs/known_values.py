@@ -21,33 +21,6 @@ VALUES: tuple[Known, ...] = (
         "of a Function inside of two transformations, and of some others are zero or wrong.",
         "torch.func.jacfwd(torch.func.jacfwd(torch.nn.functional.elu))(torch.tensor([-1.0]))",
     ),
-    Known(
-        "The order of strides of a layer's result",
-        VALUE,
-        r"^strides .*of y\d",
-        "Results are in the usual order; PyTorch gives transposed views in places.",
-        "torch.nn.MultiheadAttention(4, 2, batch_first=True)(x, x, x)[0].stride()",
-        r"m\(|functional_call\(m",
-    ),
-    Known(
-        "Gradients of resizing by a factor that is not the ratio of the sizes",
-        VALUE,
-        r"^grad's value of|^value \[\d+\] of g",
-        "They are the gradients of what was computed. PyTorch goes back through `nearest` and `bicubic` as if an equal "
-        "or a doubled size were the ratio, which the forward pass does not do.",
-        "torch.nn.functional.interpolate(x, scale_factor=2.3).sum().backward()",
-        "backward",
-        r"nterpolate|Upsampl",
-    ),
-    Known(
-        "Filtered pictures of width 1",
-        VALUE,
-        r"^value of",
-        "They are filtered along both dimensions; PyTorch's rows of a result of width 1 are all the first one.",
-        "torch.nn.functional.interpolate(x, (4, 1), mode='bilinear', antialias=True)",
-        r"antialias=True",
-    ),
-    Known(
         "Names of nodes",
         VALUE,
         "^result of nodes",
