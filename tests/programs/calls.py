@@ -102,7 +102,7 @@ UNCALLED: dict[str, str] = {
 def parameters(name: str, owner: str) -> tuple[inspect.Parameter, ...]:
     """The parameters of our function or method, the tensor itself included; `owner` is what it is called through."""
     places = {"torch": tritensor, "torch.nn.functional": nn.functional, "Tensor": tritensor.Tensor}
-    found = list(inspect.signature(getattr(places[owner], name)).parameters.values())
+    found = [p for p in inspect.signature(getattr(places[owner], name)).parameters.values() if p.name != "older"]
     for several, named_too in pairwise(found):
         if several.kind is several.VAR_POSITIONAL and named_too.name in ("dims", "repeats", "shape", "size", "sizes"):
             found.remove(named_too)  # `permute(*order, dims=None)`: the same argument in two forms

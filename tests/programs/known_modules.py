@@ -32,6 +32,15 @@ MODULES: tuple[Known, ...] = (
         r"antialias=True",
     ),
     Known(
+        "Gradients of a group norm of no element",
+        VALUE,
+        r"^value \[0\] of g\d",
+        "A sum of nothing is 0; PyTorch multiplies it by the deviation of nothing, which is nan.",
+        "torch.nn.GroupNorm(1, 3)(torch.ones(2, 3, 0)).sum().backward()",
+        r"",
+        r"GroupNorm\((.|\n)*[ (]0[,)]",
+    ),
+    Known(
         "Windows and strides of LPPool as tuples",
         ACCEPTED,
         r"mul\(\): argument 'other' \(position 1\) must be Tensor, not tuple",
