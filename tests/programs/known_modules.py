@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kinds import ACCEPTED, VALUE, Known
+from .kinds import ACCEPTED, REFUSED, VALUE, Known
 
 MODULES: tuple[Known, ...] = (
     Known(
@@ -39,6 +39,13 @@ MODULES: tuple[Known, ...] = (
         "torch.nn.GroupNorm(1, 3)(torch.ones(2, 3, 0)).sum().backward()",
         r"",
         r"GroupNorm\((.|\n)*[ (]0[,)]",
+    ),
+    Known(
+        "An output padding that is too large for no example",
+        REFUSED,
+        r"output padding must be smaller than either stride or dilation",
+        "It is refused as for any batch; PyTorch does not look at it where there is no example.",
+        "torch.nn.ConvTranspose1d(1, 1, 2, output_padding=1)(torch.ones(0, 1, 3))",
     ),
     Known(
         "Windows and strides of LPPool as tuples",
