@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import tritensor as torch
+from tritensor import settings
+
+from ..needs import needs_triton
 
 F = torch.nn.functional
 MEANS = (0.0, 1e4, 1e5, 1e6)
@@ -143,3 +146,39 @@ def _check_covariances(mean, device):
     np.testing.assert_allclose(x.grad.cpu().numpy(), 2 / 299 * (wide - wide.mean(1, keepdims=True)), atol=2e-9)
     pair = torch.complex(x.detach(), x.detach()).var(1)
     assert _worst(pair, 2 * wide.var(1, ddof=1)) < 5e-7
+
+
+@needs_triton
+@pytest.mark.parametrize("shape_and_dims", [REDUCED[k] for k in (1, 2, 3, 4, 7, 8)])
+def test_variances_and_deviations_on_a_device(shape_and_dims):
+    with torch.cuda.simulate():
+        _check_spread(*shape_and_dims, 1e6, "cuda", 1e-6)
+
+
+@needs_triton
+def test_variances_of_rows_that_are_cut_into_parts():
+    """Each part has its state relative to the same first element."""
+    array = _numbers((2, 3000), 1e6)
+    with torch.cuda.simulate(), settings.block(32):
+        assert _worst(torch.tensor(array, device="cuda").var(1), array.astype(np.float64).var(1, ddof=1)) < 1e-6
+
+
+SERIES = {
+    "cumsum": (np.cumsum, 0.0, 1.0),
+    "cumprod": (np.cumprod, 1.0, 1e-3),
+    "logcumsumexp": (np.logaddexp.accumulate, 0.0, 1.0),
+}
+
+
+def _check_series(name, shape, dim, device, most):
+    reference, centre, deviation = SERIES[name]
+    array = (np.random.default_rng(0).standard_normal(shape) * deviation + centre).astype(np.float32)
+    found = getattr(torch.from_numpy(array).to(device), name)(dim).cpu().numpy()
+    truth = reference(array.astype(np.float64), dim)
+    assert np.linalg.norm(found - truth) / np.linalg.norm(truth) < most
+
+
+@pytest.mark.parametrize("name", SERIES)
+@pytest.mark.parametrize(("shape", "dim"), [((100_000,), 0), ((20_000, 3), 0), ((3, 20_000), 1), ((2, 20_000, 2), 1)])
+def test_running_sums_and_products_are_rounded_once(name, shape, dim):
+    _check_series(name, shape, dim, "cpu", 5e-8)

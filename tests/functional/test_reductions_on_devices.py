@@ -166,6 +166,7 @@ def test_contiguous_elements_are_read_in_vectors_of_16_bytes(inner, kind):
         "REDUCED_RANK": 1,
         "INDEX64": False,
         "UNITS": (1,) * 5,
+        "SHIFT": -1,
         "ROWS": rows,
         "COLS": cols,
     }

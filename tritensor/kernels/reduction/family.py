@@ -65,6 +65,7 @@ class Parts(NamedTuple):
     start: Any = None
     finish: Any = None
     numbers: tuple[float, ...] = ()
+    shifted: bool = False
 
 
 class Place(NamedTuple):
@@ -107,7 +108,15 @@ class Reduction(Operator):
         self.stages: Stages | None = None
 
     def kernel(  # type: ignore[override]
-        self, fold: Any, combine: Any, identity: Any, *, start: Any = None, finish: Any = None, numbers: Any = None
+        self,
+        fold: Any,
+        combine: Any,
+        identity: Any,
+        *,
+        start: Any = None,
+        finish: Any = None,
+        numbers: Any = None,
+        shifted: bool = False,
     ) -> Operator:
         """Declare the kernel's parts, device functions in Triton's language.
 
@@ -118,10 +127,11 @@ class Reduction(Operator):
             start: `(values, index, numbers) -> state` of one element (`values` has one entry); by default the element.
             finish: `(state, count, numbers) -> results`; by default the state.
             numbers: `metadata -> numbers` for start and finish; by default there are none.
+            shifted: a row's first element is a further entry of `values`, and the last of the state for finish.
         """
         self.body = fold
         self.parts = lambda metadata: Parts(
-            fold, combine, identity, start, finish, numbers(metadata) if numbers else ()
+            fold, combine, identity, start, finish, numbers(metadata) if numbers else (), shifted
         )
         return self
 

@@ -54,6 +54,7 @@ def combine_columns(
     ins,
     numbers,
     row_offsets,
+    shift,
     row_mask,
     col,
     stop,
@@ -80,6 +81,8 @@ def combine_columns(
         offset = in_units(offset, UNITS[1])
         value = tl.load(ins[position] + row_offsets[position][:, None] + offset[None, :], mask=mask)
         values = values + (value.to(COMPUTE[position]),)  # type: ignore[assignment]  # noqa: RUF005
+    if len(shift) > 0:
+        values = values + (shift[0][:, None],)  # type: ignore[assignment]  # noqa: RUF005
     fresh = START(values, col[None, :], numbers)
     merged = ()
     for position in tl.static_range(len(STATE)):
@@ -119,6 +122,7 @@ def reduction_kernel(
     REDUCED_RANK: tl.constexpr,
     INDEX64: tl.constexpr,
     UNITS: tl.constexpr,
+    SHIFT: tl.constexpr,
     ROWS: tl.constexpr,
     COLS: tl.constexpr,
 ):
@@ -142,6 +146,8 @@ def reduction_kernel(
         OUT_DTYPES: the dtype in which each result is stored.
         INDEX64: whether offsets or counts need 64 bits.
         UNITS: see `_units`.
+        SHIFT: the input of which each row's first element is a further value for START, and the last of the state that
+            FINISH takes; -1 for none.
         ROWS, COLS: the tile.
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -159,6 +165,11 @@ def reduction_kernel(
     for position in tl.static_range(len(ins)):
         offset = in_units(offset_of(row, kept_strides[position], kept_shape, KEPT_RANK), UNITS[0])
         row_offsets = row_offsets + (offset,)  # type: ignore[assignment]  # noqa: RUF005
+    shift = ()
+    if SHIFT >= 0:
+        first = tl.load(ins[SHIFT] + row_offsets[SHIFT], mask=row_mask & (row - row < cols), other=0).to(COMPUTE[SHIFT])
+        # from which no finite number has an infinite distance
+        shift = (tl.where(tl.abs(first) < 1e30, first, tl.zeros_like(first)),)
     state = ()
     for position in tl.static_range(len(STATE)):
         state = state + (tl.full((ROWS, COLS), IDENTITY[position], STATE[position]),)  # type: ignore[assignment]  # noqa: RUF005
@@ -169,6 +180,7 @@ def reduction_kernel(
             ins,
             numbers,
             row_offsets,
+            shift,
             row_mask,
             first + col,
             stop,
@@ -191,6 +203,7 @@ def reduction_kernel(
             ins,
             numbers,
             row_offsets,
+            shift,
             row_mask,
             whole + col,
             stop,
@@ -207,7 +220,10 @@ def reduction_kernel(
             REDUCED_RANK,
             UNITS,
         )
-    results = FINISH(FOLD(state, 1), count, numbers)
+    folded = FOLD(state, 1)
+    if SHIFT >= 0:
+        folded = folded + (shift[0],)  # noqa: RUF005
+    results = FINISH(folded, count, numbers)
     for position in tl.static_range(len(outs)):
         pointer = outs[position] + part_index * rows + row
         tl.store(pointer, results[position].to(OUT_DTYPES[position]), mask=row_mask)
@@ -268,7 +284,8 @@ def reduce_arrays(
     finish: DeviceFunction = parts.finish or bare_state
     results: Sequence[DeviceArray] = outs
     if splits > 1:
-        results = [buffer.empty((splits, rows), kind.numpy, outs[0].device) for _, kind in identity]
+        kinds = [kind for _, kind in identity] + [compute] * parts.shifted
+        results = [buffer.empty((splits, rows), kind.numpy, outs[0].device) for kind in kinds]
         finish = bare_state
     wide = max(max(reach(array) for array in ins), splits * rows, cols) + _INTERPRETED_TILE >= 1 << 31
     launch(
@@ -297,6 +314,7 @@ def reduce_arrays(
             "REDUCED_RANK": len(reduced_shape),
             "INDEX64": wide,
             "UNITS": _units(kept_strides, reduced_strides, reduced_shape, rows, cols, part),
+            "SHIFT": 0 if parts.shifted else -1,
             "ROWS": row_block,
             "COLS": col_block,
         },
@@ -347,6 +365,7 @@ def _combine_parts(
             "REDUCED_RANK": 1,
             "INDEX64": splits * rows >= 1 << 31,
             "UNITS": (1, 1, 1, 1, 1),
+            "SHIFT": each - 1 if each > len(constants["STATE"]) else -1,
             "ROWS": row_block,
             "COLS": col_block,
         },

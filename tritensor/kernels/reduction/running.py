@@ -28,8 +28,9 @@ __all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp", "recurrence"
 
 # From so many elements on rows are shared among threads.
 _LARGE = 1 << 16
-# Columns of a block that is summed by a product, of the shortest row that is cut into blocks, elements of a piece.
-_BLOCK, _LONG, _PIECE = 32, 256, 1 << 16
+# Columns of a block that is summed by a product, of the shortest and the longest row that is cut into blocks (the
+# errors of blocks add up), and elements of a piece.
+_BLOCK, _LONG, _LONGEST, _PIECE = 32, 256, 4096, 1 << 16
 
 
 # ---- references -----------------------------------------------------------------------------------------------
@@ -52,8 +53,10 @@ def _in_rows(compute: Callable[..., Any], x: np.ndarray, dim: int, *kinds: Any) 
 
 
 def _accumulate(ufunc: np.ufunc, x: np.ndarray, dim: int, reverse: bool = False) -> np.ndarray:
-    def compute(x: np.ndarray, dim: int) -> tuple[np.ndarray]:
-        found = ufunc.accumulate(np.flip(x, dim) if reverse else x, dim, x.dtype)
+    kind = np.dtype(np.float64) if x.dtype.char == "f" else x.dtype  # one number after another loses float32's digits
+
+    def compute(part: np.ndarray, dim: int) -> tuple[np.ndarray]:
+        found = ufunc.accumulate(np.flip(part, dim) if reverse else part, dim, kind).astype(x.dtype, copy=False)
         return (np.flip(found, dim) if reverse else found,)
 
     return _in_rows(compute, x, dim, x.dtype)[0]
@@ -62,7 +65,9 @@ def _accumulate(ufunc: np.ufunc, x: np.ndarray, dim: int, reverse: bool = False)
 def _cumsum(x, *, dim, dtype=None, reverse=False):
     """The sum of the elements up to each place along `dim` (from the end, when reverse)."""
     cols = x.shape[-1] if x.ndim and dim in (-1, x.ndim - 1) else 0
-    if x.size < _LARGE or x.dtype.char not in "fd" or cols < _LONG or cols % _BLOCK or not x.flags.c_contiguous:
+    if x.size < _LARGE or x.dtype.char not in "fd" or not _LONG <= cols <= _LONGEST or cols % _BLOCK:
+        return _accumulate(np.add, x, dim, reverse)
+    if not x.flags.c_contiguous:
         return _accumulate(np.add, x, dim, reverse)
     triangle = np.triu(np.ones((_BLOCK, _BLOCK), x.dtype))
     rows, out = x.reshape(-1, cols // _BLOCK, _BLOCK), np.empty(x.shape, x.dtype)

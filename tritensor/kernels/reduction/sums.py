@@ -229,7 +229,7 @@ def _fold_moments(state, AXIS: tl.constexpr):
 
 @device_function
 def _one_moment(values, index, numbers):
-    x = values[0]
+    x = values[0] - values[1]  # of numbers far from 0 the mean would be rounded in each step
     return x, tl.zeros_like(x), tl.zeros_like(x) + 1
 
 
@@ -269,7 +269,9 @@ var.in_parts(
     lambda parts, metadata, count: host.merge_moments(parts, metadata["correction"], count),
     read_once=False,
 )
-var.kernel(_fold_moments, merge_moments, _no_moments, start=_one_moment, finish=_variance, numbers=_correction)
+var.kernel(
+    _fold_moments, merge_moments, _no_moments, start=_one_moment, finish=_variance, numbers=_correction, shifted=True
+)
 
 
 @var.gradient
@@ -301,7 +303,9 @@ std.in_parts(
 )
 # derived tests also reduce one element, whose variance is 0 only without the correction
 var.example = std.example = {"correction": 0}
-std.kernel(_fold_moments, merge_moments, _no_moments, start=_one_moment, finish=_deviation, numbers=_correction)
+std.kernel(
+    _fold_moments, merge_moments, _no_moments, start=_one_moment, finish=_deviation, numbers=_correction, shifted=True
+)
 
 
 @std.gradient

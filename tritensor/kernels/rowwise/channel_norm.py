@@ -156,7 +156,8 @@ def _launch(
 
 @device_function
 def _one_moment(values, index, numbers):
-    return values[0], tl.zeros_like(values[0]), tl.zeros_like(values[0]) + 1
+    x = values[0] - values[1]
+    return x, tl.zeros_like(x), tl.zeros_like(x) + 1
 
 
 @device_function
@@ -166,7 +167,9 @@ def _fold_moments(state, AXIS: tl.constexpr):
 
 @device_function
 def _mean_and_variance(state, count, numbers):
-    return state[0], state[1] / tl.maximum(state[2], tl.zeros_like(state[2]) + 1)
+    centre = state[3] + state[0]
+    low = tl.where(tl.abs(centre) < 1e30, state[0] - (centre - state[3]), tl.zeros_like(centre))
+    return centre, state[1] / tl.maximum(state[2], tl.zeros_like(state[2]) + 1), low
 
 
 @device_function
@@ -196,7 +199,9 @@ def _nothing(compute: dtypes.dtype) -> Any:
     return ((0, compute),) * 2
 
 
-MOMENTS = Parts(_fold_moments, merge_moments, lambda compute: ((0, compute),) * 3, _one_moment, _mean_and_variance)
+MOMENTS = Parts(
+    _fold_moments, merge_moments, lambda compute: ((0, compute),) * 3, _one_moment, _mean_and_variance, shifted=True
+)
 PRODUCTS = Parts(_fold_both, _add_both, _nothing, _products)
 WEIGHTED = Parts(_fold_both, _add_both, _nothing, _weighted)
 
