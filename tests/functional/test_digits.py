@@ -182,3 +182,11 @@ def _check_series(name, shape, dim, device, most):
 @pytest.mark.parametrize(("shape", "dim"), [((100_000,), 0), ((20_000, 3), 0), ((3, 20_000), 1), ((2, 20_000, 2), 1)])
 def test_running_sums_and_products_are_rounded_once(name, shape, dim):
     _check_series(name, shape, dim, "cpu", 5e-8)
+
+
+@needs_triton
+@pytest.mark.parametrize("name", SERIES)
+def test_running_sums_and_products_on_a_device(name):
+    with torch.cuda.simulate():
+        _check_series(name, (20_000,), 0, "cuda", 5e-8)
+        _check_series(name, (2000, 3), 0, "cuda", 5e-8)

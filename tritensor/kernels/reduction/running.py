@@ -206,16 +206,21 @@ def _running_steps(state):
     return tl.associative_scan(state, 1, _compose)
 
 
-cumsum = Scan("cumsum", _cumsum, SUMS, _running_sum, add, zero)
+def _exactly(identity: Callable[[dtypes.dtype], Any]) -> Callable[[dtypes.dtype], Any]:
+    """The state of no elements in float64 for float32, whose digits thousands of steps would use up."""
+    return lambda kind: identity(dtypes.float64 if kind is dtypes.float32 else kind)
+
+
+cumsum = Scan("cumsum", _cumsum, SUMS, _running_sum, add, _exactly(zero))
 cumsum.on_pairs = True  # a sum of pairs is that of their parts
-cumprod = Scan("cumprod", _cumprod, SUMS, _running_product, multiply, one)
+cumprod = Scan("cumprod", _cumprod, SUMS, _running_product, multiply, _exactly(one))
 logcumsumexp = Scan(
     "logcumsumexp",
     _logcumsumexp,
     Rule("floats", dtypes.FLOATING),
     _running_logs,
     _add_logs,
-    lambda kind: ((lowest(kind), kind),),
+    _exactly(lambda kind: ((lowest(kind), kind),)),
 )
 cummax, cummin = (
     Scan(
