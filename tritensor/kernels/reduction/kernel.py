@@ -169,7 +169,7 @@ def reduction_kernel(
     if SHIFT >= 0:
         first = tl.load(ins[SHIFT] + row_offsets[SHIFT], mask=row_mask & (row - row < cols), other=0).to(COMPUTE[SHIFT])
         # from which no finite number has an infinite distance
-        shift = (tl.where(tl.abs(first) < 1e30, first, tl.zeros_like(first)),)
+        shift = (tl.where(tl.abs(first) < 1e30, first, tl.zeros_like(first)),)  # type: ignore[assignment]
     state = ()
     for position in tl.static_range(len(STATE)):
         state = state + (tl.full((ROWS, COLS), IDENTITY[position], STATE[position]),)  # type: ignore[assignment]  # noqa: RUF005
@@ -222,7 +222,7 @@ def reduction_kernel(
         )
     folded = FOLD(state, 1)
     if SHIFT >= 0:
-        folded = folded + (shift[0],)  # noqa: RUF005
+        folded = folded + (shift[0],)  # type: ignore[misc]  # noqa: RUF005
     results = FINISH(folded, count, numbers)
     for position in tl.static_range(len(outs)):
         pointer = outs[position] + part_index * rows + row

@@ -252,12 +252,15 @@ def _correction(metadata):
     return (correction if correction == correction else math.inf,)  # what is left of the count is 0 for both
 
 
+_MOMENTS = {"start": _one_moment, "numbers": _correction, "shifted": True}
+
+
 @reduction(SPREADS, function=False)
 def var(x, *, dim=None, keepdim=False, correction=1):
     """The variance along `dim`: the sum of squared distances from the mean over the count minus `correction`."""
     parts = [each[None] for each in moments(x, dim, np.empty)]
-    found = host.merge_moments(parts, correction, reduced_count(x.shape, dim)).astype(x.dtype)
-    return found if keepdim else np.squeeze(found, dim)
+    found = host.merge_moments(parts, correction, reduced_count(x.shape, dim))
+    return (found if keepdim else np.squeeze(found, dim)).astype(x.dtype)
 
 
 def _moments_of_block(block, place, dim, metadata):
@@ -269,9 +272,7 @@ var.in_parts(
     lambda parts, metadata, count: host.merge_moments(parts, metadata["correction"], count),
     read_once=False,
 )
-var.kernel(
-    _fold_moments, merge_moments, _no_moments, start=_one_moment, finish=_variance, numbers=_correction, shifted=True
-)
+var.kernel(_fold_moments, merge_moments, _no_moments, finish=_variance, **_MOMENTS)
 
 
 @var.gradient
@@ -284,10 +285,8 @@ def _variance_gradient(grad: Tensor, x: Tensor, dims: tuple[int, ...], correctio
     if left <= 0 and (dims is None or len(dims) == x.ndim):  # PyTorch has two formulas for no freedom
         return grad * where(x == mean(x), math.nan, math.inf).to(x.dtype)
     factor = 2 / left if left else math.inf
-    apart = x - mean(x, dim=dims, keepdim=True)
-    if x.dtype is dtypes.float32:  # what the mean was rounded by
-        apart = apart - mean(apart, dim=dims, keepdim=True)
-    return grad * factor * apart
+    apart = x - mean(x, dim=dims, keepdim=True)  # and what the mean was rounded by
+    return grad * factor * (apart - mean(apart, dim=dims, keepdim=True) if x.dtype is dtypes.float32 else apart)
 
 
 @reduction(SPREADS, function=False)
@@ -303,9 +302,7 @@ std.in_parts(
 )
 # derived tests also reduce one element, whose variance is 0 only without the correction
 var.example = std.example = {"correction": 0}
-std.kernel(
-    _fold_moments, merge_moments, _no_moments, start=_one_moment, finish=_deviation, numbers=_correction, shifted=True
-)
+std.kernel(_fold_moments, merge_moments, _no_moments, finish=_deviation, **_MOMENTS)
 
 
 @std.gradient
