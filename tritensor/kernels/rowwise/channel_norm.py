@@ -167,9 +167,7 @@ def _fold_moments(state, AXIS: tl.constexpr):
 
 @device_function
 def _mean_and_variance(state, count, numbers):
-    centre = state[3] + state[0]
-    low = tl.where(tl.abs(centre) < 1e30, state[0] - (centre - state[3]), tl.zeros_like(centre))
-    return centre, state[1] / tl.maximum(state[2], tl.zeros_like(state[2]) + 1), low
+    return state[3] + state[0], state[1] / tl.maximum(state[2], tl.zeros_like(state[2]) + 1)
 
 
 @device_function
