@@ -256,8 +256,8 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, r
 
 
 def _rolled(input: Tensor, dim: Any, extra: int) -> Tensor:
-    dims = range(input.ndim) if dim is None else layout.integers("fft_fftshift", "dim", (dim,))
-    dims = [layout.normalize_dim(each, input.ndim) for each in dims]  # one that is there twice is shifted twice
+    dims = tuple(range(input.ndim)) if dim is None else layout.integers("fft_fftshift", "dim", (dim,))
+    dims = tuple([layout.normalize_dim(each, input.ndim) for each in dims])  # one that is there twice is shifted twice
     return input.roll([(input.shape[each] + extra) // 2 for each in dims], dims) if dims else input.clone()
 
 

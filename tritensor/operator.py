@@ -91,8 +91,8 @@ class Operator:
             for all inputs, or one for each by name.
         gradient_domain: the same for tests of gradients, where the operator has jumps.
         example: metadata for those calls, where the defaults are not suitable.
-        constant: results do not depend on the inputs' gradients; those of others without a gradient raise in backward.
-        refuses: inputs that must not require grad, each with the operator's name in the error.
+        constant: results require no grad, as in PyTorch; of other operators without gradients a backward pass raises.
+        refuses: inputs that must not require grad, each with the name that the error has for the operator.
         listed: whether autocast may cast the inputs.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
             order of the call; a repeated call may then pass other numbers.
@@ -481,8 +481,7 @@ class Operator:
             if needed and name in self.refuses:
                 raise not_by(self.refuses[name], name)
         backward = OperatorGradient(self, mask)
-        found = self.backwards[mask] = backward if backward.positions else None
-        return found
+        return self.backwards.setdefault(mask, backward if backward.positions else None)
 
     def __repr__(self) -> str:
         return f"<{self.family} operator {self.signature()}>"

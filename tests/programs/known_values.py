@@ -21,6 +21,7 @@ VALUES: tuple[Known, ...] = (
         "of a Function inside of two transformations, and of some others are zero or wrong.",
         "torch.func.jacfwd(torch.func.jacfwd(torch.nn.functional.elu))(torch.tensor([-1.0]))",
     ),
+    Known(
         "Names of nodes",
         VALUE,
         "^result of nodes",

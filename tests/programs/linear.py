@@ -218,21 +218,26 @@ def special(draw: Draw) -> None:
 
 def dtype_of(draw: Draw, name: str) -> str:
     """The name of the dtype of a tensor."""
-    value = draw.session.theirs.get(name)
+    value = draw.session.theirs.get(name.removesuffix(".detach()"))
     return "float32" if value is None else str(value.dtype).rpartition(".")[2]
 
 
 def statement(draw: Draw) -> None:
     """A call of linear algebra or a Fourier transform."""
     kind = draw.weighted(squares=28, hermitian=16, matrices=34, transforms=22)
-    square = draw.names(lambda t: t.dim() > 1 and t.shape[-1] == t.shape[-2] and fits(t))
+    every = draw.names(fits) or ["torch.ones(2, 2)"]
+    matrices = [name for name in every[:9] if name in draw.session.theirs and draw.value(name).dim() > 1]
+    square = [name for name in matrices if draw.value(name).shape[-1] == draw.value(name).shape[-2]]
     square = [name for name in square if is_regular(draw.value(name), name[0] == "x")]
-    if kind in ("squares", "hermitian") and (square or draw.chance(0.1)):
-        x = draw.one(square or draw.names(fits) or ["torch.ones(2, 2)"])
+    oblong = [name for name in matrices if len({1, *draw.value(name).shape[-2:]}) == 3]
+    if kind in ("squares", "hermitian") and (square or (oblong and draw.chance(0.2))):
+        x = draw.one(square or oblong)
         table: Any = OF_SQUARES if kind == "squares" else OF_HERMITIAN
     else:
-        x = draw.one(draw.names(fits) or ["torch.ones(2, 2)"])
+        x = draw.one(every)
         table = TRANSFORMS if kind == "transforms" else OF_MATRICES
+        if table is OF_MATRICES and x in matrices and is_deficient(draw.value(x)):
+            x = f"{x}.detach()"  # its singular vectors, and gradients by them, are decided by rounding
     text = filled(draw, draw.one(table), x)
     called = text.partition("(")[0].rpartition(".")[2]
     if called in HAVE_OUT and text.startswith("torch.linalg") and draw.chance(0.15):
@@ -259,14 +264,20 @@ def is_regular(value: Any, drawn: bool) -> bool:
     return bool((reference.linalg.cond(x) < 1e6).all() and (apart > 1e-2).all())
 
 
+def is_deficient(value: Any) -> bool:
+    """Whether matrices are of a deficient rank, or nearly."""
+    S = reference.linalg.svdvals(value.detach())
+    return bool(S.numel() and (S.amin(-1) < 1e-4 * S.amax(-1)).any())
+
+
 def filled(draw: Draw, form: str, x: str) -> str:
     """A form with its parts drawn."""
-    value = draw.session.theirs.get(x)
+    value = draw.session.theirs.get(x.removesuffix(".detach()"))
     shape = tuple(value.shape) if value is not None else (2, 2)
     dims, dtype = len(shape), dtype_of(draw, x)
     pair = draw.rng.sample(range(-dims, 0), 2) if dims > 1 else [0, -1]
     one = draw.one(ONE)
-    positive = form.replace("H", f"(A @ A.mH + {draw.integer(1, 3)} * torch.eye(A.shape[-1], dtype=torch.{dtype}))")
+    positive = form.replace("H", f"(A @ A.mH + {draw.integer(1, 3)} * torch.eye(A.shape[-2], dtype=torch.{dtype}))")
     parts = {
         "{power}": lambda: str(draw.integer(-2, 4)),
         "{ord}": lambda: draw.one(words("'fro' 'nuc' inf -inf 1 -1 2 -2 None 3")),
@@ -275,7 +286,7 @@ def filled(draw: Draw, form: str, x: str) -> str:
         "{uplo}": lambda: draw.one(words("'L' 'U' 'l'")),
         "{mode}": lambda: draw.one(words("'reduced' 'complete' 'reduced' 'r'")),
         "{driver}": lambda: draw.one(words("None 'gels' 'gelsy' 'gelsd' 'gelss' 'other'")),
-        "{number}": lambda: draw.one(words("1 2 0.5 0.01 1e-10 3")),
+        "{number}": lambda: draw.one(words("1.7 0.37 0.013 1e-10")),
         "{tiny}": lambda: draw.one(words("1e-5 1e-4")),
         "{small}": lambda: str(draw.integer(-2, 2)),
         "{count}": lambda: str(draw.integer(1, 6)),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -46,11 +46,11 @@ class ClassLoss(Operator):
 
     family = "loss"
     repeatable = True
-    refuses: ClassVar[dict[str, str]] = {"weight": "nll_loss_forward"}
 
     def __init__(self, name: str, reference: Any, words: str, outputs: Sequence[str]) -> None:
         super().__init__(name, reference, Floating("floating", words), outputs=outputs)
         self.kinds = {"target": dtypes.int64}
+        self.refuses = {"weight": "nll_loss_forward"}
         #: `(*arrays, **metadata, dtype) -> losses, share, ...`, a number per row each
         self.rows: Callable[..., tuple[np.ndarray, ...]] | None = None
 
