@@ -105,4 +105,20 @@ LINEAR: tuple[Known, ...] = (
         "torch.special.log_ndtr(torch.tensor(-torch.inf, requires_grad=True)).backward()",
         program=r"special\.log_ndtr\(",
     ),
+    Known(
+        "The direction of a negative determinant",
+        VALUE,
+        r"(?s)^value of.*3\.14159",
+        "Its logarithm has the imaginary part pi or -pi, as the sign of a zero imaginary part is.",
+        "torch.logdet(torch.tensor([[-1 - 0j]]))",
+        program=r"logdet\(",
+    ),
+    Known(
+        "Modified Bessel functions of subnormal numbers",
+        VALUE,
+        r"^(grad's )?value of",
+        "These have few digits, and which is next to a result in float32 is decided by its rounding.",
+        "torch.special.modified_bessel_k0(torch.special.modified_bessel_k1(torch.tensor(100.0)))",
+        program=r"modified_bessel_k[01]\(.*float32|float32(?s:.*)modified_bessel_k[01]\(",
+    ),
 )
