@@ -98,11 +98,11 @@ LINEAR: tuple[Known, ...] = (
         program=r"special\.gammaincc?\(",
     ),
     Known(
-        "The derivative of log_ndtr at minus infinity",
+        "The derivative of log_ndtr far below zero",
         VALUE,
-        r"(?s)^grad's value of.*torch: .*nan",
-        "It is infinite; PyTorch's is nan.",
-        "torch.special.log_ndtr(torch.tensor(-torch.inf, requires_grad=True)).backward()",
+        r"^grad's value of",
+        "It is minus the argument, in PyTorch 0 or nan.",
+        "torch.special.log_ndtr(torch.tensor(-1e10, requires_grad=True)).backward()",
         program=r"special\.log_ndtr\(",
     ),
     Known(
