@@ -109,7 +109,10 @@ def test_no_gradient_passes_into_out(name: str) -> None:
         scope[key].requires_grad_()
     out = tuple(torch.zeros_like(value) for value in plain)
     passed = out if len(out) > 1 else out[0]
-    if any(value.requires_grad for value in as_tuple(call(name, scope))):
+    if name in ("detach_copy", "heaviside", "histogram"):  # as in PyTorch: what raises in the backward pass is written
+        found = as_tuple(call(name, scope, out=passed))
+        assert all(value.grad_fn.name() == "torch::autograd::NotImplemented" for value in found)
+    elif any(value.requires_grad for value in as_tuple(call(name, scope))):
         with pytest.raises(RuntimeError, match=words):
             call(name, scope, out=passed)
         assert not out[0].any()
