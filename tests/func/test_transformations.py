@@ -364,7 +364,8 @@ def test_dual_tensors() -> None:
         with pytest.raises(ValueError, match="Expected primal to be floating point or complex, but got: "):
             forward_ad.make_dual(torch.ones(2, dtype=torch.int64), t)
         with pytest.raises(RuntimeError, match="Trying to use forward AD with"):
-            torch.special.bessel_j0(forward_ad.make_dual(point(2, 2), point(2, 2)))
+            dual = forward_ad.make_dual(point(2, 2), point(2, 2))
+            torch.heaviside(dual, dual)
 
 
 def test_a_tangent_can_be_differentiated_backward() -> None:
