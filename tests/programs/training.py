@@ -24,7 +24,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "foreach": words("None True False"),
     },
     "LBFGS": {
-        "max_iter": words("1 2 4"),
+        "max_iter!": words("1 2 4"),
         "history_size": words("1 5"),
         "line_search_fn": words("None 'strong_wolfe'"),
         "tolerance_grad": words("1e-7 1e-2"),
@@ -82,7 +82,7 @@ def program(draw: Draw) -> None:
         loss = "torch.nn.functional.cross_entropy(model(x), y)"
     else:
         draw.say(f"y = {numbers(draw, (rows, classes), dtype)}")
-        call = draw.one(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
+        call = "mse_loss" if kind == "LBFGS" else draw.one(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"))
         reduction = draw.one(("", "", ", reduction='sum'"))
         loss = f"torch.nn.functional.{call}(model(x), y{reduction})"
     cast = draw.chance(0.5) and dtype == "float32" and kind == "SGD"  # others make a whole step of an error
@@ -103,7 +103,7 @@ def program(draw: Draw) -> None:
     averaged = draw.chance(0.15) and average(draw)
     if draw.chance(0.15):
         hook(draw)
-    for _ in range(draw.integer(2, 6)):
+    for _ in range(draw.integer(2, 6) if kind != "LBFGS" else draw.integer(1, 3)):  # differences of steps get small
         step(draw, kind, loss, scaled, cast)
         if made:
             metric = f"{draw.integer(0, 3)}.0" if made == "ReduceLROnPlateau" else ""
@@ -140,7 +140,7 @@ def noise(draw: Draw) -> bool:
             grad = getattr(scope.get(name), "grad", None)
             if grad is not None:
                 sizes = [abs(each) for each in grad.reshape(-1).tolist()]
-                least = 1e-10 if "64" in str(grad.dtype) else 1e-3
+                least = (1e-10 if "64" in str(grad.dtype) else 1e-3) * max(1.0, *sizes)
                 if any(0 < size < least for size in sizes):
                     return True
     return False
@@ -154,6 +154,7 @@ def model(draw: Draw, width: int, dtype: str, between: tuple[str, ...]) -> int:
         layers.append(f"torch.nn.Linear({of}, {out}{draw.one(('', '', ', bias=False'))})")
         of = out
         if draw.chance(0.6):
+            between = between if out > 1 else LAYERS[:5]  # the norm of one number is rounding's
             layers.append(f"torch.nn.{draw.one(between).replace('WIDTH', str(of))}")
     if not draw.say(f"model = torch.nn.Sequential({', '.join(layers)}).to(torch.{dtype})"):
         return 0
@@ -171,7 +172,8 @@ def parameters(draw: Draw) -> list[str]:
 
 def options(draw: Draw, kind: str, share: float = 0.3, form: str = ", {}={}") -> str:
     """Some options, at most one of those that exclude each other."""
-    chosen = {name: draw.one(values) for name, values in OPTIONS[kind].items() if draw.chance(share)}
+    chosen = {name: draw.one(values) for name, values in OPTIONS[kind].items() if draw.chance(share) or name[-1] == "!"}
+    chosen = {name.rstrip("!"): value for name, value in chosen.items()}
     if chosen.get("fused") == "True":
         chosen = {name: value for name, value in chosen.items() if name not in ("foreach", "differentiable")}
     if chosen.get("nesterov") == "True" and kind == "SGD":

@@ -82,8 +82,8 @@ class Adagrad(Ruled):
     def _declare(self, params: Iterable[Any], options: dict[str, Any]) -> None:
         super()._declare(params, options)
         for group in self.param_groups:
-            for param in group["params"]:
-                self._fill(param, group, ("sum",), self.state[param])
+            for param in group["params"]:  # the option of the optimizer, whatever a group says, as in PyTorch
+                self._fill(param, {**group, **options}, ("sum",), self.state[param])
 
 
 @declared(
