@@ -70,7 +70,7 @@ class ByHand:
         beta1, _ = self.o["betas"]
         mean, square = self.averages(g, t)
         mu, ahead = (beta1 * (1 - 0.5 * 0.96 ** (n * self.o["momentum_decay"])) for n in (t, t + 1))
-        product = self.s["mu"] = float(np.float32(self.s.get("mu", 1) * mu))  # as it is kept
+        product = self.s["mu"] = float(np.float32(self.s.get("mu", 1) * float(np.float32(mu))))  # as it is kept
         way = (1 - mu) / (1 - product) * g + ahead / (1 - product * ahead) * mean * (1 - beta1**t)
         return x - self.o["lr"] * way / (math.sqrt(square) + self.o["eps"])
 

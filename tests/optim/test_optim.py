@@ -413,8 +413,40 @@ def test_step_hooks_run_once_around_the_step():
 
 def test_a_pre_hook_may_change_the_arguments():
     optimizer = optim.SGD([W])
-    optimizer.register_step_pre_hook(lambda opt, args, kwargs: ((lambda: "loss",), {}))
+    optimizer.register_step_pre_hook(lambda opt, args, kwargs: ((opt, lambda: "loss"), {}))
     assert optimizer.step() == "loss"
     optimizer.register_step_pre_hook(lambda opt, args, kwargs: 3)
     with pytest.raises(RuntimeError, match="must return None or a tuple of"):
         optimizer.step()
+
+
+def test_step_hooks_see_the_optimizer_among_the_arguments():
+    optimizer, seen = optim.SGD([torch.zeros(1, requires_grad=True)]), []
+    optimizer.register_step_pre_hook(lambda opt, args, kwargs: seen.append((args[0] is opt, len(args), kwargs)))
+    optimizer.register_step_pre_hook(lambda opt, args, kwargs: ((opt, lambda: 7), {}))
+    optimizer.register_step_post_hook(lambda opt, args, kwargs: seen.append((args[0] is opt, len(args), kwargs)))
+    assert optimizer.step() == 7
+    assert seen == [(True, 1, {}), (True, 2, {})]
+
+
+def test_a_hook_after_accumulation_returns_nothing():
+    x = torch.ones(2, requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda leaf: leaf.grad.mul_(2))
+    with pytest.raises(RuntimeError, match=r"^Tensor post accumulate grad hooks should return None\."):
+        x.sum().backward()
+
+
+def test_adagrad_begins_with_the_optimizers_sum_whatever_a_group_says():
+    x, y = (torch.zeros(2, requires_grad=True) for _ in range(2))
+    optimizer = optim.Adagrad([{"params": [x], "initial_accumulator_value": 0.5}, {"params": [y]}], 0.1, 0, 0, 0.25)
+    assert optimizer.state[x]["sum"].tolist() == optimizer.state[y]["sum"].tolist() == [0.25, 0.25]
+
+
+def test_the_product_of_nadam_is_one_of_float32_numbers():
+    x = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+    optimizer, product = optim.NAdam([x], betas=(0.5, 0.9)), np.float32(1)
+    for step in range(1, 9):
+        x.grad = torch.ones_like(x)
+        optimizer.step()
+        product *= np.float32(0.5 * (1 - 0.5 * 0.96 ** (step * 4e-3)))
+        assert optimizer.state[x]["mu_product"].item() == product.item()

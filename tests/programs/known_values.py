@@ -60,7 +60,16 @@ VALUES: tuple[Known, ...] = (
         r"grad's value of",
         "A step leaves gradients as they are. PyTorch's `foreach=True` with Nesterov's momentum adds that to them.",
         "torch.optim.SGD([x], momentum=0.9, nesterov=True, foreach=True).step()",
-        r"opt\.step",
+        r"(opt|scaler)\.step",
+    ),
+    Known(
+        "The mean of a model's parameters in float64",
+        VALUE,
+        "^value .*of (means|buffers|last)",
+        "The share of each new value, 1 / (n + 1), is a number of float64; PyTorch divides by a tensor, in float32.",
+        "torch.optim.swa_utils.AveragedModel(model.double()).update_parameters(model)  # for the fourth time",
+        r"avg\.update_parameters",
+        r"AveragedModel\(model(, multi_avg_fn=torch\.optim\.swa_utils\.get_swa_multi_avg_fn\(\))?(, use_buf.*)?\)",
     ),
     Known(
         "Gradients through the first step of momentum",

@@ -98,7 +98,7 @@ def program(draw: Draw) -> None:
         return
     scaled = draw.chance(0.12) and kind != "LBFGS"
     if scaled:
-        given = draw.one(("init_scale=4.0", "init_scale=2.0**40, growth_interval=1", "enabled=False", "init_scale=8.0"))
+        given = draw.one(("init_scale=4.0", "init_scale=2.0**10, growth_interval=1", "enabled=False", "init_scale=8.0"))
         draw.say(f"scaler = torch.amp.GradScaler('cpu', {given}, backoff_factor={draw.one(('0.5', '0.25'))})")
     averaged = draw.chance(0.15) and average(draw)
     if draw.chance(0.15):
@@ -147,7 +147,7 @@ def noise(draw: Draw) -> bool:
 
 
 def model(draw: Draw, width: int, dtype: str, between: tuple[str, ...]) -> int:
-    """A model of drawn parameters under `model`, each under a name; returns the width of its results, 0 if there is none."""
+    """A model of drawn parameters under `model`; returns the width of its results, 0 if there is none."""
     layers, of = [], width
     for _ in range(draw.integer(1, 2)):
         out = draw.integer(1, 3)
@@ -346,6 +346,7 @@ def between(draw: Draw, kind: str, made: str) -> None:
     elif choice == "half":
         draw.say(f"model.{draw.one(('eval', 'train'))}()")
     elif choice == "grad":
-        draw.say(f"p0.grad = {draw.one(('None', 'torch.ones_like(p0)', 'torch.full_like(p0, nan)'))}")
+        forms = ("None", "torch.ones_like(p0)", "torch.full_like(p0, nan)")
+        draw.say(f"p0.grad = {draw.one(forms[: 2 if kind == 'Rprop' else 3])}")  # the sign of nan is not one number
     elif choice == "drop" and "_hook" in draw.session.theirs:
         draw.say("_hook.remove()")

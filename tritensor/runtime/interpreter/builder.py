@@ -320,7 +320,8 @@ class Builder(interpreter.InterpreterBuilder):
 def _values_where_false(condition: np.ndarray, message: str) -> str:
     """Where a condition first fails: the row or element, the variables that the message names, and the arguments of
     the function that asserts."""
-    place, frame, found = int(np.argmin(condition)), sys._getframe(2), {}
+    place, frame = int(np.argmin(condition)), sys._getframe(2)
+    found: dict[str, str] = {}
     names = {"row", "index", *message.lower().split()}
     while frame is not None and not frame.f_globals.get("__name__", "").endswith(".interpreter.run"):
         if not frame.f_globals.get("__name__", "").startswith("triton."):
