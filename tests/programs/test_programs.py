@@ -23,6 +23,7 @@ SHARES = {
     "optimizers": (0.7, 0.99),
     "transforms": (0.9, 1),
     "modules": (0.7, 0.999),
+    "training": (0.9, 1.01),
 }
 
 
