@@ -32,6 +32,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
 }  # not Muon, which makes its matrices orthogonal in bfloat16: small singular values are rounding's, then large ones
 for _name in ("Adadelta", "Adagrad", "Adamax", "ASGD", "NAdam", "Adafactor", "RAdam", "RMSprop"):
     OPTIONS[_name] = {**OPTIONS[_name], "weight_decay": words("0 0.1 0.5")}
+OPTIONS["ASGD"]["foreach"] = words("None False")  # PyTorch's foreach=True rounds the rate differently, by 1e-9
 for _name in ("SGD", "Adam", "AdamW", "Adagrad"):
     OPTIONS[_name] = {**OPTIONS[_name], "fused": words("None True False")}
 # Whose counts are float32 here, and of the parameter's dtype in PyTorch once they were loaded.
