@@ -380,6 +380,7 @@ def gradients() -> str:
         for alias in node.names
     ]
     lines += [f"from tritensor.autograd import {name} as {name}" for name in ("forward_ad", "functional")]
+    lines.append("from tritensor import function as function")
     for name in ("Function", "gradcheck", "gradgradcheck"):
         lines.append(f"from {getattr(autograd, name).__module__} import {name} as {name}")
     text = MODULE.format(name=autograd.__name__) + "\n".join(sorted(lines))

@@ -474,9 +474,8 @@ class Operator:
 
     def backward_for(self, mask: tuple[bool, ...]) -> OperatorGradient | None:
         """What backward calls when the inputs in `mask` need a gradient; None if no gradient of these is declared."""
-        known = self.backwards.get(mask, False)
-        if known is not False:
-            return known
+        if mask in self.backwards:
+            return self.backwards[mask]
         for name, needed in zip(self.inputs, mask, strict=False):
             if needed and name in self.refuses:
                 raise not_by(self.refuses[name], name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tritensor import function as function
 from tritensor.autograd import forward_ad as forward_ad
 from tritensor.autograd import functional as functional
 from tritensor.autograd.backward import Handle as Handle
