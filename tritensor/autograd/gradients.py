@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from copy import copy
-from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -348,16 +346,9 @@ def constant_in(function: str, **arguments: Any) -> None:
 def called(name: str, result: Any) -> Any:
     """`result`, whose node gets PyTorch's name for the function that was called instead of the last operator's."""
     node = result._node.node if result._node.__class__ is Slot else result._node
-    if node.__class__ is Node and hasattr(node.backward, "title"):
-        node.backward = _renamed(node.backward, name)
+    if node.__class__ is Node:
+        node.backward = node.backward.renamed(name)
     return result
-
-
-@cache
-def _renamed(backward: Any, name: str) -> Any:
-    other = copy(backward)
-    other.title = name
-    return other
 
 
 def _version_of(value: Any) -> int | None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import cache
 from heapq import heappop, heappush, heappushpop
 from itertools import count
 from typing import Any
@@ -193,6 +195,17 @@ class Gradient:
     def name_of(self, node: Node) -> str:
         """The name of a node with this gradient."""
         return self.name
+
+    def renamed(self, name: str) -> Gradient:
+        """The gradient for nodes of this name; itself if it has no `title`, and the same one for all calls."""
+        return _renamed(self, name) if hasattr(self, "title") else self
+
+
+@cache
+def _renamed(gradient: Any, name: str) -> Any:
+    other = copy(gradient)
+    other.title = name
+    return other
 
 
 class _Nowhere(Gradient):

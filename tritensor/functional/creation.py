@@ -266,7 +266,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """`obj` as a tensor without history: a copy if `copy`, else sharing memory where that is possible.
+    """`obj` as a tensor without history, which shares memory where that is possible and no copy is asked for.
 
     Raises:
         ValueError: `copy` is False, and the memory cannot be shared.

@@ -114,6 +114,10 @@ class _Parts(Gradient):
     def __init__(self, name: str, dim: int, parts: list[tuple[int, int, tuple[int, ...]]]) -> None:
         self.name, self.dim, self.parts = name, dim, parts
 
+    def renamed(self, name: str) -> Gradient:
+        self.name = name  # of one node alone
+        return self
+
     def run(self, node: Node, gradient: Any) -> list[Any]:
         data = gradient._data
         if type(data) is not ndarray or recording.enabled:
