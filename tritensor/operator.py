@@ -27,7 +27,7 @@ import numpy as np
 from . import devices, dtypes, errors, settings
 from .arguments import number_of, older_order, wrong_type
 from .autocasting import cast, listed
-from .autograd.gradients import OperatorGradient, attach, not_by, underived
+from .autograd.gradients import OperatorGradient, attach, not_by, unknown
 from .autograd.mode import recording
 from .autograd.precision import casts, state
 from .errors import ArgumentError, DeviceMismatchError, explain
@@ -91,7 +91,7 @@ class Operator:
             for all inputs, or one for each by name.
         gradient_domain: the same for tests of gradients, where the operator has jumps.
         example: metadata for those calls, where the defaults are not suitable.
-        constant: results require no grad, as in PyTorch; of other operators without gradients a backward pass raises.
+        constant: results require no grad, or by the inputs in this tuple; of others without gradients backward raises.
         refuses: inputs that must not require grad, each with the name that the error has for the operator.
         listed: whether autocast may cast the inputs.
         takes_numbers: the kernel's arguments begin with the results, the inputs and the metadata's numbers, in the
@@ -104,7 +104,7 @@ class Operator:
     repeatable = False
     takes_numbers = False
     on_pairs = False  # whether the kernel takes complex numbers, as pairs of real ones: see `kernels/pairs.py`
-    constant = False
+    constant: bool | tuple[str, ...] = ()
     refuses: Mapping[str, str] = {}
     holomorphic = True  # whether gradient functions multiply by a complex derivative, which PyTorch conjugates
     __signature__ = ShownSignature()
@@ -469,8 +469,8 @@ class Operator:
             backward = self.backward_for(mask) if self.differentiable else None
             if backward is not None:
                 attach(backward, outputs[0], inputs, _getframe(1), alike, outputs, metadata)
-            elif not self.constant:
-                underived(self.name, outputs, *inputs)
+            else:
+                unknown(self, outputs, inputs)
 
     def backward_for(self, mask: tuple[bool, ...]) -> OperatorGradient | None:
         """What backward calls when the inputs in `mask` need a gradient; None if no gradient of these is declared."""

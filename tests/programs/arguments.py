@@ -296,7 +296,7 @@ ARGUMENTS: dict[str, Argument] = {
     "dim": _dim,
     "dims": _rolled,
     "tensors": _tensors,
-    **_same("split_size_or_sections split_sizes indices_or_sections", _sections),
+    **_same("split_size_or_sections split_size split_sizes indices_or_sections", _sections),
     **_same("n r N edge_order", _within(-1, 4)),
     **_same("step offset", _within(-1, 3)),
     "x": lambda draw, x, name: None if name.endswith(("trapezoid", "trapz")) else _matrix(draw, x, name),

@@ -185,7 +185,7 @@ def _plain(t):
 def _sum(t):
     if isinstance(t, (dict, tuple, list)):
         return sum(_sum(v) for v in (t.values() if isinstance(t, dict) else t))
-    return (t * t.sin() if t.is_floating_point() else t * 0.5).sum()
+    return ((t * t + 1).sqrt() if t.is_floating_point() else t * 0.5).sum()
 def _total(f):
     return lambda *a: _sum(f(*a))
 def _aux(f):
@@ -197,7 +197,7 @@ def _jvp(f):
 def _vjp(f):
     def g(*a):
         o, pull = torch.func.vjp(f, *a)
-        return o, pull(_map(lambda v: v.sin() + 0.5, o))
+        return o, pull(_map(lambda v: v / (v * v + 1).sqrt() + 0.5, o))
     return g
 def _linearize(f):
     def g(*a):

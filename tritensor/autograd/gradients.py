@@ -18,7 +18,7 @@ from .names import node_name, overload
 from .tape import _FREED, _INSIDE, Gradient, Node, Slot, inside_package, next_age, record
 
 __all__ = ["OperatorGradient", "Underived", "Unmoved", "attach", "called", "constant_in", "no_derivative"]
-__all__ += ["is_written", "not_by", "underived", "unmoved"]
+__all__ += ["is_written", "not_by", "underived", "unknown", "unmoved"]
 
 ndarray = np.ndarray
 _getframe = sys._getframe
@@ -314,6 +314,14 @@ def underived(function: str, result: Any, *inputs: Any, name: str = NOT_IMPLEMEN
     if edges:
         _mark(result, Underived(function, name), edges)
     return result
+
+
+def unknown(operator: Any, result: Any, inputs: Sequence[Any]) -> None:
+    """Mark the result of an operator that declares no gradient of the inputs, but of those in which it is constant."""
+    if operator.constant is not True:
+        last = len(operator.inputs) - 1
+        moving = [x for i, x in enumerate(inputs) if operator.inputs[min(i, last)] not in operator.constant]
+        underived(operator.name, result, *[x for x in moving if getattr(x, "_needs", False)])
 
 
 def is_written(x: Any) -> bool:

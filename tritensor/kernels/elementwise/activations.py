@@ -62,6 +62,7 @@ def relu_gradient(grad, result):
 
 relu.gradient(lambda grad, out: relu_gradient.method(grad, out))
 relu_gradient.gradients(grad=lambda again, result: relu_gradient.method(again, result))
+relu_gradient.constant = ("result",)
 
 
 @relu_gradient.kernel
@@ -93,6 +94,7 @@ leaky_relu_gradient.gradients(
     grad=lambda again, x, slope: leaky_relu_gradient(again, x, slope),
     slope=lambda again, grad, x: where(x > 0, 0, again * grad),
 )
+leaky_relu_gradient.constant = ("x",)
 
 
 @leaky_relu_gradient.kernel

@@ -92,6 +92,7 @@ def hardsigmoid_gradient(grad, x):
 
 hardsigmoid.gradient(lambda grad, x: hardsigmoid_gradient.method(grad, x))
 hardsigmoid_gradient.gradients(grad=lambda again, x: hardsigmoid_gradient.method(again, x))
+hardsigmoid_gradient.constant = ("x",)
 
 
 @hardsigmoid_gradient.kernel
