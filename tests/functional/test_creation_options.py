@@ -92,13 +92,16 @@ def test_float_is_the_dtype_of_norms_and_shares() -> None:
     assert torch.nn.Linear(1, 1).to(float).weight.dtype is torch.float64
 
 
-def test_asarray_copies_and_detaches() -> None:
+def test_asarray_copies_detaches_and_keeps_history() -> None:
     import numpy as np
 
     array, leaf = np.ones(2, np.float32), torch.ones(2, requires_grad=True)
     assert torch.asarray(array, copy=True).add_(1).tolist() == [2, 2] and array.tolist() == [1, 1]
     assert torch.asarray(array).add_(1).tolist() == array.tolist() == [2, 2]
-    assert not torch.asarray(leaf).requires_grad and torch.asarray([1.0], requires_grad=True).requires_grad
+    assert torch.asarray(leaf) is leaf and not torch.asarray(leaf * 2).is_leaf
+    assert torch.asarray(leaf, copy=True).grad_fn is not None and torch.asarray(leaf, copy=True) is not leaf
+    assert not torch.asarray(leaf, requires_grad=False).requires_grad and leaf.requires_grad
+    assert torch.asarray([1.0], requires_grad=True).requires_grad
     for refused, dtype in (([1.0], None), (array, torch.float64)):
         with pytest.raises(ValueError, match="can't alias"):
             torch.asarray(refused, dtype=dtype, copy=False)

@@ -6,13 +6,21 @@ from .kinds import VALUE, Known
 
 LINEAR: tuple[Known, ...] = (
     Known(
+        "The exponentially scaled Bessel function of nan",
+        VALUE,
+        r"(?s)^grad's value of.*nan",
+        "The derivative at nan is nan; PyTorch's is a half, as at 0.",
+        "torch.special.i1e(torch.tensor(nan, requires_grad=True)).backward()",
+        program=r"special\.i1e\(",
+    ),
+    Known(
         "Polygamma functions",
         VALUE,
         r"^(grad's )?value of",
         "They have errors of 1e-15 here and poles at the negative integers; PyTorch's have errors of 1e-11 and are "
         "finite there.",
         "torch.special.polygamma(1, torch.tensor([-3.0]))",
-        program=r"special\.polygamma\(",
+        program=r"polygamma_?\(|\bdigamma_?\(",
     ),
     Known(
         "Zeta functions of huge orders",

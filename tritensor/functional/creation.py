@@ -264,14 +264,22 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 @public(functional=False, guard=False)
 def asarray(
-    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
-    """`obj` as a tensor without history, which shares memory where that is possible and no copy is asked for.
+    """`obj` as a tensor, which shares memory where that is possible and no copy is asked for.
+
+    A tensor keeps its history, unless `requires_grad` is given.
 
     Raises:
         ValueError: `copy` is False, and the memory cannot be shared.
     """
-    made = tensor(obj, dtype=dtype, device=device) if copy else as_tensor(obj, dtype, device).detach()
+    made = (
+        tensor(obj, dtype=dtype, device=device)
+        if copy and not isinstance(obj, Tensor)
+        else as_tensor(obj, dtype, device)
+    )
+    if copy and made is obj:
+        made = made.clone()
     if copy is False:
         if not isinstance(obj, (Tensor, np.ndarray)):
             raise ValueError("can't alias arbitrary sequence into a tensor.")
@@ -280,7 +288,7 @@ def asarray(
             raise ValueError(f"can't alias tensor from device '{given.device}' to '{made.device}'.")
         if given.dtype is not made.dtype:
             raise ValueError(f"can't alias tensor with dtype '{given.dtype}' into dtype '{made.dtype}'.")
-    return made.requires_grad_() if requires_grad else made
+    return made if requires_grad is None else made.detach().requires_grad_(requires_grad)
 
 
 @public(functional=False)

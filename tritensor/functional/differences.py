@@ -78,6 +78,8 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
     """
     if input.dtype is dtypes.uint8:
         raise DtypeError("torch.gradient does not support uint8 input.")
+    if not input.ndim and isinstance(dim, int):
+        raise RangeError(f"Dimension specified as {dim} but tensor has no dimensions")
     dims = layout.normalize_dims(dim, input.ndim)
     steps = spacing if isinstance(spacing, (tuple, list)) else [1 if spacing is None else spacing] * len(dims)
     if len(steps) != len(dims):

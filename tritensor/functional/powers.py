@@ -135,7 +135,8 @@ def lcm(input: Tensor, other: Tensor) -> Tensor:
     """
     check_tensor("lcm", "input", 1, input)
     check_tensor("lcm", "other", 2, other)
-    signs.gcd.rule("lcm", (input, other))
+    _, kind = signs.gcd.rule("lcm", (input, other))
+    input, other = input.to(kind), other.to(kind)
     return input.abs() // signs.gcd(input, other).clamp_min(1) * other.abs()
 
 

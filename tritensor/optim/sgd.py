@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any
 
+from ..errors import ArgumentError
 from ..kernels.optimizer import rules
 from ..tensor import Tensor
 from .ruled import Ruled, declared
@@ -122,6 +123,9 @@ class Rprop(Ruled):
 
     def _check(self, options: dict[str, Any]) -> None:
         super()._check(options)
-        least, most = options["etas"]
+        etas = options["etas"]
+        if not isinstance(etas, (tuple, list)) or [isinstance(each, (int, float)) for each in etas] != [True, True]:
+            raise ArgumentError(f"Invalid eta values: {etas!r}")
+        least, most = etas
         if not 0.0 < least < 1.0 < most:
             raise ValueError(f"Invalid eta values: {least}, {most}")

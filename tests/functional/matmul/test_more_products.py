@@ -161,3 +161,9 @@ def test_refusals_that_come_after_a_warning() -> None:
     ):
         with pytest.raises(error, match=words):
             call()
+
+
+def test_a_factor_of_zero_makes_nan_of_nan(device) -> None:
+    for rows, depth, cols in ((1, 1, 3), (3, 1, 1), (1, 2, 3), (2, 2, 2)):
+        zeros, nans = torch.zeros(rows, depth, device=device), torch.full((depth, cols), float("nan"), device=device)
+        assert (zeros @ nans).isnan().all()

@@ -48,7 +48,7 @@ def product(x: ndarray, y: ndarray) -> ndarray:
     cols = y.shape[1]
     count = rows * depth * cols
     if count <= ALONE or (count <= _ALONE and rows > 1 and cols > 1):
-        return dot(x, y)
+        return dot(x, y) if rows * depth != 1 else x * y  # `dot` leaves out a factor of 0, which of NaN makes NaN
     if depth * max(rows, _LEAST_EDGE) * max(cols, _LEAST_EDGE) >= 2 * _PIECE:
         out = np.empty((rows, cols), x.dtype)
         _share(_Piece(), out, x, y)
