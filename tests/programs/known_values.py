@@ -66,6 +66,15 @@ VALUES: tuple[Known, ...] = (
         r"nextafter",
     ),
     Known(
+        "Gradients of a least distance that is nan",
+        VALUE,
+        r"(?s)^grad's value of.*torch: .*nan",
+        "What is not the least has no gradient; PyTorch multiplies nan by 0 for it.",
+        "torch.nn.functional.pairwise_distance(x, y, p=-inf)  # with a nan",
+        "backward",
+        r"p=-?inf",
+    ),
+    Known(
         "Names of nodes",
         VALUE,
         "^result of nodes",
