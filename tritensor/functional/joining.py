@@ -78,7 +78,8 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
             )
     dim = layout.normalize_dim(dim, len(first) + 1)
     sizes = (*first[:dim], 1, *first[dim:])
-    made = join("StackBackward0", found, dim, lambda array: array.reshape(sizes))
+    whole = (len(found), *first) if first and not dim else None
+    made = join("StackBackward0", found, dim, lambda array: array.reshape(sizes), whole)
     if made is None:
         made = called("StackBackward0", cat_operator(*[x.unsqueeze(dim) for x in found], dim=dim))
     return made  # type: ignore[no-any-return]

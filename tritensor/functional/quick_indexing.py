@@ -126,8 +126,17 @@ class _Parts(Gradient):
         return [data[(*before, slice(start, start + size))].reshape(shape) for start, size, shape in self.parts]
 
 
-def join(name: str, tensors: Sequence[Tensor], dim: int, form: Callable[[ndarray], ndarray] | None = None) -> Any:
-    """Arrays of one dtype one after another along `dim`, of views by `form` if given; with one node, of this name."""
+def join(
+    name: str,
+    tensors: Sequence[Tensor],
+    dim: int,
+    form: Callable[[ndarray], ndarray] | None = None,
+    whole: tuple[int, ...] | None = None,
+) -> Any:
+    """Arrays of one dtype one after another along `dim`, of views by `form` if given; with one node, of this name.
+
+    With `whole`, the shape of the result, arrays that are its rows: to put these together takes no view of each.
+    """
     arrays = [x._data for x in tensors]
     kind = getattr(arrays[0], "dtype", None)
     if [True for array in arrays if type(array) is not ndarray or array.dtype is not kind] or (
@@ -135,20 +144,19 @@ def join(name: str, tensors: Sequence[Tensor], dim: int, form: Callable[[ndarray
     ):
         return None
     try:
-        views = arrays if form is None else [form(array) for array in arrays]
+        views = arrays if form is None or whole else [form(array) for array in arrays]
         joined = np.concatenate(views, dim)
     except _REFUSED:
         return None
-    result = wrap(joined)
-    if recording.enabled:
+    result = wrap(joined.reshape(whole) if whole else joined)
+    if recording.enabled and [True for x in tensors if x._needs]:
         recorded, parts, start = [], [], 0
         dim %= joined.ndim
         for x, array, view in zip(tensors, arrays, views, strict=True):
-            size = view.shape[dim]
+            size = 1 if whole else view.shape[dim]
             if x._needs:
                 recorded.append(x._edge())
                 parts.append((start, size, array.shape))
             start += size
-        if recorded:
-            result._node, result._needs = record(_Parts(name, dim, parts), tuple(recorded)), True
+        result._node, result._needs = record(_Parts(name, dim, parts), tuple(recorded)), True
     return result
