@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .kinds import ACCEPTED, CRASH, ERROR, LAYOUT, REFUSED, VALUE, Known
+from .known_gradients import GRADIENTS
 from .known_linear import LINEAR
 from .known_modules import MODULES
 from .known_values import VALUES
@@ -18,6 +19,7 @@ __all__ = ["ACCEPTED", "CRASH", "ERROR", "KNOWN", "LAYOUT", "REFUSED", "VALUE", 
 
 KNOWN: tuple[Known, ...] = (
     *VALUES,
+    *GRADIENTS,
     *LINEAR,
     *MODULES,
     Known(

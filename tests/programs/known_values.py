@@ -48,48 +48,12 @@ VALUES: tuple[Known, ...] = (
         r"mse_loss\(.*weight",
     ),
     Known(
-        "Gradients of copysign at infinity",
-        VALUE,
-        r"(?s)^grad's value of.*torch: .*nan",
-        "They are the sign; PyTorch divides the result by the number, and infinity by infinity is nan.",
-        "torch.tensor(inf, requires_grad=True).copysign(1).backward()",
-        "backward",
-        r"copysign",
-    ),
-    Known(
-        "Gradients of nextafter at its goal",
-        VALUE,
-        r"^grad's value of",
-        "The result is the number itself, and its gradient 1; PyTorch's is 0.",
-        "x.nextafter(x).sum().backward()",
-        "backward",
-        r"nextafter",
-    ),
-    Known(
-        "Gradients of a least distance that is nan",
-        VALUE,
-        r"(?s)^grad's value of.*torch: .*nan",
-        "What is not the least has no gradient; PyTorch multiplies nan by 0 for it.",
-        "torch.nn.functional.pairwise_distance(x, y, p=-inf)  # with a nan",
-        "backward",
-        r"p=-?inf",
-    ),
-    Known(
         "Names of nodes",
         VALUE,
         "^result of nodes",
         "`grad_fn` has the name of the operator that ran; PyTorch has several for one of ours, and by the shape of the "
         "operands others.",
         "torch.nn.Linear(3, 3, bias=False)(x).grad_fn",
-    ),
-    Known(
-        "Gradients of logcumsumexp for large numbers in float32",
-        VALUE,
-        "^value of (first|second) gradient",
-        "They are sums of products of factors exp(out[k] - out[k + 1]); PyTorch's are exp of differences of numbers as "
-        "large as the input, of which it loses as many digits as these have before the point.",
-        "x = torch.full((2,), 5000.0, requires_grad=True); x.logcumsumexp(0).sum().backward()",
-        r"logcumsumexp\(.*float32",
     ),
     Known(
         "The gradients of a product of no reflections",
@@ -108,14 +72,6 @@ VALUES: tuple[Known, ...] = (
         "LinearCrossEntropyOptions",
     ),
     Known(
-        "Gradients after a step",
-        VALUE,
-        r"grad's value of",
-        "A step leaves gradients as they are. PyTorch's `foreach=True` with Nesterov's momentum adds that to them.",
-        "torch.optim.SGD([x], momentum=0.9, nesterov=True, foreach=True).step()",
-        r"(opt|scaler)\.step",
-    ),
-    Known(
         "The mean of a model's parameters in float64",
         VALUE,
         "^value .*of (means|buffers|last)",
@@ -123,14 +79,6 @@ VALUES: tuple[Known, ...] = (
         "torch.optim.swa_utils.AveragedModel(model.double()).update_parameters(model)  # for the fourth time",
         r"avg\.update_parameters",
         r"AveragedModel\(model(, multi_avg_fn=torch\.optim\.swa_utils\.get_swa_multi_avg_fn\(\))?(, use_buf.*)?\)",
-    ),
-    Known(
-        "Gradients through the first step of momentum",
-        VALUE,
-        r"of gradients",
-        "With `differentiable=True` they go through the first direction as through later ones; PyTorch detaches it.",
-        "torch.optim.SGD([x.clone()], momentum=0.9, differentiable=True).step()",
-        r"optim\.SGD.*momentum=.*differentiable=True",
     ),
     Known(
         "Other shapes or dtypes under `.data` of a tensor in a graph",
@@ -465,14 +413,6 @@ VALUES: tuple[Known, ...] = (
         "The weights are looked at before `out`; PyTorch does it the other way around. Both refuse the call.",
         "torch.multinomial(torch.ones(1, 2), 3, out=torch.ones(1, 2))",
         r"multinomial\(",
-    ),
-    Known(
-        "Gradients of the norm of a single element",
-        VALUE,
-        r"^value of first gradient",
-        "They are zero here, and rounding noise in PyTorch.",
-        "torch.nn.functional.layer_norm(x, (1,), weight).sum().backward()",
-        r"layer_norm\(.*float32",
     ),
     Known(
         "Memory that overlaps, copied to a device",
